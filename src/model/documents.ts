@@ -1,0 +1,107 @@
+/**
+ * The JSON documents that Tidemark promises (docs/json/ holds a JSON Schema for each, generated from
+ * these types). A document only gains optional keys within a version. Times are ms since 1970,
+ * addresses hex strings; there is no NaN.
+ */
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "./units.js";
+
+export interface TargetJson {
+  pid: Pid;
+  command: string[];
+  /** "3.11.7"; empty where no interpreter was seen. */
+  python: string;
+  startedMs: TimeMs;
+}
+
+export interface WindowJson {
+  startMs: TimeMs;
+  endMs: TimeMs;
+  /** Polls in the window. */
+  points: number;
+}
+
+export interface FrameJson {
+  function: string;
+  file: string;
+  line: number;
+  kind: "python" | "native" | "mark";
+}
+
+export interface SummarySiteJson {
+  /** Leaf first. */
+  stack: FrameJson[];
+  /** Which allocator was asked. */
+  domain: "python" | "native" | "mapped";
+  liveBytes: Bytes;
+  liveObjects: Objects;
+  liveBytesAtPeak: Bytes;
+  allocatedBytes: Bytes;
+  allocatedObjects: Objects;
+  /** Standard error of liveBytes; of liveBytesAtPeak and allocatedBytes with their names. */
+  standardErrorBytes: Bytes;
+  standardErrorAtPeakBytes: Bytes;
+  standardErrorAllocatedBytes: Bytes;
+}
+
+/** `tidemark.summary/1` */
+export interface SummaryJson {
+  schema: "tidemark.summary/1";
+  target: TargetJson;
+  window: WindowJson;
+  /** The time the figures are of: the end unless --at said otherwise. */
+  atMs: TimeMs;
+  /** The whole tree's. */
+  rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  processes: {
+    pid: Pid;
+    parentPid: Pid;
+    command: string[];
+    python: string;
+    peakRssBytes: Bytes;
+    endRssBytes: Bytes;
+    /** False where the process ran without an agent: only its /proc figures are known. */
+    profiled: boolean;
+  }[];
+  /** By liveBytes at `atMs`, largest first. */
+  sites: SummarySiteJson[];
+  /** Growth of the tree's PSS (RSS where PSS could not be read) after the first third of the window. */
+  series: {
+    startBytes: Bytes;
+    minBytes: Bytes;
+    baselineBytes: Bytes;
+    growthBytesPerHour: number;
+    points: number;
+    /** Last reading; 0 where PSS could not be read. */
+    treePssBytes: Bytes;
+  };
+  agent: {
+    periodBytes: Bytes;
+    samples: number;
+    lost: number;
+    /** CPU time the agents spent on their slow path. */
+    cpuMs: Millis;
+    allocatedBytesPerSecond: number;
+  };
+  /** What could not be seen, and why. */
+  limits: string[];
+}
+
+/** `tidemark.ps/1` */
+export interface PsJson {
+  schema: "tidemark.ps/1";
+  processes: {
+    pid: Pid;
+    parentPid: Pid;
+    user: string;
+    python: string;
+    command: string[];
+    /** Container or pod id from the cgroup; empty outside one. */
+    container: string;
+    rssBytes: Bytes;
+    pssBytes: Bytes;
+    ussBytes: Bytes;
+    growthBytes: Bytes;
+    threads: number;
+    attach: { ok: boolean; reason: string; remedy: string };
+  }[];
+}

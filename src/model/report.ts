@@ -1,0 +1,17 @@
+/** What a report page holds: written by the CLI into one HTML file, later served live by the server. */
+import type { SummaryJson } from "./documents.js";
+import type { ProfileLook, ProfileTables } from "./profile.js";
+import type { MemorySeries, TimelineEvent } from "./series.js";
+
+/** `tidemark.report/1`. Encoded with {@link ./columns.ts} so that typed arrays stay typed arrays. */
+export interface ReportDocument {
+  readonly schema: "tidemark.report/1";
+  /** Name of the recording. */
+  readonly title: string;
+  readonly summary: SummaryJson;
+  readonly series: readonly MemorySeries[];
+  readonly events: readonly TimelineEvent[];
+  readonly tables: ProfileTables;
+  /** Ascending by time; the last is the end. */
+  readonly looks: readonly ProfileLook[];
+}
