@@ -1,0 +1,27 @@
+/**
+ * The recorder and its recordings: run a program under the agent, read what was recorded, sum it up.
+ *
+ *     const result = await runUnderAgent({ command, recordingPath, libraryPath, guardDescriptor });
+ *     finishOrphan(result.recordingPath);       // before every openRecording of a path from a user
+ *     const recording = openRecording(result.recordingPath);
+ *     const summary = summarize(recording, "end");
+ *     result.leave(result.exitCode);
+ *
+ * All readers throw TidemarkError alone.
+ */
+export { finishOrphan } from "./orphan.js";
+export { openRecording } from "./reader.js";
+export { buildReport } from "./report.js";
+export { runUnderAgent } from "./run.js";
+export { summarize } from "./summary.js";
+export type {
+  AgentFigures,
+  LookMoment,
+  Moment,
+  RecordedProcess,
+  Recording,
+  RecordingEnd,
+  RecordingMeta,
+  RunOptions,
+  RunResult,
+} from "./types.js";

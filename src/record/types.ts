@@ -1,0 +1,140 @@
+import type { Profile } from "../model/profile.js";
+import type { MemorySeries, TimelineEvent } from "../model/series.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+
+/** What a recording says of itself. */
+export interface RecordingMeta {
+  /** Version of the file's format. */
+  readonly formatVersion: number;
+  /** Version of the Tidemark that recorded. */
+  readonly tidemarkVersion: string;
+  /** argv of the recorded program. */
+  readonly command: readonly string[];
+  readonly pid: Pid;
+  readonly startedMs: TimeMs;
+  /** Host name and kernel release of the machine. */
+  readonly host: string;
+  readonly kernel: string;
+  /** Hex; the pool's random name. "" where no pool could be made. */
+  readonly runId: string;
+  /** Sampling period that every process started with; 0 without an agent. */
+  readonly periodBytes: Bytes;
+  /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper lives; null where there is no pool. */
+  readonly keeper: { readonly pid: Pid; readonly startTicks: number; readonly fd: number } | null;
+  /** The recorder itself, to tell a recording that grows from one that was left. */
+  readonly recorder: { readonly pid: Pid; readonly startTicks: number };
+}
+
+/** One process image of the recorded tree: a pid is listed again after it was reused, not after exec. */
+export interface RecordedProcess {
+  readonly pid: Pid;
+  readonly parentPid: Pid;
+  /** argv as last read. */
+  readonly command: readonly string[];
+  /** "3.11.7"; "" where no interpreter was seen. */
+  readonly python: string;
+  /** False where the process ran without an agent: only its /proc figures are known. */
+  readonly profiled: boolean;
+  readonly startedMs: TimeMs;
+  /** null while it lives (or where its end was not seen). */
+  readonly endedMs: TimeMs | null;
+}
+
+/** Figures that the agents kept, summed over all processes at a look. */
+export interface AgentFigures {
+  readonly samples: number;
+  readonly lost: number;
+  /** CPU time of the slow path. */
+  readonly cpuMs: Millis;
+  /** Sampling period in force, of the process with the most live bytes. */
+  readonly periodBytes: Bytes;
+}
+
+export interface LookMoment {
+  readonly timeMs: TimeMs;
+  /** `poll`: by the clock; `peak`: the tree's memory was at a new high; `end`: the last moment. */
+  readonly kind: "poll" | "peak" | "end";
+  /** Estimated live bytes of all processes at this look. */
+  readonly liveBytes: Bytes;
+  readonly agent: AgentFigures;
+}
+
+/** How the program ended. */
+export interface RecordingEnd {
+  readonly timeMs: TimeMs;
+  /** Exit code; null where a signal ended it or the end was not seen. */
+  readonly exitCode: number | null;
+  /** Number of the signal that ended it, else null. */
+  readonly signal: number | null;
+  /** Highest RSS of a single process of the tree as the kernel kept it (wait4's ru_maxrss); 0 unknown. */
+  readonly maxRssBytes: Bytes;
+}
+
+/** A moment of a recording: its end, its peak of live bytes, or ms since 1970 (the nearest look before or at it). */
+export type Moment = "end" | "peak" | TimeMs;
+
+/** A recording opened for reading. Dictionaries and series are in memory; looks are decoded when asked for. */
+export interface Recording {
+  readonly path: string;
+  readonly meta: RecordingMeta;
+  readonly processes: readonly RecordedProcess[];
+  /** One per process (pid), in order of start; the root's first. Tree figures are on the root's. */
+  readonly series: readonly MemorySeries[];
+  /** Ascending by time. */
+  readonly events: readonly TimelineEvent[];
+  /** Ascending by time; empty where no agent ran. */
+  readonly looks: readonly LookMoment[];
+  /** Times of {@link looks}. */
+  readonly lookTimes: readonly TimeMs[];
+  /** null: still growing, or the recorder was killed. */
+  readonly end: RecordingEnd | null;
+  /** True once the end was written. */
+  readonly complete: boolean;
+  /** One line where reading stopped before the file's end; null where every frame was whole. */
+  readonly damage: string | null;
+  /** What could not be seen, and why: sentences. Includes {@link damage}. */
+  readonly limits: readonly string[];
+  /** First and last moment that the recording covers. */
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+  /** The profile at a moment. Throws TidemarkError where the recording holds no profile at all. */
+  profileAt(moment: Moment): Profile;
+  /** The profile of `looks[index]`. */
+  profileOf(index: number): Profile;
+}
+
+export interface RunOptions {
+  /** The program and its arguments; at least one. */
+  readonly command: readonly string[];
+  /** Where the recording goes; must not exist as anything but a regular file (it is replaced). */
+  readonly recordingPath: string;
+  /** Mean bytes between samples; the default is 64 KiB. */
+  readonly periodBytes?: Bytes;
+  /** Native frames too. */
+  readonly native?: boolean;
+  /** Profile child processes too; default true. */
+  readonly follow?: boolean;
+  /** Full path of libtidemark.so. */
+  readonly libraryPath: string;
+  /** Descriptor that tidemark-guard left in TIDEMARK_GUARD_FD. */
+  readonly guardDescriptor: number;
+}
+
+export interface RunResult {
+  readonly recordingPath: string;
+  /** False where the recording could not be written to its end: `notes` says why. */
+  readonly recorded: boolean;
+  /** What the caller must leave with: the program's exit code, or 128 + signal; 126/127 where it could not start. */
+  readonly exitCode: number;
+  /** Signal that ended the program, else null. */
+  readonly signal: number | null;
+  /** Why the program could not be started (one line), else null: nothing ran, nothing was recorded. */
+  readonly startFailure: string | null;
+  /** Lines for people: preload left out and why, limits of the run. */
+  readonly notes: readonly string[];
+  /** CPU time of the recorder itself while the program ran. */
+  readonly recorderCpuMs: Millis;
+  /** Tells the guard to leave with `exitCode` once this process has ended (it dies of the program's
+   * signal where that is 128 + signal). To be called last, after everything was printed. */
+  leave(exitCode: number): void;
+}
