@@ -1,0 +1,98 @@
+/** Runs commands for the set-up: quiet while they work, their whole output when they fail. */
+import { spawn } from "node:child_process";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Ends a script with one clear line and exit code 1; anything else thrown is a defect. */
+export class SetupError extends Error {}
+
+/**
+ * First match of an executable on PATH, or undefined.
+ * @param {string} name @returns {string | undefined}
+ */
+export function findOnPath(name) {
+  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+    const candidate = join(folder, name);
+    if (folder && isExecutable(candidate)) return candidate;
+  }
+  return undefined;
+}
+
+/** @param {string} path @returns {boolean} */
+export function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Runs a command to its end and collects stdout and stderr together. Never throws for a failing
+ * command; `status` is -1 where it could not be started, and the reason is in `output`.
+ * @param {string} file
+ * @param {string[]} args
+ * @param {import("node:child_process").SpawnOptions} [options]
+ * @returns {Promise<{status: number, output: string}>}
+ */
+export function capture(file, args, options = {}) {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (text) => {
+        output += text;
+      });
+    }
+    child.on("error", (error) => resolve({ status: -1, output: error.message }));
+    child.on("close", (code, signal) => {
+      resolve({ status: code ?? -1, output: signal ? `${output}killed by ${signal}\n` : output });
+    });
+  });
+}
+
+/**
+ * Runs one step of the set-up or build: says what it does in one line, shows the command's output
+ * only where it failed.
+ * @param {string} label
+ * @param {string} file
+ * @param {string[]} args
+ * @param {import("node:child_process").SpawnOptions} [options]
+ * @throws {SetupError} the command failed
+ */
+export async function step(label, file, args, options = {}) {
+  const begun = Date.now();
+  process.stdout.write(`${label} ... `);
+  const { status, output } = await capture(file, args, options);
+  if (status !== 0) {
+    process.stdout.write("failed\n");
+    process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
+    throw new SetupError(`failed: ${[file, ...args].join(" ")}`);
+  }
+  process.stdout.write(`${seconds(Date.now() - begun)}\n`);
+}
+
+/** @param {number} ms @returns {string} */
+export function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
+
+/**
+ * Runs a script's main function when the script itself was started, and turns its failure into one
+ * line and an exit code.
+ * @param {ImportMeta} meta
+ * @param {() => Promise<number | void>} main resolves to the exit code
+ */
+export async function runAsScript(meta, main) {
+  const started = process.argv[1];
+  if (started === undefined || realpathSync(started) !== fileURLToPath(meta.url)) return;
+  try {
+    process.exitCode = (await main()) ?? 0;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
+}
