@@ -1,0 +1,183 @@
+/**
+ * Everything that may go wrong in front of a user: a closed set. Each id is stable and stands in
+ * docs/errors.md; a new one is appended with the next free number, none is ever reused.
+ */
+
+/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
+export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
+
+export const ERROR_IDS = [
+  "TM-E001",
+  "TM-E002",
+  "TM-E003",
+  "TM-E004",
+  "TM-E005",
+  "TM-E006",
+  "TM-E007",
+  "TM-E008",
+  "TM-E009",
+  "TM-E010",
+  "TM-E011",
+  "TM-E012",
+  "TM-E013",
+  "TM-E014",
+] as const;
+export type ErrorId = (typeof ERROR_IDS)[number];
+
+/** What happened, the likely why, the next command; `message` is all three in one line. */
+export class TidemarkError extends Error {
+  override readonly name = "TidemarkError";
+
+  constructor(
+    readonly id: ErrorId,
+    readonly exitCode: ExitCode,
+    readonly what: string,
+    /** The likely reason; empty where `what` says it already. */
+    readonly why: string,
+    /** What to do or type next; empty where nothing helps. */
+    readonly next: string,
+    options?: ErrorOptions,
+  ) {
+    super([`${id} ${what}`, why, next].filter((part) => part !== "").join("; "), options);
+  }
+}
+
+/** TM-E001: a bug of Tidemark's. */
+export function internalError(cause: unknown): TidemarkError {
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  return new TidemarkError(
+    "TM-E001",
+    5,
+    `something went wrong inside Tidemark: ${oneLine(detail)}`,
+    "this is a bug of Tidemark's, not of your program",
+    "run the same command with --debug and report what it prints",
+    { cause },
+  );
+}
+
+/** TM-E002: the command line cannot be understood. */
+export function badUsage(what: string, next = "see --help"): TidemarkError {
+  return new TidemarkError("TM-E002", 2, what, "", next);
+}
+
+/** TM-E003: a file that was named does not exist. */
+export function fileNotFound(path: string, kind = "file"): TidemarkError {
+  return new TidemarkError(
+    "TM-E003",
+    2,
+    `no such ${kind}: ${oneLine(path)}`,
+    "the name may be misspelt or relative to another directory",
+    "",
+  );
+}
+
+/** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
+export function fileUnusable(path: string, action: "read" | "write", reason: string): TidemarkError {
+  const permission = /EACCES|EPERM/.test(reason);
+  return new TidemarkError(
+    "TM-E004",
+    permission ? 3 : 2,
+    `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
+    permission ? "it belongs to another user" : "",
+    permission ? "try again as that user" : "",
+  );
+}
+
+/** TM-E005: bytes that are not what their place promised: garbage, truncated, or changed. */
+export function damagedInput(source: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E005",
+    2,
+    `${oneLine(source)} is damaged: ${oneLine(detail)}`,
+    "it was cut off, overwritten, or is not Tidemark's",
+    "",
+  );
+}
+
+/** TM-E006: written by a Tidemark whose format this one does not know. */
+export function unknownVersion(source: string, found: number, known: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E006",
+    2,
+    `${oneLine(source)} has format version ${found}, this Tidemark reads version ${known}`,
+    found > known ? "it comes from a newer Tidemark" : "it comes from an older Tidemark",
+    found > known ? "update Tidemark" : "use the Tidemark that wrote it",
+  );
+}
+
+/** TM-E007: a file of some other kind was given where a recording or a pool belongs. */
+export function notOurs(source: string, expected: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E007",
+    2,
+    `${oneLine(source)} is not ${expected}`,
+    "its first bytes say otherwise",
+    "",
+  );
+}
+
+/** TM-E008: larger than this reader handles. */
+export function tooLarge(what: string, limit: string): TidemarkError {
+  return new TidemarkError("TM-E008", 2, `${oneLine(what)} is too large`, `the bound is ${limit}`, "");
+}
+
+/** TM-E009: the program could not be started; nothing ran. */
+export function programNotStarted(program: string, reason: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E009",
+    2,
+    `cannot start ${oneLine(program)}: ${oneLine(reason)}`,
+    "",
+    "check the name and that it is executable",
+  );
+}
+
+/** TM-E010: the process is gone, or another one has its pid now. */
+export function processGone(pid: number): TidemarkError {
+  return new TidemarkError("TM-E010", 4, `process ${pid} is gone`, "", "list processes with: tidemark ps");
+}
+
+/** TM-E011: the kernel does not let us look at the process. */
+export function processForbidden(pid: number, reason: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E011",
+    3,
+    `not permitted to read process ${pid}: ${oneLine(reason)}`,
+    "it belongs to another user, or ptrace is restricted",
+    "try again as its user or as root",
+  );
+}
+
+/** TM-E012: a platform, part or file of the installation that is missing. */
+export function notInstalled(what: string, next: string): TidemarkError {
+  return new TidemarkError("TM-E012", 4, what, "", next);
+}
+
+/** TM-E013: Tidemark does not work here (not Linux x86-64, Node too old...). */
+export function unsupportedPlatform(what: string): TidemarkError {
+  return new TidemarkError("TM-E013", 4, what, "Tidemark needs Linux on x86-64 with glibc 2.28 or newer", "");
+}
+
+/** TM-E014: a question the recording has no answer to (no such process, no profile at that time). */
+export function nothingThere(what: string, next: string): TidemarkError {
+  return new TidemarkError("TM-E014", 2, what, "", next);
+}
+
+/** Names and messages from outside go into one line that cannot move a terminal's cursor. */
+export function oneLine(text: string): string {
+  const flat = Array.from(text, (character) => (isControl(character) ? " " : character)).join("");
+  return flat.length > 400 ? `${flat.slice(0, 399)}…` : flat;
+}
+
+function isControl(character: string): boolean {
+  const code = character.codePointAt(0) ?? 0;
+  // C0, DEL and C1 controls; line and paragraph separators; bidirectional overrides.
+  return (
+    code < 0x20 ||
+    (code >= 0x7f && code < 0xa0) ||
+    code === 0x2028 ||
+    code === 0x2029 ||
+    (code >= 0x202a && code <= 0x202e) ||
+    (code >= 0x2066 && code <= 0x2069)
+  );
+}
