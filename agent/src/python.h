@@ -1,0 +1,44 @@
+/* python.h - what the sampling core asks of the part that knows CPython. */
+#ifndef TIDEMARK_PYTHON_H
+#define TIDEMARK_PYTHON_H
+
+#include "core.h"
+
+/* One interpreter frame as captured: no name yet, only where to find it. */
+struct tm_raw_frame {
+    const void *code;  /* PyCodeObject */
+    uint32_t position; /* instruction offset, in the unit of the version */
+    uint32_t left_out; /* frames dropped between this one and the next towards the root */
+};
+
+/* Looks for an interpreter among the loaded objects, picks its layout, sets the
+ * allocator hooks and calls tm_set_python(). Called once by the constructor and again
+ * from the slow path when objects were loaded since; not locked; idempotent. */
+void tm_python_probe(void);
+
+/* Called on the slow path every now and then, not locked, by a thread that may or may
+ * not hold the GIL: checks that the hooks are still ours and sets them again where that
+ * is safe. */
+void tm_python_verify(void);
+
+/* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
+ * TM_LEAF_FRAMES nearest the leaf and the TM_ROOT_FRAMES nearest the root. Not locked;
+ * no call into the interpreter. Returns the number written; 0: no stack. */
+unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
+
+/* (locked) The frame's id in this segment, or TM_NONE. The frame belongs to the calling
+ * thread, so its code object lives. */
+uint32_t tm_python_intern(const struct tm_raw_frame *raw);
+
+/* The calling thread's contextvars context (an address used as a key only), or NULL. */
+const void *tm_python_context(void);
+
+/* Non-zero: a mapping made by the code at this return address is one of pymalloc's
+ * arenas: a container whose content is counted object by object. */
+int tm_python_maps_arena(const void *return_address);
+
+/* The range of the evaluator's machine code, whose native frames stand for Python
+ * frames; 0 when unknown. */
+int tm_python_is_evaluator(const void *return_address);
+
+#endif
