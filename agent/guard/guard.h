@@ -1,0 +1,65 @@
+/* guard.h - tidemark-guard: starts the program as the shell would have, keeps its pool.
+ *
+ *   main.c     the order of things: recorder first, then the program, then the wait
+ *   inherit.c  what the shell gave: signal dispositions, mask, descriptors
+ *   wire.c     lines to and from the recorder (docs/spine.md names them)
+ *   pool.c     the sealed memfd, and the file that outlives it
+ *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
+ *
+ * Single-threaded, so everything may be called between fork and exec.
+ */
+#ifndef TIDEMARK_GUARD_H
+#define TIDEMARK_GUARD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- inherit.c ---- */
+struct inherited {
+    sigset_t mask;
+    struct sigaction sigchld; /* the only disposition the guard itself must change */
+};
+/* Remembers mask and dispositions, then blocks every signal: the guard hears them through a signalfd. */
+void inherited_take(struct inherited *inherited);
+/* In a child before exec: as the shell had it. */
+void inherited_give_back(const struct inherited *inherited);
+/* Closes every descriptor from 3 up but those in keep[]. */
+void close_descriptors_but(const int *keep, size_t count);
+/* Lets go of what the shell gave, so that a pipe's reader sees its end when the program closes it;
+ * standard error stays, for the recorder prints there. */
+void release_inherited_descriptors(const int *keep, size_t count);
+
+/* ---- wire.c ---- */
+struct wire {
+    int fd;
+    char *buffer;
+    size_t length, capacity;
+};
+struct message {
+    char **fields; /* fields[0] is the verb; NULL-terminated */
+    size_t count;
+};
+/* Reads what is there. False at end of file, on error, or when a line is longer than any argv. */
+bool wire_fill(struct wire *wire);
+/* Takes the next whole line; false when there is none. Free with message_free. */
+bool wire_next(struct wire *wire, struct message *message);
+void message_free(struct message *message);
+/* Sends one line; `text` is escaped and appended as a last field unless NULL. */
+void wire_send(struct wire *wire, const char *head, const char *text);
+
+/* ---- pool.c ---- */
+/* Makes the sealed pool; returns its descriptor, or -1 with errno. */
+int pool_create(uint32_t slots, uint64_t period, uint32_t options);
+/* Writes the used slots to `path` (made anew, private). Returns 0 or an errno. */
+int pool_save(int pool, const char *path);
+
+/* ---- witness.c ---- */
+/* A process of the guard's group that holds every signal pending. */
+pid_t witness_start(void);
+/* True when the group got `number` too; the witness is then replaced. */
+bool witness_saw(pid_t *witness, int number);
+
+#endif

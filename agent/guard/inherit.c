@@ -1,0 +1,51 @@
+#define _GNU_SOURCE
+#include "guard.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void inherited_take(struct inherited *inherited) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &inherited->mask);
+    /* An ignored SIGCHLD would reap the program before its status was read. */
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &standard, &inherited->sigchld);
+}
+
+void inherited_give_back(const struct inherited *inherited) {
+    sigaction(SIGCHLD, &inherited->sigchld, NULL);
+    sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+}
+
+static bool kept(int fd, const int *keep, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (keep[i] == fd)
+            return true;
+    return false;
+}
+
+void close_descriptors_but(const int *keep, size_t count) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (!directory)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && fd != dirfd(directory) && !kept(fd, keep, count))
+            close(fd);
+    }
+    closedir(directory);
+}
+
+void release_inherited_descriptors(const int *keep, size_t count) {
+    close_descriptors_but(keep, count);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 2; fd++)
+        if (nothing < 0 || dup2(nothing, fd) < 0)
+            close(fd);
+    if (nothing > 2)
+        close(nothing);
+}

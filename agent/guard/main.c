@@ -1,0 +1,311 @@
+/* tidemark-guard host [--] RECORDER ARGS... : see docs/spine.md, "Guard and recorder". */
+#define _GNU_SOURCE
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+struct guard {
+    struct inherited inherited;
+    struct wire wire; /* fd -1 once the recorder's end is closed */
+    int signals;
+    int pool; /* -1: none */
+    char *orphan_path;
+    pid_t recorder; /* 0: reaped */
+    pid_t program;  /* 0: not started, or ended */
+    pid_t witness;
+    bool started, ended;
+    int program_status, recorder_status;
+    int leave_code; /* -1: not told */
+    struct termios terminal; /* as the program left it */
+    bool terminal_known;
+};
+
+static void fail(const char *what) {
+    fprintf(stderr, "tidemark-guard: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+/* Dies as a child with this wait status did, so that whoever waits for the guard sees the same. */
+static void leave_as(int status) {
+    if (!WIFSIGNALED(status))
+        _exit(WEXITSTATUS(status));
+    int number = WTERMSIG(status);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the program's core is the one of interest */
+    signal(number, SIG_DFL);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    _exit(128 + number); /* the first process of a pid namespace does not die of signals */
+}
+
+static void start_recorder(struct guard *guard, char **arguments) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        fail("cannot make a socket");
+    guard->recorder = fork();
+    if (guard->recorder < 0)
+        fail("cannot start the recorder");
+    if (guard->recorder == 0) {
+        /* A group of its own: keys typed at the terminal, and a program that kills its group, pass it by. */
+        setpgid(0, 0);
+        char number[16];
+        snprintf(number, sizeof number, "%d", ends[1]);
+        setenv("TIDEMARK_GUARD_FD", number, 1);
+        close_descriptors_but(&ends[1], 1);
+        fcntl(ends[1], F_SETFD, 0);
+        /* The program's input and output are not the recorder's, which keeps no pipe of theirs open. */
+        int nothing = open("/dev/null", O_RDWR);
+        if (nothing >= 0 && nothing != 0)
+            dup2(nothing, 0);
+        if (nothing > 2)
+            close(nothing);
+        if (dup2(2, 1) < 0)
+            dup2(0, 1);
+        inherited_give_back(&guard->inherited);
+        execvp(arguments[0], arguments);
+        fprintf(stderr, "tidemark-guard: cannot run %s: %s\n", arguments[0], strerror(errno));
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    close(ends[1]);
+    guard->wire.fd = ends[0];
+}
+
+static unsigned long long start_ticks(pid_t pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* The start: fork, undo what the guard changed, exec. An errno comes back through a pipe that a
+ * successful exec closes. */
+static void start_program(struct guard *guard, char **arguments) {
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) != 0)
+        report[0] = report[1] = -1;
+    pid_t pid = report[0] < 0 ? -1 : fork();
+    int why = errno;
+    if (pid == 0) {
+        prctl(PR_SET_PTRACER, (unsigned long)guard->recorder, 0, 0, 0); /* EINVAL without Yama */
+        inherited_give_back(&guard->inherited);
+        execvp(arguments[0], arguments);
+        why = errno;
+        ssize_t ignored = write(report[1], &why, sizeof why);
+        (void)ignored;
+        _exit(127);
+    }
+    if (report[1] >= 0)
+        close(report[1]);
+    if (pid > 0) {
+        ssize_t got;
+        do
+            got = read(report[0], &why, sizeof why);
+        while (got < 0 && errno == EINTR);
+        if (got == sizeof why) {
+            waitpid(pid, NULL, 0);
+            pid = -1;
+        }
+    }
+    if (report[0] >= 0)
+        close(report[0]);
+    char head[96];
+    if (pid < 0) {
+        snprintf(head, sizeof head, "failed\t%d", why);
+        wire_send(&guard->wire, head, strerror(why));
+        return;
+    }
+    guard->program = pid;
+    guard->started = true;
+    int own[] = {guard->wire.fd, guard->signals, guard->pool};
+    release_inherited_descriptors(own, 3);
+    snprintf(head, sizeof head, "started\t%d\t%llu", (int)pid, start_ticks(pid));
+    wire_send(&guard->wire, head, NULL);
+}
+
+static void make_pool(struct guard *guard, struct message *message) {
+    char head[96];
+    guard->pool = pool_create((uint32_t)strtoul(message->fields[1], NULL, 10),
+                              strtoull(message->fields[2], NULL, 10),
+                              (uint32_t)strtoul(message->fields[3], NULL, 10));
+    if (guard->pool < 0) {
+        snprintf(head, sizeof head, "nopool\t%d", errno);
+        wire_send(&guard->wire, head, strerror(errno));
+        return;
+    }
+    snprintf(head, sizeof head, "pool\t%d\t%d", (int)getpid(), guard->pool);
+    wire_send(&guard->wire, head, NULL);
+}
+
+static void obey(struct guard *guard, struct message *message) {
+    const char *verb = message->fields[0];
+    if (!strcmp(verb, "pool") && message->count == 4 && guard->pool < 0)
+        make_pool(guard, message);
+    else if (!strcmp(verb, "orphan") && message->count == 2) {
+        free(guard->orphan_path);
+        guard->orphan_path = message->fields[1][0] ? strdup(message->fields[1]) : NULL;
+    } else if (!strcmp(verb, "env") && message->count == 3)
+        setenv(message->fields[1], message->fields[2], 1);
+    else if (!strcmp(verb, "exec") && message->count >= 2 && !guard->started)
+        start_program(guard, message->fields + 1);
+    else if (!strcmp(verb, "leave") && message->count == 2)
+        guard->leave_code = atoi(message->fields[1]) & 255;
+}
+
+/* Stops as the program has stopped, so that a shell with job control sees it; fg and bg wake both. */
+static void stop_like(struct guard *guard, int number) {
+    if (number == SIGSTOP) {
+        raise(SIGSTOP);
+    } else {
+        struct sigaction before, standard = {.sa_handler = SIG_DFL};
+        sigaction(number, &standard, &before);
+        sigset_t only;
+        sigemptyset(&only);
+        sigaddset(&only, number);
+        raise(number);
+        sigprocmask(SIG_UNBLOCK, &only, NULL);
+        sigprocmask(SIG_BLOCK, &only, NULL);
+        sigaction(number, &before, NULL);
+    }
+    kill(guard->program, SIGCONT); /* nothing to a process that the group's SIGCONT woke already */
+}
+
+static void program_ended(struct guard *guard, int status, const struct rusage *usage) {
+    guard->program = 0;
+    guard->ended = true;
+    guard->program_status = status;
+    guard->terminal_known = tcgetattr(2, &guard->terminal) == 0;
+    char head[160];
+    snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld", status, usage->ru_maxrss,
+             usage->ru_utime.tv_sec * 1000L + usage->ru_utime.tv_usec / 1000,
+             usage->ru_stime.tv_sec * 1000L + usage->ru_stime.tv_usec / 1000);
+    if (guard->wire.fd >= 0)
+        wire_send(&guard->wire, head, NULL);
+}
+
+static void reap(struct guard *guard) {
+    int status;
+    struct rusage usage;
+    pid_t pid;
+    while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
+        if (pid == guard->program && WIFSTOPPED(status))
+            stop_like(guard, WSTOPSIG(status));
+        else if (pid == guard->program)
+            program_ended(guard, status, &usage);
+        else if (pid == guard->recorder && !WIFSTOPPED(status)) {
+            guard->recorder = 0;
+            guard->recorder_status = status;
+        }
+    }
+}
+
+static void hear(struct guard *guard, const struct signalfd_siginfo *info) {
+    int number = (int)info->ssi_signo;
+    if (number == SIGCHLD) {
+        reap(guard);
+        return;
+    }
+    if (number == SIGXFSZ || number == SIGPIPE || number == SIGCONT)
+        return; /* the guard's own, or passed on by waking up */
+    if (info->ssi_code > 0)
+        return; /* from the terminal or the kernel: the whole group has it */
+    if (guard->program) {
+        if (!witness_saw(&guard->witness, number) && guard->program)
+            kill(guard->program, number);
+    } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
+        /* Nothing runs (any more) but the recorder: whoever asks us to leave means it. */
+        if (guard->recorder)
+            kill(guard->recorder, SIGTERM);
+        if (!guard->started)
+            leave_as(number); /* a bare number is the wait status "ended by that signal" */
+    }
+}
+
+static void recorder_closed(struct guard *guard) {
+    close(guard->wire.fd);
+    guard->wire.fd = -1;
+}
+
+/* The program has ended, and the recorder has left or died: keep what it could not, and go. */
+static void finish(struct guard *guard) {
+    if (guard->leave_code < 0 && guard->pool >= 0 && guard->orphan_path && guard->started) {
+        int why = pool_save(guard->pool, guard->orphan_path);
+        if (why)
+            dprintf(2, "tidemark: the recorder died, and %s could not be written: %s\n",
+                    guard->orphan_path, strerror(why));
+    }
+    kill(guard->witness, SIGKILL);
+    if (guard->terminal_known)
+        tcsetattr(2, TCSANOW, &guard->terminal); /* Node sets it back to what it found at its start */
+    if (!guard->started)
+        leave_as(guard->leave_code >= 0 ? guard->leave_code << 8 : guard->recorder_status);
+    bool same = guard->leave_code < 0 || (WIFSIGNALED(guard->program_status) &&
+                                          guard->leave_code == 128 + WTERMSIG(guard->program_status));
+    leave_as(same ? guard->program_status : guard->leave_code << 8);
+}
+
+static void serve(struct guard *guard) {
+    for (;;) {
+        bool recorder_done = guard->recorder == 0 || (guard->wire.fd < 0 && guard->leave_code < 0);
+        if (recorder_done && guard->wire.fd < 0 && !guard->program)
+            finish(guard);
+        struct pollfd waits[2] = {{.fd = guard->signals, .events = POLLIN},
+                                  {.fd = guard->wire.fd, .events = POLLIN}};
+        if (poll(waits, 2, -1) < 0 && errno != EINTR)
+            fail("cannot wait");
+        /* What the recorder said before it ended counts before its end. */
+        if (waits[1].revents) {
+            bool open = wire_fill(&guard->wire);
+            struct message message;
+            while (wire_next(&guard->wire, &message)) {
+                obey(guard, &message);
+                message_free(&message);
+            }
+            if (!open)
+                recorder_closed(guard);
+        }
+        struct signalfd_siginfo info;
+        if (waits[0].revents && read(guard->signals, &info, sizeof info) == sizeof info)
+            hear(guard, &info);
+    }
+}
+
+int main(int count, char **arguments) {
+    char **recorder = arguments + 2;
+    if (count > 2 && !strcmp(recorder[0], "--"))
+        recorder++;
+    if (count < 3 || strcmp(arguments[1], "host") != 0 || !*recorder) {
+        fprintf(stderr, "usage: tidemark-guard host [--] RECORDER ARGS...\n");
+        return 2;
+    }
+    static struct guard guard = {.pool = -1, .leave_code = -1};
+    inherited_take(&guard.inherited);
+    sigset_t all;
+    sigfillset(&all);
+    guard.signals = signalfd(-1, &all, SFD_CLOEXEC);
+    if (guard.signals < 0)
+        fail("cannot listen for signals");
+    guard.witness = witness_start();
+    start_recorder(&guard, recorder);
+    serve(&guard);
+}
