@@ -1,0 +1,30 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+
+/** Why /proc did not answer: the process went, or it is another user's. */
+const EXPECTED = new Set(["ENOENT", "ESRCH", "EACCES", "EPERM", "EINVAL", "ENOTDIR", "EIO", "ENODEV"]);
+
+/** The file's text, or null where it is gone or not ours to read. */
+export function readText(path: string): string | null {
+  return orNull(() => readFileSync(path, "utf8"));
+}
+
+/** The directory's names, or null where it is gone or not ours to read. */
+export function readNames(path: string): string[] | null {
+  return orNull(() => readdirSync(path));
+}
+
+/** The link's target, or null where it is gone or not ours to read. */
+export function readLink(path: string): string | null {
+  return orNull(() => readlinkSync(path));
+}
+
+function orNull<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch (error) {
+    if (EXPECTED.has((error as NodeJS.ErrnoException).code ?? "")) {
+      return null;
+    }
+    throw error;
+  }
+}

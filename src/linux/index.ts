@@ -1,0 +1,25 @@
+/** What the kernel and the file system say: the only readers of /proc. */
+export {
+  type CgroupMemory,
+  type CgroupPlace,
+  findCgroup,
+  readCgroupMemory,
+  readLimiting,
+} from "./cgroup.js";
+export { readContainer } from "./container.js";
+export {
+  countDescriptors,
+  type MemoryRollup,
+  type ProcessStat,
+  type ProcessStatus,
+  readCommand,
+  readExecutable,
+  readRollup,
+  readStat,
+  readStatus,
+  readThreads,
+  startTimeMs,
+} from "./process.js";
+export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
+export { childrenOf, descendantsOf, listPids } from "./tree.js";
+export { userName } from "./users.js";

@@ -1,0 +1,204 @@
+/** What a program is, before it is started: whether a preloaded library would reach it at all. */
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { type ElfHeader, MACHINE_X86_64, parseElfHeader } from "./elf_header.js";
+
+export type ProgramKind =
+  /** Loaded by glibc's loader: a preloaded library takes effect. */
+  | "glibc"
+  | "musl"
+  /** Dynamic, by a loader that is neither's. */
+  | "foreign-loader"
+  | "static"
+  | "32-bit"
+  | "other-machine"
+  /** The loader drops LD_PRELOAD: set-user-id, set-group-id or file capabilities. */
+  | "setuid"
+  | "missing"
+  | "not-executable"
+  /** Executable, not ELF and without "#!": a shell runs it. */
+  | "unknown";
+
+export interface ProgramAnswer {
+  readonly kind: ProgramKind;
+  /** The file that the kernel will load in the end: through PATH, "#!" lines and `env`. */
+  readonly path: string;
+  /** The files on the way there, the named one first. */
+  readonly chain: readonly string[];
+}
+
+export interface ProgramContext {
+  readonly path: string;
+  readonly cwd: string;
+}
+
+/** As the kernel bounds it (BINPRM_MAX_RECURSION), and one more for `env`. */
+const DEEPEST = 6;
+const LONGEST_SCRIPT_LINE = 256;
+
+/** Looks up `command[0]` as execvp would, and follows scripts to what runs them. Never throws. */
+export function inspectProgram(
+  command: readonly string[],
+  context: ProgramContext = { path: process.env.PATH ?? "/bin:/usr/bin", cwd: process.cwd() },
+): ProgramAnswer {
+  return follow(command, context, []);
+}
+
+function follow(command: readonly string[], context: ProgramContext, chain: readonly string[]): ProgramAnswer {
+  const name = command[0] ?? "";
+  const found = lookUp(name, context);
+  if (typeof found !== "string") {
+    return { kind: found.kind, path: name, chain };
+  }
+  const along = [...chain, found];
+  if (basename(found) === "env") {
+    const behind = behindEnv(command.slice(1), context);
+    // `env` is reached by the library, as is what it starts: that is the program that matters.
+    if (behind !== null && along.length < DEEPEST) {
+      return follow(behind.command, behind.context, along);
+    }
+  }
+  const file = describe(found);
+  if (file.script === null || along.length >= DEEPEST) {
+    return { kind: file.kind, path: found, chain: along };
+  }
+  return follow([...file.script, found, ...command.slice(1)], context, along);
+}
+
+function lookUp(name: string, context: ProgramContext): string | { kind: "missing" | "not-executable" } {
+  if (name === "") {
+    return { kind: "missing" };
+  }
+  if (name.includes("/")) {
+    const path = resolve(context.cwd, name);
+    const state = executable(path);
+    return state === "yes" ? path : { kind: state === "no" ? "not-executable" : "missing" };
+  }
+  let refused = false;
+  for (const directory of context.path.split(":")) {
+    const path = resolve(context.cwd, directory, name); // an empty entry is the current directory
+    const state = executable(path);
+    if (state === "yes") {
+      return path;
+    }
+    refused ||= state === "no";
+  }
+  return { kind: refused ? "not-executable" : "missing" };
+}
+
+function executable(path: string): "yes" | "no" | "missing" {
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile()) {
+      return "no";
+    }
+    accessSync(path, constants.X_OK);
+    return (stats.mode & 0o111) === 0 ? "no" : "yes"; // root may read anything, and run only what has the bit
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES" ? "no" : "missing";
+  }
+}
+
+interface Description {
+  readonly kind: ProgramKind;
+  /** Words of the "#!" line. */
+  readonly script: readonly string[] | null;
+}
+
+function describe(path: string): Description {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "r");
+  } catch {
+    // Executable and not readable: nothing speaks against a preload but that we cannot tell.
+    return { kind: "unknown", script: null };
+  }
+  try {
+    const readAt = (offset: number, length: number) => {
+      const bytes = Buffer.alloc(Math.max(0, length));
+      const got = Number.isSafeInteger(offset) ? readSync(descriptor, bytes, 0, bytes.length, offset) : 0;
+      return bytes.subarray(0, got);
+    };
+    const script = scriptLine(readAt(0, LONGEST_SCRIPT_LINE));
+    if (script !== null) {
+      return { kind: "unknown", script };
+    }
+    const header = parseElfHeader(readAt);
+    const mode = fstatSync(descriptor).mode;
+    return { kind: header === null ? "unknown" : kindOf(header, mode), script: null };
+  } catch {
+    return { kind: "unknown", script: null };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function kindOf(header: ElfHeader, mode: number): ProgramKind {
+  if (header.bits === 32) {
+    return "32-bit";
+  }
+  if (header.machine !== MACHINE_X86_64) {
+    return "other-machine";
+  }
+  if (header.interpreter === null) {
+    return "static";
+  }
+  const loader = basename(header.interpreter);
+  if (loader.startsWith("ld-musl")) {
+    return "musl";
+  }
+  if ((mode & 0o6000) !== 0 && process.getuid?.() !== 0) {
+    return "setuid";
+  }
+  return loader.startsWith("ld-linux") || loader === "ld.so.1" ? "glibc" : "foreign-loader";
+}
+
+/** "#! interpreter one-argument": the kernel passes all after the first word as one argument. */
+function scriptLine(head: Buffer): string[] | null {
+  if (head[0] !== 0x23 || head[1] !== 0x21) {
+    return null;
+  }
+  const line = (head.toString("latin1").slice(2).split("\n", 1)[0] as string).trim();
+  const match = /^(\S+)(?:[ \t]+(.*))?$/.exec(line);
+  if (!match) {
+    return null;
+  }
+  return match[2] === undefined ? [match[1] as string] : [match[1] as string, match[2]];
+}
+
+/** The command that `env ARGS...` runs; null where it runs none or its options are not known here. */
+function behindEnv(
+  words: readonly string[],
+  context: ProgramContext,
+): { command: string[]; context: ProgramContext } | null {
+  const rest = [...words];
+  let { path, cwd } = context;
+  while (rest.length > 0) {
+    const word = rest[0] as string;
+    const assignment = /^([^=]+)=(.*)$/s.exec(word);
+    if (word.startsWith("-S") || word.startsWith("--split-string=")) {
+      const text = word.startsWith("-S") ? word.slice(2) : word.slice("--split-string=".length);
+      rest.splice(0, 1, ...text.split(/\s+/).filter(Boolean));
+    } else if (word === "-S" || word === "--split-string") {
+      rest.splice(0, 2, ...(rest[1] ?? "").split(/\s+/).filter(Boolean));
+    } else if (word === "-u" || word === "--unset") {
+      rest.splice(0, 2);
+    } else if (word === "-C" || word === "--chdir") {
+      cwd = resolve(cwd, rest[1] ?? "");
+      rest.splice(0, 2);
+    } else if (word === "--") {
+      rest.shift();
+      break;
+    } else if (assignment && !word.startsWith("-")) {
+      if (assignment[1] === "PATH") {
+        path = assignment[2] as string;
+      }
+      rest.shift();
+    } else if (word.startsWith("-")) {
+      rest.shift();
+    } else {
+      break;
+    }
+  }
+  return rest.length === 0 ? null : { command: rest, context: { path, cwd } };
+}
