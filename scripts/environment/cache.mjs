@@ -1,6 +1,6 @@
 /** The user's cache folder: large things that every clone shares, each made once and whole. */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
@@ -10,28 +10,41 @@ export function cacheFolder() {
 }
 
 /**
- * The folder NAME-HASH of the cache, made by `make` where it is not there yet: in a folder beside
- * it, renamed when `make` has returned.
+ * A folder of the cache, made by `make` where it is not there yet.
+ *
+ *     NAME-HASH         link, set last and by rename: what it leads to is whole
+ *     NAME-HASH.PID/    the folder; never moved, for a virtual environment's scripts hold their path
+ *
  * @param {string} name
  * @param {string[]} ingredients everything that decides the content
  * @param {(folder: string) => Promise<void>} make fills an empty folder; what it throws is passed on
- * @param {{fixedPath?: boolean}} [options] fixedPath: the content knows its own path (a virtual
- *   environment does), so it is made in place and a mark is set last instead of the rename
- * @returns {Promise<string>} absolute path
+ * @returns {Promise<string>} absolute path of the folder
  */
-export async function cached(name, ingredients, make, { fixedPath = false } = {}) {
+export async function cached(name, ingredients, make) {
   const hash = createHash("sha256").update(ingredients.join("\0")).digest("hex").slice(0, 16);
-  const place = join(cacheFolder(), `${name}-${hash}`);
-  const mark = join(place, ".whole");
-  if (fixedPath ? existsSync(mark) : existsSync(place)) return place;
-  const folder = fixedPath ? place : `${place}.${process.pid}`;
-  rmSync(folder, { recursive: true, force: true });
+  const link = join(cacheFolder(), `${name}-${hash}`);
+  if (existsSync(link)) return realpathSync(link);
+  removeUnfinished(`${name}-${hash}.`);
+  const folder = `${link}.${process.pid}`;
   mkdirSync(folder, { recursive: true });
   try {
     await make(folder);
-    return place;
+    symlinkSync(folder, `${folder}.link`);
+    renameSync(`${folder}.link`, link);
+    return folder;
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     throw error;
+  }
+}
+
+/** @param {string} prefix of folders whose makers were killed */
+function removeUnfinished(prefix) {
+  if (!existsSync(cacheFolder())) return;
+  for (const name of readdirSync(cacheFolder())) {
+    const pid = Number(name.slice(prefix.length).split(".")[0]);
+    if (name.startsWith(prefix) && !existsSync(`/proc/${pid}`)) {
+      rmSync(join(cacheFolder(), name), { recursive: true, force: true });
+    }
   }
 }
