@@ -1,92 +1,48 @@
 /**
- * Debian forky in a folder of the user's cache: the CPython versions that are newer than a machine's
- * own. Made once by debootstrap, shared by everything that tests against those interpreters.
+ * Debian forky in a folder, for CPython 3.13 and newer as a distribution builds them. Made by
+ * debootstrap from the mirror that the machine's own apt uses; root only, for chroot(2) is.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { capture, findOnPath, SetupError } from "../command.mjs";
-import { cacheFolder } from "./cache.mjs";
+import { findOnPath, SetupError, step } from "../command.mjs";
+import { cached } from "./cache.mjs";
 
-const packages = ["python3.13", "python3.14", "python3.15"];
-const aptFolder = "/etc/apt";
+const suite = "forky";
+const pythons = ["python3.13", "python3.14", "python3.15"];
+const script = "/usr/share/debootstrap/scripts/sid";
 
 /**
- * @returns {Promise<string>} the root folder, ready for chroot(8)
- * @throws {SetupError} not root, no mirror, no debootstrap, or it failed
+ * @returns {Promise<string>} absolute path of the root folder
+ * @throws {Error} why it cannot be had
  */
 export async function makeChroot() {
-  if (process.getuid?.() !== 0) throw new SetupError("chroot needs root");
-  const folder = join(cacheFolder(), "chroot-forky");
-  if (packages.some((name) => existsSync(join(folder, "usr/bin", name)))) return folder;
-  mkdirSync(cacheFolder(), { recursive: true });
-  const mirror = ownMirror();
-  const debootstrap = installedDebootstrap() ?? (await fetchedDebootstrap());
-  process.stderr.write(`making ${folder}: Debian forky with ${packages.join(", ")} (a minute)\n`);
-  // Under another name until it is whole: a broken-off one is never taken for the real one.
-  const making = `${folder}.${process.pid}`;
-  try {
-    await bootstrap(debootstrap, making, mirror);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(making, folder);
-  } finally {
-    rmSync(making, { recursive: true, force: true });
-  }
-  return folder;
+  if (process.getuid?.() !== 0) throw new SetupError("needs root");
+  const debootstrap = findOnPath("debootstrap");
+  if (debootstrap === undefined || !existsSync(script)) throw new SetupError("needs debootstrap");
+  const mirror = debianMirror();
+  if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
+  return await cached(suite, [...pythons, mirror], async (folder) => {
+    await step(`Debian ${suite} with ${pythons.join(", ")} by debootstrap`, debootstrap, [
+      ...["--variant=minbase", "--no-check-gpg", `--include=${pythons.join(",")}`],
+      ...[suite, folder, mirror, script],
+    ]);
+  });
 }
 
-/**
- * @param {{program: string, share: string}} debootstrap @param {string} folder @param {string} mirror
- */
-async function bootstrap(debootstrap, folder, mirror) {
-  // A release drops an old version, or has not taken a new one yet: then without that package.
-  let wanted = packages;
-  while (true) {
-    rmSync(folder, { recursive: true, force: true });
-    const options = ["--no-check-gpg", "--variant=minbase", `--include=${wanted.join(",")}`];
-    const { status, output } = await capture(
-      debootstrap.program,
-      [...options, "forky", folder, mirror, join(debootstrap.share, "scripts/sid")],
-      { env: { ...process.env, DEBOOTSTRAP_DIR: debootstrap.share } },
-    );
-    if (status === 0) return;
-    const unknown = /Couldn't find these debs:(.*)/.exec(output)?.[1]?.trim().split(/\s+/) ?? [];
-    const left = wanted.filter((name) => !unknown.includes(name));
-    if (left.length === 0 || left.length === wanted.length) {
-      throw new SetupError(`debootstrap failed: ${output.trim().split("\n").at(-1)}`);
-    }
-    wanted = left;
-  }
+/** The first address of a Debian archive (not of security updates) among apt's sources. */
+function debianMirror() {
+  return aptSources()
+    .split("\n")
+    .filter((line) => !line.trimStart().startsWith("#"))
+    .flatMap((line) => line.match(/https?:\/\/\S+/g) ?? [])
+    .find((address) => /\/debian\/?$/.test(address));
 }
 
-/** The archive that this machine's own packages come from. */
-function ownMirror() {
-  const parts = join(aptFolder, "sources.list.d");
-  const files = [join(aptFolder, "sources.list")];
-  if (existsSync(parts)) files.push(...readdirSync(parts).map((name) => join(parts, name)));
-  const archive = /^(?:URIs:\s*|deb\s+(?:\[[^\]]*\]\s+)?)(https?:\/\/\S+\/debian\/?)(?:\s|$)/m;
-  for (const file of files.filter((name) => existsSync(name))) {
-    const found = archive.exec(readFileSync(file, "utf8"))?.[1];
-    if (found !== undefined) return found;
-  }
-  throw new SetupError("no Debian archive in this machine's apt sources");
-}
-
-function installedDebootstrap() {
-  const program = findOnPath("debootstrap");
-  return program === undefined ? undefined : { program, share: "/usr/share/debootstrap" };
-}
-
-/** debootstrap is a shell script: unpacked into the cache it runs without being installed. */
-async function fetchedDebootstrap() {
-  const folder = join(cacheFolder(), "debootstrap");
-  const program = join(folder, "usr/sbin/debootstrap");
-  if (!existsSync(program)) {
-    mkdirSync(folder, { recursive: true });
-    const fetch =
-      "rm -f *.deb; apt-get -qq download debootstrap && dpkg-deb -x debootstrap_*.deb . && rm *.deb";
-    if ((await capture("sh", ["-c", fetch], { cwd: folder })).status !== 0) {
-      throw new SetupError("no debootstrap (apt-get install debootstrap)");
-    }
-  }
-  return { program, share: join(folder, "usr/share/debootstrap") };
+function aptSources() {
+  const folder = "/etc/apt/sources.list.d";
+  const files = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  return ["/etc/apt/sources.list", ...files]
+    .filter((file) => /\.(list|sources)$/.test(file) && existsSync(file))
+    .map((file) => readFileSync(file, "utf8"))
+    .join("\n");
 }

@@ -1,92 +1,86 @@
-/**
- * The PyPI packages that the whole-program tests run, in virtual environments in the user's cache
- * folder, made once for each content of the requirement files and each interpreter.
- */
+/** Virtual environments with the PyPI packages that the tests of real programs use. */
 import { mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { capture, SetupError } from "../command.mjs";
+import { capture, SetupError, step } from "../command.mjs";
 import { root } from "../setup.mjs";
 import { cached, cacheFolder } from "./cache.mjs";
 
 /** @typedef {import("../environment.mjs").Interpreter} Interpreter */
 
-/** Free disk under which `torch` (5 GB with its CUDA libraries) is left out. */
-const torchNeedsGib = 12;
-/** Versions by how new the packages pinned for them are, best first. */
-const preferredVersions = ["3.12", "3.11", "3.13", "3.10", "3.9"];
-const packages = join(root, "test/requirements.txt");
-const torch = join(root, "test/requirements-torch.txt");
+/** The minor versions that every package of the requirements has wheels for, best first. */
+const suitable = ["3.12", "3.11", "3.13"];
+/** torch's CUDA libraries take 5 GB, twice while pip unpacks them. */
+const torchNeedsBytes = 12e9;
 
 /**
  * @param {Interpreter[]} interpreters
- * @returns {Promise<string>} executable of a virtual environment that holds test/requirements.txt
- * @throws {SetupError} no interpreter can make one, or pip failed
+ * @returns {Promise<string>} executable of the environment with test/requirements.txt
+ * @throws {Error} why it cannot be had
  */
 export function makePackages(interpreters) {
-  return makeVirtualEnvironment("packages", interpreters, [packages]);
+  return makeVenv("packages", "test/requirements.txt", interpreters);
 }
 
 /**
  * @param {Interpreter[]} interpreters
- * @returns {Promise<string>} the same with test/requirements-torch.txt beside it
- * @throws {SetupError} too little disk, switched off, or as above
+ * @returns {Promise<string>} executable of the environment with test/requirements-torch.txt
+ * @throws {Error} why it cannot be had
  */
-export async function makeTorch(interpreters) {
+export function makeTorch(interpreters) {
   if (process.env.TIDEMARK_TEST_TORCH === "0") throw new SetupError("TIDEMARK_TEST_TORCH=0");
-  mkdirSync(cacheFolder(), { recursive: true });
-  return makeVirtualEnvironment("torch", interpreters, [packages, torch], () => {
-    const disk = statfsSync(cacheFolder());
-    const gib = (disk.bavail * disk.bsize) / 2 ** 30;
-    if (gib < torchNeedsGib) {
-      throw new SetupError(`${gib.toFixed(1)} GiB of disk free, ${torchNeedsGib} needed`);
-    }
-  });
+  return makeVenv("torch", "test/requirements-torch.txt", interpreters, torchNeedsBytes);
 }
 
 /**
  * @param {string} name
+ * @param {string} requirements path in the repository
  * @param {Interpreter[]} interpreters
- * @param {string[]} requirements files
- * @param {() => void} [beforeMaking] throws where it is not to be made
+ * @param {number} needsBytes free disk space that the installation needs
+ * @returns {Promise<string>}
  */
-async function makeVirtualEnvironment(name, interpreters, requirements, beforeMaking = () => {}) {
-  const interpreter = await newestServed(interpreters);
-  const ingredients = [
-    interpreter.version,
-    interpreter.path,
-    ...requirements.map((file) => readFileSync(file, "utf8")),
-  ];
-  const make = async (/** @type {string} */ folder) => {
-    beforeMaking();
-    process.stderr.write(`installing ${name} for the tests into ${folder}\n`);
-    await run(interpreter.path, ["-m", "venv", folder]);
-    const files = requirements.flatMap((file) => ["-r", file]);
-    const quiet = ["--quiet", "--no-cache-dir", "--disable-pip-version-check"];
-    await run(join(folder, "bin/python"), ["-m", "pip", "install", ...quiet, ...files]);
-  };
-  // A virtual environment's scripts name their own path.
-  return join(await cached(`venv-${name}`, ingredients, make, { fixedPath: true }), "bin/python");
+export async function makeVenv(name, requirements, interpreters, needsBytes = 1e9) {
+  const interpreter = await best(interpreters);
+  const file = join(root, requirements);
+  const ingredients = [interpreter.path, interpreter.version, readFileSync(file, "utf8")];
+  const folder = await cached(name, ingredients, async (place) => {
+    checkFreeSpace(needsBytes);
+    const python = join(place, "bin/python");
+    await step(`Python ${interpreter.version} environment for ${requirements}`, interpreter.path, [
+      ...["-m", "venv", place],
+    ]);
+    await step(`pip install -r ${requirements}`, python, [
+      ...["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
+      ...["--no-cache-dir", "--only-binary", ":all:", "-r", file],
+    ]);
+  });
+  return join(folder, "bin/python");
 }
 
 /**
- * Debian splits `ensurepip` off into a package of its own: where it is missing the next one may have it.
+ * Debian keeps `ensurepip` in a package of its own: where it is missing another interpreter may have
+ * it.
  * @param {Interpreter[]} interpreters
  */
-async function newestServed(interpreters) {
-  const rank = (/** @type {Interpreter} */ { version }) => {
-    const place = preferredVersions.indexOf(version.split(".").slice(0, 2).join("."));
-    return place < 0 ? preferredVersions.length : place;
-  };
-  for (const interpreter of [...interpreters].sort((a, b) => rank(a) - rank(b))) {
-    const test = ["-I", "-c", "import venv, ensurepip"];
-    if ((await capture(interpreter.path, test)).status === 0) return interpreter;
+async function best(interpreters) {
+  for (const minor of suitable) {
+    for (const interpreter of interpreters) {
+      if (interpreter.freeThreaded || !interpreter.version.startsWith(`${minor}.`)) continue;
+      const { status } = await capture(interpreter.path, ["-I", "-c", "import venv, ensurepip"]);
+      if (status === 0) return interpreter;
+    }
   }
-  throw new SetupError("no Python with the modules venv and ensurepip");
+  throw new SetupError(`needs one of Python ${suitable.join(", ")} with venv and ensurepip`);
 }
 
-/** @param {string} program @param {string[]} args */
-async function run(program, args) {
-  const { status, output } = await capture(program, args);
-  if (status === 0) return;
-  throw new SetupError(`${args.slice(0, 3).join(" ")}: ${output.trim().split("\n").at(-1)}`);
+/** @param {number} needsBytes */
+function checkFreeSpace(needsBytes) {
+  const folder = cacheFolder();
+  mkdirSync(folder, { recursive: true });
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize < needsBytes) {
+    const free = (bavail * bsize) / 1e9;
+    throw new SetupError(
+      `needs ${(needsBytes / 1e9).toFixed(0)} GB free in ${folder}, there are ${free.toFixed(1)} GB`,
+    );
+  }
 }

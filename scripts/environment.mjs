@@ -1,0 +1,95 @@
+/**
+ * What the tests of whole programs find on this machine: interpreters, PyPI packages, tools.
+ * `node scripts/environment.mjs` makes what can be made and prints it; tests call
+ * `readEnvironment()`.
+ *
+ * Everything large is made once, outside the clone, in ${XDG_CACHE_HOME:-~/.cache}/tidemark, under a
+ * name that holds the hash of what went into it; it is built beside its place and renamed, so a
+ * folder that is there is whole. What cannot be had is in `skipped`, and the test report counts it.
+ */
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { findOnPath, runAsScript } from "./command.mjs";
+import { makeChroot } from "./environment/chroot.mjs";
+import { findInterpreters, interpretersInChroot } from "./environment/interpreters.mjs";
+import { makePackages, makeTorch } from "./environment/packages.mjs";
+import { installSystemTools } from "./environment/system-tools.mjs";
+import { root, setUp } from "./setup.mjs";
+
+/**
+ * @typedef {object} Interpreter one CPython
+ * @property {string} version "3.11.7"; "3.15.0rc1" for a pre-release
+ * @property {string} path of the executable, inside `chroot` where that is set
+ * @property {boolean} sharedLibrary linked to libpython3.N.so (else static)
+ * @property {boolean} freeThreaded built without a GIL
+ * @property {string} [chroot] absolute path of the root folder it lives in: start it by chroot(8)
+ *
+ * @typedef {object} Environment
+ * @property {Interpreter[]} interpreters oldest first; one for each version and place
+ * @property {string | null} packagesPython executable of a virtual environment that holds
+ *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
+ * @property {string | null} torchPython the same for test/requirements-torch.txt
+ * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
+ * @property {Record<string, string | null>} tools path of a program, by name
+ * @property {{what: string, why: string}[]} skipped what could not be had
+ */
+
+const file = join(root, "node_modules/.cache/tidemark/environment.json");
+const toolNames = ["valgrind", "cc", "c++", "setpriv", "unshare", "go"];
+
+/**
+ * The environment that the last set-up of this clone found.
+ * @returns {Environment}
+ * @throws {Error} no set-up has run
+ */
+export function readEnvironment() {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    throw new Error("no test environment yet: run `npm test`, or `node scripts/environment.mjs`");
+  }
+}
+
+/**
+ * Makes what is missing, writes the file that readEnvironment() reads.
+ * @returns {Promise<Environment>}
+ */
+export async function makeEnvironment() {
+  await setUp();
+  /** @type {Environment["skipped"]} */
+  const skipped = [];
+  /**
+   * @param {string} what
+   * @param {() => Promise<string>} make
+   */
+  const orSkip = async (what, make) => {
+    try {
+      return await make();
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      skipped.push({ what, why: error.message });
+      return null;
+    }
+  };
+  skipped.push(...(await installSystemTools()));
+  const local = await findInterpreters();
+  const chroot = await orSkip("Python of Debian forky", makeChroot);
+  const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
+  const torchPython = await orSkip("torch", () => makeTorch(local));
+  const environment = {
+    interpreters: [...local, ...(chroot ? await interpretersInChroot(chroot) : [])],
+    packagesPython,
+    torchPython,
+    chroot,
+    tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),
+    skipped,
+  };
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(`${file}.${process.pid}`, `${JSON.stringify(environment, null, 2)}\n`);
+  renameSync(`${file}.${process.pid}`, file);
+  return environment;
+}
+
+await runAsScript(import.meta, async () => {
+  process.stdout.write(`${JSON.stringify(await makeEnvironment(), null, 2)}\n`);
+});
