@@ -1,0 +1,30 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const page = join(fileURLToPath(new URL("..", import.meta.url)), "docs/benchmarks.md");
+
+/**
+ * Replaces one benchmark's part of docs/benchmarks.md, between its two markers.
+ * @param {string} name as given to `npm run bench -- NAME`
+ * @param {string} markdown
+ */
+export function writeResults(name, markdown) {
+  const begin = `<!-- bench ${name} -->`;
+  const end = `<!-- end ${name} -->`;
+  const text = existsSync(page) ? readFileSync(page, "utf8") : "# Benchmarks\n";
+  const part = `${begin}\n${markdown.trim()}\n${end}`;
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end);
+  const next =
+    from >= 0 && to > from
+      ? text.slice(0, from) + part + text.slice(to + end.length)
+      : `${text.trimEnd()}\n\n${part}\n`;
+  writeFileSync(page, next);
+}
+
+/** @param {string[]} head @param {string[][]} rows */
+export function markdownTable(head, rows) {
+  const line = (/** @type {string[]} */ cells) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
