@@ -105,3 +105,57 @@ export interface PsJson {
     attach: { ok: boolean; reason: string; remedy: string };
   }[];
 }
+
+/** `tidemark.diff/1`: what grew from A to B. */
+export interface DiffJson {
+  schema: "tidemark.diff/1";
+  a: { file: string; atMs: TimeMs; target: TargetJson };
+  b: { file: string; atMs: TimeMs; target: TargetJson };
+  totals: {
+    liveBytesA: Bytes;
+    liveBytesB: Bytes;
+    growthBytes: Bytes;
+    standardErrorBytes: Bytes;
+    /** Highest RSS of the whole tree within each recording. */
+    peakRssBytesA: Bytes;
+    peakRssBytesB: Bytes;
+  };
+  /** By growth, largest first; the last ones shrank. */
+  sites: {
+    stack: FrameJson[];
+    domain: "python" | "native" | "mapped";
+    liveBytesA: Bytes;
+    liveBytesB: Bytes;
+    growthBytes: Bytes;
+    /** Of growthBytes, taking A and B as independent. */
+    standardErrorBytes: Bytes;
+  }[];
+  limits: string[];
+}
+
+/** `tidemark.lines/1` */
+export interface LinesJson {
+  schema: "tidemark.lines/1";
+  target: TargetJson;
+  atMs: TimeMs;
+  /** By live bytes, largest first; of one file: by line. */
+  lines: {
+    file: string;
+    line: number;
+    function: string;
+    liveBytes: Bytes;
+    liveBytesAtPeak: Bytes;
+    allocatedBytes: Bytes;
+    /** Share of liveBytesAtPeak that Python's allocators were asked for. */
+    pythonShare: number;
+    standardErrorBytes: Bytes;
+  }[];
+  limits: string[];
+}
+
+/** `tidemark.written/1`: what `report` and `export` wrote. */
+export interface WrittenJson {
+  schema: "tidemark.written/1";
+  format: string;
+  files: { file: string; bytes: Bytes }[];
+}

@@ -21,6 +21,7 @@ export const ERROR_IDS = [
   "TM-E012",
   "TM-E013",
   "TM-E014",
+  "TM-E015",
 ] as const;
 export type ErrorId = (typeof ERROR_IDS)[number];
 
@@ -161,6 +162,11 @@ export function unsupportedPlatform(what: string): TidemarkError {
 /** TM-E014: a question the recording has no answer to (no such process, no profile at that time). */
 export function nothingThere(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E014", 2, what, "", next);
+}
+
+/** TM-E015: a recording of that name exists, and nobody said that it may go. */
+export function recordingExists(path: string): TidemarkError {
+  return new TidemarkError("TM-E015", 2, `${oneLine(path)} exists`, "", "name another with -o, or add -f");
 }
 
 /** Names and messages from outside go into one line that cannot move a terminal's cursor. */

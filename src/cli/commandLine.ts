@@ -1,0 +1,136 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { badUsage, fileUnusable, internalError, oneLine, TidemarkError } from "../model/errors.js";
+import { printError } from "./output.js";
+
+interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  /** Loaded only when it is called for: `--help` stays quick. */
+  readonly load: () => Promise<{ buildCommand: () => Command }>;
+}
+
+const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: "run",
+    summary: "run a program and record where its memory goes",
+    load: () => import("./commands/run.js"),
+  },
+  {
+    name: "summary",
+    summary: "sum a recording up, at its end, its peak or any time",
+    load: () => import("./commands/summary.js"),
+  },
+  {
+    name: "report",
+    summary: "write a recording as one self-contained HTML page",
+    load: () => import("./commands/report.js"),
+  },
+  {
+    name: "diff",
+    summary: "what grew between two recordings, or two times of one",
+    load: () => import("./commands/diff.js"),
+  },
+  {
+    name: "lines",
+    summary: "memory by source line",
+    load: () => import("./commands/lines.js"),
+  },
+  {
+    name: "export",
+    summary: "write a recording in another tool's format",
+    load: () => import("./commands/export.js"),
+  },
+  {
+    name: "ps",
+    summary: "the Python processes of this host and their memory",
+    load: () => import("./commands/ps.js"),
+  },
+];
+
+export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);
+
+/**
+ * Runs one command line (without node and script) and sets `process.exitCode`. Never throws: what
+ * goes wrong becomes one line on stderr.
+ */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  leaveQuietlyOnClosedPipe();
+  try {
+    const program = await buildProgram((args[0] === "help" ? args[1] : args[0]) ?? "");
+    await program.parseAsync(args as string[], { from: "user" });
+  } catch (error) {
+    process.exitCode = reportFailure(error, args);
+  }
+}
+
+/** The program with the named command in full and every other one as a line of the help. */
+export async function buildProgram(wanted: string): Promise<Command> {
+  const program = new Command("tidemark")
+    .description("Where a live Python process's memory goes, why it grows, and who holds it")
+    .version(packageVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show this help")
+    .helpCommand("help [command]", "show the help of a command")
+    .enablePositionalOptions()
+    .addHelpText(
+      "after",
+      "\nStart here:\n  $ tidemark run -- python app.py\n  $ tidemark COMMAND --help",
+    );
+  for (const entry of COMMANDS) {
+    const loaded =
+      entry.name === wanted ? (await entry.load()).buildCommand() : new Command(entry.name);
+    program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
+  }
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({ outputError: () => undefined });
+  }
+  program.action(() => program.outputHelp());
+  return program;
+}
+
+/** @returns the exit code. */
+function reportFailure(error: unknown, args: readonly string[]): number {
+  if (error instanceof CommanderError && error.exitCode === 0) {
+    return 0;
+  }
+  const known = error instanceof CommanderError ? usageError(error, args) : error;
+  const failure = known instanceof TidemarkError ? known : internalError(known);
+  printError(failure.message);
+  if (args.includes("--debug") && error instanceof Error) {
+    process.stderr.write(`${error.stack ?? ""}\n`);
+  }
+  return failure.exitCode;
+}
+
+/** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
+function usageError(error: CommanderError, args: readonly string[]): TidemarkError {
+  const [what, hint] = error.message.replace(/^error: /, "").split("\n");
+  const guess = /\(Did you mean (.*)\?\)/.exec(hint ?? "")?.[1];
+  const command = COMMAND_NAMES.includes(args[0] ?? "") ? ` ${args[0]}` : "";
+  const help = `see tidemark${command} --help`;
+  return badUsage(
+    oneLine((what ?? "").replace(/\.$/, "")),
+    guess === undefined ? help : `did you mean ${guess}? ${help}`,
+  );
+}
+
+/** `tidemark summary REC | head` ends like any other program whose reader left. */
+function leaveQuietlyOnClosedPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // On stderr there is nobody left to tell, and `run` still owes the shell its exit code.
+      if (stream === process.stderr) {
+        return;
+      }
+      if (error.code !== "EPIPE") {
+        printError(fileUnusable("the standard output", "write", error.message).message);
+      }
+      process.exit(error.code === "EPIPE" ? 0 : 2);
+    });
+  }
+}
+
+export function packageVersion(): string {
+  const path = new URL("../../package.json", import.meta.url);
+  return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}

@@ -1,0 +1,113 @@
+import { Command } from "commander";
+import type { DiffJson, SummaryJson } from "../../model/documents.js";
+import { badUsage } from "../../model/errors.js";
+import { summarize } from "../../record/index.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  selectRows,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printJson, screenOf } from "../output.js";
+import { openRecordingAt, parseMoment, splitMoment } from "../recordings.js";
+import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
+import { addUp } from "../screens/sites.js";
+
+type DiffOptions = CommonOptions & ListOptions;
+
+export function buildCommand(): Command {
+  const command = new Command("diff")
+    .description(
+      "What grew between two recordings, or between two moments of one. A moment is written\n" +
+        "behind an @: peak, end, 90s after the start, or a date.",
+    )
+    .argument("<a>", "RECORDING or RECORDING@MOMENT")
+    .argument("<b>", "RECORDING or RECORDING@MOMENT");
+  withListOptions(command, "sites", DEFAULT_GROWTHS);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark diff before.tidemark after.tidemark",
+    "tidemark diff app.tidemark@30s app.tidemark@end --top 20",
+    "tidemark diff app.tidemark@peak app.tidemark --json",
+  ).action(diff);
+}
+
+function diff(a: string, b: string, options: DiffOptions): void {
+  if (a === b) {
+    throw badUsage("both sides are the same recording at the same moment", "add @MOMENT to one");
+  }
+  const [sideA, sideB] = [readSide(a), readSide(b)];
+  const document = compare(sideA, sideB);
+  if (options.json === true) {
+    const { rows } = selectRows(
+      document.sites,
+      options,
+      0,
+      (site) => site.growthBytes,
+      (site) => site.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`).join(" "),
+    );
+    printJson({ ...document, sites: rows });
+  } else {
+    printDiff(screenOf(process.stdout), document, [sideA.name, sideB.name], options);
+  }
+}
+
+interface Side {
+  readonly file: string;
+  readonly name: string;
+  readonly summary: SummaryJson;
+}
+
+function readSide(argument: string): Side {
+  const { path, at } = splitMoment(argument);
+  const recording = openRecordingAt(path);
+  const { moment, name } = parseMoment(at ?? "end", recording);
+  return { file: path, name: `${path} at ${name}`, summary: summarize(recording, moment) };
+}
+
+/** Joins the sites of both by stack and domain. */
+export function compare(a: Side, b: Side): DiffJson {
+  const joined = new Map<string, DiffJson["sites"][number]>();
+  for (const [side, key] of [
+    [a, "liveBytesA"],
+    [b, "liveBytesB"],
+  ] as const) {
+    for (const { stack, domain, liveBytes, standardErrorBytes } of side.summary.sites) {
+      const id = JSON.stringify([domain, stack]);
+      const site = joined.get(id) ?? {
+        stack,
+        domain,
+        liveBytesA: 0,
+        liveBytesB: 0,
+        growthBytes: 0,
+        standardErrorBytes: 0,
+      };
+      site[key] += liveBytes;
+      site.growthBytes = site.liveBytesB - site.liveBytesA;
+      site.standardErrorBytes = Math.hypot(site.standardErrorBytes, standardErrorBytes);
+      joined.set(id, site);
+    }
+  }
+  const sites = [...joined.values()].sort((x, y) => y.growthBytes - x.growthBytes);
+  const total = addUp(sites, (site) => [site.growthBytes, site.standardErrorBytes]);
+  const sumOf = (side: Side) =>
+    side.summary.sites.reduce((sum, site) => sum + site.liveBytes, 0);
+  return {
+    schema: "tidemark.diff/1",
+    a: { file: a.file, atMs: a.summary.atMs, target: a.summary.target },
+    b: { file: b.file, atMs: b.summary.atMs, target: b.summary.target },
+    totals: {
+      liveBytesA: sumOf(a),
+      liveBytesB: sumOf(b),
+      growthBytes: total.bytes,
+      standardErrorBytes: total.standardErrorBytes,
+      peakRssBytesA: a.summary.rss.peakBytes,
+      peakRssBytesB: b.summary.rss.peakBytes,
+    },
+    sites,
+    limits: [...new Set([...a.summary.limits, ...b.summary.limits])],
+  };
+}

@@ -1,0 +1,46 @@
+import { Command } from "commander";
+import type { WrittenJson } from "../../model/documents.js";
+import { buildReport } from "../../record/index.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
+import { formatBytes, printJson, screenOf } from "../output.js";
+import { openRecordingAt, sizeOfFile } from "../recordings.js";
+import { writeReport } from "../reportPage.js";
+import { requireOtherFile, writeWhole } from "../writeWhole.js";
+
+interface ReportOptions extends CommonOptions {
+  readonly output?: string;
+}
+
+export function buildCommand(): Command {
+  const command = new Command("report")
+    .description(
+      "Write a recording as one self-contained HTML page: timeline, flame graph, sites. It opens\n" +
+        "in any browser and needs no network.",
+    )
+    .argument("<recording>", "a .tidemark file")
+    .option("-o, --output <file>", "the page (default: the recording's name with .html)");
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark report app.tidemark",
+    "tidemark report app.tidemark -o /tmp/app.html",
+  ).action(report);
+}
+
+async function report(path: string, options: ReportOptions): Promise<void> {
+  const recording = openRecordingAt(path);
+  const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
+  requireOtherFile(output, path);
+  await writeWhole(output, (file) => writeReport(buildReport(recording), file));
+  const written: WrittenJson = {
+    schema: "tidemark.written/1",
+    format: "html",
+    files: [{ file: output, bytes: sizeOfFile(output) }],
+  };
+  if (options.json === true) {
+    printJson(written);
+  } else if (options.quiet !== true) {
+    const screen = screenOf(process.stdout);
+    screen.line(`${output} ${screen.paint.dim(`(${formatBytes(sizeOfFile(output))})`)}`);
+  }
+}

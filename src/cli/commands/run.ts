@@ -1,0 +1,161 @@
+import { accessSync, constants, existsSync, statSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { Command, Option } from "commander";
+import { fileUnusable, programNotStarted, recordingExists, TidemarkError } from "../../model/errors.js";
+import { openRecording, runUnderAgent, type RunResult, summarize } from "../../record/index.js";
+import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
+import {
+  type ListOptions,
+  parseBytes,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printError, printNote, screenOf } from "../output.js";
+import { selectSites } from "../selectSites.js";
+import { DEFAULT_SITES, printSummary, programName } from "../screens/summary.js";
+import { summaryContext } from "../screens/summaryContext.js";
+
+interface RunOptions extends ListOptions {
+  readonly output?: string;
+  readonly force?: boolean;
+  readonly native?: boolean;
+  readonly period?: number;
+  readonly follow: boolean;
+  readonly json?: string;
+  readonly quiet?: boolean;
+  readonly debug?: boolean;
+}
+
+export function buildCommand(): Command {
+  const command = new Command("run")
+    .description(
+      "Run a program under the agent, record where its memory goes, and sum it up on stderr at\n" +
+        "its end. Its input, output, terminal, signals and exit code pass through untouched.",
+    )
+    .usage("[options] [--] program [arguments...]")
+    .argument("<program...>", "the program and its arguments")
+    .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
+    .option("-f, --force", "overwrite the recording named by -o")
+    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--period <bytes>", "mean bytes between samples (default 64KiB)", parsePeriod)
+    .addOption(new Option("--no-follow", "leave child processes unprofiled"))
+    .passThroughOptions();
+  withListOptions(command, "sites", DEFAULT_SITES);
+  withCommonOptions(command, "file");
+  return withExamples(
+    command,
+    "tidemark run -- python app.py",
+    "tidemark run -o load.tidemark --native -- python -m pytest -x",
+    "tidemark run --period 16K --json summary.json -- uvicorn app:main",
+  ).action(run);
+}
+
+/** Everything here goes to stderr: stdout is the program's. */
+async function run(command: string[], options: RunOptions): Promise<void> {
+  requireLinux();
+  const descriptor = guardDescriptor();
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.json !== undefined) {
+    requireWritable(options.json);
+  }
+  const result = await runUnderAgent({
+    command,
+    recordingPath,
+    libraryPath: LIBRARY_PATH,
+    guardDescriptor: descriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    native: options.native === true,
+    follow: options.follow,
+  });
+  // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
+  try {
+    if (result.startFailure !== null) {
+      printError(programNotStarted(command[0] ?? "", result.startFailure).message);
+    } else {
+      tellEnd(result, options);
+    }
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || options.debug === true) {
+      throw error;
+    }
+    printError(error.message);
+  } finally {
+    process.exitCode = result.exitCode;
+    result.leave(result.exitCode);
+  }
+}
+
+function tellEnd(result: RunResult, options: RunOptions): void {
+  for (const note of result.notes) {
+    printNote(note);
+  }
+  if (options.quiet === true && options.json === undefined) {
+    return;
+  }
+  const recording = openRecording(result.recordingPath);
+  const document = summarize(recording, "end");
+  if (options.json !== undefined) {
+    const selected = { ...document, sites: selectSites(document.sites, options) };
+    try {
+      writeFileSync(options.json, `${JSON.stringify(selected, null, 2)}\n`);
+    } catch (error) {
+      throw fileUnusable(options.json, "write", (error as Error).message);
+    }
+  }
+  if (options.quiet !== true) {
+    const screen = screenOf(process.stderr);
+    screen.line();
+    printSummary(
+      screen,
+      summaryContext(recording, document, "end", result.recorderCpuMs),
+      options,
+    );
+  }
+}
+
+function parsePeriod(text: string): number {
+  return Math.max(1, parseBytes(text));
+}
+
+/** The path of -o, else NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
+function chooseRecordingPath(command: readonly string[], options: RunOptions): string {
+  const path = resolve(options.output ?? unusedName(defaultRecordingName(command, new Date())));
+  const existing = statSync(path, { throwIfNoEntry: false });
+  if (existing !== undefined && !existing.isFile()) {
+    throw fileUnusable(path, "write", "it is not a regular file");
+  }
+  if (existing !== undefined && options.force !== true) {
+    throw recordingExists(path);
+  }
+  requireWritable(path);
+  return path;
+}
+
+/** "app-20261121-014338.tidemark" in local time. */
+export function defaultRecordingName(command: readonly string[], now: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+  const name = programName(command).replace(/[^\w.+-]/g, "_").slice(0, 100) || "program";
+  return `${name}-${date}-${time}.tidemark`;
+}
+
+/** Two runs may start within one second. */
+function unusedName(name: string): string {
+  let candidate = name;
+  for (let number = 2; existsSync(candidate); number++) {
+    candidate = name.replace(/\.tidemark$/, `-${number}.tidemark`);
+  }
+  return candidate;
+}
+
+/** Before the program starts: after a day's run it would be too late to say it. */
+function requireWritable(path: string): void {
+  const existing = statSync(path, { throwIfNoEntry: false }) !== undefined;
+  try {
+    accessSync(existing ? path : dirname(resolve(path)), constants.W_OK);
+  } catch (error) {
+    throw fileUnusable(path, "write", (error as Error).message);
+  }
+}

@@ -1,0 +1,48 @@
+import { Command } from "commander";
+import { summarize } from "../../record/index.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printJson, screenOf } from "../output.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
+import { summaryContext } from "../screens/summaryContext.js";
+import { DEFAULT_SITES, printSummary } from "../screens/summary.js";
+import { selectSites } from "../selectSites.js";
+
+interface SummaryOptions extends CommonOptions, ListOptions {
+  readonly at: string;
+}
+
+export function buildCommand(): Command {
+  const command = new Command("summary")
+    .description("Sum a recording up: what `tidemark run` printed at its end, of any moment.")
+    .argument("<recording>", "a .tidemark file; one that still grows is read as far as it got")
+    .option("--at <moment>", MOMENT_HELP, "end");
+  withListOptions(command, "sites", DEFAULT_SITES);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark summary app.tidemark",
+    "tidemark summary app.tidemark --at peak --top 20",
+    "tidemark summary app.tidemark --at 90s --json",
+  ).action(summary);
+}
+
+function summary(path: string, options: SummaryOptions): void {
+  const recording = openRecordingAt(path);
+  const { moment, name } = parseMoment(options.at, recording);
+  const document = summarize(recording, moment);
+  if (options.json === true) {
+    printJson({ ...document, sites: selectSites(document.sites, options) });
+    return;
+  }
+  printSummary(
+    screenOf(process.stdout),
+    summaryContext(recording, document, name, null),
+    options,
+  );
+}

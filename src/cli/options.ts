@@ -1,0 +1,85 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Bytes } from "../model/units.js";
+
+/** Options that every command takes. */
+export interface CommonOptions {
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  readonly debug?: boolean;
+}
+
+/** Options that every list takes. */
+export interface ListOptions {
+  readonly top?: number;
+  readonly min?: Bytes;
+  readonly filter?: string;
+}
+
+/** Adds the options of {@link CommonOptions}; `run` writes its JSON to a file and adds its own --json. */
+export function withCommonOptions(command: Command, json: "stdout" | "file"): Command {
+  command.addOption(
+    json === "stdout"
+      ? new Option("--json", "print one JSON document instead of text")
+      : new Option("--json <file>", "write the summary as JSON to this file"),
+  );
+  return command
+    .option("--quiet", "no notes, hints or progress")
+    .option("--debug", "show the stack of an error");
+}
+
+/** Adds the options of {@link ListOptions}. */
+export function withListOptions(command: Command, rows: string, defaultTop: number): Command {
+  return command
+    .option("--top <n>", `at most this many ${rows} (default ${defaultTop}; 0: all)`, parseCount)
+    .option("--min <bytes>", `only ${rows} of at least this size, as in 10MiB`, parseBytes)
+    .option("--filter <text>", `only ${rows} that contain this text`);
+}
+
+/** Adds examples below the help; each line is one command. */
+export function withExamples(command: Command, ...examples: string[]): Command {
+  return command.addHelpText(
+    "after",
+    `\nExamples:\n${examples.map((example) => `  $ ${example}`).join("\n")}`,
+  );
+}
+
+const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
+
+/** "4096", "64K", "10MiB", "1.5 GB" to bytes; every unit is a power of 1024. */
+export function parseBytes(text: string): Bytes {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim());
+  const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
+  const bytes = match && shift !== undefined ? Number(match[1]) * 2 ** shift : Number.NaN;
+  if (!Number.isSafeInteger(Math.round(bytes))) {
+    throw new InvalidArgumentError("a size such as 4096, 64K or 10MiB is needed");
+  }
+  return Math.round(bytes);
+}
+
+/** A whole number of 0 or more. */
+export function parseCount(text: string): number {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(count)) {
+    throw new InvalidArgumentError("a whole number is needed");
+  }
+  return count;
+}
+
+/** The rows that `--top`, `--min` and `--filter` leave over, and how many they left out. */
+export function selectRows<Row>(
+  rows: readonly Row[],
+  options: ListOptions,
+  defaultTop: number,
+  sizeOf: (row: Row) => Bytes,
+  textOf: (row: Row) => string,
+): { readonly rows: Row[]; readonly leftOut: number } {
+  const wanted = options.filter?.toLowerCase();
+  const matching = rows.filter(
+    (row) =>
+      (options.min === undefined || Math.abs(sizeOf(row)) >= options.min) &&
+      (wanted === undefined || textOf(row).toLowerCase().includes(wanted)),
+  );
+  const top = options.top ?? defaultTop;
+  const chosen = top === 0 ? matching : matching.slice(0, top);
+  return { rows: chosen, leftOut: matching.length - chosen.length };
+}

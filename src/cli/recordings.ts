@@ -1,0 +1,77 @@
+/** Recordings as command lines name them: a path, and often a moment. */
+import { existsSync, statSync } from "node:fs";
+import { badUsage, nothingThere } from "../model/errors.js";
+import type { TimeMs } from "../model/units.js";
+import { finishOrphan, type Moment, openRecording, type Recording } from "../record/index.js";
+
+/** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
+export function openRecordingAt(path: string): Recording {
+  finishOrphan(path);
+  return openRecording(path);
+}
+
+/** A moment of a recording, and words for it. */
+export interface NamedMoment {
+  readonly moment: Moment;
+  /** "end", "peak", "12.0 s". */
+  readonly name: string;
+}
+
+export const MOMENT_HELP = "peak, end, a time since the start (90s, 5min, 01:30) or a date";
+
+/**
+ * "end", "peak", "90s" or "1:30" after the start, "-30s" before the end, ms since 1970, or an
+ * ISO date. Throws TidemarkError for anything else and for a time outside the recording.
+ */
+export function parseMoment(text: string, recording: Recording): NamedMoment {
+  if (text === "end" || text === "peak") {
+    return { moment: text, name: text };
+  }
+  const timeMs = parseTime(text, recording);
+  if (timeMs === null) {
+    throw badUsage(`'${text}' is no moment of a recording`, `use ${MOMENT_HELP}`);
+  }
+  // A second of slack: people round.
+  if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
+    const seconds = ((recording.endMs - recording.startMs) / 1000).toFixed(1);
+    throw nothingThere(
+      `${text} is outside of ${recording.path}`,
+      `it covers ${seconds} s from ${new Date(recording.startMs).toISOString()}`,
+    );
+  }
+  const clamped = Math.max(recording.startMs, Math.min(recording.endMs, timeMs));
+  return { moment: clamped, name: text };
+}
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };
+
+function parseTime(text: string, recording: Recording): TimeMs | null {
+  const offset = /^([+-]?)(\d+(?:\.\d+)?)(ms|s|min|m|h)$/.exec(text);
+  if (offset) {
+    const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
+    return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;
+  }
+  const clock = /^(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$/.exec(text);
+  if (clock) {
+    const seconds = Number(clock[1] ?? 0) * 3600 + Number(clock[2]) * 60 + Number(clock[3]);
+    return recording.startMs + seconds * 1000;
+  }
+  if (/^\d{12,14}$/.test(text)) {
+    return Number(text);
+  }
+  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? null : date;
+}
+
+/** "REC" or "REC@MOMENT"; a file whose own name holds an @ is found first. */
+export function splitMoment(argument: string): { readonly path: string; readonly at: string | null } {
+  const at = argument.lastIndexOf("@");
+  if (at <= 0 || existsSync(argument)) {
+    return { path: argument, at: null };
+  }
+  return { path: argument.slice(0, at), at: argument.slice(at + 1) };
+}
+
+export function sizeOfFile(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

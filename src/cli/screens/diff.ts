@@ -1,0 +1,102 @@
+import type { DiffJson } from "../../model/documents.js";
+import { oneLine } from "../../model/errors.js";
+import type { Bytes } from "../../model/units.js";
+import { type ListOptions, selectRows } from "../options.js";
+import { formatBytes, formatChange, formatCount, formatTable, type Screen, wrap } from "../output.js";
+import { functionOf, placeOf, splitStack } from "./sites.js";
+
+export const DEFAULT_GROWTHS = 15;
+
+interface Row {
+  readonly place: string;
+  readonly origin: string;
+  a: Bytes;
+  b: Bytes;
+  variance: number;
+}
+
+/** One table of sites by growth, then the totals. */
+export function printDiff(
+  screen: Screen,
+  document: DiffJson,
+  names: readonly [string, string],
+  options: ListOptions & { readonly quiet?: boolean },
+): void {
+  const { paint } = screen;
+  screen.line(`${paint.dim("A")}  ${paint.bold(oneLine(names[0]))}`);
+  screen.line(`${paint.dim("B")}  ${paint.bold(oneLine(names[1]))}`);
+  screen.line();
+  const rows = groupRows(document).sort((x, y) => y.b - y.a - (x.b - x.a));
+  const changed = rows.filter((row) => row.a !== row.b);
+  const chosen = selectRows(changed, options, DEFAULT_GROWTHS, (row) => row.b - row.a, (row) => row.place);
+  const table = formatTable(
+    screen,
+    [
+      { title: "GROWTH", align: "right", paint: paint.bold },
+      { title: "±", align: "right", paint: paint.dim },
+      { title: "A", align: "right" },
+      { title: "B", align: "right" },
+      { title: "BY" },
+      { title: "SITE", flexible: "cutMiddle" },
+    ],
+    chosen.rows.map((row) => [
+      formatChange(row.b - row.a),
+      formatBytes(Math.sqrt(row.variance)),
+      formatBytes(row.a),
+      formatBytes(row.b),
+      row.origin,
+      row.place,
+    ]),
+  );
+  for (const [index, line] of table.entries()) {
+    const row = chosen.rows[index - 1];
+    // Within two standard errors of nothing: it may be the sampling alone.
+    const noise = row !== undefined && Math.abs(row.b - row.a) < 2 * Math.sqrt(row.variance);
+    screen.line(noise ? paint.dim(line) : line);
+  }
+  if (chosen.leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
+  }
+  printTotals(screen, document);
+  for (const limit of document.limits) {
+    for (const line of wrap(oneLine(limit), screen.columns - 2)) {
+      screen.line(`  ${paint.yellow(line)}`);
+    }
+  }
+}
+
+function groupRows(document: DiffJson): Row[] {
+  const rows = new Map<string, Row>();
+  for (const site of document.sites) {
+    const { headline, leaf } = splitStack(site.stack);
+    const where = `${functionOf(headline)} ${placeOf(headline)}`;
+    const place = leaf === null ? where : `${where} in ${functionOf(leaf)} ${placeOf(leaf)}`;
+    const key = `${site.domain}\t${place}`;
+    const row = rows.get(key) ?? {
+      place,
+      origin: site.domain === "python" ? "Python" : site.domain,
+      a: 0,
+      b: 0,
+      variance: 0,
+    };
+    row.a += site.liveBytesA;
+    row.b += site.liveBytesB;
+    row.variance += site.standardErrorBytes ** 2;
+    rows.set(key, row);
+  }
+  return [...rows.values()];
+}
+
+function printTotals(screen: Screen, { totals }: DiffJson): void {
+  const { paint } = screen;
+  const arrow = (a: Bytes, b: Bytes) => `${formatBytes(a)} → ${formatBytes(b)}`;
+  screen.line();
+  screen.line(
+    `${paint.bold("Live")}      ${paint.bold(formatChange(totals.growthBytes))} ` +
+      `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
+  );
+  screen.line(
+    `${paint.bold("Peak RSS")}  ${paint.bold(formatChange(totals.peakRssBytesB - totals.peakRssBytesA))}` +
+      `  (${arrow(totals.peakRssBytesA, totals.peakRssBytesB)})`,
+  );
+}

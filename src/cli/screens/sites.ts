@@ -1,0 +1,134 @@
+/**
+ * Sites as people look for them: under the line of their own program that led to the allocation,
+ * with the library's leaf beside it. Stacks that share both become one row.
+ */
+import { homedir } from "node:os";
+import { basename, relative } from "node:path";
+import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
+import type { Bytes, Objects } from "../../model/units.js";
+
+/** A figure and its standard error. */
+export interface Estimate {
+  readonly bytes: Bytes;
+  readonly standardErrorBytes: Bytes;
+}
+
+export interface SiteGroup {
+  /** The frame nearest to the leaf that is the user's own; the leaf where there is none. */
+  readonly headline: FrameJson;
+  /** What was called from there and allocated; null where the headline is the leaf. */
+  readonly leaf: FrameJson | null;
+  readonly domain: SummarySiteJson["domain"];
+  readonly live: Estimate;
+  readonly atPeak: Estimate;
+  readonly allocated: Estimate;
+  readonly liveObjects: Objects;
+}
+
+/** Groups sites by headline, leaf and domain. The order is that of the groups' first sites. */
+export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
+  const groups = new Map<string, SummarySiteJson[]>();
+  for (const site of sites) {
+    const { headline, leaf } = splitStack(site.stack);
+    const key = JSON.stringify([frameKey(headline), leaf && frameKey(leaf), site.domain]);
+    const group = groups.get(key);
+    if (group) {
+      group.push(site);
+    } else {
+      groups.set(key, [site]);
+    }
+  }
+  return [...groups.values()].map((members) => {
+    const first = members[0] as SummarySiteJson;
+    return {
+      ...splitStack(first.stack),
+      domain: first.domain,
+      live: addUp(members, (site) => [site.liveBytes, site.standardErrorBytes]),
+      atPeak: addUp(members, (site) => [site.liveBytesAtPeak, site.standardErrorAtPeakBytes]),
+      allocated: addUp(members, (site) => [site.allocatedBytes, site.standardErrorAllocatedBytes]),
+      liveObjects: members.reduce((sum, site) => sum + site.liveObjects, 0),
+    };
+  });
+}
+
+/** Sum of independent estimates: their variances add. */
+export function addUp<Item>(
+  items: readonly Item[],
+  figures: (item: Item) => readonly [bytes: Bytes, standardError: Bytes],
+): Estimate {
+  let bytes = 0;
+  let variance = 0;
+  for (const item of items) {
+    const [value, error] = figures(item);
+    bytes += value;
+    variance += error * error;
+  }
+  return { bytes, standardErrorBytes: Math.sqrt(variance) };
+}
+
+const UNKNOWN_FRAME: FrameJson = { function: "(no Python stack)", file: "", line: 0, kind: "mark" };
+
+export function splitStack(stack: readonly FrameJson[]): {
+  readonly headline: FrameJson;
+  readonly leaf: FrameJson | null;
+} {
+  const leaf = stack[0] ?? UNKNOWN_FRAME;
+  const headline = stack.find(isOwnFrame) ?? stack.find((frame) => frame.kind === "python") ?? leaf;
+  return { headline, leaf: headline === leaf ? null : leaf };
+}
+
+/** Python code that is neither installed from a package nor the interpreter's own. */
+export function isOwnFrame(frame: FrameJson): boolean {
+  return (
+    frame.kind === "python" &&
+    !/[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]/.test(frame.file) &&
+    !/\.zip[/\\]/.test(frame.file) &&
+    // The interpreter's own frozen modules, and scripts that only start a package's main function.
+    !frame.file.startsWith("<frozen ") &&
+    !(/[/\\]bin[/\\][^/\\.]+$/.test(frame.file) && frame.function === "<module>")
+  );
+}
+
+function frameKey(frame: FrameJson): unknown[] {
+  return [frame.function, frame.file, frame.line, frame.kind];
+}
+
+/** "app.py:41", "numpy/lib/npyio.py:123", "libtorch_cpu.so": as short as it stays clear. */
+export function placeOf(frame: FrameJson): string {
+  if (frame.file === "") {
+    return "";
+  }
+  const file = frame.kind === "native" ? basename(frame.file) : shortPath(frame.file);
+  return frame.line > 0 ? `${file}:${frame.line}` : file;
+}
+
+/** Name for people: native frames without a symbol show their address's object alone. */
+export function functionOf(frame: FrameJson): string {
+  return frame.function === "" ? "(no symbol)" : frame.function;
+}
+
+/** Inside a package directory, the current directory or the home: told from there. */
+export function shortPath(path: string): string {
+  const installed =
+    /[/\\](?:site|dist)-packages[/\\](.+)$/.exec(path) ??
+    /[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\](.+)$/.exec(path);
+  if (installed?.[1] !== undefined) {
+    return installed[1];
+  }
+  if (!path.startsWith("/")) {
+    return path;
+  }
+  const here = relative(process.cwd(), path);
+  if (here !== "" && !here.startsWith("..")) {
+    return here;
+  }
+  const home = homedir();
+  return home !== "/" && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+/** What `--filter` looks at: every name of the row. */
+export function groupText(group: SiteGroup): string {
+  return [group.headline, group.leaf ?? group.headline]
+    .map((frame) => `${frame.function} ${frame.file}:${frame.line}`)
+    .join(" ");
+}

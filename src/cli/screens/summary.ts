@@ -1,0 +1,366 @@
+/** The screen at the end of `run`, and of `summary`. */
+import { basename } from "node:path";
+import type { SummaryJson } from "../../model/documents.js";
+import { oneLine } from "../../model/errors.js";
+import type { Millis, TimeMs } from "../../model/units.js";
+import { type ListOptions, selectRows } from "../options.js";
+import {
+  bar,
+  cutEnd,
+  cutMiddle,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+  formatTable,
+  padEnd,
+  padStart,
+  type Screen,
+  sparkline,
+  widthOf,
+  wrap,
+} from "../output.js";
+import {
+  addUp,
+  type Estimate,
+  functionOf,
+  groupSites,
+  groupText,
+  placeOf,
+  type SiteGroup,
+} from "./sites.js";
+
+/** What the screen shows besides the document. */
+export interface SummaryContext {
+  readonly summary: SummaryJson;
+  /** "end", "peak", or how the moment was asked for. */
+  readonly moment: string;
+  /** When the live bytes were highest; null where no agent ran. */
+  readonly livePeakMs: TimeMs | null;
+  /** RSS of the whole tree over time. */
+  readonly rss: { readonly timesMs: ArrayLike<number>; readonly bytes: ArrayLike<number> };
+  /** "exit code 0", "killed by SIGKILL"; "" unknown or still running. */
+  readonly ending: string;
+  readonly recorderCpuMs: Millis | null;
+  /** The recording's file, as the next command needs it. */
+  readonly recordingPath: string;
+  readonly recordingBytes: number;
+}
+
+export const DEFAULT_SITES = 5;
+const LABEL_WIDTH = 11;
+const BAR_WIDTH = 10;
+
+export function printSummary(
+  screen: Screen,
+  context: SummaryContext,
+  options: ListOptions & { readonly quiet?: boolean },
+): void {
+  const { summary } = context;
+  printHead(screen, context);
+  screen.line();
+  printFigures(screen, context);
+  const groups = groupSites(summary.sites);
+  if (groups.length > 0) {
+    printSites(screen, context, groups, options);
+  }
+  if (summary.processes.length > 1) {
+    printProcesses(screen, summary, options);
+  }
+  screen.line();
+  printPrecision(screen, context);
+  if (options.quiet !== true) {
+    printNext(screen, context);
+  }
+}
+
+function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
+  const { paint } = screen;
+  const command = oneLine(summary.target.command.map(shellWord).join(" "));
+  const facts = [
+    ending,
+    formatDuration(summary.window.endMs - summary.window.startMs),
+    summary.target.python === "" ? "" : `Python ${oneLine(summary.target.python)}`,
+    summary.processes.length > 1 ? `${summary.processes.length} processes` : "",
+  ].filter((fact) => fact !== "");
+  screen.line(
+    `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(cutEnd(command, screen.columns - 10))}`,
+  );
+  screen.line(`          ${paint.dim(facts.join(" · "))}`);
+}
+
+function printFigures(screen: Screen, context: SummaryContext): void {
+  const { summary, rss } = context;
+  const { paint } = screen;
+  const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
+  const peak = formatBytes(summary.rss.peakBytes);
+  const text = `peak ${peak} at ${since(summary.rss.peakMs)} · end ${formatBytes(summary.rss.endBytes)}`;
+  const drawn = sparkline(
+    rss.timesMs,
+    rss.bytes,
+    Math.min(40, screen.columns - LABEL_WIDTH - widthOf(text) - 6),
+  );
+  screen.line(
+    label(screen, "RSS") + text.replace(peak, paint.bold(peak)) + (drawn ? `   ${paint.blue(drawn)}` : ""),
+  );
+  if (summary.agent.samples === 0 && summary.sites.length === 0) {
+    screen.line(label(screen, "Live") + paint.dim("no allocation was sampled"));
+    return;
+  }
+  const live = addUp(summary.sites, (site) => [site.liveBytes, site.standardErrorBytes]);
+  const atPeak = addUp(summary.sites, (site) => [
+    site.liveBytesAtPeak,
+    site.standardErrorAtPeakBytes,
+  ]);
+  const allocated = addUp(summary.sites, (site) => [
+    site.allocatedBytes,
+    site.standardErrorAllocatedBytes,
+  ]);
+  const when = context.livePeakMs === null ? "" : ` at ${since(context.livePeakMs)}`;
+  screen.line(
+    label(screen, "Live") +
+      `peak ${withError(atPeak)}${when} · ${momentWord(context)} ${withError(live)}`,
+  );
+  const rate = summary.agent.allocatedBytesPerSecond;
+  screen.line(
+    label(screen, "Allocated") + `${withError(allocated)} in all · ${formatBytes(rate)}/s`,
+  );
+}
+
+/** At the peak first: it is what the machine had to have; what is left comes after. */
+function printSites(
+  screen: Screen,
+  context: SummaryContext,
+  groups: readonly SiteGroup[],
+  options: ListOptions,
+): void {
+  const now = (group: SiteGroup) => group.live;
+  const atPeak = (group: SiteGroup) => group.atPeak;
+  if (context.moment !== "peak") {
+    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
+    printRanking(screen, `Top sites ${momentPhrase(context)}`, groups, now, options);
+  } else {
+    printRanking(screen, "Top sites at the peak", groups, now, options);
+  }
+}
+
+function printRanking(
+  screen: Screen,
+  title: string,
+  groups: readonly SiteGroup[],
+  figure: (group: SiteGroup) => Estimate,
+  options: ListOptions,
+): void {
+  const { paint } = screen;
+  const ranked = groups
+    .filter((group) => figure(group).bytes > 0)
+    .sort((a, b) => figure(b).bytes - figure(a).bytes);
+  const total = addUp(ranked, (group) => [figure(group).bytes, figure(group).standardErrorBytes]);
+  const { rows, leftOut } = selectRows(
+    ranked,
+    options,
+    DEFAULT_SITES,
+    (group) => figure(group).bytes,
+    groupText,
+  );
+  screen.line();
+  screen.line(
+    `${paint.bold(title)}  ${paint.dim(`${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`)}`,
+  );
+  if (rows.length === 0) {
+    screen.line(paint.dim(ranked.length === 0 ? "  none" : "  none that match"));
+  }
+  for (const group of rows) {
+    for (const line of siteLines(screen, group, figure(group), total.bytes)) {
+      screen.line(line);
+    }
+  }
+  if (leftOut > 0) {
+    const rest = total.bytes - rows.reduce((sum, group) => sum + figure(group).bytes, 0);
+    const plain = options.min === undefined && options.filter === undefined;
+    const amount = plain ? ` with ${formatBytes(rest)}` : "";
+    screen.line(paint.dim(`${" ".repeat(11)}${formatCount(leftOut)} more${amount}`));
+  }
+}
+
+/**
+ *     312 MiB   38 %  ███▊        load_table                         app.py:41
+ *    ±5.1 MiB                     Python · in genfromtxt  numpy/lib/npyio.py:123
+ */
+function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
+  const { paint } = screen;
+  const share = total > 0 ? figure.bytes / total : 0;
+  const colour = group.domain === "python" ? paint.green : paint.yellow;
+  const left = 11 + 6 + 2 + BAR_WIDTH + 2;
+  const room = screen.columns - left;
+  const bytes = padStart(formatBytes(figure.bytes), 11);
+  const drawn = padEnd(bar(share, BAR_WIDTH), BAR_WIDTH);
+  const error = padStart(`±${formatBytes(figure.standardErrorBytes)}`, 11);
+  const headline = spread(
+    oneLine(functionOf(group.headline)),
+    oneLine(placeOf(group.headline)),
+    room,
+    paint.bold,
+    paint.cyan,
+  );
+  const origin = group.domain === "python" ? "Python" : group.domain;
+  const leaf = group.leaf;
+  const detail =
+    leaf === null
+      ? colour(origin)
+      : `${colour(origin)}${paint.dim(" in ")}` +
+        spread(
+          oneLine(functionOf(leaf)),
+          oneLine(placeOf(leaf)),
+          room - widthOf(origin) - 4,
+          paint.dim,
+          paint.dim,
+        );
+  return [
+    `${paint.bold(bytes)}${padStart(formatShare(share), 6)}  ${colour(drawn)}  ${headline}`,
+    `${paint.dim(error)}${" ".repeat(left - 11)}${detail}`,
+  ];
+}
+
+type Painter = (text: string) => string;
+
+/** A name and its place in `room` columns; the place keeps its end, the name its beginning. */
+function spread(
+  name: string,
+  place: string,
+  room: number,
+  paintName: Painter,
+  paintPlace: Painter,
+): string {
+  const gap = 2;
+  if (place === "") {
+    return paintName(cutEnd(name, room));
+  }
+  const least = Math.min(widthOf(name), Math.floor(room * 0.4));
+  const shownPlace = cutMiddle(place, room - gap - least);
+  const shownName = cutEnd(name, room - gap - widthOf(shownPlace));
+  return `${paintName(shownName)}${" ".repeat(gap)}${paintPlace(shownPlace)}`;
+}
+
+function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
+  const byPeak = [...summary.processes].sort((a, b) => b.peakRssBytes - a.peakRssBytes);
+  const { rows, leftOut } = selectRows(
+    byPeak,
+    options,
+    8,
+    (row) => row.peakRssBytes,
+    (row) => `${row.pid} ${row.command.join(" ")}`,
+  );
+  screen.line();
+  screen.line(screen.paint.bold("Processes"));
+  const table = formatTable(
+    screen,
+    [
+      { title: "PEAK RSS", align: "right", paint: screen.paint.bold },
+      { title: "END", align: "right" },
+      { title: "PID", align: "right" },
+      { title: "PYTHON" },
+      { title: "COMMAND", flexible: "cutEnd" },
+    ],
+    rows.map((row) => [
+      formatBytes(row.peakRssBytes),
+      row.endRssBytes > 0 ? formatBytes(row.endRssBytes) : "ended",
+      String(row.pid),
+      row.python === "" ? "-" : row.python,
+      `${row.command.map(shellWord).join(" ")}${row.profiled ? "" : "  (without agent)"}`,
+    ]),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(screen.paint.dim(`${" ".repeat(11)}${formatCount(leftOut)} more`));
+  }
+}
+
+function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryContext): void {
+  const { agent } = summary;
+  if (agent.samples > 0) {
+    const lost = agent.lost > 0 ? `, ${formatCount(agent.lost)} lost` : "";
+    const cost = recorderCpuMs === null ? "" : ` · recorder ${formatDuration(recorderCpuMs)}`;
+    printLabelled(
+      screen,
+      "Precision",
+      `one sample every ${formatBytes(agent.periodBytes)}, ${formatCount(agent.samples)} taken${lost} · ` +
+        `± is one standard error · CPU: agent ${formatDuration(agent.cpuMs)}${cost}`,
+    );
+  }
+  for (const [index, limit] of summary.limits.entries()) {
+    printLabelled(screen, index === 0 ? "Not seen" : "", oneLine(limit), screen.paint.yellow);
+  }
+}
+
+function printNext(screen: Screen, context: SummaryContext): void {
+  const path = oneLine(shellWord(context.recordingPath));
+  // A path to copy is never cut: rather a line that wraps.
+  screen.line(
+    `${label(screen, "Recording")}${path} ${screen.paint.dim(`(${formatBytes(context.recordingBytes)})`)}`,
+  );
+  screen.line(`${label(screen, "Next")}${screen.paint.cyan(`tidemark report ${path}`)}`);
+}
+
+function printLabelled(
+  screen: Screen,
+  name: string,
+  text: string,
+  painter: Painter = (plain) => plain,
+): void {
+  for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
+    screen.line(`${label(screen, index === 0 ? name : "")}${painter(line)}`);
+  }
+}
+
+function label(screen: Screen, name: string): string {
+  return screen.paint.dim(padEnd(name, LABEL_WIDTH));
+}
+
+function withError(figure: Estimate): string {
+  return figure.standardErrorBytes > 0
+    ? `${formatBytes(figure.bytes)} ±${formatBytes(figure.standardErrorBytes)}`
+    : formatBytes(figure.bytes);
+}
+
+function momentWord({ moment }: SummaryContext): string {
+  return moment === "end" ? "end" : `at ${moment}`;
+}
+
+function momentPhrase({ moment }: SummaryContext): string {
+  return moment === "end" ? "at the end" : `at ${moment}`;
+}
+
+/** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
+export function programName(command: readonly string[]): string {
+  const program = basename(command[0] ?? "program");
+  if (!/^python[\d.]*t?$/.test(program)) {
+    return withoutSuffix(program);
+  }
+  for (let i = 1; i < command.length; i++) {
+    const word = command[i] as string;
+    if (word === "-m") {
+      return command[i + 1] ?? program;
+    }
+    if (word === "-c" || word === "-") {
+      return program;
+    }
+    if (word === "-W" || word === "-X") {
+      i += 1;
+    } else if (!word.startsWith("-")) {
+      return withoutSuffix(basename(word));
+    }
+  }
+  return program;
+}
+
+function withoutSuffix(name: string): string {
+  return name.replace(/\.pyw?$/, "");
+}
+
+/** A word as a shell needs it. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

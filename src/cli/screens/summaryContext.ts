@@ -1,0 +1,52 @@
+import { constants } from "node:os";
+import type { SummaryJson } from "../../model/documents.js";
+import type { Millis } from "../../model/units.js";
+import type { Recording } from "../../record/index.js";
+import { formatDuration } from "../output.js";
+import { sizeOfFile } from "../recordings.js";
+import type { SummaryContext } from "./summary.js";
+
+/** What the summary's screen needs of a recording besides the document. */
+export function summaryContext(
+  recording: Recording,
+  summary: SummaryJson,
+  moment: string,
+  recorderCpuMs: Millis | null,
+): SummaryContext {
+  const root = recording.series[0];
+  const highest = recording.looks.reduce<(typeof recording.looks)[number] | null>(
+    (best, look) => (best === null || look.liveBytes > best.liveBytes ? look : best),
+    null,
+  );
+  return {
+    summary,
+    moment: /^\d{12,14}$/.test(moment)
+      ? formatDuration(Number(moment) - recording.startMs)
+      : moment,
+    livePeakMs: highest?.timeMs ?? null,
+    rss: {
+      timesMs: root?.timesMs ?? [],
+      bytes: root?.values.get("treeRssBytes") ?? root?.values.get("rssBytes") ?? [],
+    },
+    ending: endingOf(recording),
+    recorderCpuMs,
+    recordingPath: recording.path,
+    recordingBytes: sizeOfFile(recording.path),
+  };
+}
+
+function endingOf(recording: Recording): string {
+  const { end } = recording;
+  if (end === null) {
+    return "still recording, or the end was not seen";
+  }
+  if (end.signal !== null) {
+    return `ended by ${signalName(end.signal)}`;
+  }
+  return end.exitCode === null ? "" : `exit code ${end.exitCode}`;
+}
+
+export function signalName(signal: number): string {
+  const known = Object.entries(constants.signals).find(([, number]) => number === signal);
+  return known?.[0] ?? `signal ${signal}`;
+}
