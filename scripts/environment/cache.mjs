@@ -29,11 +29,13 @@ export async function cached(name, ingredients, make) {
   mkdirSync(folder, { recursive: true });
   try {
     await make(folder);
+    if (existsSync(link)) throw new Error(`${link} was made by another set-up meanwhile`);
     symlinkSync(folder, `${folder}.link`);
     renameSync(`${folder}.link`, link);
     return folder;
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
+    if (existsSync(link)) return realpathSync(link);
     throw error;
   }
 }

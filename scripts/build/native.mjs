@@ -1,0 +1,109 @@
+/**
+ * agent/ -> dist/native/libtidemark.so and dist/native/tidemark-guard, by the C compiler alone: a
+ * machine need not have make. The compiler's and linker's flags stand in agent/Makefile.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, join } from "node:path";
+import { capture, SetupError, seconds } from "../command.mjs";
+import { findCompiler, root } from "../setup.mjs";
+import { filesUnder, unlessFresh } from "./fresh.mjs";
+
+const folder = "dist/native";
+const agent = join(root, "agent");
+
+export async function buildNative() {
+  const compiler = findCompiler();
+  const inputs = ["Makefile", "include", "layouts", "src", "guard"].map((name) => `agent/${name}`);
+  const outputs = [`${folder}/libtidemark.so`, `${folder}/tidemark-guard`];
+  await unlessFresh("native", { inputs, settings: compiler, outputs }, async () => {
+    const begun = Date.now();
+    process.stdout.write(`agent: ${basename(compiler)} -> ${folder}/ ... `);
+    mkdirSync(join(root, folder), { recursive: true });
+    // Beside its place, so that the finished files get there by rename: a program that has the old
+    // library mapped keeps it whole.
+    const work = mkdtempSync(join(root, folder, "making-"));
+    try {
+      await compileAll(compiler, work);
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+    process.stdout.write(`${seconds(Date.now() - begun)}\n`);
+  });
+}
+
+/** @param {string} compiler @param {string} work folder for what is being made */
+async function compileAll(compiler, work) {
+  const variables = makeVariables(readFileSync(join(agent, "Makefile"), "utf8"));
+  const flags = (/** @type {string} */ name) => {
+    const value = variables.get(name);
+    if (value === undefined) throw new SetupError(`agent/Makefile has no variable ${name}`);
+    return value.split(/\s+/).filter((word) => word !== "");
+  };
+  const sources = sourcesIn("agent/src", /\.[cS]$/);
+  const objects = sources.map((source) => join(work, `${basename(source)}.o`));
+  await inParallel(sources, (source, index) =>
+    compile(compiler, [...flags("AGENT_FLAGS"), "-c", "-o", objects[index] ?? "", source]),
+  );
+  const library = join(work, "libtidemark.so");
+  await compile(compiler, [...flags("AGENT_LINK"), "-o", library, ...objects]);
+  const guard = join(work, "tidemark-guard");
+  await compile(compiler, [...flags("GUARD_FLAGS"), "-o", guard, ...sourcesIn("agent/guard", /\.c$/)]);
+  for (const made of [library, guard]) renameSync(made, join(root, folder, basename(made)));
+}
+
+/** @param {string} path @param {RegExp} pattern @returns {string[]} from the folder agent/ */
+function sourcesIn(path, pattern) {
+  return filesUnder(path)
+    .filter((file) => pattern.test(file))
+    .map((file) => file.slice("agent/".length));
+}
+
+/** @param {string} compiler @param {string[]} args */
+async function compile(compiler, args) {
+  const { status, output } = await capture(compiler, args, { cwd: agent });
+  if (status === 0) return;
+  process.stderr.write(`\n${output}`);
+  throw new SetupError(
+    /(stdio|stdlib|features|unistd)\.h: No such file/.test(output)
+      ? `${compiler} has no C library headers; install them (Debian, Ubuntu: apt-get install libc6-dev)`
+      : `failed: ${[compiler, ...args].join(" ")}`,
+  );
+}
+
+/**
+ * @template T
+ * @param {T[]} items
+ * @param {(item: T, index: number) => Promise<void>} work
+ */
+async function inParallel(items, work) {
+  let next = 0;
+  const worker = async () => {
+    while (next < items.length) {
+      const index = next++;
+      const item = items[index];
+      if (item !== undefined) await work(item, index);
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: availableParallelism() }, worker));
+  const failure = ends.find((end) => end.status === "rejected");
+  if (failure?.status === "rejected") throw failure.reason;
+}
+
+/**
+ * The simple variables (`NAME := words`) of a makefile, references among them replaced.
+ * @param {string} text
+ * @returns {Map<string, string>}
+ */
+export function makeVariables(text) {
+  const variables = new Map();
+  for (const line of text.replace(/\\\n/g, " ").split("\n")) {
+    const [, name, value = ""] = /^(\w+)\s*:=\s*(.*)$/.exec(line) ?? [];
+    if (name === undefined) continue;
+    variables.set(
+      name,
+      value.replace(/\$\((\w+)\)/g, (_, reference) => variables.get(reference) ?? ""),
+    );
+  }
+  return variables;
+}
