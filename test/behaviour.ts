@@ -1,0 +1,42 @@
+/** What a program does must not change under Tidemark: its outcome alone and recorded, compared. */
+import { expect } from "vitest";
+import { execute, type Outcome, type RecordedOutcome, type RunSettings, record } from "./run.js";
+
+export interface Compared {
+  readonly plain: Outcome;
+  readonly recorded: RecordedOutcome;
+  /** What Tidemark itself wrote to stderr. */
+  readonly ours: string;
+}
+
+/** Runs a command alone and recorded, and expects the same exit, stdout and stderr of its own. */
+export async function compare(command: readonly string[], settings: RunSettings = {}): Promise<Compared> {
+  const plain = await execute(command, settings);
+  const recorded = await record(command, settings);
+  return { plain, recorded, ours: expectSame(plain, recorded) };
+}
+
+/**
+ * @param normalise takes out of an output what differs between any two runs (pids, addresses)
+ * @returns what Tidemark wrote to stderr
+ */
+export function expectSame(plain: Outcome, recorded: Outcome, normalise = (text: string) => text): string {
+  const context = `stderr under Tidemark:\n${recorded.stderr}`;
+  expect({ status: recorded.status, signal: recorded.signal }, context).toEqual({
+    status: plain.status,
+    signal: plain.signal,
+  });
+  expect(normalise(recorded.stdout)).toBe(normalise(plain.stdout));
+  const theirs = normalise(plain.stderr);
+  const all = normalise(recorded.stderr);
+  expect(all).toContain(theirs);
+  const ours = all.replace(theirs, "");
+  expectSpeaksClearly(ours);
+  return ours;
+}
+
+/** Tidemark's own words hold no stack trace, of Node's or of Python's, and no internal error. */
+export function expectSpeaksClearly(text: string): void {
+  expect(text).not.toMatch(/^\s+at .*[:(]\d+/m);
+  expect(text).not.toMatch(/Traceback|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /);
+}

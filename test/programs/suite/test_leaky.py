@@ -1,0 +1,23 @@
+"""A test suite whose fixture keeps what each test used: run by pytest itself."""
+import pytest
+
+kept = []
+
+
+def load(size):
+    return bytearray(size)  # known: fixture
+
+
+@pytest.fixture(params=range(40))
+def table(request):
+    rows = load(500_000)
+    kept.append(rows)
+    yield rows
+
+
+def test_table_has_rows(table):
+    assert len(table) == 500_000
+
+
+def test_one_fails():
+    assert len(kept) == 0, "kept on purpose"

@@ -1,0 +1,61 @@
+"""A small network trained on the CPU, with a cache that keeps every batch's activations."""
+import os
+import sys
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from truth import Truth
+
+truth = Truth()
+activations = []
+
+
+class Samples(Dataset):
+    def __len__(self):
+        return 1024
+
+    def __getitem__(self, index):
+        return self.make(index), index % 10
+
+    def make(self, index):
+        # Each worker keeps what it made: its own leak, in its own process.
+        if not hasattr(self, "made"):
+            self.made = []
+        self.made.append(bytearray(64 * 1024))  # known: worker cache
+        return torch.full((256,), float(index))
+
+
+def remember(tensor):
+    activations.append(tensor.detach().clone())  # known: activations
+
+
+def train(workers):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(256, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)
+    )
+    optimizer = torch.optim.Adam(model.parameters())
+    loader = DataLoader(Samples(), batch_size=64, num_workers=workers)
+    for inputs, targets in loader:
+        hidden = model[0](inputs)
+        remember(hidden)
+        loss = torch.nn.functional.cross_entropy(model[2](model[1](hidden)), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    truth.site("activations", remember, sum(t.numel() * t.element_size() for t in activations))
+    truth.site("worker cache", Samples.make, 1024 * sys.getsizeof(bytearray(64 * 1024)))
+    return loss.item()
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_num_threads(2)
+    workers = int(sys.argv[1])
+    loss = train(workers)
+    assert loss == loss, "the loss is not a number"
+    truth.report()
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,94 @@
+/** Every CPython that this machine and the chroot have: one program that knows what it allocated. */
+import { existsSync, mkdirSync, rmdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SummaryJson } from "../../src/model/documents.js";
+import type { Profile } from "../../src/model/profile.js";
+import type { Recording } from "../../src/record/index.js";
+import { environment, type Interpreter } from "../environment.js";
+import { programs, type RecordedOutcome, record, removeScratch, repository } from "../run.js";
+import { domainBytes, expectFigure, placeOf, type Truth, topPlaces, truthIn } from "../truth.js";
+
+afterAll(removeScratch);
+
+describe.each(environment.interpreters.map((interpreter) => [nameOf(interpreter), interpreter] as const))("%s", (_name, interpreter) => {
+  let outcome: RecordedOutcome;
+  let truth: Truth;
+  let recording: Recording;
+  let end: Profile;
+  let summary: SummaryJson;
+
+  beforeAll(async () => {
+    outcome = await record(commandFor(interpreter, "known_sites.py"));
+    expect(outcome.status, outcome.stderr).toBe(0);
+    truth = truthIn(outcome.stdout);
+    recording = outcome.open();
+    end = recording.profileAt("end");
+    summary = await outcome.summary();
+  });
+
+  test.runIf(!interpreter.freeThreaded)("each known line has its bytes, within the stated error", () => {
+    for (const known of truth.sites) {
+      expectFigure(end, known, "live", known.liveBytes);
+      if (known.allocatedBytes !== null) expectFigure(end, known, "allocated", known.allocatedBytes);
+    }
+  });
+
+  test.runIf(!interpreter.freeThreaded)("the largest known lines are the first of the table", () => {
+    const largest = [...truth.sites].sort((a, b) => b.liveBytes - a.liveBytes).slice(0, 3);
+    const top = topPlaces(end, "live").slice(0, 4);
+    expect(top).toEqual(expect.arrayContaining(largest.slice(0, 2).map(placeOf)));
+  });
+
+  test("Python, native and mapped memory are told apart", () => {
+    expect(domainBytes(end, "native")).toBeGreaterThan(25e6);
+    expect(domainBytes(end, "mapped")).toBeGreaterThan(32 * 2 ** 20 * 0.98);
+    expect(domainBytes(end, "python")).toBeGreaterThan(150e6);
+  });
+
+  test("the summary names the interpreter, and its peak is the kernel's", () => {
+    const process = summary.processes.find(({ pid }) => pid === truth.pid);
+    expect(process).toMatchObject({ python: interpreter.version, profiled: true });
+    expect(process?.peakRssBytes).toBeGreaterThan(truth.maxRssBytes * 0.95);
+    // What the agent and the exit of the interpreter add to the figure that the program read itself.
+    expect(process?.peakRssBytes).toBeLessThan(truth.maxRssBytes * 1.05 + 20 * 2 ** 20);
+    expect(recording.end).toMatchObject({ exitCode: 0, signal: null });
+    expect(recording.complete).toBe(true);
+    expect(recording.damage).toBeNull();
+  });
+
+  test("no sample was lost and nothing is said to be missing", () => {
+    expect(summary.agent.samples).toBeGreaterThan(100);
+    expect(summary.agent.lost).toBe(0);
+    if (!interpreter.freeThreaded) expect(summary.limits).toEqual([]);
+    else expect(summary.limits.join("\n")).toMatch(/free-threaded/);
+  });
+});
+
+function nameOf({ version, path, chroot, freeThreaded }: Interpreter): string {
+  return `Python ${version}${freeThreaded ? " free-threaded" : ""} (${chroot ? "chroot, " : ""}${path})`;
+}
+
+/** As a user would start it in a chroot: with /proc there, and with Tidemark's library at its own path. */
+function commandFor({ path, chroot }: Interpreter, program: string): string[] {
+  if (chroot === undefined) return [path, join(programs, program)];
+  const places = [join(repository, "dist"), programs].map((place) => [place, join(chroot, place)]);
+  for (const [, inside] of places) {
+    if (existsSync(inside)) continue;
+    mkdirSync(inside, { recursive: true });
+    afterAll(() => removeEmpty(inside, chroot));
+  }
+  const binds = places.map(([outside, inside]) => `mount --bind '${outside}' '${inside}'`);
+  const script = ["mount --make-rprivate /", `mount --rbind /proc '${chroot}/proc'`, ...binds, `exec chroot '${chroot}' "$@"`];
+  return ["unshare", "--mount", "sh", "-ec", script.join("\n"), "sh", path, join(programs, program)];
+}
+
+function removeEmpty(folder: string, stop: string): void {
+  for (let place = folder; place !== stop; place = dirname(place)) {
+    try {
+      rmdirSync(place);
+    } catch {
+      return; // somebody else's files are in it
+    }
+  }
+}

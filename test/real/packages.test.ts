@@ -1,0 +1,148 @@
+/** Programs as people write them, with the packages that they use. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "vitest";
+import { compare, expectSame } from "../behaviour.js";
+import { environment } from "../environment.js";
+import { execute, plainEnvironment, programs, type RecordedOutcome, type RunSettings, record, removeScratch, scratch } from "../run.js";
+import { expectFigure, placeName, placeOf, topPlaces, truthIn } from "../truth.js";
+
+const python = environment.packagesPython as string;
+afterAll(removeScratch);
+
+/** Runs a program that tells its truth, and checks every figure of it. */
+async function recordKnown(command: readonly string[], settings: RunSettings = {}): Promise<RecordedOutcome> {
+  const outcome = await record(command, settings);
+  expect(outcome.status, outcome.stderr).toBe(0);
+  const profile = outcome.open().profileAt("end");
+  for (const known of truthIn(outcome.stdout).sites) {
+    expectFigure(profile, known, "live", known.liveBytes);
+  }
+  return outcome;
+}
+
+describe.skipIf(environment.packagesPython === null)("with PyPI packages", () => {
+  test("NumPy and pandas: arrays and a column, at the lines that made them", async () => {
+    const outcome = await recordKnown([python, join(programs, "numeric.py")]);
+    const summary = await outcome.summary();
+    expect(summary.limits).toEqual([]);
+    const allocated = topPlaces(outcome.open().profileAt("end"), "allocated");
+    const temporaries = truthIn(outcome.stdout).sites.find(({ name }) => name === "temporaries");
+    expect(allocated.slice(0, 6)).toContain(temporaries && placeOf(temporaries));
+  });
+
+  test("NumPy with native frames: the Python line stays, the library shows", async () => {
+    const outcome = await recordKnown([python, join(programs, "numeric.py")], { options: ["--native"] });
+    const summary = await outcome.summary();
+    const frames = summary.sites.flatMap(({ stack }) => stack);
+    const native = frames.filter(({ kind }) => kind === "native");
+    expect(native.some(({ file }) => /_multiarray_umath/.test(file))).toBe(true);
+    // Symbolised: names, not addresses, for most of what has them.
+    expect(native.filter(({ function: name }) => /[A-Za-z]/.test(name)).length).toBeGreaterThan(native.length / 2);
+  });
+
+  test("threads: each one's share stands under its own name", async () => {
+    const outcome = await recordKnown([python, join(programs, "threads.py")]);
+    const profile = outcome.open().profileAt("end");
+    const byThread = new Map<number, number>();
+    for (let site = 0; site < profile.sites.length; site++) {
+      const thread = profile.threads[profile.sites.thread[site]];
+      if (thread.isMain) continue;
+      byThread.set(thread.tid, (byThread.get(thread.tid) ?? 0) + profile.sites.liveBytes[site]);
+    }
+    const sizes = [...byThread.values()].sort((a, b) => a - b).slice(-4);
+    expect(sizes).toHaveLength(4);
+    // 10, 20, 30 and 40 thousand blocks of 1033 bytes.
+    const expected = [10, 20, 30, 40].map((thousand) => thousand * 1000 * 1033);
+    sizes.forEach((size, index) => {
+      expect(Math.abs(size - expected[index])).toBeLessThan(expected[index] * 0.5);
+    });
+  });
+
+  test("greenlets: stacks that are swapped stay apart", async () => {
+    await recordKnown([python, join(programs, "greenlets.py")]);
+  });
+
+  test("gevent: patched sockets and a pool", async () => {
+    await recordKnown([python, join(programs, "gevent_program.py")]);
+  });
+
+  test("pytest, as a console script and by -m: its report and exit code, and the fixture that keeps", async () => {
+    const suite = join(programs, "suite");
+    for (const start of [[join(dirname(python), "pytest")], [python, "-m", "pytest"]]) {
+      const command = [...start, "-q", "-p", "no:cacheprovider", suite];
+      const plain = await execute(command);
+      const recorded = await record(command);
+      expect(plain.status).toBe(1);
+      expectSame(plain, recorded, withoutTimes);
+      const top = topPlaces(recorded.open().profileAt("peak"), "peak");
+      const line = 1 + readFileSync(join(suite, "test_leaky.py"), "utf8").split("\n").findIndex((text) => text.includes("# known: fixture"));
+      expect(top[0]).toBe(placeName("load", "test_leaky.py", line));
+    }
+  });
+
+  test("python -m: a package as a program, its arguments and its exit code", async () => {
+    const { recorded } = await compare([python, "-m", "package_with_main", "a b", "--json"], { cwd: programs });
+    expect(recorded.status).toBe(7);
+    expect(recorded.stdout).toBe("a b --json\n");
+    expect(topPlaces(recorded.open().profileAt("end"), "live")[0]).toBe("fill store.py:8");
+  });
+
+  test("FastAPI on uvicorn under load from another process, ended by SIGINT", async () => {
+    const outcome = await record([python, join(programs, "service.py")], {
+      started: async (child, files) => {
+        await loadService(files.stderr, 600);
+        // As a terminal's Ctrl-C: to the whole group.
+        process.kill(-(child.pid as number), "SIGINT");
+      },
+    });
+    expect(outcome.stderr).toMatch(/Application shutdown complete/);
+    const [known] = truthIn(outcome.stdout).sites;
+    const recording = outcome.open();
+    expectFigure(recording.profileAt("peak"), known, "peak", known.liveBytes, 0.04);
+    expect(topPlaces(recording.profileAt("peak"), "peak").slice(0, 3)).toContain(placeOf(known));
+  });
+
+  test("uvicorn's own console script, in two worker processes, ended by SIGTERM to Tidemark alone", async () => {
+    const uvicorn = join(dirname(python), "uvicorn");
+    const outcome = await record([uvicorn, "service:application", "--port", "0", "--workers", "2"], {
+      cwd: programs,
+      started: async (child, files) => {
+        await loadService(files.stderr, 400);
+        process.kill(child.pid as number, "SIGTERM");
+      },
+    });
+    expect(outcome.stderr).toMatch(/Stopping parent process/);
+    const summary = await outcome.summary();
+    expect(summary.processes.filter(({ profiled }) => profiled).length).toBeGreaterThanOrEqual(3);
+    const orders = summary.sites.filter(({ stack }) => stack[0]?.function === "remember");
+    const allocated = orders.reduce((sum, site) => sum + site.allocatedBytes, 0);
+    expect(Math.abs(allocated - 400 * 20_033) / (400 * 20_033)).toBeLessThan(0.5);
+  });
+});
+
+/** Waits until uvicorn names its port, then sends the orders from a process of its own. */
+async function loadService(log: string, requests: number): Promise<void> {
+  let port: string | undefined;
+  for (let tries = 0; port === undefined && tries < 600; tries++) {
+    await sleep(100);
+    port = /running on http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(log, "utf8"))?.[1];
+  }
+  if (port === undefined) throw new Error(`the service did not start: ${readFileSync(log, "utf8")}`);
+  // uvicorn's parent names the port before its workers listen.
+  await sleep(1000);
+  const load = spawn(python, [join(programs, "load.py"), port, String(requests)], {
+    cwd: scratch(),
+    env: plainEnvironment(),
+    stdio: "ignore",
+  });
+  const [status] = await once(load, "exit");
+  expect(status).toBe(0);
+}
+
+function withoutTimes(text: string): string {
+  return text.replace(/in \d+\.\d+s/g, "in T");
+}

@@ -1,0 +1,40 @@
+/** PyTorch on the CPU: training, and a DataLoader whose workers are processes of their own. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SummaryJson } from "../../src/model/documents.js";
+import { environment } from "../environment.js";
+import { programs, type RecordedOutcome, record, removeScratch } from "../run.js";
+import { expectFigure, type KnownSite, placeOf, topPlaces, truthIn } from "../truth.js";
+
+const python = environment.torchPython;
+afterAll(removeScratch);
+
+describe.skipIf(python === null).each([0, 2])("training with %i DataLoader workers", (workers) => {
+  let outcome: RecordedOutcome;
+  let summary: SummaryJson;
+  let known: Map<string, KnownSite>;
+
+  beforeAll(async () => {
+    outcome = await record([python as string, join(programs, "torch_training.py"), String(workers)]);
+    expect(outcome.status, outcome.stderr).toBe(0);
+    summary = await outcome.summary();
+    known = new Map(truthIn(outcome.stdout).sites.map((site) => [site.name, site]));
+  });
+
+  test("the tensors that are kept stand at the line that keeps them", () => {
+    const activations = known.get("activations") as KnownSite;
+    const profile = outcome.open().profileAt("end");
+    expectFigure(profile, activations, "live", activations.liveBytes);
+    expect(topPlaces(profile, "live").slice(0, 5)).toContain(placeOf(activations));
+  });
+
+  test("what the data set keeps stands at its line, in whichever process it ran", () => {
+    const cache = known.get("worker cache") as KnownSite;
+    expectFigure(outcome.open().profileAt("end"), cache, "allocated", cache.liveBytes);
+    const owners = summary.processes.filter(({ profiled }) => profiled);
+    expect(owners).toHaveLength(1 + workers);
+    const children = owners.filter(({ parentPid }) => parentPid === truthIn(outcome.stdout).pid);
+    expect(children).toHaveLength(workers);
+    for (const child of children) expect(child.peakRssBytes).toBeGreaterThan(30 * 2 ** 20);
+  });
+});

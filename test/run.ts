@@ -1,0 +1,138 @@
+/** Runs programs as a user does, alone and under `tidemark run`, and hands back all that can be seen of them. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { SummaryJson } from "../src/model/documents.js";
+import { finishOrphan, openRecording, type Recording } from "../src/record/index.js";
+
+export const repository = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+export const tidemark = join(repository, "bin/tidemark");
+export const programs = join(repository, "test/programs");
+
+/** A program that has not ended by then hangs: it is killed and the test fails. */
+const HANGS_AFTER_MS = 180_000;
+
+export interface Outcome {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunSettings {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Text for stdin; without it stdin is /dev/null. */
+  readonly input?: string;
+  /** Options of `tidemark run`, before its `--`. */
+  readonly options?: readonly string[];
+  /** Called once the command was started; `group` is its process group. */
+  readonly started?: (child: ChildProcess, files: { stdout: string; stderr: string }) => void | Promise<void>;
+}
+
+export interface RecordedOutcome extends Outcome {
+  /** Path of the recording. */
+  readonly path: string;
+  /** `tidemark summary` of it, as JSON, with every site. */
+  summary(...options: string[]): Promise<SummaryJson>;
+  open(): Recording;
+}
+
+const scratchFolders: string[] = [];
+
+/** A folder that {@link removeScratch} takes away; readable by every user. */
+export function scratch(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
+  scratchFolders.push(folder);
+  return folder;
+}
+
+/** For `afterAll`. */
+export function removeScratch(): void {
+  for (const folder of scratchFolders.splice(0)) {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The environment of a login shell: nothing of the test runner's own. */
+export function plainEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const kept = ["PATH", "HOME", "LANG", "TMPDIR", "USER"].flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(kept), PYTHONDONTWRITEBYTECODE: "1", ...extra };
+}
+
+/** Runs a command to its end. Its output goes to files, so that what it leaves running keeps nobody waiting. */
+export async function execute(command: readonly string[], settings: RunSettings = {}): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
+  const files = { stdout: join(folder, "stdout"), stderr: join(folder, "stderr") };
+  const stdout = openSync(files.stdout, "a");
+  const stderr = openSync(files.stderr, "a");
+  try {
+    const child = spawn(command[0] as string, command.slice(1), {
+      cwd: settings.cwd ?? folder,
+      env: plainEnvironment(settings.env),
+      stdio: [settings.input === undefined ? "ignore" : "pipe", stdout, stderr],
+      detached: true,
+    });
+    const ended = waitFor(child, command);
+    if (settings.input !== undefined) {
+      // A program that does not read its input closes the pipe: that is its right.
+      child.stdin?.on("error", () => undefined);
+      child.stdin?.end(settings.input);
+    }
+    await settings.started?.(child, files);
+    const { status, signal } = await ended;
+    return {
+      status,
+      signal,
+      stdout: readFileSync(files.stdout, "utf8"),
+      stderr: readFileSync(files.stderr, "utf8"),
+    };
+  } finally {
+    closeSync(stdout);
+    closeSync(stderr);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs a command under `tidemark run`. */
+export async function record(command: readonly string[], settings: RunSettings = {}): Promise<RecordedOutcome> {
+  const path = join(scratch(), "run.tidemark");
+  const outcome = await execute([tidemark, "run", "-o", path, ...(settings.options ?? []), "--", ...command], settings);
+  return { ...outcome, path, summary: (...options) => summaryOf(path, ...options), open: () => open(path) };
+}
+
+export async function summaryOf(path: string, ...options: string[]): Promise<SummaryJson> {
+  const { status, stdout, stderr } = await execute([tidemark, "summary", path, "--json", "--top", "0", ...options]);
+  if (status !== 0) {
+    throw new Error(`tidemark summary ended with ${status}: ${stderr}`);
+  }
+  return JSON.parse(stdout) as SummaryJson;
+}
+
+export function open(path: string): Recording {
+  finishOrphan(path);
+  return openRecording(path);
+}
+
+function waitFor(child: ChildProcess, command: readonly string[]): Promise<Pick<Outcome, "status" | "signal">> {
+  return new Promise((resolve, reject) => {
+    const watch = setTimeout(() => {
+      // The group: what the command started is stuck with it.
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      reject(new Error(`still running after ${HANGS_AFTER_MS / 1000} s: ${command.join(" ")}`));
+    }, HANGS_AFTER_MS);
+    child.once("error", (error) => {
+      clearTimeout(watch);
+      reject(error);
+    });
+    child.once("exit", (status, signal) => {
+      clearTimeout(watch);
+      resolve({ status, signal });
+    });
+  });
+}

@@ -1,0 +1,122 @@
+/** Compares a profile with what a program (test/programs/truth.py) says of its own memory. */
+import { expect } from "vitest";
+import { Domain, FrameKind, type Profile } from "../src/model/profile.js";
+
+export interface KnownSite {
+  readonly name: string;
+  readonly function: string;
+  /** Base name. */
+  readonly file: string;
+  readonly line: number;
+  readonly liveBytes: number;
+  /** null: the program does not know. */
+  readonly allocatedBytes: number | null;
+}
+
+export interface Truth {
+  readonly pid: number;
+  readonly python: string;
+  readonly maxRssBytes: number;
+  readonly sites: readonly KnownSite[];
+}
+
+export interface Estimate {
+  readonly bytes: number;
+  readonly standardError: number;
+  readonly samples: number;
+}
+
+export type Figure = "live" | "peak" | "allocated";
+
+/** The last line of a program's output that is a JSON object. */
+export function truthIn(stdout: string): Truth {
+  const line = stdout.split("\n").findLast((text) => text.startsWith('{"pid"'));
+  if (line === undefined) {
+    throw new Error(`the program told no truth: ${stdout}`);
+  }
+  return JSON.parse(line) as Truth;
+}
+
+/** Site figures by "function file:line" of the innermost Python frame, all processes and threads together. */
+export function bytesByLine(profile: Profile, figure: Figure): Map<string, Estimate> {
+  const { sites } = profile;
+  const bytes = { live: sites.liveBytes, peak: sites.peakBytes, allocated: sites.allocatedBytes }[figure];
+  const variance = { live: sites.liveVariance, peak: sites.peakVariance, allocated: sites.allocatedVariance }[figure];
+  const found = new Map<string, Estimate>();
+  for (let site = 0; site < sites.length; site++) {
+    const place = innermostPython(profile, sites.stack[site]);
+    const before = found.get(place) ?? { bytes: 0, standardError: 0, samples: 0 };
+    found.set(place, {
+      bytes: before.bytes + bytes[site],
+      standardError: Math.sqrt(before.standardError ** 2 + variance[site]),
+      samples: before.samples + sites.liveSamples[site],
+    });
+  }
+  return found;
+}
+
+/** "function file:line", the file by its base name; the function without its class. */
+function innermostPython(profile: Profile, stack: number): string {
+  const { frames, stacks, strings } = profile;
+  for (let node = stack; node !== 0; node = stacks.parent[node]) {
+    const frame = stacks.frame[node];
+    if (frames.kind[frame] === FrameKind.python) {
+      return placeName(strings[frames.function[frame]], strings[frames.file[frame]], frames.line[frame]);
+    }
+  }
+  return "(no Python frame)";
+}
+
+/** Python 3.11 and newer keep the qualified name, older ones the bare one. */
+export function placeName(name: string, file: string, line: number): string {
+  return `${name.split(".").at(-1)} ${file.split("/").at(-1)}:${line}`;
+}
+
+export function placeOf(known: KnownSite): string {
+  return placeName(known.function, known.file, known.line);
+}
+
+/**
+ * The estimate must lie within five of its own standard errors of the truth: at one figure in two
+ * million would a right one fail. `slack` (a share of the truth) is for what the program itself does
+ * not count, such as an array's header.
+ */
+export function expectFigure(profile: Profile, known: KnownSite, figure: Figure, exact: number, slack = 0.02): void {
+  const estimate = bytesByLine(profile, figure).get(placeOf(known));
+  const said = `${figure} bytes of ${known.name} (${placeOf(known)})`;
+  if (exact === 0) {
+    const tolerance = 5 * (estimate?.standardError ?? 0) + 256 * 1024;
+    expect(estimate?.bytes ?? 0, said).toBeLessThanOrEqual(tolerance);
+    return;
+  }
+  expect(estimate, `${said}: no such site among ${describeTop(profile, figure)}`).toBeDefined();
+  const { bytes, standardError } = estimate as Estimate;
+  const claim = `${said}: estimated ${bytes} ± ${standardError}, exactly ${exact}`;
+  expect(Math.abs(bytes - exact), claim).toBeLessThanOrEqual(5 * standardError + slack * exact);
+  // An error as large as the figure would pass the line above whatever the figure.
+  expect(standardError, claim).toBeLessThanOrEqual(0.5 * exact);
+}
+
+/** The largest places, for the message of a failed check. */
+export function describeTop(profile: Profile, figure: Figure): string {
+  return [...bytesByLine(profile, figure)]
+    .sort((a, b) => b[1].bytes - a[1].bytes)
+    .slice(0, 8)
+    .map(([place, { bytes }]) => `${place} ${Math.round(bytes / 1024)} KiB`)
+    .join(", ");
+}
+
+/** Places by size, largest first. */
+export function topPlaces(profile: Profile, figure: Figure): string[] {
+  return [...bytesByLine(profile, figure)].sort((a, b) => b[1].bytes - a[1].bytes).map(([place]) => place);
+}
+
+/** Estimated bytes of one domain. */
+export function domainBytes(profile: Profile, domain: keyof typeof Domain): number {
+  const { sites } = profile;
+  let sum = 0;
+  for (let site = 0; site < sites.length; site++) {
+    if (sites.domain[site] === Domain[domain]) sum += sites.liveBytes[site];
+  }
+  return sum;
+}
