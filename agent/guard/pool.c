@@ -125,7 +125,7 @@ static bool save(int pool, int out) {
     uint32_t used = 0;
     for (uint32_t i = 0; good && i < header.slot_count; i++)
         used += slots[i].state == TM_SLOT_CLAIMED;
-    uint64_t offset = page_up(TM_PAGE + used * sizeof(struct tm_pool_slot));
+    uint64_t offset = page_up(TM_PAGE + (used + 1) * sizeof(struct tm_pool_slot));
     uint32_t next = 0;
     for (uint32_t i = 0; good && i < header.slot_count; i++) {
         if (slots[i].state != TM_SLOT_CLAIMED || next == used)
@@ -136,9 +136,9 @@ static bool save(int pool, int out) {
         next++;
     }
     free(slots);
-    header.slot_count = used;
+    header.slot_count = used ? used : 1; /* readers refuse a pool of none */
     header.slots_offset = offset;
-    return good && ftruncate(out, (off_t)(offset + used * header.slot_stride)) == 0 &&
+    return good && ftruncate(out, (off_t)(offset + header.slot_count * header.slot_stride)) == 0 &&
            write_all(out, &header, sizeof header, 0);
 }
 

@@ -155,12 +155,8 @@ export function readExecutable(pid: Pid): string | null {
   return readLink(`/proc/${pid}/exe`);
 }
 
-/** Real time of a process's start in ms since 1970, from its start ticks. */
+/** Ms since 1970 of a process's start, to 10 ms, from its start ticks. */
 export function startTimeMs(startTicks: number): number {
-  return bootTimeMs() + startTicks * MS_PER_TICK;
-}
-
-function bootTimeMs(): number {
-  const seconds = /^btime (\d+)$/m.exec(readText("/proc/stat") ?? "")?.[1];
-  return Number(seconds ?? 0) * 1000;
+  const uptimeSeconds = Number((readText("/proc/uptime") ?? "0").split(" ", 1)[0]);
+  return Math.round(Date.now() - (uptimeSeconds * 1000 - startTicks * MS_PER_TICK));
 }

@@ -1,5 +1,5 @@
 /** What a program is, before it is started: whether a preloaded library would reach it at all. */
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { type ElfHeader, MACHINE_X86_64, parseElfHeader } from "./elf_header.js";
 
@@ -12,7 +12,7 @@ export type ProgramKind =
   | "static"
   | "32-bit"
   | "other-machine"
-  /** The loader drops LD_PRELOAD: set-user-id, set-group-id or file capabilities. */
+  /** It gets another user or group: the loader then drops LD_PRELOAD. */
   | "setuid"
   | "missing"
   | "not-executable"
@@ -124,8 +124,8 @@ function describe(path: string): Description {
       return { kind: "unknown", script };
     }
     const header = parseElfHeader(readAt);
-    const mode = fstatSync(descriptor).mode;
-    return { kind: header === null ? "unknown" : kindOf(header, mode), script: null };
+    const secure = changesIdentity(fstatSync(descriptor));
+    return { kind: header === null ? "unknown" : kindOf(header, secure), script: null };
   } catch {
     return { kind: "unknown", script: null };
   } finally {
@@ -133,7 +133,14 @@ function describe(path: string): Description {
   }
 }
 
-function kindOf(header: ElfHeader, mode: number): ProgramKind {
+/** The kernel marks a program "secure" (AT_SECURE) when its effective ids differ from the real ones. */
+function changesIdentity(stats: Stats): boolean {
+  const user = (stats.mode & 0o4000) !== 0 && stats.uid !== process.getuid?.();
+  const group = (stats.mode & 0o2010) === 0o2010 && stats.gid !== process.getgid?.();
+  return user || group;
+}
+
+function kindOf(header: ElfHeader, secure: boolean): ProgramKind {
   if (header.bits === 32) {
     return "32-bit";
   }
@@ -147,7 +154,7 @@ function kindOf(header: ElfHeader, mode: number): ProgramKind {
   if (loader.startsWith("ld-musl")) {
     return "musl";
   }
-  if ((mode & 0o6000) !== 0 && process.getuid?.() !== 0) {
+  if (secure) {
     return "setuid";
   }
   return loader.startsWith("ld-linux") || loader === "ld.so.1" ? "glibc" : "foreign-loader";

@@ -1,0 +1,144 @@
+/**
+ * What the frames of a recording hold: one type a kind. Columns of a table have equal length. Ids are
+ * dense numbers within the recording; a store makes its 64-bit hashes from the rows' contents, so that
+ * none need to be kept here. docs/recording.md lists every column.
+ */
+import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { RecordingMeta } from "./types.js";
+
+export type MetaBatch = Omit<RecordingMeta, "formatVersion">;
+
+/** The `series` table: one row a process, keyed by `series`; a later row replaces an earlier one. */
+export interface ProcessBatch {
+  readonly series: Uint32Array;
+  readonly pid: Uint32Array;
+  readonly parentPid: Uint32Array;
+  readonly command: readonly (readonly string[])[];
+  readonly python: readonly string[];
+  /** 1: an agent ran in it. */
+  readonly profiled: Uint8Array;
+  readonly startedMs: Float64Array;
+  /** NaN while it lives. */
+  readonly endedMs: Float64Array;
+}
+
+/** The `metrics` table. `name` counts in `names` of the same batch. */
+export interface MetricBatch {
+  readonly names: readonly string[];
+  readonly timeMs: Float64Array;
+  readonly series: Uint32Array;
+  readonly name: Uint8Array;
+  readonly value: Float64Array;
+}
+
+/** Rows added to the dictionaries that profiles share. `...From`: the row that the first one becomes,
+ * the length of that table so far. Threads and processes carry their row: a later one replaces. */
+export interface DictionaryBatch {
+  readonly strings: { readonly from: number; readonly values: readonly string[] };
+  readonly frames: {
+    readonly from: number;
+    readonly function: Uint32Array;
+    readonly file: Uint32Array;
+    readonly line: Uint32Array;
+    readonly firstLine: Uint32Array;
+    readonly kind: Uint8Array;
+    readonly address: Float64Array;
+  };
+  readonly stacks: { readonly from: number; readonly parent: Uint32Array; readonly frame: Uint32Array };
+  readonly labels: {
+    readonly from: number;
+    readonly parent: Uint32Array;
+    readonly key: Uint32Array;
+    readonly value: Uint32Array;
+  };
+  readonly threads: {
+    readonly row: Uint32Array;
+    readonly process: Uint32Array;
+    readonly tid: Uint32Array;
+    readonly name: readonly string[];
+    readonly isMain: Uint8Array;
+  };
+  readonly processes: {
+    readonly row: Uint32Array;
+    readonly pid: Uint32Array;
+    readonly parentPid: Uint32Array;
+    readonly command: readonly (readonly string[])[];
+    readonly python: readonly string[];
+    readonly startedMs: Float64Array;
+  };
+}
+
+/** The `profiles` table: one row. The next frame of kind samples holds its rows. */
+export interface ProfileBatch {
+  readonly profile: number;
+  readonly kind: "poll" | "peak" | "end";
+  readonly timeMs: TimeMs;
+  readonly durationMs: Millis;
+  readonly liveBytes: Bytes;
+  readonly agent: {
+    readonly samples: number;
+    readonly lost: number;
+    readonly cpuMs: Millis;
+    readonly periodBytes: Bytes;
+  };
+}
+
+/** The `samples` table of one profile, with its lifetimes and cohorts; columns as model/profile.ts has them. */
+export interface SampleBatch {
+  readonly profile: number;
+  /** By row of the dictionaries' processes. */
+  readonly periodBytes: Float64Array;
+  readonly peakMs: Float64Array;
+  readonly cohorts: Float64Array;
+  readonly stack: Uint32Array;
+  readonly process: Uint16Array;
+  readonly thread: Uint32Array;
+  readonly label: Uint32Array;
+  readonly domain: Uint8Array;
+  readonly liveBytes: Float64Array;
+  readonly liveObjects: Float64Array;
+  readonly liveVariance: Float64Array;
+  readonly liveSamples: Uint32Array;
+  readonly allocatedBytes: Float64Array;
+  readonly allocatedObjects: Float64Array;
+  readonly allocatedVariance: Float64Array;
+  readonly peakBytes: Float64Array;
+  readonly peakObjects: Float64Array;
+  readonly peakVariance: Float64Array;
+  readonly lifetimes: Float32Array;
+  readonly cohortBytes: Float64Array;
+}
+
+export interface EventBatch {
+  readonly timeMs: Float64Array;
+  readonly pid: Uint32Array;
+  readonly kind: readonly string[];
+  readonly detail: readonly string[];
+  /** NaN: the kind has none. */
+  readonly value: Float64Array;
+}
+
+/** Sentences about what could not be seen; each is written once. */
+export interface LimitBatch {
+  readonly sentences: readonly string[];
+}
+
+export interface EndBatch {
+  readonly timeMs: TimeMs;
+  readonly exitCode: number | null;
+  readonly signal: number | null;
+  readonly maxRssBytes: Bytes;
+  readonly userMs: Millis;
+  readonly systemMs: Millis;
+}
+
+export type SeriesRow = {
+  readonly series: number;
+  readonly pid: Pid;
+  readonly parentPid: Pid;
+  readonly command: readonly string[];
+  readonly python: string;
+  readonly profiled: boolean;
+  readonly startedMs: TimeMs;
+  readonly endedMs: TimeMs | null;
+};

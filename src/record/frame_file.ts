@@ -1,0 +1,115 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors.js";
+import {
+  decodeFileHead,
+  decodeFrameHead,
+  decodePayload,
+  FILE_HEAD_BYTES,
+  FRAME_HEAD_BYTES,
+  type FrameHead,
+  frameIsWhole,
+  MAX_PAYLOAD_BYTES,
+} from "./frames.js";
+
+/** Where a whole frame lies in the file. */
+export interface FramePlace {
+  readonly offset: number;
+  readonly head: FrameHead;
+}
+
+export interface FrameScan {
+  readonly version: number;
+  /** Offset just after the last whole frame. */
+  readonly endOffset: number;
+  /** Why the scan stopped before the file's end; null where it did not. */
+  readonly stopped: { readonly kind: "cut" | "damaged"; readonly detail: string } | null;
+}
+
+/** Reads the file's whole frames in order. `visit` throws where a frame makes no sense: the scan ends
+ * before it, with what `refusal` makes of the error. Throws TidemarkError where the file is no recording. */
+export function scanFrames(
+  path: string,
+  visit: (place: FramePlace, payload: Buffer, version: number) => void,
+  refusal: (error: unknown) => string,
+): FrameScan {
+  return withFile(path, (descriptor, size) => {
+    const version = decodeFileHead(readAt(descriptor, 0, FILE_HEAD_BYTES), path);
+    let offset = FILE_HEAD_BYTES;
+    const stop = (kind: "cut" | "damaged", detail: string): FrameScan => ({
+      version,
+      endOffset: offset,
+      stopped: { kind, detail },
+    });
+    while (offset < size) {
+      const headBytes = readAt(descriptor, offset, FRAME_HEAD_BYTES);
+      if (headBytes.length < FRAME_HEAD_BYTES) {
+        return stop("cut", `the frame at byte ${offset} is cut off`);
+      }
+      const head = decodeFrameHead(headBytes);
+      if (head.length > MAX_PAYLOAD_BYTES) {
+        return stop("damaged", `the frame at byte ${offset} is garbage`);
+      }
+      const payload = readAt(descriptor, offset + FRAME_HEAD_BYTES, head.length);
+      if (payload.length < head.length) {
+        return stop("cut", `the frame at byte ${offset} is cut off`);
+      }
+      if (!frameIsWhole(headBytes, payload)) {
+        return stop("damaged", `the frame at byte ${offset} does not match its checksum`);
+      }
+      try {
+        visit({ offset, head }, payload, version);
+      } catch (error) {
+        return stop("damaged", `the frame at byte ${offset} makes no sense: ${refusal(error)}`);
+      }
+      offset += FRAME_HEAD_BYTES + head.length;
+    }
+    return { version, endOffset: offset, stopped: null };
+  });
+}
+
+/** The batch of one frame, read again. Throws TidemarkError where the file has changed meanwhile. */
+export function readFrame(path: string, place: FramePlace): unknown {
+  return withFile(path, (descriptor) => {
+    const bytes = readAt(descriptor, place.offset, FRAME_HEAD_BYTES + place.head.length);
+    const whole =
+      bytes.length === FRAME_HEAD_BYTES + place.head.length &&
+      bytes.readUInt32LE(16) === place.head.checksum &&
+      frameIsWhole(bytes.subarray(0, FRAME_HEAD_BYTES), bytes.subarray(FRAME_HEAD_BYTES));
+    if (!whole) {
+      throw damagedInput(path, "it changed while it was being read");
+    }
+    return decodePayload(place.head, bytes.subarray(FRAME_HEAD_BYTES), path);
+  });
+}
+
+function withFile<Result>(path: string, use: (descriptor: number, size: number) => Result): Result {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "r");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === "ENOENT" ? fileNotFound(path, "recording") : fileUnusable(path, "read", message);
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) {
+      throw notOurs(path, "a Tidemark recording");
+    }
+    return use(descriptor, stats.size);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readAt(descriptor: number, offset: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let got = 0;
+  while (got < length) {
+    const more = readSync(descriptor, bytes, got, length - got, offset + got);
+    if (more === 0) {
+      break;
+    }
+    got += more;
+  }
+  return bytes.subarray(0, got);
+}

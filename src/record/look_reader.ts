@@ -1,0 +1,61 @@
+import { LIFETIME_BUCKETS, type Profile, type ProfileTables, type SiteTable } from "../model/profile.js";
+import type { Millis, TimeMs } from "../model/units.js";
+import { checkIds, checkTable, demand, record } from "./batch_check.js";
+import type { SampleBatch } from "./batches.js";
+
+/** Threads and processes of a site that the dictionaries do not hold would crash a page. */
+const SITE_COLUMNS = {
+  stack: "u32",
+  process: "u16",
+  thread: "u32",
+  label: "u32",
+  domain: "u8",
+  liveBytes: "f64",
+  liveObjects: "f64",
+  liveVariance: "f64",
+  liveSamples: "u32",
+  allocatedBytes: "f64",
+  allocatedObjects: "f64",
+  allocatedVariance: "f64",
+  peakBytes: "f64",
+  peakObjects: "f64",
+  peakVariance: "f64",
+} as const;
+
+/** A profile from its samples and the dictionaries. Throws BatchError where they do not fit. */
+export function readSamples(
+  value: unknown,
+  tables: ProfileTables,
+  look: { readonly timeMs: TimeMs; readonly durationMs: Millis },
+): Profile {
+  const length = checkTable(value, SITE_COLUMNS, "samples");
+  const batch = value as SampleBatch;
+  const fields = record(value, "samples");
+  checkTable({ list: fields.cohorts }, { list: "f64" }, "cohorts");
+  checkTable({ list: fields.lifetimes }, { list: "f32" }, "lifetimes");
+  checkTable({ list: fields.cohortBytes }, { list: "f64" }, "cohort bytes");
+  const processCount = checkTable(
+    { periodBytes: fields.periodBytes, peakMs: fields.peakMs },
+    { periodBytes: "f64", peakMs: "f64" },
+    "processes of samples",
+  );
+  demand(processCount <= tables.processes.length, "samples know more processes than there are");
+  demand(batch.lifetimes.length === length * LIFETIME_BUCKETS, "lifetimes do not fit the sites");
+  demand(batch.cohortBytes.length === length * batch.cohorts.length, "cohorts do not fit the sites");
+  checkIds(batch.stack, tables.stacks.length, "a site's stack");
+  checkIds(batch.process, processCount, "a site's process");
+  checkIds(batch.thread, tables.threads.length, "a site's thread");
+  checkIds(batch.label, tables.labels.length, "a site's label");
+  checkIds(batch.domain, 3, "a site's domain");
+  const { profile: _, periodBytes, peakMs, cohorts, ...columns } = batch;
+  const sites: SiteTable = { length, ...columns };
+  return {
+    ...tables,
+    processes: tables.processes.map((process, i) => ({ ...process, periodBytes: periodBytes[i] ?? 0 })),
+    timeMs: look.timeMs,
+    durationMs: look.durationMs,
+    sites,
+    cohorts: Array.from(cohorts),
+    peakMs: Array.from(peakMs),
+  };
+}

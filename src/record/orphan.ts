@@ -1,0 +1,3 @@
+export function finishOrphan(_path: string): string | null {
+  return null;
+}

@@ -1,0 +1,5 @@
+import type { Profile } from "../model/profile.js";
+import type { Recording } from "./types.js";
+export function peakProfile(recording: Recording): Profile {
+  return recording.profileOf(0);
+}

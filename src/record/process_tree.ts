@@ -1,0 +1,247 @@
+import {
+  countDescriptors,
+  descendantsOf,
+  type ProcessStat,
+  readCommand,
+  readRollup,
+  readStat,
+  readStatus,
+  startTimeMs,
+} from "../linux/index.js";
+import type { Metric, TimelineEvent } from "../model/series.js";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import type { SeriesRow } from "./batches.js";
+import type { MetricRow } from "./writer.js";
+
+/** Beyond this, further processes count in the tree's figures only: the recording stays bounded. */
+const MOST_PROCESSES = 10_000;
+
+/** What one poll of the tree brought. */
+export interface TreePoll {
+  readonly metrics: MetricRow[];
+  /** Rows of processes that are new or have changed. */
+  readonly rows: SeriesRow[];
+  readonly events: TimelineEvent[];
+  readonly limits: string[];
+}
+
+interface Tracked {
+  row: SeriesRow;
+  readonly startTicks: number;
+  stackStart: number;
+}
+
+/** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
+export class ProcessTree {
+  private readonly alive = new Map<Pid, Tracked>();
+  private count = 0;
+  private uncounted = false;
+
+  /** `follow` false: the root alone. */
+  constructor(
+    private readonly root: Pid,
+    private readonly follow: boolean,
+  ) {}
+
+  /** The living process with this pid, or the one that is known by it in its own pid namespace. */
+  find(pid: Pid, startTicks: number): SeriesRow | null {
+    const direct = this.alive.get(pid);
+    if (direct?.startTicks === startTicks) {
+      return direct.row;
+    }
+    for (const tracked of this.alive.values()) {
+      if (
+        tracked.startTicks === startTicks &&
+        readStatus(tracked.row.pid)?.namespacePids.at(-1) === pid
+      ) {
+        return tracked.row;
+      }
+    }
+    return null;
+  }
+
+  /** A process that an agent named: children of children that /proc no longer connects to the root. */
+  adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): void {
+    const stat = this.alive.has(pid) ? null : readStat(pid);
+    if (stat?.startTicks === startTicks && stat.state !== "Z") {
+      this.discover(pid, stat, timeMs, poll);
+    }
+  }
+
+  /** Marks a process as one that an agent runs in. */
+  profiled(row: SeriesRow, python: string, command: readonly string[], poll: TreePoll): SeriesRow {
+    if (row.profiled && row.python === python) {
+      return row;
+    }
+    const known = row.command.length > 0 ? row.command : command;
+    return this.replace({ ...row, profiled: true, python, command: known }, poll);
+  }
+
+  get livingPids(): Pid[] {
+    return [...this.alive.keys()];
+  }
+
+  /** `dear`: PSS, USS and descriptors, too. */
+  poll(timeMs: TimeMs, dear: boolean): TreePoll {
+    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+    this.search(timeMs, poll);
+    let treeRss: Bytes = 0;
+    let treePss: Bytes | null = dear ? 0 : null;
+    for (const tracked of this.alive.values()) {
+      const figures = this.read(tracked, timeMs, dear, poll);
+      treeRss += figures.rssBytes;
+      treePss = treePss === null || figures.pssBytes === null ? null : treePss + figures.pssBytes;
+    }
+    const root = this.alive.get(this.root);
+    if (root) {
+      const add = (metric: Metric, value: number) =>
+        poll.metrics.push({ timeMs, series: root.row.series, metric, value });
+      add("treeRssBytes", treeRss);
+      add("children", this.alive.size - 1);
+      if (treePss !== null) {
+        add("treePssBytes", treePss);
+      }
+    }
+    return poll;
+  }
+
+  /** Ends what still counts as living. */
+  end(timeMs: TimeMs): TreePoll {
+    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+    const outlived = this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
+    if (outlived.length > 0) {
+      const [noun, verb] = outlived.length === 1 ? ["process", "runs"] : ["processes", "run"];
+      poll.limits.push(`${outlived.length} ${noun} of the program's ${verb} on after its end, no longer recorded.`);
+    }
+    for (const tracked of [...this.alive.values()]) {
+      this.gone(tracked, timeMs, poll);
+    }
+    return poll;
+  }
+
+  private stillRuns(pid: Pid): boolean {
+    const stat = readStat(pid);
+    return stat !== null && stat.startTicks === this.alive.get(pid)?.startTicks && stat.state !== "Z";
+  }
+
+  private search(timeMs: TimeMs, poll: TreePoll): void {
+    const candidates = new Set([this.root, ...this.alive.keys()]);
+    if (this.follow) {
+      for (const pid of [...candidates]) {
+        if (!this.alive.has(pid) || pid === this.root || this.reparented(pid)) {
+          for (const descendant of descendantsOf(pid)) {
+            candidates.add(descendant);
+          }
+        }
+      }
+    }
+    for (const pid of candidates) {
+      const stat = readStat(pid);
+      const tracked = this.alive.get(pid);
+      const lives = stat !== null && stat.state !== "Z" && stat.state !== "X";
+      if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
+        this.gone(tracked, timeMs, poll);
+      } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
+        this.replaced(tracked, stat, timeMs, poll);
+      }
+      if (lives && !this.alive.has(pid)) {
+        this.discover(pid, stat, timeMs, poll);
+      }
+    }
+  }
+
+  /** Its parent is nobody of the tree any more: its own children are not found from the root. */
+  private reparented(pid: Pid): boolean {
+    const parent = readStat(pid)?.parentPid;
+    return parent !== undefined && !this.alive.has(parent);
+  }
+
+  private discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+    if (this.count >= MOST_PROCESSES) {
+      if (!this.uncounted) {
+        this.uncounted = true;
+        poll.limits.push(`The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`);
+      }
+      return;
+    }
+    const row: SeriesRow = {
+      series: this.count++,
+      pid,
+      parentPid: stat.parentPid,
+      command: readCommand(pid) ?? [stat.name],
+      python: "",
+      profiled: false,
+      startedMs: Math.min(timeMs, startTimeMs(stat.startTicks)),
+      endedMs: null,
+    };
+    this.alive.set(pid, { row, startTicks: stat.startTicks, stackStart: stat.stackStart });
+    poll.rows.push(row);
+    poll.events.push({ timeMs: row.startedMs, pid, kind: "process-start", detail: commandLine(row.command) });
+  }
+
+  private replaced(tracked: Tracked, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+    tracked.stackStart = stat.stackStart;
+    const command = readCommand(tracked.row.pid);
+    if (command && command.length > 0) {
+      this.replace({ ...tracked.row, command }, poll);
+      poll.events.push({ timeMs, pid: tracked.row.pid, kind: "exec", detail: commandLine(command) });
+    }
+  }
+
+  private gone(tracked: Tracked, timeMs: TimeMs, poll: TreePoll): void {
+    const { row } = tracked;
+    this.replace({ ...row, endedMs: timeMs }, poll);
+    this.alive.delete(row.pid);
+    poll.events.push({ timeMs, pid: row.pid, kind: "process-end", detail: commandLine(row.command) });
+  }
+
+  private replace(row: SeriesRow, poll: TreePoll): SeriesRow {
+    const tracked = this.alive.get(row.pid);
+    if (tracked) {
+      tracked.row = row;
+    }
+    poll.rows.push(row);
+    return row;
+  }
+
+  private read(
+    { row }: Tracked,
+    timeMs: TimeMs,
+    dear: boolean,
+    poll: TreePoll,
+  ): { rssBytes: Bytes; pssBytes: Bytes | null } {
+    const status = readStatus(row.pid);
+    if (!status) {
+      return { rssBytes: 0, pssBytes: 0 };
+    }
+    const add = (metric: Metric, value: number) =>
+      poll.metrics.push({ timeMs, series: row.series, metric, value });
+    add("rssBytes", status.rssBytes);
+    add("swapBytes", status.swapBytes);
+    add("vmsBytes", status.vmsBytes);
+    add("vmPeakBytes", status.vmPeakBytes);
+    add("vmHwmBytes", status.vmHwmBytes);
+    add("vmDataBytes", status.vmDataBytes);
+    add("threads", status.threads);
+    if (!dear) {
+      return { rssBytes: status.rssBytes, pssBytes: null };
+    }
+    const rollup = readRollup(row.pid);
+    if (rollup) {
+      add("pssBytes", rollup.pssBytes);
+      add("ussBytes", rollup.ussBytes);
+    }
+    const descriptors = countDescriptors(row.pid);
+    if (descriptors) {
+      add("openFiles", descriptors.files);
+      add("openSockets", descriptors.sockets);
+    }
+    return { rssBytes: status.rssBytes, pssBytes: rollup?.pssBytes ?? null };
+  }
+}
+
+/** One line for an event's mark. */
+function commandLine(command: readonly string[]): string {
+  const line = command.join(" ");
+  return line.length > 120 ? `${line.slice(0, 119)}…` : line;
+}

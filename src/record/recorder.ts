@@ -1,0 +1,187 @@
+import { findCgroup, type CgroupMemory, type CgroupPlace, readLimiting } from "../linux/index.js";
+import type { Metric, TimelineEvent } from "../model/series.js";
+import type { Millis, Pid, TimeMs } from "../model/units.js";
+import { monotonicMs, nowMs } from "./clock.js";
+import type { ExitReport } from "./guard.js";
+import type { PoolWatch } from "./pool_watch.js";
+import { ProcessTree, type TreePoll } from "./process_tree.js";
+import { LookSchedule, PollSchedule } from "./schedule.js";
+import type { MetricRow, RecordingWriter } from "./writer.js";
+
+/** Rows are written together at this distance: a reader of the growing file is that far behind. */
+const FLUSH_MS = 1_000;
+/** An agent disarms itself this long after its recorder died, and never because it was late. */
+const SHORTEST_LEASE_MS = 30_000;
+
+export interface RecorderOptions {
+  /** null: nothing can be written; the program is accompanied all the same. */
+  readonly writer: RecordingWriter | null;
+  readonly pid: Pid;
+  readonly startedMs: TimeMs;
+  readonly follow: boolean;
+  /** null: no agent runs, /proc alone is recorded. */
+  readonly pool: PoolWatch | null;
+}
+
+/** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
+export class Recorder {
+  private readonly tree: ProcessTree;
+  private readonly polls = new PollSchedule();
+  private readonly looks = new LookSchedule();
+  private readonly startMs = monotonicMs();
+  private readonly cpuAtStart = process.cpuUsage();
+  private readonly cgroup: CgroupPlace | null;
+  private oomKills: number | null = null;
+  private timer: NodeJS.Timeout | null = null;
+  private pendingMetrics: MetricRow[] = [];
+  private flushedMs = 0;
+
+  constructor(private readonly options: RecorderOptions) {
+    this.tree = new ProcessTree(options.pid, options.follow);
+    this.cgroup = findCgroup(options.pid);
+  }
+
+  start(): void {
+    this.step();
+  }
+
+  /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
+   * killed, and nobody knows how the program ended. */
+  finish(report: ExitReport | null): void {
+    if (this.timer) {
+      clearTimeout(this.timer);
+      this.timer = null;
+    }
+    const timeMs = nowMs();
+    const { writer, pool } = this.options;
+    if (pool) {
+      const poll = emptyPoll();
+      pool.poll(this.tree, timeMs, poll);
+      this.take(timeMs, poll);
+      this.look("end", timeMs);
+    }
+    this.take(timeMs, this.tree.end(timeMs));
+    this.flush(timeMs);
+    writer?.end({
+      timeMs,
+      exitCode: report?.exitCode ?? null,
+      signal: report?.signal ?? null,
+      maxRssBytes: report?.maxRssBytes ?? 0,
+      userMs: report?.userMs ?? 0,
+      systemMs: report?.systemMs ?? 0,
+    });
+  }
+
+  /** CPU time of this process since the recorder was made. */
+  get cpuMs(): Millis {
+    return cpuSince(this.cpuAtStart);
+  }
+
+  /** True while the recorded program runs. */
+  get rootLives(): boolean {
+    return this.tree.livingPids.includes(this.options.pid);
+  }
+
+  /** One poll, a look where one is due, and the timer for the next. */
+  private step(): void {
+    const elapsedMs = monotonicMs() - this.startMs;
+    const cpuBefore = process.cpuUsage();
+    this.poll(elapsedMs);
+    this.polls.polled(elapsedMs, cpuSince(cpuBefore));
+    const { pool } = this.options;
+    if (pool) {
+      const kind = this.looks.due(elapsedMs, pool.liveBytes);
+      if (kind) {
+        const cpuAtLook = process.cpuUsage();
+        this.look(kind, nowMs());
+        this.looks.looked(elapsedMs, pool.liveBytes, cpuSince(cpuAtLook));
+      }
+    }
+    const distance = this.polls.distance(elapsedMs);
+    pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
+    this.timer = setTimeout(() => this.step(), distance);
+  }
+
+  private poll(elapsedMs: Millis): void {
+    const timeMs = nowMs();
+    const dear = this.polls.dearIsDue(elapsedMs);
+    const before = monotonicMs();
+    const poll = this.tree.poll(timeMs, dear);
+    if (dear) {
+      this.polls.dearRead(elapsedMs, monotonicMs() - before);
+    }
+    this.options.pool?.poll(this.tree, timeMs, poll);
+    this.pollCgroup(timeMs, poll);
+    this.take(timeMs, poll);
+    if (elapsedMs - this.flushedMs >= FLUSH_MS || this.flushedMs === 0) {
+      this.flush(timeMs);
+      this.flushedMs = elapsedMs;
+    }
+  }
+
+  private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
+    const memory = this.cgroup && readLimiting(this.cgroup);
+    const root = poll.metrics[0]?.series;
+    if (!memory || root === undefined || !this.rootLives) {
+      return;
+    }
+    const add = (metric: Metric, value: number | null) => {
+      if (value !== null) {
+        poll.metrics.push({ timeMs, series: 0, metric, value });
+      }
+    };
+    add("cgroupUsageBytes", memory.usageBytes);
+    add("cgroupLimitBytes", memory.limitBytes);
+    add("cgroupOomKills", memory.oomKills);
+    add("cgroupHighEvents", memory.highEvents);
+    add("cgroupMaxEvents", memory.maxEvents);
+    this.noticeOomKill(timeMs, memory, poll.events);
+  }
+
+  private noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
+    if (memory.oomKills !== null) {
+      if (this.oomKills !== null && memory.oomKills > this.oomKills) {
+        events.push({
+          timeMs,
+          pid: this.options.pid,
+          kind: "oom-kill",
+          detail: `the kernel killed a process of control group ${memory.directory}`,
+          value: memory.oomKills,
+        });
+      }
+      this.oomKills = memory.oomKills;
+    }
+  }
+
+  private look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+    const { pool, writer } = this.options;
+    const taken = pool?.look(timeMs, kind === "end");
+    if (taken) {
+      writer?.look(taken.tables, taken.look, { kind, agent: taken.agent });
+    }
+  }
+
+  private take(timeMs: TimeMs, poll: TreePoll): void {
+    const { writer } = this.options;
+    if (poll.rows.length > 0) {
+      writer?.processes(timeMs, poll.rows);
+    }
+    writer?.events(timeMs, poll.events);
+    writer?.limits(timeMs, poll.limits);
+    this.pendingMetrics.push(...poll.metrics);
+  }
+
+  private flush(timeMs: TimeMs): void {
+    this.options.writer?.metrics(timeMs, this.pendingMetrics);
+    this.pendingMetrics = [];
+  }
+}
+
+function emptyPoll(): TreePoll {
+  return { metrics: [], rows: [], events: [], limits: [] };
+}
+
+function cpuSince(before: NodeJS.CpuUsage): Millis {
+  const used = process.cpuUsage(before);
+  return (used.user + used.system) / 1000;
+}

@@ -1,0 +1,76 @@
+import { METRICS, type MemorySeries, type Metric } from "../model/series.js";
+import { checkIds, checkTable, demand } from "./batch_check.js";
+import type { MetricBatch, SeriesRow } from "./batches.js";
+
+const KNOWN = new Set<string>(METRICS);
+
+/** Puts the rows of the `metrics` table together: one column a metric, one row a poll, for each process. */
+export class SeriesReader {
+  private readonly columns: ProcessColumns[] = [];
+
+  /** Throws BatchError for rows that name an unknown process or metric. */
+  add(value: unknown, processCount: number): void {
+    checkTable(value, { timeMs: "f64", series: "u32", name: "u8", value: "f64" }, "metrics");
+    const batch = value as MetricBatch;
+    checkTable({ names: batch.names }, { names: "strings" }, "metrics");
+    demand(
+      batch.names.every((name) => KNOWN.has(name)),
+      "a metric is unknown",
+    );
+    checkIds(batch.name, batch.names.length, "a metric's name");
+    checkIds(batch.series, processCount, "a metric's process");
+    demand(batch.timeMs.every(Number.isFinite), "a metric has no time");
+    for (let i = 0; i < batch.series.length; i++) {
+      const columns = this.columnsOf(batch.series[i] as number);
+      const poll = pollAt(columns.timesMs, batch.timeMs[i] as number);
+      setAt(columns.values, batch.names[batch.name[i] as number] as Metric, poll, batch.value[i] as number);
+    }
+  }
+
+  /** In the order of `rows`; a process that was never polled has an empty series. */
+  series(rows: readonly SeriesRow[]): MemorySeries[] {
+    return rows.map(({ series, pid }) => {
+      const { timesMs, values } = this.columnsOf(series);
+      const whole = new Map<Metric, Float64Array>();
+      for (const [metric, column] of values) {
+        const padded = new Float64Array(timesMs.length).fill(Number.NaN);
+        padded.set(column);
+        whole.set(metric, padded);
+      }
+      return { pid, timesMs: Float64Array.from(timesMs), values: whole };
+    });
+  }
+
+  private columnsOf(series: number): ProcessColumns {
+    this.columns[series] ??= { timesMs: [], values: new Map() };
+    return this.columns[series];
+  }
+}
+
+interface ProcessColumns {
+  readonly timesMs: number[];
+  /** A column ends with the metric's last reading; gaps hold NaN. */
+  readonly values: Map<Metric, number[]>;
+}
+
+/** The row of the poll at `timeMs`: the rows of one poll follow each other in the log. */
+function pollAt(timesMs: number[], timeMs: number): number {
+  const last = timesMs.at(-1);
+  if (last !== timeMs) {
+    demand(last === undefined || last < timeMs, "polls are out of order");
+    timesMs.push(timeMs);
+  }
+  return timesMs.length - 1;
+}
+
+function setAt(values: Map<Metric, number[]>, metric: Metric, poll: number, value: number): void {
+  let column = values.get(metric);
+  if (!column) {
+    column = [];
+    values.set(metric, column);
+  }
+  while (column.length < poll) {
+    column.push(Number.NaN);
+  }
+  column[poll] = value;
+}

@@ -1,0 +1,194 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { fileUnusable, type TidemarkError } from "../model/errors.js";
+import type { ProfileLook, ProfileTables } from "../model/profile.js";
+import type { Metric, TimelineEvent } from "../model/series.js";
+import type { TimeMs } from "../model/units.js";
+import type { EndBatch, MetaBatch, MetricBatch, ProfileBatch, SampleBatch, SeriesRow } from "./batches.js";
+import { DictionaryWriter } from "./dictionary.js";
+import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
+
+/** A figure read of one process: a row of the `metrics` table. */
+export interface MetricRow {
+  readonly timeMs: TimeMs;
+  readonly series: number;
+  readonly metric: Metric;
+  readonly value: number;
+}
+
+/**
+ * Appends frames to a recording; never goes back. A failed write (full disk, file-size limit) ends the
+ * writing, not the run: `failure` then says why, and everything after is dropped.
+ */
+export class RecordingWriter {
+  private readonly dictionary = new DictionaryWriter();
+  private readonly sentences = new Set<string>();
+  private profiles = 0;
+  private broken: TidemarkError | null = null;
+
+  private constructor(
+    private readonly descriptor: number,
+    readonly path: string,
+    private readonly made: boolean,
+  ) {}
+
+  /** Opens the file; what it holds stays until {@link begin}. Throws TidemarkError where that cannot be. */
+  static open(path: string): RecordingWriter {
+    return RecordingWriter.openFile(path, constants.O_CREAT);
+  }
+
+  /** Goes on with a recording whose recorder died: `keepBytes` of it are whole. */
+  static resume(path: string, keepBytes: number, tables: ProfileTables, profiles: number): RecordingWriter {
+    const writer = RecordingWriter.openFile(path, constants.O_APPEND);
+    ftruncateSync(writer.descriptor, keepBytes);
+    writer.dictionary.next(tables);
+    writer.profiles = profiles;
+    return writer;
+  }
+
+  private static openFile(path: string, flags: number): RecordingWriter {
+    try {
+      const made = !existsSync(path);
+      // Without O_NONBLOCK, a FIFO of that name would wait for a reader.
+      const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | flags, 0o600);
+      if (!fstatSync(descriptor).isFile()) {
+        closeSync(descriptor);
+        throw new Error("it is not a regular file");
+      }
+      return new RecordingWriter(descriptor, path, made);
+    } catch (error) {
+      throw fileUnusable(path, "write", (error as Error).message);
+    }
+  }
+
+  /** Starts the recording; whatever the file held is gone now. */
+  begin(meta: MetaBatch): void {
+    ftruncateSync(this.descriptor, 0);
+    this.write(encodeFileHead());
+    this.frame(FrameKind.meta, meta.startedMs, meta);
+  }
+
+  /** Nothing was recorded: a file that was there before stays as it was. */
+  discard(): void {
+    this.close();
+    if (this.made) {
+      rmSync(this.path, { force: true });
+    }
+  }
+
+  get failure(): TidemarkError | null {
+    return this.broken;
+  }
+
+  processes(timeMs: TimeMs, rows: readonly SeriesRow[]): void {
+    this.frame(FrameKind.processes, timeMs, {
+      series: Uint32Array.from(rows, (row) => row.series),
+      pid: Uint32Array.from(rows, (row) => row.pid),
+      parentPid: Uint32Array.from(rows, (row) => row.parentPid),
+      command: rows.map((row) => row.command),
+      python: rows.map((row) => row.python),
+      profiled: Uint8Array.from(rows, (row) => (row.profiled ? 1 : 0)),
+      startedMs: Float64Array.from(rows, (row) => row.startedMs),
+      endedMs: Float64Array.from(rows, (row) => row.endedMs ?? Number.NaN),
+    });
+  }
+
+  metrics(timeMs: TimeMs, rows: readonly MetricRow[]): void {
+    if (rows.length === 0) {
+      return;
+    }
+    const names = [...new Set(rows.map((row) => row.metric))];
+    const batch: MetricBatch = {
+      names,
+      timeMs: Float64Array.from(rows, (row) => row.timeMs),
+      series: Uint32Array.from(rows, (row) => row.series),
+      name: Uint8Array.from(rows, (row) => names.indexOf(row.metric)),
+      value: Float64Array.from(rows, (row) => row.value),
+    };
+    this.frame(FrameKind.metrics, timeMs, batch);
+  }
+
+  /** The dictionaries' new rows, then the look itself. */
+  look(tables: ProfileTables, look: ProfileLook, about: Pick<ProfileBatch, "kind" | "agent">): void {
+    const added = this.dictionary.next(tables);
+    if (added) {
+      this.frame(FrameKind.dictionary, look.timeMs, added);
+    }
+    const profile = this.profiles++;
+    const { sites } = look;
+    const batch: ProfileBatch = {
+      profile,
+      kind: about.kind,
+      timeMs: look.timeMs,
+      durationMs: look.durationMs,
+      liveBytes: sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
+      agent: about.agent,
+    };
+    this.frame(FrameKind.profile, look.timeMs, batch);
+    const { length: _, ...columns } = sites;
+    const samples: SampleBatch = {
+      profile,
+      periodBytes: Float64Array.from(tables.processes, (process) => process.periodBytes),
+      peakMs: Float64Array.from(tables.processes, (_process, index) => look.peakMs[index] ?? 0),
+      cohorts: Float64Array.from(look.cohorts),
+      ...columns,
+    };
+    this.frame(FrameKind.samples, look.timeMs, samples);
+  }
+
+  events(timeMs: TimeMs, events: readonly TimelineEvent[]): void {
+    if (events.length === 0) {
+      return;
+    }
+    this.frame(FrameKind.events, timeMs, {
+      timeMs: Float64Array.from(events, (event) => event.timeMs),
+      pid: Uint32Array.from(events, (event) => event.pid),
+      kind: events.map((event) => event.kind),
+      detail: events.map((event) => event.detail),
+      value: Float64Array.from(events, (event) => event.value ?? Number.NaN),
+    });
+  }
+
+  /** Sentences that were written already are left out. */
+  limits(timeMs: TimeMs, sentences: readonly string[]): void {
+    const fresh = sentences.filter((sentence) => !this.sentences.has(sentence));
+    if (fresh.length > 0) {
+      for (const sentence of fresh) {
+        this.sentences.add(sentence);
+      }
+      this.frame(FrameKind.limits, timeMs, { sentences: fresh });
+    }
+  }
+
+  end(batch: EndBatch): void {
+    this.frame(FrameKind.end, batch.timeMs, batch);
+  }
+
+  close(): void {
+    closeSync(this.descriptor);
+  }
+
+  private frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
+    if (!this.broken) {
+      this.write(encodeFrame(kind, timeMs, batch));
+    }
+  }
+
+  private write(bytes: Buffer): void {
+    try {
+      for (let sent = 0; sent < bytes.length; ) {
+        sent += writeSync(this.descriptor, bytes, sent);
+      }
+    } catch (error) {
+      this.broken = fileUnusable(this.path, "write", (error as Error).message);
+    }
+  }
+}
