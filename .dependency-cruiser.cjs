@@ -1,0 +1,71 @@
+/**
+ * Which room may import which (docs: CONTRIBUTING.md, Rooms). A room may use the rooms of earlier
+ * rows, never its neighbours in the same row.
+ */
+const rows = [
+  ["model"],
+  ["linux"],
+  ["cpython", "native", "segment", "gpu", "formats"],
+  ["ledger"],
+  ["diagnose"],
+  ["record"],
+  ["store"],
+  ["server"],
+  ["cli"],
+];
+
+/** One rule a room: whatever it imports of src/ lies in itself or in an earlier row. */
+const roomRules = rows.flatMap((row, index) =>
+  row.map((room) => ({
+    name: `${room}-imports-downwards`,
+    severity: "error",
+    from: { path: `^src/${room}/` },
+    to: { path: "^src/", pathNot: `^src/(${[room, ...rows.slice(0, index).flat()].join("|")})/` },
+  })),
+);
+
+module.exports = {
+  forbidden: [
+    ...roomRules,
+    {
+      name: "every-file-has-a-room",
+      severity: "error",
+      from: { path: "^src/", pathNot: `^src/(${rows.flat().join("|")})/` },
+      to: {},
+    },
+    {
+      name: "web-uses-model-only",
+      severity: "error",
+      from: { path: "^web/", pathNot: "\\.test\\.tsx?$" },
+      to: { path: "^(src|test|scripts|bench)/", pathNot: "^src/model/" },
+    },
+    {
+      name: "sources-use-no-tests",
+      severity: "error",
+      from: { path: "^(src|web)/", pathNot: "\\.test\\.tsx?$" },
+      to: { path: "^(test|scripts|bench)/|\\.test\\.tsx?$" },
+    },
+    {
+      name: "sources-use-no-development-packages",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$" },
+      to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"] },
+    },
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "every-import-is-there",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^(dist|node_modules)/" },
+    enhancedResolveOptions: {
+      conditionNames: ["import", "node", "default", "types"],
+      exportsFields: ["exports"],
+    },
+  },
+};

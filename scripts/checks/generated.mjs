@@ -1,0 +1,11 @@
+/** Sources that are made from other sources are up to date: `npm run generate` would change nothing. */
+import { generate } from "../generate.mjs";
+import { verdicts } from "./stream.mjs";
+
+export async function checkGenerated() {
+  const parts = await generate({ write: false });
+  for (const { path } of parts.filter(({ changed }) => changed)) {
+    process.stdout.write(`  ${path} is not what its source says; mend it: npm run generate\n`);
+  }
+  return verdicts(parts.map(({ changed }) => !changed));
+}

@@ -1,0 +1,35 @@
+/** Unit tests of the Python package, on every interpreter of this machine that it must serve. */
+import { join } from "node:path";
+import { readEnvironment } from "../environment.mjs";
+import { root } from "../setup.mjs";
+import { stream, sum } from "./stream.mjs";
+
+/** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: one printed no count */
+export async function checkPython() {
+  const counts = [];
+  for (const { version, path, chroot } of readEnvironment().interpreters) {
+    if (chroot !== undefined) continue;
+    process.stdout.write(`  Python ${version}\n`);
+    const args = ["-B", "-m", "unittest", "discover", "-s", "tests", "-t", "."];
+    const { status, lines } = await stream(path, args, { cwd: join(root, "python") });
+    const count = countOf(lines, status);
+    if (count === undefined) return undefined;
+    counts.push(count);
+  }
+  return sum(counts);
+}
+
+/**
+ * Reads unittest's closing lines: "Ran 12 tests in 0.1s", "FAILED (failures=1, errors=2, skipped=3)".
+ * @param {string[]} lines @param {number} status
+ */
+function countOf(lines, status) {
+  const ran = Number(/^Ran (\d+) tests? /.exec(lines.findLast((line) => /^Ran \d/.test(line)) ?? "")?.[1]);
+  if (!(ran > 0)) return undefined;
+  const closing = lines.findLast((line) => /^(OK|FAILED)/.test(line)) ?? "";
+  const number = (/** @type {string} */ name) =>
+    Number(new RegExp(`\\b${name}=(\\d+)`).exec(closing)?.[1] ?? 0);
+  const skipped = number("skipped");
+  const failed = number("failures") + number("errors") || (status === 0 ? 0 : 1);
+  return { passed: ran - failed - skipped, failed, skipped, reasons: [] };
+}
