@@ -23,19 +23,24 @@ void tm_python_verify(void);
 
 /* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
  * TM_LEAF_FRAMES nearest the leaf and the TM_ROOT_FRAMES nearest the root. Not locked;
- * no call into the interpreter. Returns the number written; 0: no stack. */
+ * of the interpreter's functions only such that neither allocate nor lock. Returns the
+ * number written; 0: no stack. What it gave is good until tm_python_release(). */
 unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
+
+/* What carries the labels of the calling thread's contextvars context, or NULL: none
+ * there. Not locked. For tm_python_label() alone, and before tm_python_release(). */
+const void *tm_python_context(void);
+
+/* Every slow path that called tm_python_capture() or tm_python_context() calls this when
+ * it is done with what they gave (interned or not); harmless otherwise. */
+void tm_python_release(void);
 
 /* (locked) The frame's id in this segment, or TM_NONE. The frame belongs to the calling
  * thread, so its code object lives. */
 uint32_t tm_python_intern(const struct tm_raw_frame *raw);
 
-/* The calling thread's contextvars context (an address used as a key only), or NULL. */
-const void *tm_python_context(void);
-
-/* Non-zero: a mapping made by the code at this return address is one of pymalloc's
- * arenas: a container whose content is counted object by object. */
-int tm_python_maps_arena(const void *return_address);
+/* (locked) The label that `context` (not NULL) stands for, extending `parent`. */
+uint32_t tm_python_label(const void *context, uint32_t parent);
 
 /* The range of the evaluator's machine code, whose native frames stand for Python
  * frames; 0 when unknown. */
