@@ -74,7 +74,8 @@ for (const [type, Class] of COLUMN_TYPES) {
     type,
     encode: (value) =>
       value instanceof Class
-        ? (position) => padded(position, new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+        ? (position) =>
+            padded(position, new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
         : null,
     decode: notUsed,
   });
@@ -90,7 +91,11 @@ encodingCodec.register({
 const decodingCodecs = Array.from({ length: MAX_MAP_DEPTH + 1 }, (_, depth) => {
   const codec = new ExtensionCodec();
   for (const [type, Class] of COLUMN_TYPES) {
-    codec.register({ type, encode: () => null, decode: (payload) => columnOf(Class, unpadded(payload)) });
+    codec.register({
+      type,
+      encode: () => null,
+      decode: (payload) => columnOf(Class, unpadded(payload)),
+    });
   }
   codec.register({
     type: MAP_TYPE,

@@ -73,7 +73,11 @@ export function fileNotFound(path: string, kind = "file"): TidemarkError {
 }
 
 /** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
-export function fileUnusable(path: string, action: "read" | "write", reason: string): TidemarkError {
+export function fileUnusable(
+  path: string,
+  action: "read" | "write",
+  reason: string,
+): TidemarkError {
   const permission = /EACCES|EPERM/.test(reason);
   return new TidemarkError(
     "TM-E004",
@@ -119,7 +123,13 @@ export function notOurs(source: string, expected: string): TidemarkError {
 
 /** TM-E008: larger than this reader handles. */
 export function tooLarge(what: string, limit: string): TidemarkError {
-  return new TidemarkError("TM-E008", 2, `${oneLine(what)} is too large`, `the bound is ${limit}`, "");
+  return new TidemarkError(
+    "TM-E008",
+    2,
+    `${oneLine(what)} is too large`,
+    `the bound is ${limit}`,
+    "",
+  );
 }
 
 /** TM-E009: the program could not be started; nothing ran. */
@@ -135,7 +145,13 @@ export function programNotStarted(program: string, reason: string): TidemarkErro
 
 /** TM-E010: the process is gone, or another one has its pid now. */
 export function processGone(pid: number): TidemarkError {
-  return new TidemarkError("TM-E010", 4, `process ${pid} is gone`, "", "list processes with: tidemark ps");
+  return new TidemarkError(
+    "TM-E010",
+    4,
+    `process ${pid} is gone`,
+    "",
+    "list processes with: tidemark ps",
+  );
 }
 
 /** TM-E011: the kernel does not let us look at the process. */
@@ -156,7 +172,13 @@ export function notInstalled(what: string, next: string): TidemarkError {
 
 /** TM-E013: Tidemark does not work here (not Linux x86-64, Node too old...). */
 export function unsupportedPlatform(what: string): TidemarkError {
-  return new TidemarkError("TM-E013", 4, what, "Tidemark needs Linux on x86-64 with glibc 2.28 or newer", "");
+  return new TidemarkError(
+    "TM-E013",
+    4,
+    what,
+    "Tidemark needs Linux on x86-64 with glibc 2.28 or newer",
+    "",
+  );
 }
 
 /** TM-E014: a question the recording has no answer to (no such process, no profile at that time). */
@@ -166,7 +188,13 @@ export function nothingThere(what: string, next: string): TidemarkError {
 
 /** TM-E015: a recording of that name exists, and nobody said that it may go. */
 export function recordingExists(path: string): TidemarkError {
-  return new TidemarkError("TM-E015", 2, `${oneLine(path)} exists`, "", "name another with -o, or add -f");
+  return new TidemarkError(
+    "TM-E015",
+    2,
+    `${oneLine(path)} exists`,
+    "",
+    "name another with -o, or add -f",
+  );
 }
 
 /** Names and messages from outside go into one line that cannot move a terminal's cursor. */

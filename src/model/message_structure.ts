@@ -53,7 +53,10 @@ const header = { bytes: 0, children: 0 };
 
 /** The bytes a value takes without its children, and the number of those (an object's: keys and values).
  * Reading a length past the end throws RangeError. */
-function headerAt(view: DataView, position: number): { readonly bytes: number; readonly children: number } {
+function headerAt(
+  view: DataView,
+  position: number,
+): { readonly bytes: number; readonly children: number } {
   const head = view.getUint8(position);
   header.children = 0;
   if (head < 0x80 || head >= 0xe0) return taking(1);

@@ -1,0 +1,54 @@
+// src/segment/layout.ts, from agent/include/segment.h: the compiler says where each field lies.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+export const segmentLayoutPath = join(root, "src/segment/layout.ts");
+
+/** The text that src/segment/layout.ts must hold. Needs a C compiler (`CC`, else `cc`). */
+export function segmentLayout() {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-layout-"));
+  try {
+    const program = join(directory, "layout");
+    const source = join(root, "agent/tools/layout.c");
+    execFileSync(process.env.CC ?? "cc", ["-std=c11", "-Wall", "-Werror", "-o", program, source], {
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+    return typescript(execFileSync(program, { encoding: "utf8" }));
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function typescript(json) {
+  const { structs, constants } = JSON.parse(json);
+  const lines = [
+    "// Made by `npm run generate` from agent/include/segment.h. Do not edit: change the header.",
+    "// Each struct: its size in bytes and the offset of each field.",
+    ...object("CONSTANTS", Object.entries(constants).map(constant)),
+  ];
+  for (const [name, { size, fields }] of Object.entries(structs)) {
+    const offsets = Object.entries(fields)
+      .filter(([field]) => !field.startsWith("reserved"))
+      .map(([field, { offset }]) => [field, offset]);
+    lines.push(...object(name.replace(/^tm_/, "").toUpperCase(), [["size", size], ...offsets]));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** What no double holds comes as a string of hexadecimal digits. */
+function constant([name, value]) {
+  return [name, typeof value === "string" ? `${value}n` : value];
+}
+
+function object(name, entries) {
+  return [
+    "",
+    `export const ${name} = {`,
+    ...entries.map(([key, value]) => `  ${key}: ${value},`),
+    "} as const;",
+  ];
+}

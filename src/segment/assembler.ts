@@ -1,0 +1,234 @@
+/**
+ * Looks at the segments of many processes -> one profile that grows.
+ *
+ *     const process = assembler.begin(look.header, pid);
+ *     assembler.renew(process, look);             // at every look
+ *     assembler.end(process);                     // its memory is gone: live figures become 0
+ *     const { tables, look } = assembler.take(Date.now());
+ */
+import { foldSites } from "../model/fold.js";
+import type { ProfileLook, ProfileProcess, ProfileTables, SiteTable } from "../model/profile.js";
+import type { TimelineEvent } from "../model/series.js";
+import { newSiteTable, pickSites } from "../model/site_columns.js";
+import { ProfileTablesBuilder } from "../model/tables_builder.js";
+import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/units.js";
+import { cohortBounds } from "./cohorts.js";
+import { labelWords, ProcessDictionary } from "./dictionary.js";
+import { EventRing } from "./events.js";
+import type { SegmentHeader } from "./header.js";
+import { gatherLimits, limitsOf } from "./limits.js";
+import type { SegmentLook } from "./reader.js";
+import { sitesOf } from "./sites.js";
+
+/** What the agents know of themselves, summed over all processes there ever were. */
+export interface AgentTotals {
+  readonly samples: number;
+  readonly lost: number;
+  /** CPU time of the slow path. */
+  readonly cpuMs: Millis;
+  readonly allocatedBytes: Bytes;
+  /** In force in the process with the most live bytes. */
+  readonly periodBytes: Bytes;
+}
+
+interface Watched {
+  readonly index: ProcessIndex;
+  readonly pid: Pid;
+  readonly dictionary: ProcessDictionary;
+  readonly events: EventRing;
+  look: SegmentLook | null;
+}
+
+/** Ended processes that keep rows of their own; the oldest of more are added up as one. */
+const ENDED_APART = 256;
+/** Sites name their process in 16 bits; the row after the last stands for all beyond. */
+const MAX_PROCESSES = 65_535;
+
+export class ProfileAssembler {
+  readonly #builder = new ProfileTablesBuilder();
+  readonly #watched = new Map<ProcessIndex, Watched>();
+  /** Rows of ended processes, oldest first, without cohorts: nothing of theirs lives. */
+  readonly #ended: SiteTable[] = [];
+  #endedAsOne: SiteTable = newSiteTable(0, 0);
+  #crowd: { readonly process: ProcessIndex; readonly thread: ThreadIndex } | null = null;
+  readonly #peakMs: TimeMs[] = [];
+  readonly #headers: SegmentHeader[] = [];
+  readonly #limits: [Pid, readonly string[]][] = [];
+  #events: TimelineEvent[] = [];
+  #startMs: TimeMs = Number.POSITIVE_INFINITY;
+  #processes = 0;
+
+  /** Takes up a process that has a segment. `pid`, `parentPid`: as the recorder's namespace has them. */
+  begin(
+    header: SegmentHeader,
+    pid: Pid = header.pid,
+    parentPid: Pid = header.parentPid,
+  ): ProcessIndex {
+    if (this.#processes >= MAX_PROCESSES - 1) {
+      return this.#crowdOfProcesses().process;
+    }
+    const index = this.#addProcess(processOf(header, pid, parentPid));
+    this.#startMs = Math.min(this.#startMs, header.startRealtimeMs);
+    this.#watched.set(index, {
+      index,
+      pid,
+      dictionary: new ProcessDictionary(this.#builder, index),
+      events: new EventRing(),
+      look: null,
+    });
+    return index;
+  }
+
+  /** Takes over what a look found. The look's copies must stay as they are until the next one. */
+  renew(process: ProcessIndex, look: SegmentLook): void {
+    const watched = this.#watched.get(process);
+    if (watched === undefined) {
+      return; // one of the crowd beyond the bound
+    }
+    const { header } = look;
+    watched.look = look;
+    watched.dictionary.renew(look);
+    const tables = this.#builder.tables();
+    const before = tables.processes[process]!;
+    this.#builder.setProcess(process, processOf(header, watched.pid, before.parentPid));
+    this.#peakMs[process] = header.peakMs;
+    this.#headers[process] = header;
+    this.#events.push(
+      ...watched.events.take(look, watched.pid, (label) =>
+        labelWords(tables.labels, tables.strings, watched.dictionary.label(label)),
+      ),
+    );
+    const limits = limitsOf(header, look.torn, look.missing);
+    if (watched.dictionary.damaged > 0) {
+      limits.push(`${watched.dictionary.damaged} records named others that are not there`);
+    }
+    if (watched.events.lost > 0) {
+      limits.push(`${watched.events.lost} events came too fast and were lost`);
+    }
+    this.#limits[process] = [watched.pid, limits];
+  }
+
+  /** The process or its image is gone, and its memory with it; what it allocated stays counted. */
+  end(process: ProcessIndex): void {
+    const watched = this.#watched.get(process);
+    if (watched?.look == null) {
+      this.#watched.delete(process);
+      return;
+    }
+    const sites = sitesOf(watched.look, watched.dictionary, process, [1], 0);
+    for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
+      sites[figure].fill(0);
+    }
+    this.#watched.delete(process);
+    this.#ended.push(withoutCohorts(sites));
+    if (this.#ended.length > ENDED_APART) {
+      this.#gatherEnded(this.#ended.splice(0, ENDED_APART / 2));
+    }
+  }
+
+  /** The profile as of the last renewals, with live bytes by birth up to `timeMs`. */
+  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly look: ProfileLook } {
+    const startMs = Math.min(this.#startMs, timeMs);
+    const cohorts = cohortBounds(startMs, timeMs);
+    const parts = [this.#endedAsOne, ...this.#ended].map((sites) =>
+      withCohorts(sites, cohorts.length),
+    );
+    for (const { index, look, dictionary } of this.#watched.values()) {
+      if (look !== null) {
+        parts.push(sitesOf(look, dictionary, index, cohorts, startMs));
+      }
+    }
+    const look: ProfileLook = {
+      timeMs,
+      durationMs: timeMs - startMs,
+      sites: foldSites(parts, cohorts.length),
+      cohorts,
+      peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
+    };
+    return { tables: this.#builder.tables(), look };
+  }
+
+  /** Events since the last call, ascending by time. */
+  takeEvents(): TimelineEvent[] {
+    const events = this.#events.sort((a, b) => a.timeMs - b.timeMs);
+    this.#events = [];
+    return events;
+  }
+
+  /** What the profile cannot show, as sentences; each process's latest. */
+  limits(): string[] {
+    return gatherLimits(this.#limits.filter((entry) => entry !== undefined));
+  }
+
+  totals(): AgentTotals {
+    let periodBytes = 0;
+    let mostLive = -1;
+    const totals = { samples: 0, lost: 0, cpuMs: 0, allocatedBytes: 0 };
+    this.#headers.forEach((header, index) => {
+      totals.samples += header.samples;
+      totals.lost += header.samplesLost;
+      totals.cpuMs += header.slowPathMs;
+      totals.allocatedBytes += header.allocatedBytes;
+      const live = this.#watched.has(index) ? header.liveBytes : 0;
+      if (live > mostLive) {
+        mostLive = live;
+        periodBytes = header.periodBytes;
+      }
+    });
+    return { ...totals, periodBytes };
+  }
+
+  #addProcess(process: ProfileProcess): ProcessIndex {
+    this.#processes += 1;
+    return this.#builder.addProcess(process);
+  }
+
+  #gatherEnded(tables: readonly SiteTable[]): void {
+    const crowd = this.#crowdOfProcesses();
+    for (const table of tables) {
+      table.process.fill(crowd.process);
+      table.thread.fill(crowd.thread);
+    }
+    this.#endedAsOne = foldSites([this.#endedAsOne, ...tables], 0);
+  }
+
+  #crowdOfProcesses(): { readonly process: ProcessIndex; readonly thread: ThreadIndex } {
+    if (this.#crowd === null) {
+      const process = this.#addProcess({
+        pid: 0,
+        parentPid: 0,
+        command: ["ended processes"],
+        python: "",
+        startedMs: Number.isFinite(this.#startMs) ? this.#startMs : 0,
+        periodBytes: 0,
+      });
+      const thread = this.#builder.addThread({
+        process,
+        tid: 0,
+        name: "all threads",
+        isMain: false,
+      });
+      this.#crowd = { process, thread };
+    }
+    return this.#crowd;
+  }
+}
+
+function processOf(header: SegmentHeader, pid: Pid, parentPid: Pid): ProfileProcess {
+  return {
+    pid,
+    parentPid,
+    command: header.command,
+    python: header.python,
+    startedMs: header.startRealtimeMs,
+    periodBytes: header.periodBytes,
+  };
+}
+
+function withoutCohorts(sites: SiteTable): SiteTable {
+  return { ...pickSites(sites, Uint32Array.from(sites.stack.keys()), 0) };
+}
+
+function withCohorts(sites: SiteTable, cohortCount: number): SiteTable {
+  return { ...sites, cohortBytes: new Float64Array(sites.length * cohortCount) };
+}

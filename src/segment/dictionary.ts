@@ -1,0 +1,207 @@
+/** One process's strings, frames, stacks, labels and threads, taken over into the tables that all share.
+ * Records name each other by numbers that may be garbage: what points nowhere becomes a mark. */
+import { FrameKind } from "../model/profile.js";
+import type { ProfileTablesBuilder } from "../model/tables_builder.js";
+import type {
+  FrameId,
+  LabelId,
+  ProcessIndex,
+  StackId,
+  StringId,
+  ThreadIndex,
+} from "../model/units.js";
+import { readField, readText, readUint64 } from "./bytes.js";
+import { FRAME, LABEL, STACK_NODE, THREAD } from "./layout.js";
+import type { SegmentLook } from "./reader.js";
+
+const STRING_UNIT = 8;
+const STRING_HEADER = 4;
+const THREAD_NAME_BYTES = 24;
+/** Beyond it no double is exact, and no object file has such addresses. */
+const MAX_ADDRESS = 2 ** 53;
+const KINDS = [FrameKind.python, FrameKind.native, FrameKind.mark] as const;
+
+export class ProcessDictionary {
+  readonly #builder: ProfileTablesBuilder;
+  readonly #process: ProcessIndex;
+  readonly #strings = new Map<number, StringId>([[0, 0]]);
+  readonly #frames: FrameId[] = [];
+  readonly #stacks: StackId[] = [];
+  readonly #labels: LabelId[] = [];
+  readonly #threads: ThreadIndex[] = [];
+  /** What the last renewal knew of each thread, to add or change rows only where needed. */
+  readonly #threadKeys: string[] = [];
+  #otherThreads: ThreadIndex | null = null;
+  #damagedStack: StackId | null = null;
+  /** Numbers that named nothing, so far. */
+  damaged = 0;
+
+  constructor(builder: ProfileTablesBuilder, process: ProcessIndex) {
+    this.#builder = builder;
+    this.#process = process;
+  }
+
+  /** Takes over the rows that came since the last look. */
+  renew(look: SegmentLook): void {
+    this.#renewFrames(look);
+    this.#renewStacks(look);
+    this.#renewLabels(look);
+    this.#renewThreads(look);
+  }
+
+  stack(id: number): StackId {
+    return this.#stacks[id] ?? this.#damaged();
+  }
+
+  label(id: number): LabelId {
+    const label = this.#labels[id];
+    if (label === undefined) {
+      this.damaged += 1;
+    }
+    return label ?? 0;
+  }
+
+  thread(id: number): ThreadIndex {
+    return this.#threads[id] ?? this.otherThreads();
+  }
+
+  otherThreads(): ThreadIndex {
+    this.#otherThreads ??= this.#builder.addThread({
+      process: this.#process,
+      tid: 0,
+      name: "other threads",
+      isMain: false,
+    });
+    return this.#otherThreads;
+  }
+
+  #renewFrames({ frames, strings }: SegmentLook): void {
+    const view = viewOf(frames.bytes);
+    for (let row = this.#frames.length; row < frames.count; row++) {
+      const at = row * FRAME.size;
+      const address = readUint64(view, at + FRAME.address);
+      const kind = KINDS[view.getUint32(at + FRAME.kind, true)];
+      if (kind === undefined) {
+        this.damaged += 1;
+      }
+      this.#frames.push(
+        this.#builder.frame(
+          this.#string(strings.bytes, view.getUint32(at + FRAME.function, true)),
+          this.#string(strings.bytes, view.getUint32(at + FRAME.file, true)),
+          view.getUint32(at + FRAME.line, true),
+          view.getUint32(at + FRAME.first_line, true),
+          kind ?? FrameKind.mark,
+          kind === FrameKind.native && address < MAX_ADDRESS ? address : 0,
+        ),
+      );
+    }
+  }
+
+  #renewStacks({ stacks }: SegmentLook): void {
+    const view = viewOf(stacks.bytes);
+    if (this.#stacks.length === 0) {
+      this.#stacks.push(0);
+    }
+    for (let row = this.#stacks.length; row < stacks.count; row++) {
+      const at = row * STACK_NODE.size;
+      const parent = view.getUint32(at + STACK_NODE.parent, true);
+      const frame = this.#frames[view.getUint32(at + STACK_NODE.frame, true)];
+      // Parents come first, so a cycle shows as a parent that is not here yet.
+      this.#stacks.push(
+        parent < row && frame !== undefined
+          ? this.#builder.stack(this.#stacks[parent]!, frame)
+          : this.#damaged(),
+      );
+    }
+  }
+
+  #renewLabels({ labels, strings }: SegmentLook): void {
+    const view = viewOf(labels.bytes);
+    if (this.#labels.length === 0) {
+      this.#labels.push(0);
+    }
+    for (let row = this.#labels.length; row < labels.count; row++) {
+      const at = row * LABEL.size;
+      const parent = view.getUint32(at + LABEL.parent, true);
+      if (parent >= row) {
+        this.damaged += 1;
+      }
+      this.#labels.push(
+        this.#builder.label(
+          parent < row ? this.#labels[parent]! : 0,
+          this.#string(strings.bytes, view.getUint32(at + LABEL.key, true)),
+          this.#string(strings.bytes, view.getUint32(at + LABEL.value, true)),
+        ),
+      );
+    }
+  }
+
+  #renewThreads({ threads }: SegmentLook): void {
+    const view = viewOf(threads.bytes);
+    for (let row = 0; row < threads.count; row++) {
+      const at = row * THREAD.size;
+      const tid = view.getUint32(at + THREAD.tid, true);
+      const field = threads.bytes.subarray(at + THREAD.name, at + THREAD.name + THREAD_NAME_BYTES);
+      const name = readField(field);
+      const isMain = view.getUint32(at + THREAD.is_main, true) !== 0;
+      const key = `${tid} ${isMain} ${name}`;
+      if (this.#threadKeys[row] === key) {
+        continue;
+      }
+      this.#threadKeys[row] = key;
+      const index = this.#threads[row];
+      if (tid === 0) {
+        this.#threads[row] = this.otherThreads();
+      } else if (index === undefined || index === this.#otherThreads) {
+        this.#threads[row] = this.#builder.addThread({ process: this.#process, tid, name, isMain });
+      } else {
+        this.#builder.setThread(index, { process: this.#process, tid, name, isMain });
+      }
+    }
+  }
+
+  #string(bytes: Uint8Array, id: number): StringId {
+    const known = this.#strings.get(id);
+    if (known !== undefined) {
+      return known;
+    }
+    const at = id * STRING_UNIT;
+    const start = at + STRING_HEADER;
+    const length =
+      start <= bytes.length ? viewOf(bytes).getUint32(at, true) : Number.POSITIVE_INFINITY;
+    if (start + length > bytes.length) {
+      this.damaged += 1;
+      return this.#builder.string("?");
+    }
+    const string = this.#builder.string(readText(bytes.subarray(start, start + length)));
+    this.#strings.set(id, string);
+    return string;
+  }
+
+  #damaged(): StackId {
+    this.damaged += 1;
+    this.#damagedStack ??= this.#builder.stack(
+      0,
+      this.#builder.frame(this.#builder.string("damaged record"), 0, 0, 0, FrameKind.mark, 0),
+    );
+    return this.#damagedStack;
+  }
+}
+
+/** Labels a step or event names, as words: the value of its own key, or "key=value" for any other key. */
+export function labelWords(
+  labels: { readonly key: Uint32Array; readonly value: Uint32Array },
+  strings: readonly string[],
+  label: LabelId,
+): string {
+  if (label === 0) {
+    return "";
+  }
+  const key = strings[labels.key[label]!]!;
+  const value = strings[labels.value[label]!]!;
+  return key === "step" ? value : `${key}=${value}`;
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

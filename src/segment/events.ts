@@ -1,0 +1,63 @@
+/** The ring of events of one process -> marks on the timeline. */
+import type { TimelineEvent } from "../model/series.js";
+import type { Pid } from "../model/units.js";
+import { readUint64 } from "./bytes.js";
+import { CONSTANTS, EVENT } from "./layout.js";
+import type { SegmentLook } from "./reader.js";
+
+export class EventRing {
+  /** Running number of the next event to take. */
+  #next = 0;
+  /** Events overwritten before a look saw them. */
+  lost = 0;
+
+  /** The events since the last call, oldest first. `words`: what a label's number says. */
+  take(look: SegmentLook, pid: Pid, words: (label: number) => string): TimelineEvent[] {
+    const section = look.header.sections[CONSTANTS.TM_SECTION_EVENTS]!;
+    const end = section.count;
+    const oldest = Math.max(0, end - section.capacity);
+    this.lost += Math.max(0, oldest - this.#next);
+    const bytes = look.events.bytes;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;
+    const events: TimelineEvent[] = [];
+    for (let number = Math.max(this.#next, oldest); number < end; number++) {
+      const at = (number % section.capacity) * EVENT.size;
+      if (at + EVENT.size > bytes.length) {
+        break;
+      }
+      const kind = KINDS[view.getUint32(at + EVENT.kind, true)];
+      if (kind !== undefined) {
+        const value = readUint64(view, at + EVENT.value);
+        events.push({
+          timeMs: readUint64(view, at + EVENT.ms) + toRealtime,
+          pid,
+          kind: kind.name,
+          detail: kind.detail(value, words(view.getUint32(at + EVENT.label, true))),
+          value,
+        });
+      }
+      this.#next = number + 1;
+    }
+    return events;
+  }
+}
+
+interface EventKind {
+  readonly name: TimelineEvent["kind"];
+  readonly detail: (value: number, words: string) => string;
+}
+
+const KINDS: Readonly<Record<number, EventKind>> = {
+  [CONSTANTS.TM_EVENT_STEP_BEGIN]: { name: "step-begin", detail: (_, words) => words },
+  [CONSTANTS.TM_EVENT_STEP_END]: { name: "step-end", detail: (_, words) => words },
+  [CONSTANTS.TM_EVENT_PERIOD]: {
+    name: "period",
+    detail: (value) => `one sample every ${value} bytes`,
+  },
+  [CONSTANTS.TM_EVENT_FORK]: {
+    name: "fork",
+    detail: (value) => (value === 0 ? "a child" : `child ${value}`),
+  },
+  [CONSTANTS.TM_EVENT_OFF]: { name: "limit", detail: () => "the agent turned itself off" },
+};

@@ -1,0 +1,18 @@
+/**
+ * The agent's shared memory -> the model's profile.
+ *
+ *     const pool = new PoolReader(fd);
+ *     for (const slot of pool.slots()) {
+ *       const reader = new SegmentReader(fd, pool.slotRange(slot.index)); // kept while the owner lives
+ *       const look = reader.look();
+ *       if (look !== null) assembler.renew(assembler.begin(look.header), look);
+ *     }
+ *     const { tables, look } = assembler.take(Date.now());
+ *
+ * All throw TidemarkError alone.
+ */
+export { type AgentTotals, ProfileAssembler } from "./assembler.js";
+export type { SegmentHeader } from "./header.js";
+export { poolLimits } from "./limits.js";
+export { monotonicMs, type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
+export { type SegmentLook, SegmentReader } from "./reader.js";

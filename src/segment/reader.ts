@@ -1,0 +1,178 @@
+/** One process's segment, read again and again while its owner goes on writing. */
+import { damagedInput } from "../model/errors.js";
+import { readAt } from "./bytes.js";
+import { parseSegmentHeader, type SegmentHeader } from "./header.js";
+import {
+  CONSTANTS,
+  EVENT,
+  FRAME,
+  LABEL,
+  LIVE,
+  SEGMENT_HEADER,
+  SITE,
+  STACK_NODE,
+  THREAD,
+} from "./layout.js";
+import { AppendedCopy, RewrittenCopy } from "./section_copy.js";
+
+/** What one look found. The copies are the reader's own: they hold until its next look. */
+export interface SegmentLook {
+  readonly header: SegmentHeader;
+  readonly strings: AppendedCopy;
+  readonly frames: AppendedCopy;
+  readonly stacks: AppendedCopy;
+  readonly labels: AppendedCopy;
+  readonly threads: RewrittenCopy;
+  readonly sites: RewrittenCopy;
+  readonly live: RewrittenCopy;
+  readonly events: RewrittenCopy;
+  /** Records that stayed torn after three tries. */
+  readonly torn: number;
+  /** Records that the segment counts, but that lie beyond the file's end. */
+  readonly missing: number;
+}
+
+const LAYOUT_TRIES = 8;
+const PAUSE_MS = 1;
+
+export class SegmentReader {
+  readonly #strings = new AppendedCopy(1);
+  readonly #frames = new AppendedCopy(FRAME.size);
+  readonly #stacks = new AppendedCopy(STACK_NODE.size);
+  readonly #labels = new AppendedCopy(LABEL.size);
+  readonly #threads = new RewrittenCopy(THREAD.size, CONSTANTS.TM_SECTION_BLOCKS);
+  readonly #sites = new RewrittenCopy(SITE.size, CONSTANTS.TM_SECTION_BLOCKS);
+  readonly #live = new RewrittenCopy(LIVE.size, CONSTANTS.TM_SECTION_BLOCKS);
+  readonly #events = new RewrittenCopy(EVENT.size, CONSTANTS.TM_SECTION_BLOCKS);
+  readonly #fd: number;
+  readonly #range: { readonly offset: number; readonly length: number };
+  readonly #source: string;
+  #owner = "";
+
+  /** The segment lies in `fd` at `range`, see {@link PoolReader.slotRange}. One reader for one owner:
+   * when the slot has passed to another process, make a new one. */
+  constructor(
+    fd: number,
+    range: { readonly offset: number; readonly length: number },
+    source = "the agent's memory",
+  ) {
+    this.#fd = fd;
+    this.#range = range;
+    this.#source = source;
+  }
+
+  /** The segment as it stands; null while its owner has not set it up.
+   * @throws TidemarkError TM-E005 damaged or another owner's, TM-E006 other version */
+  look(): SegmentLook | null {
+    for (let tries = 1; ; tries++) {
+      const last = tries === LAYOUT_TRIES;
+      const before = this.#page();
+      // Odd: sections move just now. Odd for good: the owner was killed while it moved one.
+      if (layoutGeneration(before) % 2 === 1 && !last) {
+        pause();
+        continue;
+      }
+      try {
+        const header = this.#parse(before);
+        if (header === null) {
+          return null;
+        }
+        const after = this.#copy(header);
+        if (last || (after.layoutGeneration === header.layoutGeneration && this.#unmoved(after))) {
+          return this.#look(after);
+        }
+      } catch (error) {
+        if (last || layoutGeneration(before) === layoutGeneration(this.#page())) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** Copies what changed; gives the header that the dictionaries were copied by. */
+  #copy(header: SegmentHeader): SegmentHeader {
+    const read = (target: Uint8Array, offset: number) =>
+      readAt(this.#fd, target, this.#range.offset + offset, this.#source);
+    const { sections } = header;
+    const live = sections[CONSTANTS.TM_SECTION_LIVE]!;
+    const sites = sections[CONSTANTS.TM_SECTION_SITES]!;
+    this.#live.refresh(read, live, live.capacity);
+    this.#sites.refresh(read, sites, sites.count);
+    // The figures first, the dictionaries after by counts read anew: every id that a figure names is
+    // then below them.
+    const after = this.#parse(this.#page());
+    if (after === null) {
+      throw damagedInput(this.#source, "a segment was wiped while it was read");
+    }
+    const threads = after.sections[CONSTANTS.TM_SECTION_THREADS]!;
+    const events = after.sections[CONSTANTS.TM_SECTION_EVENTS]!;
+    this.#threads.refresh(read, threads, threads.count);
+    this.#events.refresh(read, events, events.count);
+    this.#labels.refresh(read, after.sections[CONSTANTS.TM_SECTION_LABELS]!);
+    this.#stacks.refresh(read, after.sections[CONSTANTS.TM_SECTION_STACKS]!);
+    this.#frames.refresh(read, after.sections[CONSTANTS.TM_SECTION_FRAMES]!);
+    this.#strings.refresh(read, after.sections[CONSTANTS.TM_SECTION_STRINGS]!);
+    if (after.peakNumber !== header.peakNumber) {
+      // At a new peak every site is rewritten, and the copies straddle two peaks: take the sites again.
+      this.#sites.refresh(read, after.sections[CONSTANTS.TM_SECTION_SITES]!, this.#sites.count);
+    }
+    return after;
+  }
+
+  #unmoved(header: SegmentHeader): boolean {
+    return layoutGeneration(this.#page()) === header.layoutGeneration;
+  }
+
+  #page(): Uint8Array {
+    const page = new Uint8Array(CONSTANTS.TM_PAGE);
+    const length = readAt(this.#fd, page, this.#range.offset, this.#source);
+    if (length < SEGMENT_HEADER.size) {
+      throw damagedInput(this.#source, "a segment is cut off within its header");
+    }
+    return page;
+  }
+
+  #parse(page: Uint8Array): SegmentHeader | null {
+    const header = parseSegmentHeader(page, this.#range.length, this.#source);
+    if (header !== null) {
+      const owner = `${header.pid} ${header.processStartTicks} ${header.image} ${header.startMonotonicMs}`;
+      if (this.#owner !== "" && this.#owner !== owner) {
+        throw damagedInput(this.#source, "another process has taken the segment");
+      }
+      this.#owner = owner;
+    }
+    return header;
+  }
+
+  #look(header: SegmentHeader): SegmentLook {
+    const rewritten = [this.#threads, this.#sites, this.#live, this.#events];
+    const all = [this.#strings, this.#frames, this.#stacks, this.#labels, ...rewritten];
+    return {
+      header,
+      strings: this.#strings,
+      frames: this.#frames,
+      stacks: this.#stacks,
+      labels: this.#labels,
+      threads: this.#threads,
+      sites: this.#sites,
+      live: this.#live,
+      events: this.#events,
+      torn: rewritten.reduce((sum, copy) => sum + copy.torn, 0),
+      missing: all.reduce((sum, copy) => sum + copy.missing, 0),
+    };
+  }
+}
+
+function layoutGeneration(page: Uint8Array): number {
+  return new DataView(page.buffer, page.byteOffset).getUint32(
+    SEGMENT_HEADER.layout_generation,
+    true,
+  );
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+
+/** Sleeps a moment without giving the event loop a turn: a look is one step for its caller. */
+function pause(): void {
+  Atomics.wait(sleeper, 0, 0, PAUSE_MS);
+}

@@ -1,0 +1,138 @@
+/** Private copies of a segment's sections, renewed look by look without reading what did not change. */
+import type { SectionHeader } from "./header.js";
+
+/** Fills `target` from byte `offset` of the segment; gives the bytes that were there. */
+export type ReadSegment = (target: Uint8Array, offset: number) => number;
+
+/** Tries at a record that its writer is just changing. */
+const TRIES = 3;
+const SMALLEST_BUFFER = 1024;
+
+/** An append-only section: records below `count` are final, so only the tail is ever read. */
+export class AppendedCopy {
+  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  /** Whole records copied. */
+  count = 0;
+  /** Records that the section counts, but that lie beyond the file's end. */
+  missing = 0;
+
+  constructor(readonly stride: number) {}
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.count * this.stride);
+  }
+
+  refresh(read: ReadSegment, section: SectionHeader): void {
+    const wanted = Math.min(section.count, section.capacity);
+    if (wanted > this.count) {
+      this.#bytes = withRoom(this.#bytes, wanted * this.stride);
+      const from = this.count * this.stride;
+      const got = read(this.#bytes.subarray(from, wanted * this.stride), section.offset + from);
+      this.count += Math.floor(got / this.stride);
+    }
+    this.missing = Math.max(0, wanted - this.count);
+  }
+}
+
+/** A section whose records are rewritten in place, guarded by a sequence number in their first and last
+ * four bytes. A record that stays torn keeps its last whole copy (zeros where there was none). */
+export class RewrittenCopy {
+  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  /** Generation each block had before it was last copied whole; -1: copy it again. */
+  readonly #copied: Float64Array;
+  #blockRecords = 0;
+  #place = -1;
+  /** Records in the copy. */
+  count = 0;
+  /** Records found torn at the last look. */
+  torn = 0;
+  missing = 0;
+
+  constructor(
+    readonly stride: number,
+    blocks: number,
+  ) {
+    this.#copied = new Float64Array(blocks).fill(-1);
+  }
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.count * this.stride);
+  }
+
+  /** `records`: how many of the section to hold (its capacity where any may be in use). */
+  refresh(read: ReadSegment, section: SectionHeader, records: number): void {
+    const wanted = Math.min(records, section.capacity);
+    if (section.blockRecords !== this.#blockRecords || section.offset !== this.#place) {
+      this.#copied.fill(-1);
+      this.#blockRecords = section.blockRecords;
+      this.#place = section.offset;
+    }
+    this.#bytes = withRoom(this.#bytes, wanted * this.stride);
+    const before = this.count;
+    this.count = wanted;
+    this.torn = 0;
+    this.missing = 0;
+    const blocks = this.#copied.length;
+    const size = this.#blockRecords;
+    const covered = Math.min(wanted, blocks * size);
+    for (let block = 0; block * size < covered; block++) {
+      const from = block * size;
+      const to = Math.min(from + size, wanted);
+      const generation = section.blockGeneration[block]!;
+      // A block that was copied up to a smaller count has rows yet unread.
+      if (this.#copied[block] !== generation || to > before) {
+        this.#copied[block] = this.#copyRows(read, section, from, to) ? generation : -1;
+      }
+    }
+    // Rows that no generation covers are always read; a sound writer leaves none.
+    if (covered < wanted) {
+      this.#copyRows(read, section, covered, wanted);
+    }
+  }
+
+  /** True when every row came whole. */
+  #copyRows(read: ReadSegment, section: SectionHeader, from: number, to: number): boolean {
+    const { stride } = this;
+    const length = (to - from) * stride;
+    this.#scratch = withRoom(this.#scratch, length);
+    const scratch = this.#scratch.subarray(0, length);
+    const there = Math.floor(read(scratch, section.offset + from * stride) / stride);
+    this.missing += to - from - there;
+
+    let tornHere = 0;
+    const view = new DataView(scratch.buffer);
+    for (let row = 0; row < there; row++) {
+      const at = row * stride;
+      const record = scratch.subarray(at, at + stride);
+      let whole = isWhole(view, at, stride);
+      for (let tries = 1; tries < TRIES && !whole; tries++) {
+        whole =
+          read(record, section.offset + (from + row) * stride) === stride &&
+          isWhole(view, at, stride);
+      }
+      if (whole) {
+        this.#bytes.set(record, (from + row) * stride);
+      } else {
+        tornHere += 1;
+      }
+    }
+    this.torn += tornHere;
+    return tornHere === 0 && there === to - from;
+  }
+}
+
+function isWhole(view: DataView, at: number, stride: number): boolean {
+  return view.getUint32(at, true) === view.getUint32(at + stride - 4, true);
+}
+
+function withRoom(bytes: Uint8Array<ArrayBuffer>, length: number): Uint8Array<ArrayBuffer> {
+  if (length <= bytes.length) {
+    return bytes;
+  }
+  const room = new Uint8Array(
+    Math.max(length, Math.min(bytes.length * 2, 1 << 26), SMALLEST_BUFFER),
+  );
+  room.set(bytes);
+  return room;
+}

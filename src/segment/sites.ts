@@ -1,0 +1,114 @@
+/** Sites and live allocations of one look -> rows of the model's site table. */
+import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
+import { newSiteTable, pickSites } from "../model/site_columns.js";
+import type { ProcessIndex, TimeMs } from "../model/units.js";
+import { readEstimate, readUint64 } from "./bytes.js";
+import { cohortOf } from "./cohorts.js";
+import type { ProcessDictionary } from "./dictionary.js";
+import { LIVE, SITE } from "./layout.js";
+import type { SegmentLook } from "./reader.js";
+
+const DOMAINS = 3;
+
+/** The rows of one process that have any figure. `bounds`: upper bounds of the cohorts of the run that
+ * began at `startMs`. A row's cohorts add up to its live bytes. */
+export function sitesOf(
+  look: SegmentLook,
+  dictionary: ProcessDictionary,
+  process: ProcessIndex,
+  bounds: readonly TimeMs[],
+  startMs: TimeMs,
+): SiteTable {
+  const count = look.sites.count;
+  const sites = newSiteTable(count, bounds.length);
+  const bytes = look.sites.bytes;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const used: number[] = [];
+  for (let row = 0; row < count; row++) {
+    if (fillSite(sites, row, view, look.header.peakNumber)) {
+      const at = row * SITE.size;
+      sites.stack[row] = dictionary.stack(view.getUint32(at + SITE.stack, true));
+      sites.label[row] = dictionary.label(view.getUint32(at + SITE.label, true));
+      sites.thread[row] = dictionary.thread(view.getUint16(at + SITE.thread, true));
+      sites.process[row] = process;
+      used.push(row);
+    }
+  }
+  fillCohorts(sites, look, bounds, startMs);
+  return pickSites(sites, used, bounds.length);
+}
+
+/** False where the record is unused, was never whole, or is of no domain we know. */
+function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: number): boolean {
+  const at = row * SITE.size;
+  const domain = view.getUint16(at + SITE.domain, true);
+  if (domain >= DOMAINS) {
+    return false;
+  }
+  sites.domain[row] = domain;
+  sites.allocatedBytes[row] = readEstimate(view, at + SITE.allocated_bytes);
+  sites.allocatedObjects[row] = readEstimate(view, at + SITE.allocated_objects);
+  sites.allocatedVariance[row] = readEstimate(view, at + SITE.allocated_variance);
+  const liveSamples = view.getUint32(at + SITE.live_samples, true);
+  if (liveSamples > 0) {
+    // Without samples what is left in the sums is rounding.
+    sites.liveSamples[row] = liveSamples;
+    sites.liveBytes[row] = readEstimate(view, at + SITE.live_bytes);
+    sites.liveObjects[row] = readEstimate(view, at + SITE.live_objects);
+    sites.liveVariance[row] = readEstimate(view, at + SITE.live_variance);
+  }
+  if (peakNumber > 0 && view.getUint32(at + SITE.peak_number, true) === peakNumber) {
+    sites.peakBytes[row] = readEstimate(view, at + SITE.peak_bytes);
+    sites.peakObjects[row] = readEstimate(view, at + SITE.peak_objects);
+    sites.peakVariance[row] = readEstimate(view, at + SITE.peak_variance);
+  }
+  for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
+    const objects = view.getFloat32(at + SITE.lifetimes + 4 * bucket, true);
+    sites.lifetimes[row * LIFETIME_BUCKETS + bucket] =
+      objects > 0 && Number.isFinite(objects) ? objects : 0;
+  }
+  return sites.allocatedBytes[row]! > 0 || sites.liveBytes[row]! > 0 || sites.peakBytes[row]! > 0;
+}
+
+/** The live table tells when each site's bytes were born. It was read a moment before the sites, and a
+ * torn entry is missing in it: so it gives the shares, and the site's own figure the sum. */
+function fillCohorts(
+  sites: SiteTable,
+  look: SegmentLook,
+  bounds: readonly TimeMs[],
+  startMs: TimeMs,
+): void {
+  const { cohortBytes, liveBytes } = sites;
+  const width = bounds.length;
+  const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;
+  const bytes = look.live.bytes;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const sums = new Float64Array(sites.length);
+  for (let at = 0; at < bytes.length; at += LIVE.size) {
+    const site = view.getUint32(at + LIVE.site, true);
+    if (readUint64(view, at + LIVE.address) === 0 || site >= sites.length) {
+      continue;
+    }
+    const weight = readUint64(view, at + LIVE.weight_bytes);
+    const probability = -Math.expm1(-weight / view.getFloat32(at + LIVE.period_bytes, true));
+    if (!(probability > 0 && probability <= 1)) {
+      continue;
+    }
+    const estimate = readUint64(view, at + LIVE.bytes) / probability;
+    const cohort = cohortOf(bounds, startMs, readUint64(view, at + LIVE.birth_ms) + toRealtime);
+    cohortBytes[site * width + cohort]! += estimate;
+    sums[site]! += estimate;
+  }
+  const recordView = new DataView(look.sites.bytes.buffer, look.sites.bytes.byteOffset);
+  for (let row = 0; row < sites.length; row++) {
+    if (sums[row]! > 0) {
+      const scale = liveBytes[row]! / sums[row]!;
+      for (let cohort = 0; cohort < width; cohort++) {
+        cohortBytes[row * width + cohort]! *= scale;
+      }
+    } else if (liveBytes[row]! > 0) {
+      const lastMs = readUint64(recordView, row * SITE.size + SITE.last_ms) + toRealtime;
+      cohortBytes[row * width + cohortOf(bounds, startMs, lastMs)] = liveBytes[row]!;
+    }
+  }
+}
