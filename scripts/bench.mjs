@@ -18,5 +18,6 @@ if (name === undefined || !names.includes(name)) {
   process.exit(2);
 }
 await build();
-if (!existsSync(join(root, "dist/native/libtidemark.so"))) throw new Error("the build left no agent");
+if (!existsSync(join(root, "dist/native/libtidemark.so")))
+  throw new Error("the build left no agent");
 await import(pathToFileURL(join(folder, `${name}.mjs`)).href);

@@ -41,9 +41,14 @@ async function buildPage() {
   const inputs = ["web", "src/model", "package-lock.json"];
   const outputs = ["dist/web/index.html"];
   await unlessFresh("page", { inputs, outputs }, async () => {
-    await step("vite: web/ -> dist/web/", process.execPath, [tool("vite/bin/vite.js"), "build", "web"], {
-      cwd: root,
-    });
+    await step(
+      "vite: web/ -> dist/web/",
+      process.execPath,
+      [tool("vite/bin/vite.js"), "build", "web"],
+      {
+        cwd: root,
+      },
+    );
   });
 }
 

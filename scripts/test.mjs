@@ -35,10 +35,11 @@ async function test(wanted) {
     (name) =>
       wanted.length === 0 || wanted.includes(name) || (name === "vitest" && filters.length > 0),
   );
-  const counts = [await section("set-up", setUpForTests), await section("build", buildOnce)];
+  const counts = [await section("set-up", setUpForTests)];
   if (sum(counts).failed === 0) {
+    counts.push(await section("build", buildOnce));
     for (const name of chosen) {
-      counts.push(await section(name, () => sections[name]?.(filters) ?? Promise.resolve(undefined)));
+      counts.push(await section(name, async () => await sections[name]?.(filters)));
     }
   }
   const { passed, failed, skipped, reasons } = sum(counts);

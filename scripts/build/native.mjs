@@ -48,7 +48,12 @@ async function compileAll(compiler, work) {
   const library = join(work, "libtidemark.so");
   await compile(compiler, [...flags("AGENT_LINK"), "-o", library, ...objects]);
   const guard = join(work, "tidemark-guard");
-  await compile(compiler, [...flags("GUARD_FLAGS"), "-o", guard, ...sourcesIn("agent/guard", /\.c$/)]);
+  await compile(compiler, [
+    ...flags("GUARD_FLAGS"),
+    "-o",
+    guard,
+    ...sourcesIn("agent/guard", /\.c$/),
+  ]);
   for (const made of [library, guard]) renameSync(made, join(root, folder, basename(made)));
 }
 

@@ -9,7 +9,8 @@ export async function checkAgent() {
   }
   const { status, lines } = await stream("make", ["-s", "-C", "agent", "check"]);
   const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/;
-  const [, passed, failed, skipped] = lines.findLast((line) => closing.test(line))?.match(closing) ?? [];
+  const [, passed, failed, skipped] =
+    lines.findLast((line) => closing.test(line))?.match(closing) ?? [];
   if (passed === undefined) return undefined;
   const count = { passed: Number(passed), failed: Number(failed), skipped: Number(skipped ?? 0) };
   const reasons = lines.filter((line) => /^(skip|skipped)\b/i.test(line));

@@ -20,7 +20,9 @@ export async function checkHouse() {
       const found = readFileSync(join(root, String(file)), "utf8").match(pattern ?? "");
       if (found !== null) {
         process.stdout.write(`  ${file} names a registry: ${found[0]}\n`);
-        process.stdout.write("  mend it: npm install --package-lock-only, or take the address out\n");
+        process.stdout.write(
+          "  mend it: npm install --package-lock-only, or take the address out\n",
+        );
       }
       return found === null;
     }),

@@ -19,7 +19,8 @@ const planted = {
   "src/linux/smaps.ts": 'import { size } from "../model/size.js"; export const smaps = size;',
   "src/model/up.ts": 'export { smaps } from "../linux/smaps.js"; // model-imports-downwards',
   "src/formats/side.ts": 'export { pool } from "../segment/pool.js"; // formats-imports-downwards',
-  "src/segment/pool.ts": 'import type { Side } from "../record/side.js"; // segment-imports-downwards\nexport const pool = 1 as unknown as Side;',
+  "src/segment/pool.ts":
+    'import type { Side } from "../record/side.js"; // segment-imports-downwards\nexport const pool = 1 as unknown as Side;',
   "src/record/side.ts": "export type Side = number;",
   "src/loose.ts": 'export { size } from "./model/size.js"; // every-file-has-a-room',
   "src/cli/circle.ts": 'export * from "./circleBack.js"; // no-cycles',

@@ -24,7 +24,9 @@ export async function checkPython() {
  * @param {string[]} lines @param {number} status
  */
 function countOf(lines, status) {
-  const ran = Number(/^Ran (\d+) tests? /.exec(lines.findLast((line) => /^Ran \d/.test(line)) ?? "")?.[1]);
+  const ran = Number(
+    /^Ran (\d+) tests? /.exec(lines.findLast((line) => /^Ran \d/.test(line)) ?? "")?.[1],
+  );
   if (!(ran > 0)) return undefined;
   const closing = lines.findLast((line) => /^(OK|FAILED)/.test(line)) ?? "";
   const number = (/** @type {string} */ name) =>

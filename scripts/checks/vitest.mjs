@@ -39,7 +39,8 @@ function countOf({ testResults }, status) {
   const failedTests = tests.filter((test) => test.status === "failed").length;
   // A file that could not be loaded has no tests to fail, and must not be silent.
   const broken = testResults.filter(
-    (file) => file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
+    (file) =>
+      file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
   );
   const failed = failedTests + broken.length || (status === 0 ? 0 : 1);
   const left = tests.filter((test) => !["passed", "failed"].includes(test.status));
