@@ -55,6 +55,20 @@ static int read_frame(const char *frame, struct tm_raw_frame *raw)
     return 1;
 }
 
+/* Bytes of a frame that a walk reads. */
+static size_t frame_bytes(void)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    uint16_t last = layout->frame_code;
+    if (layout->frame_previous > last)
+        last = layout->frame_previous;
+    if (layout->frame_instruction > last)
+        last = layout->frame_instruction;
+    if (layout->frame_owner != TM_NO_OFFSET && layout->frame_owner > last)
+        last = layout->frame_owner;
+    return last + sizeof(void *) < LARGEST_STRUCTURE ? last + sizeof(void *) : LARGEST_STRUCTURE;
+}
+
 /* Reads a pointer, and the structure behind it, by checked copies. */
 static int read_checked(const void *address, uint16_t offset, const char **target, char copy[LARGEST_STRUCTURE],
                         size_t length)
@@ -75,7 +89,7 @@ static int check_frame(const char *frame)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
     char copy[LARGEST_STRUCTURE];
-    if (!tm_python_read(frame, copy, 96))
+    if (!tm_python_read(frame, copy, frame_bytes()))
         return -1;
     if (layout->frame_owner != TM_NO_OFFSET && (unsigned char)copy[layout->frame_owner] >= layout->frame_first_shim_owner)
         return 0;
@@ -120,7 +134,7 @@ static int prove_layout(const char *thread)
     unsigned functions = 0;
     for (unsigned hops = 0; frame && hops < DEEPEST_WALK; hops++) {
         int found = ((uintptr_t)frame & 7) ? -1 : check_frame(frame);
-        if (found < 0 || !tm_python_read(frame, copy, 96)) {
+        if (found < 0 || !tm_python_read(frame, copy, frame_bytes())) {
             tm_python_refuse(TM_LIMIT_LAYOUT_MISMATCH, "its frames are not laid out as its version's");
             return 0;
         }

@@ -329,16 +329,24 @@ static void hook_both(void)
     }
 }
 
-/* Before anything replaced it, the default allocator of a release build is pymalloc, and
- * the interpreter names it so. */
+/* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
+ * somebody wrapped it; before it runs (3.12 cannot be asked then) the default stands, which
+ * is pymalloc but for builds without it and debug builds. */
 static void remember_pymalloc(const struct tm_object *object)
 {
     const char *(*current_name)(void) = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
-    const char *name = current_name ? current_name() : NULL;
-    if (!name || strcmp(name, "pymalloc") != 0)
+    struct allocator raw, objects, inner;
+    get_allocator(DOMAIN_RAW, &raw);
+    get_allocator(DOMAIN_OBJECT, &objects);
+    if (objects.malloc == raw.malloc || unwrap(&objects, &inner))
         return;
+    if (tm_python.is_initialized()) {
+        const char *name = current_name ? current_name() : NULL;
+        if (!name || strcmp(name, "pymalloc") != 0)
+            return;
+    }
     get_allocator(DOMAIN_MEMORY, &pymalloc[DOMAIN_MEMORY - 1]);
-    get_allocator(DOMAIN_OBJECT, &pymalloc[DOMAIN_OBJECT - 1]);
+    pymalloc[DOMAIN_OBJECT - 1] = objects;
 }
 
 void tm_python_hook_allocators(const struct tm_object *object)
