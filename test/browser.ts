@@ -3,7 +3,7 @@
  * Chrome where there is one, else the one that the npm package @sparticuz/chromium carries.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { createReadStream, createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -66,6 +66,8 @@ async function packagedBrowser(): Promise<Executable> {
       execFileSync("tar", ["-xf", join(draft, `${name}.tar`), "-C", join(draft, name)]);
       rmSync(join(draft, `${name}.tar`));
     }
+    // The package's own fonts.conf names only folders of the service it was made for.
+    writeFileSync(join(draft, "fonts/fonts.conf"), '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n');
     try {
       renameSync(draft, home);
     } catch {

@@ -1,0 +1,57 @@
+/** What a frame is called on screen. */
+import { FrameKind, type ProfileTables } from "../../../src/model/profile.js";
+
+export interface FrameWords {
+  readonly function: string;
+  readonly file: string;
+  readonly line: number;
+  readonly kind: "python" | "native" | "mark";
+  /** "app.py:41"; of a native frame its object file; "" of a mark. */
+  readonly place: string;
+}
+
+const KIND_NAMES = { [FrameKind.python]: "python", [FrameKind.native]: "native", [FrameKind.mark]: "mark" } as const;
+
+export function frameWords(tables: ProfileTables, frame: number): FrameWords {
+  const { frames, strings } = tables;
+  const file = strings[frames.file[frame]] ?? "";
+  const line = frames.line[frame];
+  const kind = KIND_NAMES[frames.kind[frame] as FrameKind] ?? "mark";
+  const name = strings[frames.function[frame]] || unnamed(frames.address[frame]);
+  const base = file.slice(file.lastIndexOf("/") + 1);
+  const place = kind === "mark" || base === "" ? "" : line > 0 ? `${base}:${line}` : base;
+  return { function: name, file, line, kind, place };
+}
+
+function unnamed(address: number): string {
+  return address > 0 ? `0x${address.toString(16)}` : "(unknown)";
+}
+
+/** 1 by frame where function or file:line holds `text`, whatever its case; "/…/" is a pattern.
+ * Null where the pattern cannot be read. */
+export function framesMatching(tables: ProfileTables, text: string): Uint8Array | null {
+  const test = matcher(text);
+  if (test === null) return null;
+  const { frames, strings } = tables;
+  const matches = new Uint8Array(frames.length);
+  for (let frame = 0; frame < frames.length; frame++) {
+    const name = strings[frames.function[frame]];
+    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`)) matches[frame] = 1;
+  }
+  return matches;
+}
+
+/** What a search field means: a part of a word, or a pattern between slashes. */
+export function matcher(text: string): ((candidate: string) => boolean) | null {
+  const pattern = /^\/(.+)\/$/.exec(text);
+  if (pattern) {
+    try {
+      const expression = new RegExp(pattern[1], "i");
+      return (candidate) => expression.test(candidate);
+    } catch {
+      return null;
+    }
+  }
+  const wanted = text.toLowerCase();
+  return (candidate) => candidate.toLowerCase().includes(wanted);
+}

@@ -1,0 +1,120 @@
+/** Sites grouped for the tables: one row for each place in the code and allocator. */
+import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "../../../src/model/profile.js";
+
+export interface SiteGroup {
+  readonly key: number;
+  /** The innermost Python frame of the stacks; the innermost frame where there is none. */
+  readonly frame: number;
+  readonly domain: number;
+  liveBytes: number;
+  liveObjects: number;
+  liveVariance: number;
+  liveSamples: number;
+  peakBytes: number;
+  allocatedBytes: number;
+  allocatedObjects: number;
+  allocatedVariance: number;
+  /** Objects that ended, by lifetime bucket. */
+  readonly lifetimes: Float64Array;
+  /** Live bytes by birth cohort of the look. */
+  readonly cohortBytes: Float64Array;
+}
+
+/** Stands for the frame of a site whose stack is empty. */
+export const NO_FRAME = -1;
+const DOMAINS = 3;
+
+export function groupSites(tables: ProfileTables, look: ProfileLook, rows: Uint32Array): SiteGroup[] {
+  const { sites } = look;
+  const cohorts = look.cohorts.length;
+  const groups = new Map<number, SiteGroup>();
+  const frameOf = placeFrames(tables);
+  for (const row of rows) {
+    const frame = frameOf[sites.stack[row]];
+    const domain = sites.domain[row];
+    const key = (frame + 1) * DOMAINS + domain;
+    let group = groups.get(key);
+    if (!group) {
+      group = emptyGroup(key, frame, domain, cohorts);
+      groups.set(key, group);
+    }
+    group.liveBytes += sites.liveBytes[row];
+    group.liveObjects += sites.liveObjects[row];
+    group.liveVariance += sites.liveVariance[row];
+    group.liveSamples += sites.liveSamples[row];
+    group.peakBytes += sites.peakBytes[row];
+    group.allocatedBytes += sites.allocatedBytes[row];
+    group.allocatedObjects += sites.allocatedObjects[row];
+    group.allocatedVariance += sites.allocatedVariance[row];
+    for (let i = 0; i < LIFETIME_BUCKETS; i++) group.lifetimes[i] += sites.lifetimes[row * LIFETIME_BUCKETS + i];
+    for (let i = 0; i < cohorts; i++) group.cohortBytes[i] += sites.cohortBytes[row * cohorts + i];
+  }
+  return [...groups.values()];
+}
+
+function emptyGroup(key: number, frame: number, domain: number, cohorts: number): SiteGroup {
+  return {
+    key,
+    frame,
+    domain,
+    liveBytes: 0,
+    liveObjects: 0,
+    liveVariance: 0,
+    liveSamples: 0,
+    peakBytes: 0,
+    allocatedBytes: 0,
+    allocatedObjects: 0,
+    allocatedVariance: 0,
+    lifetimes: new Float64Array(LIFETIME_BUCKETS),
+    cohortBytes: new Float64Array(cohorts),
+  };
+}
+
+/** By stack: the frame a reader would look at. `parent[i] < i` lets one pass carry it down. */
+function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
+  const place = new Int32Array(stacks.length).fill(NO_FRAME);
+  const isPython = new Uint8Array(stacks.length);
+  for (let stack = 1; stack < stacks.length; stack++) {
+    const own = frames.kind[stacks.frame[stack]] === FrameKind.python;
+    const above = stacks.parent[stack];
+    const inherits = !own && isPython[above] === 1;
+    place[stack] = inherits ? place[above] : stacks.frame[stack];
+    isPython[stack] = own || inherits ? 1 : 0;
+  }
+  return place;
+}
+
+/** Age below which half of the live bytes are, in ms; NaN where nothing is live. */
+export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number): number {
+  const total = group.cohortBytes.reduce((sum, bytes) => sum + bytes, 0);
+  if (!(total > 0)) return Number.NaN;
+  let older = 0;
+  for (let i = 0; i < look.cohorts.length; i++) {
+    const bytes = group.cohortBytes[i];
+    if (older + bytes >= total / 2) {
+      const begin = i === 0 ? Math.min(startMs, look.cohorts[0]) : look.cohorts[i - 1];
+      const end = Math.min(look.cohorts[i], look.timeMs);
+      const within = bytes > 0 ? (total / 2 - older) / bytes : 0;
+      return Math.max(look.timeMs - (begin + (end - begin) * within), 0);
+    }
+    older += bytes;
+  }
+  return 0;
+}
+
+/** Lifetime below which half of the ended objects are, in ms; NaN where none ended. */
+export function medianLifetime(group: SiteGroup): number {
+  const total = group.lifetimes.reduce((sum, objects) => sum + objects, 0);
+  if (!(total > 0)) return Number.NaN;
+  let shorter = 0;
+  for (let i = 0; i < LIFETIME_BUCKETS; i++) {
+    const objects = group.lifetimes[i];
+    if (shorter + objects >= total / 2) {
+      const within = (total / 2 - shorter) / objects;
+      // Buckets double in width, so half-way is taken on the logarithm.
+      return i === 0 ? within : 2 ** (i - 1 + within);
+    }
+    shorter += objects;
+  }
+  return 2 ** (LIFETIME_BUCKETS - 1);
+}

@@ -1,0 +1,193 @@
+/** What is selected in the flame graph: where it is in the source, and all its figures. */
+import { useMemo, useState } from "react";
+import { Domain, type ProfileLook, type SiteValue } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { ownFigures, withDescendants } from "../data/callGraph.js";
+import { type FrameWords, frameWords } from "../data/frameNames.js";
+import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../page/format.js";
+import { type Choices, isObjects } from "../page/state.js";
+import { readSetting, writeSetting } from "../page/theme.js";
+import type { FlameGraph } from "./flameGraph.js";
+
+export const DEFAULT_LINK = "vscode://file{file}:{line}";
+
+interface FlameDetailsProps {
+  report: ReportDocument;
+  look: ProfileLook;
+  rows: Uint32Array;
+  flame: FlameGraph;
+  position: number;
+  choices: Choices;
+  zoom: () => void;
+  close: () => void;
+}
+
+export function FlameDetails(props: FlameDetailsProps) {
+  if (props.position < 0) {
+    return (
+      <aside className="details details-empty" id="flame-selected" aria-live="polite">
+        <p>Select a rectangle to see its source line, its figures and who calls it.</p>
+      </aside>
+    );
+  }
+  return <Selected {...props} />;
+}
+
+function Selected({ report, look, rows, flame, position, choices, zoom, close }: FlameDetailsProps) {
+  const { graph, layout, total, own, totalBefore, variance } = flame;
+  const node = layout.node[position];
+  const words = position === 0 ? null : frameWords(report.tables, graph.frame[node]);
+  const totals = useMemo(() => {
+    const of = (column: SiteValue) => withDescendants(graph, ownFigures(graph, look.sites, rows, column));
+    return { liveBytes: of("liveBytes"), peakBytes: of("peakBytes"), allocatedBytes: of("allocatedBytes"), liveObjects: of("liveObjects") };
+  }, [graph, look, rows]);
+  const whole = total[0] || 1;
+  const measure = (amount: number) => (isObjects(choices.value) ? formatCount(amount) : formatBytes(amount));
+  const before = totalBefore?.[node];
+
+  return (
+    <aside className="details" id="flame-selected" aria-live="polite">
+      <div className="details-head">
+        <h3>{words?.function ?? "Everything"}</h3>
+        <button type="button" className="icon" onClick={close} aria-label="Close details">
+          ×
+        </button>
+      </div>
+      {words && <Source words={words} />}
+      <p className="details-main">
+        <b data-testid="selected-value">{measure(total[node])}</b>
+        {variance && <span> ± {formatBytes(Math.sqrt(variance[node]))}</span>}
+        <span className="share">{formatShare(total[node] / whole)}</span>
+      </p>
+      {before !== undefined && (
+        <p className="details-change">
+          {measure(before)} → {measure(total[node])},{" "}
+          <b>{isObjects(choices.value) ? formatCount(total[node] - before) : formatSignedBytes(total[node] - before)}</b>
+        </p>
+      )}
+      <table className="plain">
+        <tbody>
+          <Row name={choices.reversed ? "ends here" : "itself"} value={measure(own[node])} />
+          <Row name="live" value={formatBytes(totals.liveBytes[node])} />
+          <Row name="at peak" value={formatBytes(totals.peakBytes[node])} />
+          <Row name="allocated" value={formatBytes(totals.allocatedBytes[node])} />
+          <Row name="live objects" value={formatCount(totals.liveObjects[node])} />
+        </tbody>
+      </table>
+      <DomainSplit look={look} rows={rows} flame={flame} node={node} value={choices.value} />
+      {position > 0 && (
+        <button type="button" className="button" onClick={zoom}>
+          Zoom to it
+        </button>
+      )}
+    </aside>
+  );
+}
+
+function Row({ name, value }: { name: string; value: string }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{value}</td>
+    </tr>
+  );
+}
+
+/** file:line to copy, and a link that an editor opens; the reader may change the link's form. */
+function Source({ words }: { words: FrameWords }) {
+  const [template, setTemplate] = useState(() => readSetting("link") ?? DEFAULT_LINK);
+  const [copied, setCopied] = useState(false);
+  if (words.file === "") return <p className="place">{words.kind === "mark" ? "frames left out" : "no source known"}</p>;
+  const text = words.line > 0 ? `${words.file}:${words.line}` : words.file;
+  const link = words.kind === "python" && words.file.startsWith("/") ? linkTo(template, words) : null;
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1500);
+    } catch {
+      // Without the permission the text can still be marked and copied by hand.
+    }
+  };
+  return (
+    <div className="source">
+      <code data-testid="source">{text}</code>
+      <div className="source-actions">
+        <button type="button" className="quiet" onClick={copy}>
+          {copied ? "Copied" : "Copy"}
+        </button>
+        {link && (
+          <a className="quiet" href={link} data-testid="source-link">
+            Open in editor
+          </a>
+        )}
+        {link && (
+          <details className="link-template">
+            <summary>Link</summary>
+            <input
+              aria-label="Link template with {file} and {line}"
+              value={template}
+              spellCheck={false}
+              onChange={(event) => {
+                setTemplate(event.target.value);
+                writeSetting("link", event.target.value);
+              }}
+            />
+          </details>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** The link for a place; null where the template would run script. */
+export function linkTo(template: string, { file, line }: Pick<FrameWords, "file" | "line">): string | null {
+  const link = template.replaceAll("{file}", encodeURI(file)).replaceAll("{line}", String(Math.max(line, 1)));
+  return /^\s*(javascript|data|vbscript):/i.test(link) ? null : link;
+}
+
+interface DomainSplitProps {
+  look: ProfileLook;
+  rows: Uint32Array;
+  flame: FlameGraph;
+  node: number;
+  value: SiteValue;
+}
+
+const DOMAIN_NAMES = { [Domain.python]: "python", [Domain.native]: "native", [Domain.mapped]: "mapped" } as const;
+
+function DomainSplit({ look, rows, flame, node, value }: DomainSplitProps) {
+  const parts = useMemo(() => {
+    const inside = descendants(flame, node);
+    const sums = [0, 0, 0];
+    for (const row of rows) {
+      if (inside[flame.graph.nodeOfStack[look.sites.stack[row]]]) sums[look.sites.domain[row]] += look.sites[value][row];
+    }
+    return sums;
+  }, [look, rows, flame, node, value]);
+  const sum = parts.reduce((a, b) => a + b, 0);
+  if (!(sum > 0)) return null;
+  return (
+    <>
+      <div className="split" aria-hidden="true">
+        {parts.map((part, domain) => (
+          <i
+            key={DOMAIN_NAMES[domain as Domain]}
+            className={`dot-${DOMAIN_NAMES[domain as Domain]}`}
+            style={{ width: `${(part / sum) * 100}%` }}
+          />
+        ))}
+      </div>
+      <p className="split-words">
+        {parts.map((part, domain) => (part > 0 ? `${DOMAIN_NAMES[domain as Domain]} ${formatShare(part / sum)}` : "")).filter(Boolean).join(" · ")}
+      </p>
+    </>
+  );
+}
+
+function descendants({ graph }: FlameGraph, top: number): Uint8Array {
+  const inside = new Uint8Array(graph.length);
+  inside[top] = 1;
+  for (let node = top + 1; node < graph.length; node++) inside[node] = inside[graph.parent[node]];
+  return inside;
+}

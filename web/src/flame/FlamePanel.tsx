@@ -1,0 +1,258 @@
+/** The flame graph with its breadcrumb, search, tooltip and the details of what is selected. */
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { ProfileLook } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { frameWords, framesMatching } from "../data/frameNames.js";
+import { formatBytes, formatCount, formatRelative, formatShare, formatSignedBytes } from "../page/format.js";
+import { type Choices, type Choose, isObjects } from "../page/state.js";
+import type { Theme } from "../page/theme.js";
+import { FlameDetails } from "./FlameDetails.js";
+import { FlameCanvas } from "./flameCanvas.js";
+import { buildFlameGraph, colourPositions, type FlameGraph } from "./flameGraph.js";
+import { flamePalette } from "./palette.js";
+import { findMatches } from "./search.js";
+
+export interface FlamePanelProps {
+  report: ReportDocument;
+  look: ProfileLook | null;
+  base: ProfileLook | null;
+  rows: Uint32Array;
+  baseRows: Uint32Array | null;
+  choices: Choices;
+  choose: Choose;
+  theme: Theme;
+}
+
+export function FlamePanel(props: FlamePanelProps) {
+  if (props.look === null) {
+    return <p className="empty">No samples: this program was not profiled, or it allocated less than a sampling period.</p>;
+  }
+  return <FlameGraphView {...props} look={props.look} />;
+}
+
+function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, theme }: FlamePanelProps & { look: ProfileLook }) {
+  const { tables } = report;
+  const { value, reversed, differenceWidth, colourMode, rootsBelow, search } = choices;
+  const scroller = useRef<HTMLDivElement>(null);
+  const spacer = useRef<HTMLDivElement>(null);
+  const surface = useRef<HTMLCanvasElement>(null);
+  const canvas = useRef<FlameCanvas | null>(null);
+  const [hover, setHover] = useState({ position: -1, x: 0, y: 0 });
+  const [selected, setSelected] = useState(-1);
+  const [focused, setFocused] = useState(0);
+
+  const flame = useMemo(
+    () =>
+      buildFlameGraph(
+        tables,
+        { look, rows },
+        base && baseRows ? { look: base, rows: baseRows } : null,
+        value,
+        reversed,
+        differenceWidth,
+      ),
+    [tables, look, rows, base, baseRows, value, reversed, differenceWidth],
+  );
+  const colour = useMemo(() => colourPositions(tables, flame, colourMode), [tables, flame, colourMode]);
+  const found = useMemo(() => {
+    if (search === "") return null;
+    const frames = framesMatching(tables, search);
+    return frames && findMatches(flame.layout, (position) => flame.graph.frame[flame.layout.node[position]], frames);
+  }, [tables, flame, search]);
+
+  useEffect(() => {
+    if (!scroller.current || !spacer.current || !surface.current) return;
+    canvas.current = new FlameCanvas(scroller.current, spacer.current, surface.current, {
+      onHover: (position, x, y) => setHover((now) => (position < 0 && now.position < 0 ? now : { position, x, y })),
+      onSelect: setSelected,
+      onFocus: setFocused,
+    });
+    return () => canvas.current?.destroy();
+  }, []);
+
+  useEffect(() => {
+    setSelected(-1);
+    setFocused(0);
+    setHover({ position: -1, x: 0, y: 0 });
+    void flame;
+  }, [flame]);
+
+  useEffect(() => {
+    canvas.current?.setScene({
+      layout: flame.layout,
+      colour,
+      palette: flamePalette(theme),
+      label: (position) => labelOf(report, flame, position, choices),
+      matches: found,
+      rootsBelow,
+    });
+  }, [report, flame, colour, theme, found, rootsBelow, choices]);
+
+  const step = (by: 1 | -1) => {
+    if (!found || !canvas.current) return;
+    const next = found.next(canvas.current.selected, by);
+    if (next >= 0) canvas.current.select(next);
+  };
+  const inRange = (position: number) => position >= 0 && position < flame.layout.node.length;
+  const measure = (amount: number) => (isObjects(value) ? formatCount(amount) : formatBytes(amount));
+
+  return (
+    <div className="flame">
+      <div className="flame-bar">
+        <Breadcrumb report={report} flame={flame} focused={inRange(focused) ? focused : 0} choices={choices} focus={(position) => canvas.current?.focus(position)} />
+        {search !== "" && (
+          <span className="found" role="status">
+            {found === null
+              ? "this pattern cannot be read"
+              : `${formatCount(found.nodes)} found, ${formatShare(found.share)} of the width`}
+            {found !== null && found.nodes > 0 && (
+              <>
+                <button type="button" className="quiet" onClick={() => step(-1)} aria-label="Previous match">
+                  ↑
+                </button>
+                <button type="button" className="quiet" onClick={() => step(1)} aria-label="Next match">
+                  ↓
+                </button>
+              </>
+            )}
+          </span>
+        )}
+      </div>
+      {base && (
+        <DifferenceBar report={report} flame={flame} look={look} base={base} choices={choices} choose={choose} />
+      )}
+      <div className="flame-body">
+        <div className="flame-scroller" ref={scroller}>
+          <div ref={spacer}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the graph is walked with the arrow keys */}
+            <canvas
+              ref={surface}
+              className="flame-canvas"
+              data-testid="flame"
+              tabIndex={0}
+              role="application"
+              aria-label={`Flame graph of ${describe(choices)}; arrow keys walk, Enter zooms in, Escape out`}
+              aria-describedby="flame-selected"
+            />
+          </div>
+          {flame.width <= 0 && <p className="empty over">{emptyWords(choices, base !== null)}</p>}
+        </div>
+        <FlameDetails
+          report={report}
+          look={look}
+          rows={rows}
+          flame={flame}
+          position={inRange(selected) ? selected : -1}
+          choices={choices}
+          zoom={() => canvas.current?.focus(selected)}
+          close={() => canvas.current?.select(-1)}
+        />
+      </div>
+      {inRange(hover.position) && <Tooltip report={report} flame={flame} hover={hover} measure={measure} choices={choices} />}
+    </div>
+  );
+}
+
+export function labelOf(report: ReportDocument, flame: FlameGraph, position: number, choices: Choices) {
+  if (position === 0) return { name: `all ${describe(choices)}`, place: "" };
+  const words = frameWords(report.tables, flame.graph.frame[flame.layout.node[position]]);
+  return { name: words.function, place: words.place };
+}
+
+function describe({ value }: Choices): string {
+  const unit = isObjects(value) ? "objects" : "bytes";
+  return value.startsWith("live") ? `live ${unit}` : value.startsWith("peak") ? `${unit} at the peak` : `allocated ${unit}`;
+}
+
+function emptyWords(choices: Choices, compared: boolean): string {
+  const { filter } = choices;
+  if (compared && choices.differenceWidth === "growth") return "Nothing grew between these two looks.";
+  const filtered = Object.values(filter).some((part) => part !== null);
+  return filtered
+    ? `No ${describe(choices)} pass these filters.`
+    : `No samples of ${describe(choices)} at this look: the program may have allocated less than a sampling period.`;
+}
+
+interface BreadcrumbProps {
+  report: ReportDocument;
+  flame: FlameGraph;
+  focused: number;
+  choices: Choices;
+  focus: (position: number) => void;
+}
+
+function Breadcrumb({ report, flame, focused, choices, focus }: BreadcrumbProps) {
+  const path: number[] = [];
+  for (let at = focused; at > 0; at = flame.layout.parent[at]) path.unshift(at);
+  const shown = path.slice(-4);
+  return (
+    <nav className="crumbs" aria-label="Zoom">
+      <button type="button" className="quiet" disabled={focused === 0} onClick={() => focus(0)}>
+        {labelOf(report, flame, 0, choices).name}
+      </button>
+      {path.length > shown.length && <span>…</span>}
+      {shown.map((position) => (
+        <button key={position} type="button" className="quiet" disabled={position === focused} onClick={() => focus(position)}>
+          {labelOf(report, flame, position, choices).name}
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+interface DifferenceBarProps {
+  report: ReportDocument;
+  flame: FlameGraph;
+  look: ProfileLook;
+  base: ProfileLook;
+  choices: Choices;
+  choose: Choose;
+}
+
+function DifferenceBar({ report, flame, look, base, choices, choose }: DifferenceBarProps) {
+  const startMs = report.summary.window.startMs;
+  const change = (flame.total[0] ?? 0) - (flame.totalBefore?.[0] ?? 0);
+  return (
+    <p className="difference" role="status">
+      <b>A</b> {formatRelative(base.timeMs, startMs)} → <b>B</b> {formatRelative(look.timeMs, startMs)}: {describe(choices)}{" "}
+      <b>{isObjects(choices.value) ? `${change > 0 ? "+" : ""}${formatCount(change)}` : formatSignedBytes(change)}</b>
+      <span className="scale" aria-hidden="true">
+        <i className="scale-shrunk" /> shrunk <i className="scale-grown" /> grown
+      </span>
+      <button type="button" className="quiet" onClick={() => choose({ base: null })}>
+        End comparison
+      </button>
+    </p>
+  );
+}
+
+interface TooltipProps {
+  report: ReportDocument;
+  flame: FlameGraph;
+  hover: { position: number; x: number; y: number };
+  measure: (amount: number) => string;
+  choices: Choices;
+}
+
+function Tooltip({ report, flame, hover, measure, choices }: TooltipProps) {
+  const node = flame.layout.node[hover.position];
+  const label = labelOf(report, flame, hover.position, choices);
+  const amount = flame.total[node];
+  const before = flame.totalBefore?.[node];
+  const right = hover.x > innerWidth - 340;
+  return (
+    <div
+      className="tooltip"
+      role="tooltip"
+      style={{ top: Math.min(hover.y + 18, innerHeight - 90), ...(right ? { right: innerWidth - hover.x + 12 } : { left: hover.x + 14 }) }}
+    >
+      <b>{label.name}</b>
+      {label.place && <span className="place">{label.place}</span>}
+      <span>
+        {before === undefined
+          ? `${measure(amount)} · ${formatShare(amount / (flame.total[0] || 1))}`
+          : `${measure(before)} → ${measure(amount)} (${amount >= before ? "+" : ""}${measure(amount - before)})`}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,127 @@
+/** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
+import { FrameKind, type ProfileLook, type ProfileTables, type SiteValue } from "../../../src/model/profile.js";
+import { type CallGraph, calleesBelow, callersBelow, mainDomains, ownFigures, withDescendants } from "../data/callGraph.js";
+import type { ColourMode, DifferenceWidth } from "../page/state.js";
+import { type FlameLayout, layOut } from "./layout.js";
+import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";
+
+/** A look with the rows of it that pass the filter. */
+export interface FilteredLook {
+  readonly look: ProfileLook;
+  readonly rows: Uint32Array;
+}
+
+export interface FlameGraph {
+  readonly graph: CallGraph;
+  readonly layout: FlameLayout;
+  /** By node, with everything below it, in units of the chosen value. */
+  readonly total: Float64Array;
+  readonly own: Float64Array;
+  /** The same before; null without a comparison. */
+  readonly totalBefore: Float64Array | null;
+  /** Variance of `total`'s bytes, bytes squared; null for objects. */
+  readonly variance: Float64Array | null;
+  /** By node: the allocator most of it comes from. */
+  readonly domain: Uint8Array;
+  /** What the whole width stands for. */
+  readonly width: number;
+}
+
+const VARIANCES = { liveBytes: "liveVariance", peakBytes: "peakVariance", allocatedBytes: "allocatedVariance" } as const;
+
+export function buildFlameGraph(
+  tables: ProfileTables,
+  after: FilteredLook,
+  before: FilteredLook | null,
+  value: SiteValue,
+  reversed: boolean,
+  differenceWidth: DifferenceWidth,
+): FlameGraph {
+  const graph = reversed ? callersBelow(tables, usedStacks(before ? [after, before] : [after], value)) : calleesBelow(tables);
+  const own = ownFigures(graph, after.look.sites, after.rows, value);
+  const total = withDescendants(graph, own);
+  const ownBefore = before ? ownFigures(graph, before.look.sites, before.rows, value) : null;
+  const totalBefore = ownBefore && withDescendants(graph, ownBefore);
+  const varianceColumn = VARIANCES[value as keyof typeof VARIANCES];
+  let widths = total;
+  if (ownBefore && totalBefore) {
+    if (differenceWidth === "before") widths = totalBefore;
+    else if (differenceWidth === "growth") {
+      widths = withDescendants(
+        graph,
+        own.map((bytes, node) => Math.max(bytes - ownBefore[node], 0)),
+      );
+    }
+  }
+  return {
+    graph,
+    layout: layOut(graph, widths),
+    own,
+    total,
+    totalBefore,
+    variance: varianceColumn
+      ? withDescendants(graph, ownFigures(graph, after.look.sites, after.rows, varianceColumn))
+      : null,
+    domain: mainDomains(graph, after.look.sites, after.rows, value),
+    width: widths[0] ?? 0,
+  };
+}
+
+function usedStacks(looks: readonly FilteredLook[], value: SiteValue): Set<number> {
+  const used = new Set<number>();
+  for (const { look, rows } of looks) {
+    for (const row of rows) if (look.sites[value][row] > 0) used.add(look.sites.stack[row]);
+  }
+  return used;
+}
+
+/** Number of the palette's fill, by position of the layout. */
+export function colourPositions(tables: ProfileTables, flame: FlameGraph, mode: ColourMode): Uint8Array {
+  const { layout, graph, domain, total, totalBefore } = flame;
+  const { frames } = tables;
+  const colours = new Uint8Array(layout.node.length);
+  const shades = fileNumbers(tables, SHADES);
+  const hues = fileNumbers(tables, FILE_HUES);
+  colours[0] = KINDS.mark * SHADES;
+  for (let at = 0; at < colours.length; at++) {
+    const node = layout.node[at];
+    if (totalBefore) {
+      colours[at] = DIFF_BASE + DIFF_STEPS + differenceStep(total[node], totalBefore[node]);
+      continue;
+    }
+    if (at === 0) continue;
+    const frame = graph.frame[node];
+    const kind = frames.kind[frame];
+    if (mode === "file") colours[at] = FILE_BASE + hues[frame];
+    else if (kind === FrameKind.mark) colours[at] = KINDS.mark * SHADES;
+    else {
+      const shown = mode === "allocator" ? domain[node] : kind === FrameKind.native ? KINDS.native : KINDS.python;
+      colours[at] = shown * SHADES + shades[frame];
+    }
+  }
+  return colours;
+}
+
+/** -DIFF_STEPS (all gone) to DIFF_STEPS (all new), by the share of the larger that changed. */
+function differenceStep(after: number, before: number): number {
+  const larger = Math.max(after, before);
+  return larger > 0 ? Math.round(((after - before) / larger) * DIFF_STEPS) : 0;
+}
+
+/** By frame: a number below `count` that its file always gets. */
+function fileNumbers({ frames, strings }: ProfileTables, count: number): Uint8Array {
+  const byString = new Map<number, number>();
+  const numbers = new Uint8Array(frames.length);
+  for (let frame = 0; frame < frames.length; frame++) {
+    const file = frames.file[frame];
+    let number = byString.get(file);
+    if (number === undefined) {
+      let hash = 0;
+      for (const character of strings[file] ?? "") hash = (Math.imul(hash, 31) + character.charCodeAt(0)) | 0;
+      number = Math.abs(hash ^ (hash >>> 15)) % count;
+      byString.set(file, number);
+    }
+    numbers[frame] = number;
+  }
+  return numbers;
+}

@@ -1,0 +1,157 @@
+/**
+ * Where each node of a call tree stands: rows of rectangles, each row sorted by start, so that what is
+ * visible is found by binary search and a frame costs what it shows, not what the tree holds.
+ *
+ *   position   0 | 1         2     | 3   4   5
+ *   row        0 | 1         1     | 2   2   2       rowStart = [0, 1, 3, 6]
+ *   start..end  the node's interval in units of the value (bytes, objects)
+ */
+export interface FlameTree {
+  readonly length: number;
+  /** `parent[i] < i`; row 0 is the root. */
+  readonly parent: Uint32Array;
+}
+
+export interface FlameLayout {
+  readonly rows: number;
+  /** Offsets into the columns below, `rows + 1` of them. */
+  readonly rowStart: Uint32Array;
+  /** Node of the tree at a position. */
+  readonly node: Uint32Array;
+  /** Position of a node; {@link HIDDEN} where it has no width. */
+  readonly position: Uint32Array;
+  /** Position of the parent. */
+  readonly parent: Uint32Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+}
+
+export const HIDDEN = 0xffffffff;
+
+/** Lays a tree out by breadth: the widest sibling first. `width` is by node and includes its children. */
+export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
+  const { length, parent } = tree;
+  const { offsets, children } = childrenByParent(tree, width);
+  const node = new Uint32Array(length);
+  const above = new Uint32Array(length);
+  const position = new Uint32Array(length).fill(HIDDEN);
+  const start = new Float64Array(length);
+  const end = new Float64Array(length);
+  const rowStart = [0];
+  let placed = 0;
+  if (length > 0 && width[0] > 0) {
+    end[0] = width[0];
+    position[0] = 0;
+    placed = 1;
+  }
+  for (let rowBegin = 0; rowBegin < placed; ) {
+    const rowEnd = placed;
+    rowStart.push(rowEnd);
+    for (let at = rowBegin; at < rowEnd; at++) {
+      const owner = node[at];
+      let x = start[at];
+      for (let i = offsets[owner]; i < offsets[owner + 1]; i++) {
+        const child = children[i];
+        node[placed] = child;
+        above[placed] = at;
+        position[child] = placed;
+        start[placed] = x;
+        // Rounding must not push a child over its parent's edge: rows have to stay sorted.
+        x = Math.min(x + width[child], end[at]);
+        end[placed] = x;
+        placed++;
+      }
+    }
+    rowBegin = rowEnd;
+  }
+  return {
+    rows: rowStart.length - 1,
+    rowStart: Uint32Array.from(rowStart),
+    node: node.subarray(0, placed),
+    position,
+    parent: above.subarray(0, placed),
+    start: start.subarray(0, placed),
+    end: end.subarray(0, placed),
+  };
+}
+
+/** Children with a width, grouped by parent (`offsets[p]` to `offsets[p + 1]`), the widest first. */
+function childrenByParent({ length, parent }: FlameTree, width: Float64Array) {
+  const offsets = new Uint32Array(length + 1);
+  for (let i = 1; i < length; i++) if (width[i] > 0) offsets[parent[i] + 1]++;
+  for (let i = 0; i < length; i++) offsets[i + 1] += offsets[i];
+  const next = offsets.slice(0, length);
+  const children = new Uint32Array(offsets[length]);
+  for (let i = 1; i < length; i++) if (width[i] > 0) children[next[parent[i]]++] = i;
+  for (let i = 0; i < length; i++) {
+    if (offsets[i + 1] - offsets[i] > 1) {
+      children.subarray(offsets[i], offsets[i + 1]).sort((a, b) => width[b] - width[a] || a - b);
+    }
+  }
+  return { offsets, children };
+}
+
+/** First position in a row whose rectangle ends after `x`; the row's end where there is none. */
+export function firstEndingAfter(layout: FlameLayout, row: number, x: number): number {
+  return firstAbove(layout.end, layout.rowStart[row], layout.rowStart[row + 1], x);
+}
+
+/** The position at `x` in a row, or -1 where the row is empty there. */
+export function positionAt(layout: FlameLayout, row: number, x: number): number {
+  if (row < 0 || row >= layout.rows) return -1;
+  const at = firstEndingAfter(layout, row, x);
+  return at < layout.rowStart[row + 1] && layout.start[at] <= x ? at : -1;
+}
+
+/** Row of a position. */
+export function rowOf(layout: FlameLayout, position: number): number {
+  let low = 0;
+  let high = layout.rows - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (layout.rowStart[middle] <= position) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** What a row shows between two values: `visit(from, to)` for each rectangle of at least a pixel
+ * (`to = from + 1`), and once for each run of thinner ones that share a pixel. */
+export function visitRow(
+  layout: FlameLayout,
+  row: number,
+  viewStart: number,
+  viewEnd: number,
+  unitsPerPixel: number,
+  visit: (from: number, to: number) => void,
+): void {
+  const { start, end } = layout;
+  const stop = layout.rowStart[row + 1];
+  let at = firstEndingAfter(layout, row, viewStart);
+  while (at < stop && start[at] < viewEnd) {
+    let next = at + 1;
+    if (end[at] - start[at] < unitsPerPixel) {
+      next = Math.max(next, firstAbove(end, next, stop, start[at] + unitsPerPixel));
+    }
+    visit(at, next);
+    at = next;
+  }
+}
+
+/** First index in [from, to) whose value is above `limit` in an ascending column, or `to`: galloping,
+ * as the answer is mostly near. */
+function firstAbove(column: Float64Array, from: number, to: number, limit: number): number {
+  let step = 1;
+  let low = from;
+  while (low + step < to && column[low + step - 1] <= limit) {
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(low + step, to);
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (column[middle] <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

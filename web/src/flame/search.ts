@@ -1,0 +1,64 @@
+/** Which rectangles a search finds, and how much of the whole they hold. */
+import type { FlameLayout } from "./layout.js";
+
+export interface SearchMatches {
+  readonly nodes: number;
+  /** Of the whole, 0 to 1; a match within a match counts once. */
+  readonly share: number;
+  /** First matching position, or -1. */
+  readonly first: number;
+  /** Matches among positions [from, to). */
+  countBetween(from: number, to: number): number;
+  /** The next match after a position, going round; -1 where there is none. */
+  next(position: number, step: 1 | -1): number;
+}
+
+/** `frameMatches` by frame; `frameOf` by position. */
+export function findMatches(
+  layout: FlameLayout,
+  frameOf: (position: number) => number,
+  frameMatches: Uint8Array,
+): SearchMatches {
+  const positions = layout.node.length;
+  const before = new Uint32Array(positions + 1);
+  /** 1 where the rectangle or one above it matches: its width is counted already. */
+  const covered = new Uint8Array(positions);
+  let matchedWidth = 0;
+  for (let at = 0; at < positions; at++) {
+    // The root is no frame: nothing about it can match.
+    const matches = at > 0 && frameMatches[frameOf(at)] === 1;
+    before[at + 1] = before[at] + (matches ? 1 : 0);
+    const inside = at > 0 && covered[layout.parent[at]] === 1;
+    if (matches && !inside) matchedWidth += layout.end[at] - layout.start[at];
+    covered[at] = matches || inside ? 1 : 0;
+  }
+  const total = positions > 0 ? layout.end[0] - layout.start[0] : 0;
+  const isMatch = (at: number) => before[at + 1] > before[at];
+
+  return {
+    nodes: before[positions],
+    share: total > 0 ? matchedWidth / total : 0,
+    first: firstWithCount(1),
+    countBetween: (from, to) => before[to] - before[from],
+    next(position, step) {
+      const count = before[positions];
+      if (count === 0) return -1;
+      const rank = before[Math.max(position, 0)] + (position >= 0 && isMatch(position) ? 1 : 0);
+      const wanted = step === 1 ? rank + 1 : rank - (position >= 0 && isMatch(position) ? 1 : 0);
+      return firstWithCount(((wanted - 1 + count) % count) + 1);
+    },
+  };
+
+  /** Position of the `count`-th match, by binary search in the ascending counts. */
+  function firstWithCount(count: number): number {
+    if (count < 1 || count > before[positions]) return -1;
+    let low = 0;
+    let high = positions;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (before[middle] < count) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+}

@@ -1,0 +1,17 @@
+import { createRoot } from "react-dom/client";
+import { App } from "./page/App.js";
+import { PageFault } from "./page/PageFault.js";
+import { pageDocument } from "./source/pageDocument.js";
+import "uplot/dist/uPlot.min.css";
+import "./page/page.css";
+
+const root = createRoot(document.getElementById("root") as HTMLElement);
+pageDocument.read().then(
+  (report) =>
+    root.render(
+      <PageFault.Boundary>
+        <App report={report} />
+      </PageFault.Boundary>,
+    ),
+  (error: unknown) => root.render(<PageFault line={error instanceof Error ? error.message : String(error)} />),
+);

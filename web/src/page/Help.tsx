@@ -1,0 +1,58 @@
+import { useEffect, useRef } from "react";
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["/", "search functions and files; /…/ is a pattern; Enter steps through what was found"],
+  ["1 … 5", "flame graph, sites, ages, lifetimes, processes"],
+  ["← → ↑ ↓", "in the flame graph: neighbours, callers and callees; in a table: rows"],
+  ["Enter", "zoom to the selected rectangle"],
+  ["Esc, Backspace", "zoom one step out"],
+  ["Home", "zoom out to everything"],
+  ["r", "callers below (reversed), and back"],
+  ["t", "dark or light"],
+  ["?", "this help"],
+];
+
+const POINTER: readonly (readonly [string, string])[] = [
+  ["click on the timeline", "figures of the look nearest to that time"],
+  ["drag on the timeline", "differential flame graph: what changed between two times"],
+  ["click on a rectangle", "select it and zoom to it"],
+  ["Ctrl + wheel, pinch", "zoom at the pointer; sideways wheel pans"],
+];
+
+export function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} className="help" aria-label="Keyboard and help" onClose={close}>
+      <h2>Keyboard</h2>
+      <Rows rows={KEYS} />
+      <h2>Pointer</h2>
+      <Rows rows={POINTER} />
+      <h2>Words</h2>
+      <p>
+        <b>Live</b> is allocated and not yet freed; <b>at peak</b> is what was live when the profiled memory was highest;{" "}
+        <b>allocated</b> is everything since the start. All are estimates from samples: under ten samples, take them as a hint.
+      </p>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+function Rows({ rows }: { rows: typeof KEYS }) {
+  return (
+    <dl>
+      {rows.map(([key, meaning]) => (
+        <div key={key}>
+          <dt>
+            <kbd>{key}</kbd>
+          </dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

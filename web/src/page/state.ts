@@ -1,0 +1,53 @@
+/** What the reader chose; all views follow it. */
+import type { SiteValue } from "../../../src/model/profile.js";
+import { EVERY_SITE, type SiteFilter } from "../data/siteFilter.js";
+
+export const TABS = ["flame", "sites", "ages", "lifetimes", "processes"] as const;
+export type Tab = (typeof TABS)[number];
+
+export const TAB_NAMES: Record<Tab, string> = {
+  flame: "Flame graph",
+  sites: "Sites",
+  ages: "Ages",
+  lifetimes: "Lifetimes",
+  processes: "Processes",
+};
+
+export type ColourMode = "allocator" | "frame" | "file";
+/** What a rectangle's width is while two looks are compared. */
+export type DifferenceWidth = "growth" | "after" | "before";
+
+export interface Choices {
+  readonly tab: Tab;
+  readonly value: SiteValue;
+  /** Numbers of looks; `base` null: no comparison. */
+  readonly at: number;
+  readonly base: number | null;
+  readonly filter: SiteFilter;
+  readonly reversed: boolean;
+  readonly rootsBelow: boolean;
+  readonly colourMode: ColourMode;
+  readonly differenceWidth: DifferenceWidth;
+  readonly search: string;
+}
+
+export function firstChoices(lookCount: number): Choices {
+  return {
+    tab: "flame",
+    value: "liveBytes",
+    at: Math.max(lookCount - 1, 0),
+    base: null,
+    filter: EVERY_SITE,
+    reversed: false,
+    rootsBelow: false,
+    colourMode: "allocator",
+    differenceWidth: "growth",
+    search: "",
+  };
+}
+
+export type Choose = (change: Partial<Choices>) => void;
+
+export function isObjects(value: SiteValue): boolean {
+  return value.endsWith("Objects");
+}

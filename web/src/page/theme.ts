@@ -1,0 +1,46 @@
+/** Dark or light: the reader's choice, else the system's. */
+import { useEffect, useState, useSyncExternalStore } from "react";
+
+export type Theme = "light" | "dark";
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+export function useTheme(): [Theme, () => void] {
+  const system = useSyncExternalStore(subscribe, () => (systemDark.matches ? "dark" : "light"));
+  const [chosen, choose] = useState<Theme | null>(() => readSetting("theme", ["light", "dark"]) as Theme | null);
+  const theme = chosen ?? system;
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  return [
+    theme,
+    () => {
+      const next = theme === "dark" ? "light" : "dark";
+      choose(next);
+      writeSetting("theme", next);
+    },
+  ];
+}
+
+function subscribe(changed: () => void): () => void {
+  systemDark.addEventListener("change", changed);
+  return () => systemDark.removeEventListener("change", changed);
+}
+
+/** A setting kept between pages; null where there is none, or where the browser keeps none for files. */
+export function readSetting(name: string, allowed?: readonly string[]): string | null {
+  try {
+    const value = localStorage.getItem(`tidemark.${name}`);
+    return value !== null && (allowed === undefined || allowed.includes(value)) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function writeSetting(name: string, value: string): void {
+  try {
+    localStorage.setItem(`tidemark.${name}`, value);
+  } catch {
+    // The choice then lasts as long as the page.
+  }
+}

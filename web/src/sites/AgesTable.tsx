@@ -1,0 +1,111 @@
+/** When what survives was born: memory that keeps being born and never dies is what leaks. */
+import { useMemo } from "react";
+import type { ProfileLook } from "../../../src/model/profile.js";
+import { medianAge } from "../data/siteGroups.js";
+import { formatBytes, formatDuration, formatRelative } from "../page/format.js";
+import { functionColumn, placeColumn } from "./columns.js";
+import { type Column, DataTable } from "./DataTable.js";
+import { Histogram } from "./Histogram.js";
+import { emptyTable, type NamedGroup, placeOf, type SiteViewProps, useGroups } from "./useGroups.js";
+
+export function AgesTable(props: SiteViewProps) {
+  const { report, look } = props;
+  const groups = useGroups(props);
+  const startMs = report.summary.window.startMs;
+  const surviving = useMemo(() => groups.filter((group) => group.liveBytes > 0), [groups]);
+  const columns = useMemo(() => (look ? ageColumns(look, startMs) : []), [look, startMs]);
+  const all = useMemo(() => {
+    const sums = new Float64Array(look?.cohorts.length ?? 0);
+    for (const group of surviving) group.cohortBytes.forEach((bytes, cohort) => (sums[cohort] += bytes));
+    return sums;
+  }, [surviving, look]);
+
+  if (look !== null && look.cohorts.length === 0 && surviving.length > 0) {
+    return <p className="empty">This look holds no times of birth: the agent had kept none yet.</p>;
+  }
+  return (
+    <>
+      {look !== null && surviving.length > 0 && (
+        <div className="overview">
+          <h3>Live bytes by time of birth</h3>
+          <Histogram
+            bars={Array.from(all, (bytes, cohort) => ({
+              value: bytes,
+              label: formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs),
+              title: `born before ${formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(bytes)}`,
+            }))}
+          />
+          <p className="note">
+            oldest on the left. A cache fills once and stays old; a leak keeps adding: every cohort holds its part.
+          </p>
+        </div>
+      )}
+      <DataTable
+        name="Ages of survivors by site"
+        rows={surviving}
+        columns={columns}
+        keyOf={(group) => group.key}
+        sortedBy="live"
+        open={(group) => props.searchFor(placeOf(group))}
+        empty={emptyTable(props.search, look)}
+      />
+    </>
+  );
+}
+
+function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
+  return [
+    functionColumn,
+    placeColumn,
+    {
+      id: "live",
+      name: "Live",
+      track: "5.8rem",
+      numeric: true,
+      cell: (group) => formatBytes(group.liveBytes),
+      order: (group) => group.liveBytes,
+    },
+    {
+      id: "age",
+      name: "Median age",
+      title: "Half of the live bytes are older",
+      track: "6.6rem",
+      numeric: true,
+      cell: (group) => formatDuration(medianAge(group, look, startMs)),
+      order: (group) => medianAge(group, look, startMs),
+    },
+    {
+      id: "births",
+      name: "Born, oldest to newest",
+      title: "Sorted by how evenly births are spread: a leak's are",
+      track: "minmax(7rem, 1.6fr)",
+      cell: (group) => <Cohorts bytes={group.cohortBytes} look={look} startMs={startMs} />,
+      order: (group) => spread(group.cohortBytes),
+      numeric: true,
+    },
+  ];
+}
+
+function Cohorts({ bytes, look, startMs }: { bytes: Float64Array; look: ProfileLook; startMs: number }) {
+  const most = bytes.reduce((a, b) => Math.max(a, b), 0);
+  return (
+    <span className="cohorts">
+      {Array.from(bytes, (value, cohort) => (
+        <i
+          key={look.cohorts[cohort]}
+          style={{ "--share": most > 0 ? value / most : 0 } as React.CSSProperties}
+          title={`born before ${formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(value)}`}
+        />
+      ))}
+    </span>
+  );
+}
+
+/** Share of cohorts that a site's bytes fill as if evenly: exp of their entropy over their number. */
+export function spread(bytes: Float64Array): number {
+  const total = bytes.reduce((a, b) => a + b, 0);
+  if (!(total > 0)) return 0;
+  let entropy = 0;
+  for (const value of bytes) if (value > 0) entropy -= (value / total) * Math.log(value / total);
+  return Math.exp(entropy) / bytes.length;
+}

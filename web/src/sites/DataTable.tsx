@@ -1,0 +1,154 @@
+/** A table of any length: sorted by its headings, searched, and only the rows in sight in the page. */
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+
+export const TABLE_ROW_HEIGHT = 30;
+const OVERSCAN = 8;
+
+export interface Column<Row> {
+  readonly id: string;
+  readonly name: string;
+  /** Explains the heading. */
+  readonly title?: string;
+  /** Width as CSS grid track. */
+  readonly track: string;
+  readonly numeric?: boolean;
+  /** Left out on a phone. */
+  readonly wide?: boolean;
+  readonly cell: (row: Row) => ReactNode;
+  readonly order: (row: Row) => number | string;
+}
+
+interface DataTableProps<Row> {
+  name: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row>[];
+  keyOf: (row: Row) => string | number;
+  sortedBy: string;
+  /** Enter or click on a row. */
+  open?: (row: Row) => void;
+  empty: string;
+}
+
+export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, empty }: DataTableProps<Row>) {
+  const [sort, setSort] = useState({ id: sortedBy, down: true });
+  const [range, setRange] = useState({ top: 0, height: 600 });
+  const [active, setActive] = useState(0);
+  const scroller = useRef<HTMLDivElement>(null);
+  const narrow = useNarrow();
+  const shown = useMemo(() => columns.filter((column) => !narrow || !column.wide), [columns, narrow]);
+  const sorted = useMemo(() => sortRows(rows, columns.find((column) => column.id === sort.id) ?? columns[0], sort.down), [rows, columns, sort]);
+
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const update = () => setRange({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(update);
+    observer.observe(element);
+    element.addEventListener("scroll", update, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener("scroll", update);
+    };
+  }, []);
+
+  if (rows.length === 0) return <p className="empty">{empty}</p>;
+  const first = Math.max(0, Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN);
+  const last = Math.min(sorted.length, Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN);
+  const tracks = { gridTemplateColumns: shown.map((column) => column.track).join(" ") };
+
+  const pressed = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor(range.height / TABLE_ROW_HEIGHT) - 2);
+    const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -sorted.length, End: sorted.length };
+    const move = moves[event.key];
+    if (move !== undefined) {
+      const next = Math.min(Math.max(active + move, 0), sorted.length - 1);
+      setActive(next);
+      reveal(scroller.current, next);
+    } else if (event.key === "Enter" && open && sorted[active]) open(sorted[active]);
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div className="table" role="grid" aria-label={name} aria-rowcount={sorted.length + 1} tabIndex={0} onKeyDown={pressed} aria-activedescendant={`row-${active}`}>
+      <div className="table-head" role="row" style={tracks}>
+        {shown.map((column) => (
+          <div
+            key={column.id}
+            role="columnheader"
+            className={column.numeric ? "numeric" : ""}
+            aria-sort={sort.id === column.id ? (sort.down ? "descending" : "ascending") : "none"}
+          >
+            <button type="button" title={column.title} onClick={() => setSort({ id: column.id, down: sort.id === column.id ? !sort.down : Boolean(column.numeric) })}>
+              {column.name}
+              {sort.id === column.id && <i aria-hidden="true">{sort.down ? " ↓" : " ↑"}</i>}
+            </button>
+          </div>
+        ))}
+      </div>
+      <div className="table-body" ref={scroller} role="presentation">
+        <div style={{ height: sorted.length * TABLE_ROW_HEIGHT, position: "relative" }} role="presentation">
+          {sorted.slice(first, last).map((row, index) => {
+            const at = first + index;
+            return (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its active row
+              <div
+                key={keyOf(row)}
+                id={`row-${at}`}
+                role="row"
+                tabIndex={-1}
+                aria-rowindex={at + 2}
+                aria-selected={at === active}
+                className={open ? "table-row opens" : "table-row"}
+                style={{ ...tracks, top: at * TABLE_ROW_HEIGHT }}
+                onClick={() => {
+                  setActive(at);
+                  open?.(row);
+                }}
+              >
+                {shown.map((column) => (
+                  <div key={column.id} role="gridcell" tabIndex={-1} className={column.numeric ? "numeric" : ""}>
+                    {column.cell(row)}
+                  </div>
+                ))}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Missing figures (NaN) come last, whichever the direction. */
+export function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
+  const direction = down ? -1 : 1;
+  return rows
+    .map((row) => ({ row, key: order(row) }))
+    .sort((a, b) => {
+      if (typeof a.key === "string" || typeof b.key === "string") return direction * String(a.key).localeCompare(String(b.key));
+      if (Number.isNaN(a.key) || Number.isNaN(b.key)) return Number(Number.isNaN(a.key)) - Number(Number.isNaN(b.key));
+      return direction * (a.key - b.key);
+    })
+    .map(({ row }) => row);
+}
+
+function reveal(scroller: HTMLElement | null, row: number): void {
+  if (!scroller) return;
+  const top = row * TABLE_ROW_HEIGHT;
+  if (top < scroller.scrollTop) scroller.scrollTop = top;
+  else if (top + TABLE_ROW_HEIGHT > scroller.scrollTop + scroller.clientHeight) {
+    scroller.scrollTop = top + TABLE_ROW_HEIGHT - scroller.clientHeight;
+  }
+}
+
+function useNarrow(): boolean {
+  const [narrow, setNarrow] = useState(() => matchMedia("(max-width: 720px)").matches);
+  useEffect(() => {
+    const query = matchMedia("(max-width: 720px)");
+    const changed = () => setNarrow(query.matches);
+    query.addEventListener("change", changed);
+    return () => query.removeEventListener("change", changed);
+  }, []);
+  return narrow;
+}

@@ -1,0 +1,85 @@
+/** Every place that allocates, with all its figures. */
+import { useMemo } from "react";
+import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { domainColumn, functionColumn, placeColumn } from "./columns.js";
+import { type Column, DataTable } from "./DataTable.js";
+import { emptyTable, type NamedGroup, placeOf, type SiteViewProps, useGroups } from "./useGroups.js";
+
+export function SitesTable(props: SiteViewProps) {
+  const groups = useGroups(props);
+  const total = useMemo(() => liveTotal(props), [props]);
+  const columns = useMemo(() => siteColumns(total), [total]);
+  return (
+    <DataTable
+      name="Allocation sites"
+      rows={groups}
+      columns={columns}
+      keyOf={(group) => group.key}
+      sortedBy="live"
+      open={(group) => props.searchFor(placeOf(group))}
+      empty={emptyTable(props.search, props.look)}
+    />
+  );
+}
+
+/** Of all rows that pass the filter, whatever is searched for. */
+function liveTotal({ look, rows }: SiteViewProps): number {
+  return look === null ? 0 : rows.reduce((sum, row) => sum + look.sites.liveBytes[row], 0);
+}
+
+function siteColumns(total: number): Column<NamedGroup>[] {
+  const bytes = (id: string, name: string, of: (group: NamedGroup) => number, wide = false): Column<NamedGroup> => ({
+    id,
+    name,
+    track: "5.8rem",
+    numeric: true,
+    wide,
+    cell: (group) => formatBytes(of(group)),
+    order: of,
+  });
+  return [
+    functionColumn,
+    placeColumn,
+    bytes("live", "Live", (group) => group.liveBytes),
+    {
+      id: "error",
+      name: "± error",
+      title: "Standard error of the live bytes; under ten samples take them as a hint",
+      track: "5.8rem",
+      numeric: true,
+      wide: true,
+      cell: (group) => (
+        <span className={group.liveSamples < 10 ? "hint" : ""} title={`${group.liveSamples} samples`}>
+          {formatBytes(Math.sqrt(group.liveVariance))}
+        </span>
+      ),
+      order: (group) => group.liveVariance,
+    },
+    {
+      id: "share",
+      name: "Share",
+      title: "Of the live bytes that pass the filters",
+      track: "5.4rem",
+      numeric: true,
+      cell: (group) => (
+        <span className="share-bar" style={{ "--share": total > 0 ? group.liveBytes / total : 0 } as React.CSSProperties}>
+          {total > 0 ? formatShare(group.liveBytes / total) : "–"}
+        </span>
+      ),
+      order: (group) => group.liveBytes,
+    },
+    bytes("peak", "At peak", (group) => group.peakBytes, true),
+    bytes("allocated", "Allocated", (group) => group.allocatedBytes, true),
+    {
+      id: "objects",
+      name: "Objects",
+      title: "Live objects",
+      track: "4.8rem",
+      numeric: true,
+      wide: true,
+      cell: (group) => formatCount(group.liveObjects),
+      order: (group) => group.liveObjects,
+    },
+    domainColumn,
+  ];
+}

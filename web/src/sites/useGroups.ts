@@ -1,0 +1,51 @@
+/** The groups of sites that the tables show, with the words of their frames. */
+import { useMemo } from "react";
+import type { ProfileLook } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { type FrameWords, frameWords, matcher } from "../data/frameNames.js";
+import { groupSites, NO_FRAME, type SiteGroup } from "../data/siteGroups.js";
+
+export interface SiteViewProps {
+  report: ReportDocument;
+  look: ProfileLook | null;
+  /** Rows of the look that pass the filter. */
+  rows: Uint32Array;
+  search: string;
+  /** Shows a place in the flame graph. */
+  searchFor: (text: string) => void;
+}
+
+export interface NamedGroup extends SiteGroup {
+  readonly words: FrameWords;
+}
+
+const UNKNOWN: FrameWords = { function: "(no stack)", file: "", line: 0, kind: "mark", place: "" };
+
+export function useGroups({ report, look, rows, search }: SiteViewProps): NamedGroup[] {
+  const groups = useMemo(
+    () =>
+      look === null
+        ? []
+        : groupSites(report.tables, look, rows).map((group) =>
+            Object.assign(group, { words: group.frame === NO_FRAME ? UNKNOWN : frameWords(report.tables, group.frame) }),
+          ),
+    [report, look, rows],
+  );
+  return useMemo(() => {
+    const test = search === "" ? () => true : matcher(search);
+    if (test === null) return [];
+    return groups.filter(({ words }) => test(words.function) || test(`${words.file}:${words.line}`));
+  }, [groups, search]);
+}
+
+/** What the flame graph searches for to find a group's place. */
+export function placeOf({ words }: NamedGroup): string {
+  return words.file === "" ? words.function : words.line > 0 ? `${words.file}:${words.line}` : words.function;
+}
+
+export function emptyTable(search: string, look: ProfileLook | null): string {
+  if (look === null || look.sites.length === 0) {
+    return "No samples: this program was not profiled, or it allocated less than a sampling period.";
+  }
+  return search === "" ? "No sites pass these filters." : `No site matches “${search}”.`;
+}

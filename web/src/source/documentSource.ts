@@ -1,0 +1,7 @@
+import type { ReportDocument } from "../../../src/model/report.js";
+
+/** Where the app gets what it shows: today the page itself, later a server. */
+export interface DocumentSource {
+  /** @throws Error whose message is one line for people. */
+  read(): Promise<ReportDocument>;
+}

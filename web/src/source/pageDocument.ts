@@ -1,0 +1,47 @@
+/** The document that src/cli/reportPage.ts put into the page: base64 of zlib of columns. */
+import { decodeColumns } from "../../../src/model/columns.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import type { DocumentSource } from "./documentSource.js";
+
+const SCHEMA = "tidemark.report/1";
+/** A multiple of 4, so that each piece of base64 stands alone. */
+const PIECE_CHARACTERS = 4 * 256 * 1024;
+
+export const pageDocument: DocumentSource = {
+  async read() {
+    const holder = document.getElementById("tidemark-document");
+    if (holder === null) {
+      throw new Error("This page holds no recording; write one with: tidemark report RECORDING -o FILE.html");
+    }
+    const text = (holder.textContent ?? "").trim();
+    holder.remove(); // lets the browser free the text
+    let bytes: Uint8Array;
+    try {
+      bytes = await inflate(fromBase64(text));
+    } catch {
+      throw new Error("The recording in this page is damaged (cut off or changed); write it again with: tidemark report");
+    }
+    const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
+    const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
+    if (schema !== SCHEMA) {
+      throw new Error(`The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`);
+    }
+    return value as ReportDocument;
+  },
+};
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer>[] {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  for (let from = 0; from < text.length; from += PIECE_CHARACTERS) {
+    const binary = atob(text.slice(from, from + PIECE_CHARACTERS));
+    const piece = new Uint8Array(binary.length);
+    for (let i = 0; i < binary.length; i++) piece[i] = binary.charCodeAt(i);
+    pieces.push(piece);
+  }
+  return pieces;
+}
+
+async function inflate(pieces: Uint8Array<ArrayBuffer>[]): Promise<Uint8Array> {
+  const stream = new Blob(pieces).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

@@ -1,0 +1,108 @@
+/** Series as uPlot takes them: one time axis, one array a curve, null where nothing was read. */
+import { Domain, type ProfileLook, type ProfileTables } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import type { MemorySeries, Metric } from "../../../src/model/series.js";
+
+export interface Curves {
+  /** Seconds since 1970, as uPlot wants them. */
+  readonly times: number[];
+  readonly rss: (number | null)[];
+  readonly pss: (number | null)[];
+}
+
+export interface LiveCurves {
+  readonly times: number[];
+  /** By {@link Domain}, stacked: each holds the ones below it. */
+  readonly stacked: number[][];
+  readonly total: number;
+}
+
+/** `pid` null: the whole tree. */
+export function memoryCurves(report: ReportDocument, pid: number | null): Curves {
+  if (pid !== null) {
+    const series = report.series.filter((one) => one.pid === pid);
+    return joined(series, "rssBytes", "pssBytes");
+  }
+  const tree = report.series.filter((one) => hasReadings(one, "treeRssBytes"));
+  if (tree.length > 0) {
+    const root = tree.find((one) => one.pid === report.summary.target.pid) ?? longest(tree);
+    return joined([root], "treeRssBytes", "treePssBytes");
+  }
+  return summed(report.series);
+}
+
+function hasReadings(series: MemorySeries, metric: Metric): boolean {
+  return series.values.get(metric)?.some((value) => !Number.isNaN(value)) ?? false;
+}
+
+function longest(series: readonly MemorySeries[]): MemorySeries {
+  return series.reduce((best, one) => (one.timesMs.length > best.timesMs.length ? one : best));
+}
+
+function joined(series: readonly MemorySeries[], rss: Metric, pss: Metric): Curves {
+  const points: [number, number | null, number | null][] = [];
+  for (const one of series) {
+    for (let i = 0; i < one.timesMs.length; i++) {
+      points.push([one.timesMs[i] / 1000, reading(one, rss, i), reading(one, pss, i)]);
+    }
+  }
+  points.sort((a, b) => a[0] - b[0]);
+  return { times: points.map((p) => p[0]), rss: points.map((p) => p[1]), pss: points.map((p) => p[2]) };
+}
+
+/** The sum of what each process was last read to hold, at every reading of any of them. */
+function summed(series: readonly MemorySeries[]): Curves {
+  const readings = series.flatMap((one, which) =>
+    Array.from(one.timesMs, (timeMs, i) => ({ timeMs, which, value: reading(one, "rssBytes", i) ?? 0 })),
+  );
+  const ends = series.map((one, which) => ({ timeMs: (one.timesMs.at(-1) ?? 0) + 0.5, which, value: 0 }));
+  const lastMs = Math.max(0, ...readings.map((one) => one.timeMs));
+  const steps = [...readings, ...ends.filter((end) => end.timeMs < lastMs)].sort((a, b) => a.timeMs - b.timeMs);
+  const now = new Float64Array(series.length);
+  let sum = 0;
+  const times: number[] = [];
+  const rss: number[] = [];
+  for (const { timeMs, which, value } of steps) {
+    sum += value - now[which];
+    now[which] = value;
+    if (times.at(-1) === timeMs / 1000) rss[rss.length - 1] = sum;
+    else {
+      times.push(timeMs / 1000);
+      rss.push(sum);
+    }
+  }
+  return { times, rss, pss: times.map(() => null) };
+}
+
+function reading(series: MemorySeries, metric: Metric, i: number): number | null {
+  const value = series.values.get(metric)?.[i];
+  return value === undefined || Number.isNaN(value) ? null : value;
+}
+
+/** Live bytes by allocator at each look; `pid` null: of all processes. */
+export function liveCurves(tables: ProfileTables, looks: readonly ProfileLook[], pid: number | null): LiveCurves {
+  const domains = Object.values(Domain);
+  const stacked = domains.map(() => new Array<number>(looks.length).fill(0));
+  looks.forEach(({ sites }, at) => {
+    for (let row = 0; row < sites.length; row++) {
+      if (pid !== null && tables.processes[sites.process[row]].pid !== pid) continue;
+      for (let domain = sites.domain[row]; domain < domains.length; domain++) {
+        stacked[domain][at] += sites.liveBytes[row];
+      }
+    }
+  });
+  return {
+    times: looks.map((look) => look.timeMs / 1000),
+    stacked,
+    total: Math.max(0, ...(stacked.at(-1) ?? [])),
+  };
+}
+
+/** The look nearest to a time: its number. */
+export function nearestLook(looks: readonly ProfileLook[], timeMs: number): number {
+  let best = 0;
+  for (let i = 1; i < looks.length; i++) {
+    if (Math.abs(looks[i].timeMs - timeMs) <= Math.abs(looks[best].timeMs - timeMs)) best = i;
+  }
+  return best;
+}
