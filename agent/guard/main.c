@@ -1,5 +1,4 @@
 /* tidemark-guard host [--] RECORDER ARGS... : see docs/spine.md, "Guard and recorder". */
-#define _GNU_SOURCE
 #include "guard.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "guard.h"
 #include "segment.h"
 

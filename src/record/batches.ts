@@ -118,8 +118,9 @@ export interface EventBatch {
   readonly value: Float64Array;
 }
 
-/** Sentences about what could not be seen; each is written once. */
+/** Sentences about what could not be seen. The recorder's add up; the agents' replace their last ones. */
 export interface LimitBatch {
+  readonly from: "recorder" | "agent";
   readonly sentences: readonly string[];
 }
 

@@ -1,5 +1,89 @@
-import type { Profile } from "../model/profile.js";
+import { foldSites } from "../model/fold.js";
+import type { Profile, SiteTable } from "../model/profile.js";
+import { pickSites } from "../model/site_columns.js";
+import type { Bytes, ProcessIndex, TimeMs } from "../model/units.js";
 import type { Recording } from "./types.js";
+
+/**
+ * The profile of the tree's highest live bytes. Looks miss a peak between them, but every agent keeps its
+ * own process's: so that of the process with the greatest peak, at the moment of that peak, together with
+ * what the others held at the look nearest to it; or the highest look, where that is higher still.
+ */
 export function peakProfile(recording: Recording): Profile {
-  return recording.profileOf(0);
+  const last = recording.profileOf(recording.looks.length - 1);
+  const peak = greatestPeak(last);
+  const highest = highestLook(recording);
+  if (peak === null) {
+    return recording.profileOf(highest);
+  }
+  const others = recording.profileOf(nearestLook(recording, peak.timeMs));
+  const rest = rowsOf(others.sites, (row) => others.sites.process[row] !== peak.process);
+  const sites = [
+    asOneCohort(pickSites(others.sites, rest, others.cohorts.length)),
+    peakRows(last.sites, peak.process),
+  ];
+  const folded = foldSites(sites, 1);
+  if (sum(folded.liveBytes) < (recording.looks[highest]?.liveBytes ?? 0)) {
+    return recording.profileOf(highest);
+  }
+  return {
+    ...last,
+    timeMs: peak.timeMs,
+    durationMs: Math.max(0, last.durationMs - (last.timeMs - peak.timeMs)),
+    sites: folded,
+    cohorts: [peak.timeMs + 1],
+  };
+}
+
+function greatestPeak(profile: Profile): { process: ProcessIndex; timeMs: TimeMs; bytes: Bytes } | null {
+  const { sites, peakMs } = profile;
+  const bytes = new Float64Array(profile.processes.length);
+  for (let row = 0; row < sites.length; row++) {
+    bytes[sites.process[row] as number]! += sites.peakBytes[row] as number;
+  }
+  let greatest: { process: ProcessIndex; timeMs: TimeMs; bytes: Bytes } | null = null;
+  bytes.forEach((peakBytes, process) => {
+    const timeMs = peakMs[process] ?? 0;
+    if (timeMs > 0 && peakBytes > (greatest?.bytes ?? 0)) {
+      greatest = { process, timeMs, bytes: peakBytes };
+    }
+  });
+  return greatest;
+}
+
+/** The process's sites with the peak's figures as the live ones. When they were born is not known. */
+function peakRows(sites: SiteTable, process: ProcessIndex): SiteTable {
+  const rows = rowsOf(sites, (row) => sites.process[row] === process && (sites.peakBytes[row] as number) > 0);
+  const picked = pickSites(sites, rows, 0);
+  return {
+    ...picked,
+    liveBytes: picked.peakBytes.slice(),
+    liveObjects: picked.peakObjects.slice(),
+    liveVariance: picked.peakVariance.slice(),
+    cohortBytes: picked.peakBytes.slice(),
+  };
+}
+
+function asOneCohort(sites: SiteTable): SiteTable {
+  return { ...sites, cohortBytes: sites.liveBytes.slice() };
+}
+
+function rowsOf(sites: SiteTable, wanted: (row: number) => boolean): number[] {
+  return Array.from({ length: sites.length }, (_, row) => row).filter(wanted);
+}
+
+function highestLook({ looks }: Recording): number {
+  return looks.reduce(
+    (best, look, index) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? index : best),
+    0,
+  );
+}
+
+function nearestLook({ looks }: Recording, timeMs: TimeMs): number {
+  const distance = (index: number) => Math.abs((looks[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
+  return looks.reduce((best, _look, index) => (distance(index) < distance(best) ? index : best), 0);
+}
+
+function sum(values: Float64Array): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,6 +1,12 @@
+import { readSync } from "node:fs";
+import { readStat } from "../linux/index.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
-import type { Bytes, Millis, TimeMs } from "../model/units.js";
-import type { PoolReader } from "../segment/pool.js";
+import type { Metric } from "../model/series.js";
+import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../model/units.js";
+import { parseSegmentHeader, type SegmentHeader } from "../segment/header.js";
+import { poolLimits, type PoolReader, type PoolSlot, ProfileAssembler, SegmentReader } from "../segment/index.js";
+import { CONSTANTS } from "../segment/layout.js";
+import type { SeriesRow } from "./batches.js";
 import { monotonicMs } from "./clock.js";
 import type { ProcessTree, TreePoll } from "./process_tree.js";
 import type { AgentFigures } from "./types.js";
@@ -9,24 +15,186 @@ export interface TakenLook {
   readonly tables: ProfileTables;
   readonly look: ProfileLook;
   readonly agent: AgentFigures;
+  /** What the agents could not see, as of this look. */
+  readonly limits: readonly string[];
 }
 
-/** The pool of a run. */
-export class PoolWatch {
-  liveBytes: Bytes = 0;
+interface Watched {
+  readonly slot: PoolSlot;
+  readonly reader: SegmentReader;
+  /** null until its owner has set the segment up. */
+  process: ProcessIndex | null;
+  row: SeriesRow | null;
+  liveBytes: Bytes;
+  /** Running number of the last event that a look took. */
+  eventsTaken: number;
+}
 
+/** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
+export class PoolWatch {
+  private readonly assembler = new ProfileAssembler();
+  private readonly watched = new Map<string, Watched>();
+
+  /** `root`: the recorded program, whose segment stays until the last look. */
   constructor(
     private readonly pool: PoolReader,
     private readonly descriptor: number,
+    private readonly root: Pid,
   ) {}
 
+  /** Estimated live bytes of all processes, at the last poll. */
+  get liveBytes(): Bytes {
+    let sum = 0;
+    for (const { liveBytes } of this.watched.values()) {
+      sum += liveBytes;
+    }
+    return sum;
+  }
+
+  /** The agents go on for so long without hearing from us again. */
   renewLease(forMs: Millis): void {
     this.pool.setLease(monotonicMs() + forMs);
   }
 
-  poll(_tree: ProcessTree, _timeMs: TimeMs, _poll: TreePoll): void {}
-
-  look(_timeMs: TimeMs, _last: boolean): TakenLook | null {
-    return this.descriptor < 0 ? null : null;
+  /** Takes up new segments, reads every header, lets go of those whose owner has ended. */
+  poll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll): void {
+    const slots = this.pool.slots();
+    const newest = newestImages(slots);
+    for (const slot of slots) {
+      const watched = this.watch(slot);
+      const header = this.header(slot);
+      watched.row ??= tree.find(slot.pid, slot.processStartTicks);
+      if (header) {
+        this.readFigures(watched, header, tree, timeMs, poll);
+      }
+      if (!newest.has(slot) || !this.lives(watched, tree)) {
+        if (slot.pid === this.root && newest.has(slot)) {
+          continue; // its last look is the recording's
+        }
+        this.drain(watched, header, tree, timeMs, poll);
+      }
+    }
+    poll.events.push(...this.assembler.takeEvents());
   }
+
+  /** A full look at every segment. null where no process has set one up yet. */
+  look(timeMs: TimeMs): TakenLook | null {
+    let any = this.assembler.totals().samples > 0;
+    for (const watched of this.watched.values()) {
+      any = this.renew(watched) || any;
+    }
+    const { unserved, unservedReason } = this.pool.header();
+    if (!any && unserved === 0) {
+      return null;
+    }
+    const { samples, lost, cpuMs, periodBytes } = this.assembler.totals();
+    return {
+      ...this.assembler.take(timeMs),
+      agent: { samples, lost, cpuMs, periodBytes },
+      limits: [...this.assembler.limits(), ...poolLimits(unserved, unservedReason)],
+    };
+  }
+
+  private watch(slot: PoolSlot): Watched {
+    const key = `${slot.index} ${slot.pid} ${slot.processStartTicks} ${slot.image} ${slot.claimedMs}`;
+    let watched = this.watched.get(key);
+    if (!watched) {
+      watched = {
+        slot,
+        reader: new SegmentReader(this.descriptor, this.pool.slotRange(slot.index)),
+        process: null,
+        row: null,
+        liveBytes: 0,
+        eventsTaken: 0,
+      };
+      this.watched.set(key, watched);
+    }
+    return watched;
+  }
+
+  private header(slot: PoolSlot): SegmentHeader | null {
+    const { offset, length } = this.pool.slotRange(slot.index);
+    const page = Buffer.alloc(CONSTANTS.TM_PAGE);
+    const got = readSync(this.descriptor, page, 0, page.length, offset);
+    return got === page.length ? parseSegmentHeader(page, length, "the agent's memory") : null;
+  }
+
+  private readFigures(
+    watched: Watched,
+    header: SegmentHeader,
+    tree: ProcessTree,
+    timeMs: TimeMs,
+    poll: TreePoll,
+  ): void {
+    watched.liveBytes = header.liveBytes;
+    const events = header.sections[CONSTANTS.TM_SECTION_EVENTS];
+    if (events && events.count - watched.eventsTaken > events.capacity / 2) {
+      this.renew(watched); // before the ring overwrites what nobody has read
+    }
+    if (watched.row === null) {
+      return;
+    }
+    watched.row = tree.profiled(watched.row, header.python, header.command, poll);
+    const { series } = watched.row;
+    const add = (metric: Metric, value: number) => poll.metrics.push({ timeMs, series, metric, value });
+    add("liveBytes", header.liveBytes);
+    add("liveObjects", header.liveObjects);
+    add("allocatedBytes", header.allocatedBytes);
+    add("allocatedObjects", header.allocatedObjects);
+    add("periodBytes", header.periodBytes);
+  }
+
+  private lives({ slot, row }: Watched, tree: ProcessTree): boolean {
+    if (row !== null) {
+      return tree.lives(row);
+    }
+    return readStat(slot.pid)?.startTicks === slot.processStartTicks;
+  }
+
+  /** False where there is nothing to read yet. */
+  private renew(watched: Watched): boolean {
+    const look = watched.reader.look();
+    if (look === null) {
+      return false;
+    }
+    watched.process ??= this.assembler.begin(look.header, watched.row?.pid, watched.row?.parentPid);
+    watched.eventsTaken = look.header.sections[CONSTANTS.TM_SECTION_EVENTS]?.count ?? 0;
+    this.assembler.renew(watched.process, look);
+    return true;
+  }
+
+  private drain(
+    watched: Watched,
+    header: SegmentHeader | null,
+    tree: ProcessTree,
+    timeMs: TimeMs,
+    poll: TreePoll,
+  ): void {
+    this.renew(watched);
+    if (watched.process !== null) {
+      this.assembler.end(watched.process);
+    }
+    if (watched.row === null && header) {
+      tree.addEnded(header, timeMs, poll);
+    }
+    this.pool.freeSlot(watched.slot.index);
+    for (const [key, value] of this.watched) {
+      if (value === watched) {
+        this.watched.delete(key);
+      }
+    }
+  }
+}
+
+/** Of the slots of one process, the one that its present image claimed. */
+function newestImages(slots: readonly PoolSlot[]): Set<PoolSlot> {
+  const newest = new Map<string, PoolSlot>();
+  for (const slot of slots) {
+    const key = `${slot.pid} ${slot.processStartTicks}`;
+    const known = newest.get(key);
+    if (!known || slot.claimedMs > known.claimedMs || (slot.claimedMs === known.claimedMs && slot.image > known.image)) {
+      newest.set(key, slot);
+    }
+  }
+  return new Set(newest.values());
 }

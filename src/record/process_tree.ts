@@ -10,6 +10,7 @@ import {
 } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import type { SegmentHeader } from "../segment/index.js";
 import type { SeriesRow } from "./batches.js";
 import type { MetricRow } from "./writer.js";
 
@@ -37,11 +38,28 @@ export class ProcessTree {
   private count = 0;
   private uncounted = false;
 
-  /** `follow` false: the root alone. */
+  private rootIsNew = true;
+
+  /** The root counts even where it has ended before the first poll. `follow` false: the root alone. */
   constructor(
     private readonly root: Pid,
+    startTicks: number,
+    command: readonly string[],
+    private readonly startedMs: TimeMs,
     private readonly follow: boolean,
-  ) {}
+  ) {
+    const row: SeriesRow = {
+      series: this.count++,
+      pid: root,
+      parentPid: process.ppid, // the guard
+      command,
+      python: "",
+      profiled: false,
+      startedMs,
+      endedMs: null,
+    };
+    this.alive.set(root, { row, startTicks, stackStart: 0 });
+  }
 
   /** The living process with this pid, or the one that is known by it in its own pid namespace. */
   find(pid: Pid, startTicks: number): SeriesRow | null {
@@ -60,12 +78,30 @@ export class ProcessTree {
     return null;
   }
 
-  /** A process that an agent named: children of children that /proc no longer connects to the root. */
-  adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): void {
-    const stat = this.alive.has(pid) ? null : readStat(pid);
-    if (stat?.startTicks === startTicks && stat.state !== "Z") {
-      this.discover(pid, stat, timeMs, poll);
+  lives({ series, pid }: SeriesRow): boolean {
+    return this.alive.get(pid)?.row.series === series;
+  }
+
+  /** A process that came and went between two polls; its segment tells of it. */
+  addEnded(header: SegmentHeader, timeMs: TimeMs, poll: TreePoll): void {
+    if (this.isFull(poll)) {
+      return;
     }
+    const { pid, parentPid, command, python } = header;
+    const startedMs = Math.min(timeMs, header.startRealtimeMs);
+    poll.rows.push({
+      series: this.count++,
+      pid,
+      parentPid,
+      command,
+      python,
+      profiled: true,
+      startedMs,
+      endedMs: timeMs,
+    });
+    const detail = commandLine(command);
+    poll.events.push({ timeMs: startedMs, pid, kind: "process-start", detail });
+    poll.events.push({ timeMs, pid, kind: "process-end", detail });
   }
 
   /** Marks a process as one that an agent runs in. */
@@ -83,7 +119,7 @@ export class ProcessTree {
 
   /** `dear`: PSS, USS and descriptors, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
-    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+    const poll = this.newPoll();
     this.search(timeMs, poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
@@ -107,7 +143,7 @@ export class ProcessTree {
 
   /** Ends what still counts as living. */
   end(timeMs: TimeMs): TreePoll {
-    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+    const poll = this.newPoll();
     const outlived = this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
     if (outlived.length > 0) {
       const [noun, verb] = outlived.length === 1 ? ["process", "runs"] : ["processes", "run"];
@@ -117,6 +153,38 @@ export class ProcessTree {
       this.gone(tracked, timeMs, poll);
     }
     return poll;
+  }
+
+  /** The first one tells of the root. */
+  newPoll(): TreePoll {
+    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+    const root = this.alive.get(this.root);
+    if (this.rootIsNew && root) {
+      this.rootIsNew = false;
+      this.announce(root.row, poll);
+    }
+    return poll;
+  }
+
+  private announce(row: SeriesRow, poll: TreePoll): void {
+    poll.rows.push(row);
+    poll.events.push({
+      timeMs: row.startedMs,
+      pid: row.pid,
+      kind: "process-start",
+      detail: commandLine(row.command),
+    });
+  }
+
+  private isFull(poll: TreePoll): boolean {
+    if (this.count < MOST_PROCESSES) {
+      return false;
+    }
+    if (!this.uncounted) {
+      this.uncounted = true;
+      poll.limits.push(`The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`);
+    }
+    return true;
   }
 
   private stillRuns(pid: Pid): boolean {
@@ -157,11 +225,7 @@ export class ProcessTree {
   }
 
   private discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
-    if (this.count >= MOST_PROCESSES) {
-      if (!this.uncounted) {
-        this.uncounted = true;
-        poll.limits.push(`The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`);
-      }
+    if (this.isFull(poll)) {
       return;
     }
     const row: SeriesRow = {
@@ -171,16 +235,19 @@ export class ProcessTree {
       command: readCommand(pid) ?? [stat.name],
       python: "",
       profiled: false,
-      startedMs: Math.min(timeMs, startTimeMs(stat.startTicks)),
+      startedMs: Math.max(this.startedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
     this.alive.set(pid, { row, startTicks: stat.startTicks, stackStart: stat.stackStart });
-    poll.rows.push(row);
-    poll.events.push({ timeMs: row.startedMs, pid, kind: "process-start", detail: commandLine(row.command) });
+    this.announce(row, poll);
   }
 
   private replaced(tracked: Tracked, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+    const first = tracked.stackStart === 0;
     tracked.stackStart = stat.stackStart;
+    if (first) {
+      return; // the root at its first poll: the start was the exec
+    }
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
       this.replace({ ...tracked.row, command }, poll);

@@ -1,5 +1,5 @@
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors.js";
-import type { Profile } from "../model/profile.js";
+import type { Profile, ProfileTables } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
 import { BatchError, checkTable, demand, record } from "./batch_check.js";
@@ -39,7 +39,8 @@ const EVENT_KINDS = new Set<string>([
   "limit",
 ] satisfies TimelineEvent["kind"][]);
 
-class OpenRecording implements Recording {
+/** The recording, and what finishing one needs beyond it. */
+export class OpenRecording implements Recording {
   readonly meta: RecordingMeta;
   readonly series: readonly MemorySeries[];
   readonly processes: readonly RecordedProcess[];
@@ -51,12 +52,18 @@ class OpenRecording implements Recording {
   readonly endMs: TimeMs;
   end: RecordingEnd | null = null;
 
+  /** Length of the file up to the end of its last whole frame. */
+  readonly wholeBytes: number;
+  /** Reading stopped before the file's end, and not for want of bytes. */
+  readonly damaged: boolean;
+
   private metaBatch: MetaBatch | null = null;
   private readonly rows: SeriesRow[] = [];
   private readonly metrics = new SeriesReader();
   private readonly dictionary = new DictionaryReader();
   private readonly samples: FramePlace[] = [];
   private announced: LookMoment | null = null;
+  private agentLimits: readonly string[] = [];
   private lastMs = 0;
   private readonly version: number;
   private cached: { index: number; profile: Profile } | null = null;
@@ -83,6 +90,8 @@ class OpenRecording implements Recording {
       },
     );
     this.version = scan.version;
+    this.wholeBytes = scan.endOffset;
+    this.damaged = scan.stopped?.kind === "damaged";
     if (this.metaBatch === null) {
       throw damagedInput(path, scan.stopped?.detail ?? "it ends before its first frame");
     }
@@ -97,6 +106,7 @@ class OpenRecording implements Recording {
     } else if (this.end === null && !growing) {
       this.limits.push("The recorder was killed: nothing is known of the time after its last look.");
     }
+    this.limits.push(...this.agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
     this.processes = this.rows.map(({ series: _, ...process }) => process);
     this.series = this.metrics.series(this.rows);
@@ -134,7 +144,7 @@ class OpenRecording implements Recording {
       const batch = upgrade(this.version, FrameKind.samples, readFrame(this.path, place));
       const look = this.looks[index] as LookMoment & { durationMs: number };
       try {
-        this.cached = { index, profile: readSamples(batch, this.dictionary.tables(), look) };
+        this.cached = { index, profile: readSamples(batch, this.tables(), look) };
       } catch (error) {
         if (error instanceof BatchError) {
           throw damagedInput(this.path, `the look at byte ${place.offset} makes no sense: ${error.message}`);
@@ -143,6 +153,11 @@ class OpenRecording implements Recording {
       }
     }
     return (this.cached as { profile: Profile }).profile;
+  }
+
+  /** The dictionaries that all looks share. */
+  tables(): ProfileTables {
+    return this.dictionary.tables();
   }
 
   /** The last look at or before the time, else the first. */
@@ -182,8 +197,7 @@ class OpenRecording implements Recording {
         this.takeEvents(batch);
         break;
       case FrameKind.limits:
-        checkTable(batch, { sentences: "strings" }, "limits");
-        this.limits.push(...(batch as LimitBatch).sentences);
+        this.takeLimits(batch);
         break;
       case FrameKind.end:
         checkTable(
@@ -265,6 +279,17 @@ class OpenRecording implements Recording {
       "profile.agent",
     );
     this.announced = batch;
+  }
+
+  private takeLimits(value: unknown): void {
+    checkTable(value, { from: "string", sentences: "strings" }, "limits");
+    const { from, sentences } = value as LimitBatch;
+    demand(from === "recorder" || from === "agent", "limits are nobody's");
+    if (from === "agent") {
+      this.agentLimits = sentences;
+    } else {
+      this.limits.push(...sentences);
+    }
   }
 
   private takeEvents(value: unknown): void {

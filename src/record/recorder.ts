@@ -17,6 +17,8 @@ export interface RecorderOptions {
   /** null: nothing can be written; the program is accompanied all the same. */
   readonly writer: RecordingWriter | null;
   readonly pid: Pid;
+  readonly startTicks: number;
+  readonly command: readonly string[];
   readonly startedMs: TimeMs;
   readonly follow: boolean;
   /** null: no agent runs, /proc alone is recorded. */
@@ -37,7 +39,13 @@ export class Recorder {
   private flushedMs = 0;
 
   constructor(private readonly options: RecorderOptions) {
-    this.tree = new ProcessTree(options.pid, options.follow);
+    this.tree = new ProcessTree(
+      options.pid,
+      options.startTicks,
+      options.command,
+      options.startedMs,
+      options.follow,
+    );
     this.cgroup = findCgroup(options.pid);
   }
 
@@ -55,7 +63,7 @@ export class Recorder {
     const timeMs = nowMs();
     const { writer, pool } = this.options;
     if (pool) {
-      const poll = emptyPoll();
+      const poll = this.tree.newPoll();
       pool.poll(this.tree, timeMs, poll);
       this.take(timeMs, poll);
       this.look("end", timeMs);
@@ -121,8 +129,7 @@ export class Recorder {
 
   private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
     const memory = this.cgroup && readLimiting(this.cgroup);
-    const root = poll.metrics[0]?.series;
-    if (!memory || root === undefined || !this.rootLives) {
+    if (!memory || !this.rootLives) {
       return;
     }
     const add = (metric: Metric, value: number | null) => {
@@ -155,9 +162,10 @@ export class Recorder {
 
   private look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
     const { pool, writer } = this.options;
-    const taken = pool?.look(timeMs, kind === "end");
+    const taken = pool?.look(timeMs);
     if (taken) {
       writer?.look(taken.tables, taken.look, { kind, agent: taken.agent });
+      writer?.agentLimits(timeMs, taken.limits);
     }
   }
 
@@ -175,10 +183,6 @@ export class Recorder {
     this.options.writer?.metrics(timeMs, this.pendingMetrics);
     this.pendingMetrics = [];
   }
-}
-
-function emptyPoll(): TreePoll {
-  return { metrics: [], rows: [], events: [], limits: [] };
 }
 
 function cpuSince(before: NodeJS.CpuUsage): Millis {

@@ -85,9 +85,11 @@ async function startAndRecord(
   const recorder = new Recorder({
     writer,
     pid: started.pid,
+    startTicks: started.startTicks,
+    command: options.command,
     startedMs,
     follow: options.follow ?? true,
-    pool: preload && new PoolWatch(preload.pool, preload.descriptor),
+    pool: preload && new PoolWatch(preload.pool, preload.descriptor, started.pid),
   });
   recorder.start();
   const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);

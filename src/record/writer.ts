@@ -31,6 +31,7 @@ export interface MetricRow {
 export class RecordingWriter {
   private readonly dictionary = new DictionaryWriter();
   private readonly sentences = new Set<string>();
+  private lastAgentLimits = "";
   private profiles = 0;
   private broken: TidemarkError | null = null;
 
@@ -164,7 +165,16 @@ export class RecordingWriter {
       for (const sentence of fresh) {
         this.sentences.add(sentence);
       }
-      this.frame(FrameKind.limits, timeMs, { sentences: fresh });
+      this.frame(FrameKind.limits, timeMs, { from: "recorder", sentences: fresh });
+    }
+  }
+
+  /** All that the agents cannot see as of now: takes the place of what was written before. */
+  agentLimits(timeMs: TimeMs, sentences: readonly string[]): void {
+    const content = sentences.join("\n");
+    if (content !== this.lastAgentLimits) {
+      this.lastAgentLimits = content;
+      this.frame(FrameKind.limits, timeMs, { from: "agent", sentences });
     }
   }
 
