@@ -13,7 +13,7 @@ const report = "demo.html";
 
 async function demo() {
   await build();
-  await tidemark("run", "-o", recording, "--", "python3", "examples/inference_service");
+  await tidemark("run", "--force", "-o", recording, "--", "python3", "examples/inference_service");
   await tidemark("report", recording, "-o", report);
   process.stdout.write(
     `\nrecording  ${join(root, recording)}   (npx tidemark summary ${recording})\n` +
