@@ -34,6 +34,7 @@ struct tm_python_layout {
     uint16_t frame_previous;    /* f_back, previous */
     uint16_t frame_instruction; /* f_lasti (int), prev_instr or instr_ptr (pointer) */
     uint16_t frame_owner;       /* TM_NO_OFFSET up to 3.10 */
+    uint16_t frame_is_entry;    /* 3.11: a bool, the evaluator was called for it; TM_NO_OFFSET elsewhere */
     uint16_t frame_first_shim_owner; /* owners from this one on have no Python code of their own */
 
     /* PyCodeObject */

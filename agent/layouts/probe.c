@@ -75,12 +75,18 @@ int main(void)
     OFFSET("frame_instruction", _PyInterpreterFrame, prev_instr);
 #endif
     OFFSET("frame_owner", _PyInterpreterFrame, owner);
+#if PY_VERSION_HEX < 0x030c0000
+    OFFSET("frame_is_entry", _PyInterpreterFrame, is_entry);
+#else
+    ABSENT("frame_is_entry");
+#endif
     NUMBER("frame_first_shim_owner", FRAME_OWNED_BY_FRAME_OBJECT + 1);
 #else
     OFFSET("frame_code", PyFrameObject, f_code);
     OFFSET("frame_previous", PyFrameObject, f_back);
     OFFSET("frame_instruction", PyFrameObject, f_lasti);
     ABSENT("frame_owner");
+    ABSENT("frame_is_entry");
     NUMBER("frame_first_shim_owner", 0);
 #endif
 

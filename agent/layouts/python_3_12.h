@@ -11,6 +11,7 @@ static const struct tm_python_layout tm_python_3_12 = {
     .frame_previous = 8,
     .frame_instruction = 56,
     .frame_owner = 70,
+    .frame_is_entry = TM_NO_OFFSET,
     .frame_first_shim_owner = 3,
     .code_name = 120,
     .code_qualified_name = 128,

@@ -11,6 +11,7 @@ static const struct tm_python_layout tm_python_3_9 = {
     .frame_previous = 24,
     .frame_instruction = 104,
     .frame_owner = TM_NO_OFFSET,
+    .frame_is_entry = TM_NO_OFFSET,
     .frame_first_shim_owner = 0,
     .code_name = 112,
     .code_qualified_name = TM_NO_OFFSET,

@@ -8,7 +8,9 @@
 struct tm_raw_frame {
     const void *code;  /* PyCodeObject */
     uint32_t position; /* instruction offset, in the unit of the version */
-    uint32_t left_out; /* frames dropped between this one and the next towards the root */
+    uint32_t left_out : 31; /* frames dropped between this one and the next towards the root */
+    uint32_t entry : 1;     /* C code called the evaluator for this frame: one native frame of it stands for
+                               this frame and those inlined calls that follow towards the leaf */
 };
 
 /* Looks for an interpreter among the loaded objects, picks its layout, sets the

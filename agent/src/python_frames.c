@@ -32,6 +32,20 @@ static int64_t instruction_offset(const char *frame, const char *code)
     return (int64_t)tm_word_at(frame, layout->frame_instruction) - (int64_t)(uintptr_t)(code + layout->code_bytes);
 }
 
+/* Was the evaluator called by C code for this frame? Up to 3.10 for every one; since, a
+ * Python function's call of another stays in the same evaluator. From 3.12 on the frame
+ * below an entry is a shim. */
+static int is_entry(const char *frame)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    if (layout->frame_owner == TM_NO_OFFSET)
+        return 1;
+    if (layout->frame_is_entry != TM_NO_OFFSET)
+        return frame[layout->frame_is_entry] != 0;
+    const char *previous = tm_pointer_at(frame, layout->frame_previous);
+    return !previous || (unsigned char)previous[layout->frame_owner] >= layout->frame_first_shim_owner;
+}
+
 /* A frame that stands for a function: gives its code and offset; 0: to be left out. */
 static int read_frame(const char *frame, struct tm_raw_frame *raw)
 {
@@ -52,6 +66,7 @@ static int read_frame(const char *frame, struct tm_raw_frame *raw)
     raw->code = code;
     raw->position = offset < 0 || offset > INT32_MAX ? UINT32_MAX : (uint32_t)offset;
     raw->left_out = 0;
+    raw->entry = (unsigned)is_entry(frame) & 1u;
     return 1;
 }
 

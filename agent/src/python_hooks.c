@@ -15,6 +15,7 @@
  */
 #include "python.h"
 #include "python_state.h"
+#include "state.h"
 
 /* As PyMemAllocatorEx and PyObjectArenaAllocator in Include/cpython/pymem.h, objimpl.h. */
 struct allocator {
@@ -76,15 +77,31 @@ static void *python_realloc(const struct record *covered, void *context, void *o
     return block;
 }
 
+/* While the covered allocator's own calls must count for nothing: neither samples nor
+ * bytes off the countdown, which a gap drawn at random would not forgive. */
+static inline uint64_t begin_uncounted(void)
+{
+    uint64_t left = tm_thread.countdown;
+    tm_thread.countdown = TM_HELD;
+    tm_thread.inside++;
+    return left;
+}
+
+static inline void end_uncounted(uint64_t left)
+{
+    tm_thread.inside--;
+    tm_thread.countdown = left;
+}
+
 /* Realloc to a small size. The old block may lie in a pool or in malloc's memory, and the
  * new one in either: what was sampled of the old ends here, and our realloc, should it be
  * reached, must not count the bytes a second time. */
 static void *uncounted_realloc(const struct record *covered, void *context, void *old, size_t size)
 {
     tm_forget(old);
-    tm_thread.inside++;
+    uint64_t left = begin_uncounted();
     void *block = covered->realloc(context, old, size);
-    tm_thread.inside--;
+    end_uncounted(left);
     return block;
 }
 
@@ -179,9 +196,9 @@ static void *arena_alloc(void *context, size_t size)
 {
     if (size < SMALLEST_ARENA || !atomic_load_explicit(&arenas_are_containers, memory_order_relaxed))
         return covered_arenas.alloc(context, size);
-    tm_thread.inside++;
+    uint64_t left = begin_uncounted();
     void *arena = covered_arenas.alloc(context, size);
-    tm_thread.inside--;
+    end_uncounted(left);
     return arena;
 }
 
