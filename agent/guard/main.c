@@ -28,7 +28,7 @@ struct guard {
     int program_status, recorder_status;
     int leave_code; /* -1: not told */
     struct termios terminal; /* as the program left it */
-    bool terminal_known;
+    bool terminal_known, terminal_lent;
 };
 
 static void fail(const char *what) {
@@ -194,6 +194,9 @@ static void program_ended(struct guard *guard, int status, const struct rusage *
     guard->ended = true;
     guard->program_status = status;
     guard->terminal_known = tcgetattr(2, &guard->terminal) == 0;
+    /* What the recorder prints now is the foreground's, and so are Ctrl-C and `stty tostop`. */
+    if (guard->recorder && tcgetpgrp(2) == getpgrp())
+        guard->terminal_lent = tcsetpgrp(2, guard->recorder) == 0;
     char head[160];
     snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld", status, usage->ru_maxrss,
              usage->ru_utime.tv_sec * 1000L + usage->ru_utime.tv_usec / 1000,
@@ -207,11 +210,13 @@ static void reap(struct guard *guard) {
     struct rusage usage;
     pid_t pid;
     while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
-        if (pid == guard->program && WIFSTOPPED(status))
+        if (pid == guard->program && WIFSTOPPED(status)) {
             stop_like(guard, WSTOPSIG(status));
-        else if (pid == guard->program)
+        } else if (pid == guard->program) {
             program_ended(guard, status, &usage);
-        else if (pid == guard->recorder && !WIFSTOPPED(status)) {
+        } else if (pid == guard->recorder && WIFSTOPPED(status)) {
+            kill(pid, SIGCONT); /* no shell knows that group, so nobody else would */
+        } else if (pid == guard->recorder) {
             guard->recorder = 0;
             guard->recorder_status = status;
         }
@@ -254,8 +259,11 @@ static void finish(struct guard *guard) {
                     guard->orphan_path, strerror(why));
     }
     kill(guard->witness, SIGKILL);
-    if (guard->terminal_known)
+    if (guard->terminal_known) {
+        if (guard->terminal_lent)
+            tcsetpgrp(2, getpgrp());
         tcsetattr(2, TCSANOW, &guard->terminal); /* Node sets it back to what it found at its start */
+    }
     if (!guard->started)
         leave_as(guard->leave_code >= 0 ? guard->leave_code << 8 : guard->recorder_status);
     bool same = guard->leave_code < 0 || (WIFSIGNALED(guard->program_status) &&
