@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { profileOf } from "../model/profile.fixture.js";
+import { toFolded } from "./folded.js";
+
+/** As flamegraph.pl reads it: the last word is the number. */
+function parse(text: string): [string[], number][] {
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => /^(.*) (\d+)$/.exec(line)!)
+    .map(([, stack, figure]) => [stack!.split(";"), Number(figure)]);
+}
+
+it("folds equal stacks into one line", () => {
+  const profile = profileOf(`
+    main;load 10
+    main;load 5 domain=native
+    main;load;/lib/libx.so+1f0 3
+    main 0 allocated=8
+  `);
+  expect(parse(toFolded(profile))).toEqual([
+    [["main (app.py:1)", "load (app.py:1)"], 15],
+    [["main (app.py:1)", "load (app.py:1)", "libx.so+0x1f0 (libx.so)"], 3],
+  ]);
+  expect(parse(toFolded(profile, "allocatedBytes"))).toContainEqual([["main (app.py:1)"], 8]);
+});
+
+it("keeps names apart from the format's own signs", () => {
+  const profile = profileOf("<lambda>@/a;b\tc.py:3 10".replace(";", "\u0000"));
+  const hostile = { ...profile, strings: profile.strings.map((s) => s.replace("\u0000", ";\n")) };
+  const [[stack, figure]] = parse(toFolded(hostile)) as [[string[], number]];
+  expect(stack).toHaveLength(1);
+  expect(figure).toBe(10);
+});
+
+it("is empty where nothing is live", () => {
+  expect(toFolded(profileOf("main 0"))).toBe("");
+});

@@ -1,0 +1,42 @@
+/**
+ * Folded stacks, one a line: frames root first between semicolons, a space, a whole number.
+ * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
+ */
+import { frameName, framePlace, framesOf } from "../model/frame_text.js";
+import type { Profile, SiteValue } from "../model/profile.js";
+import type { FrameId } from "../model/units.js";
+
+/** The stacks with a figure above one half, each once, in the order of the stack table. */
+export function toFolded(profile: Profile, value: SiteValue = "liveBytes"): string {
+  const { stacks, sites } = profile;
+  const own = new Float64Array(stacks.length);
+  const values = sites[value];
+  for (let site = 0; site < sites.length; site++) {
+    own[sites.stack[site]!]! += values[site]!;
+  }
+  const names = new Map<FrameId, string>();
+  const nameOf = (frame: FrameId): string => {
+    const name = names.get(frame) ?? foldedName(profile, frame);
+    names.set(frame, name);
+    return name;
+  };
+  const lines = new Map<string, number>();
+  for (let stack = 0; stack < stacks.length; stack++) {
+    if (own[stack]! > 0) {
+      const path =
+        stack === 0 ? "[no stack]" : framesOf(profile, stack).reverse().map(nameOf).join(";");
+      lines.set(path, (lines.get(path) ?? 0) + own[stack]!);
+    }
+  }
+  return Array.from(lines, ([path, figure]) => [path, Math.round(figure)] as const)
+    .filter(([, figure]) => figure > 0)
+    .map(([path, figure]) => `${path} ${figure}\n`)
+    .join("");
+}
+
+/** "load (app.py:41)"; what the format needs for itself is replaced. */
+function foldedName(profile: Profile, frame: FrameId): string {
+  const place = framePlace(profile, frame);
+  const name = frameName(profile, frame);
+  return (place === "" ? name : `${name} (${place})`).replaceAll(";", ":").replace(/[\s]+/g, " ");
+}

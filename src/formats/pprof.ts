@@ -1,0 +1,183 @@
+/**
+ * A profile in pprof's format: gzip'd protocol buffer, four sample types as Go's heap profile has them.
+ * Source: https://github.com/google/pprof/blob/main/proto/profile.proto
+ */
+import { gzipSync } from "node:zlib";
+import {
+  Location,
+  Mapping,
+  Function as PprofFunction,
+  Profile as PprofProfile,
+  StringTable,
+} from "pprof-format";
+import { oneLine } from "../model/errors.js";
+import { frameName, framesOf, labelPairs } from "../model/frame_text.js";
+import { FrameKind, type Profile } from "../model/profile.js";
+import type { FrameId, SiteIndex } from "../model/units.js";
+
+const SAMPLE_TYPES = [
+  ["alloc_objects", "count"],
+  ["alloc_space", "bytes"],
+  ["inuse_objects", "count"],
+  ["inuse_space", "bytes"],
+] as const;
+const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
+
+/** Object files are laid side by side, each in a terabyte of its own, for their real places differ from
+ * process to process. An address less its mapping's start is the address within the file. */
+const OBJECT_SPACE = 2 ** 40;
+/** So that every address stays an exact double. */
+const MAX_OBJECTS = 4096;
+
+/** The profile, compressed. Figures are rounded to whole bytes and objects; a row of zeros is left out. */
+export function toPprof(profile: Profile): Uint8Array {
+  const strings = new StringTable();
+  const value = (type: string, unit: string) => ({
+    type: strings.dedup(type),
+    unit: strings.dedup(unit),
+  });
+  const places = new Places(profile, strings);
+  const encoded = new PprofProfile({
+    stringTable: strings,
+    sampleType: SAMPLE_TYPES.map(([type, unit]) => value(type, unit)),
+    defaultSampleType: strings.dedup("inuse_space"),
+    periodType: value("space", "bytes"),
+    period: Math.max(0, ...profile.processes.map((process) => Math.round(process.periodBytes))),
+    timeNanos: BigInt(Math.round(profile.timeMs)) * 1_000_000n,
+    durationNanos: BigInt(Math.round(profile.durationMs)) * 1_000_000n,
+    sample: samplesOf(profile, places, strings),
+    mapping: places.mappings,
+    location: places.locations,
+    function: places.functions,
+  });
+  return gzipSync(encoded.encode());
+}
+
+function samplesOf(profile: Profile, places: Places, strings: StringTable) {
+  const { sites } = profile;
+  const samples = [];
+  for (let site = 0; site < sites.length; site++) {
+    const values = [
+      sites.allocatedObjects[site]!,
+      sites.allocatedBytes[site]!,
+      sites.liveObjects[site]!,
+      sites.liveBytes[site]!,
+    ].map(Math.round);
+    if (values.some((value) => value > 0)) {
+      samples.push({
+        locationId: framesOf(profile, sites.stack[site]!).map((frame) => places.location(frame)),
+        value: values,
+        label: labelsOf(profile, site, strings),
+      });
+    }
+  }
+  return samples;
+}
+
+/** The site's labels, and who allocated. A label of the program's own wins over a name of ours. */
+function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
+  const { sites, processes, threads } = profile;
+  const process = processes[sites.process[site]!]!;
+  const pairs = new Map([
+    [
+      "process",
+      oneLine(`${process.pid} ${process.command.join(" ")}`)
+        .trim()
+        .slice(0, 120),
+    ],
+    ["thread", threads[sites.thread[site]!]?.name ?? ""],
+    ["domain", DOMAIN_NAMES[sites.domain[site]!] ?? ""],
+    ...labelPairs(profile, sites.label[site]!),
+  ]);
+  return Array.from(pairs, ([key, text]) => ({
+    key: strings.dedup(key),
+    str: strings.dedup(text),
+  }));
+}
+
+/** Mappings, locations and functions, made as frames are met. Ids begin at 1. */
+class Places {
+  readonly mappings: Mapping[] = [];
+  readonly locations: Location[] = [];
+  readonly functions: PprofFunction[] = [];
+  readonly #profile: Profile;
+  readonly #strings: StringTable;
+  readonly #locationIds = new Map<FrameId, number>();
+  readonly #functionIds = new Map<string, number>();
+  readonly #mappingIds = new Map<number, number>();
+
+  constructor(profile: Profile, strings: StringTable) {
+    this.#profile = profile;
+    this.#strings = strings;
+  }
+
+  location(frame: FrameId): number {
+    const known = this.#locationIds.get(frame);
+    if (known !== undefined) {
+      return known;
+    }
+    const { frames } = this.#profile;
+    const id = this.locations.length + 1;
+    const mappingId = frames.kind[frame] === FrameKind.native ? this.#mapping(frame) : 0;
+    this.locations.push(
+      new Location({
+        id,
+        mappingId,
+        address: mappingId === 0 ? 0 : mappingId * OBJECT_SPACE + frames.address[frame]!,
+        line: [{ functionId: this.#function(frame), line: frames.line[frame]! }],
+      }),
+    );
+    this.#locationIds.set(frame, id);
+    return id;
+  }
+
+  #function(frame: FrameId): number {
+    const { frames, strings } = this.#profile;
+    const name = frameName(this.#profile, frame);
+    const file = strings[frames.file[frame]!]!;
+    const startLine = frames.firstLine[frame]!;
+    const key = JSON.stringify([name, file, startLine]);
+    let id = this.#functionIds.get(key);
+    if (id === undefined) {
+      id = this.functions.length + 1;
+      const nameId = this.#strings.dedup(name);
+      this.functions.push(
+        new PprofFunction({
+          id,
+          name: nameId,
+          systemName: nameId,
+          filename: this.#strings.dedup(file),
+          startLine,
+        }),
+      );
+      this.#functionIds.set(key, id);
+    }
+    return id;
+  }
+
+  /** 0 where the frame's object can have none. */
+  #mapping(frame: FrameId): number {
+    const { frames, strings } = this.#profile;
+    const file = frames.file[frame]!;
+    let id = this.#mappingIds.get(file);
+    if (
+      id === undefined &&
+      this.mappings.length < MAX_OBJECTS &&
+      frames.address[frame]! < OBJECT_SPACE
+    ) {
+      id = this.mappings.length + 1;
+      this.mappings.push(
+        new Mapping({
+          id,
+          memoryStart: id * OBJECT_SPACE,
+          memoryLimit: (id + 1) * OBJECT_SPACE,
+          filename: this.#strings.dedup(strings[file]!),
+          // We looked for symbols already: pprof need not look for the file.
+          hasFunctions: true,
+        }),
+      );
+      this.#mappingIds.set(file, id);
+    }
+    return id !== undefined && frames.address[frame]! < OBJECT_SPACE ? id : 0;
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * A profile for speedscope.app: one sampled profile for each figure.
+ * Source: https://www.speedscope.app/file-format-schema.json
+ */
+import { frameName, framesOf } from "../model/frame_text.js";
+import type { Profile, SiteValue } from "../model/profile.js";
+import type { FrameId } from "../model/units.js";
+
+const VALUES: readonly (readonly [SiteValue, string, "bytes" | "none"])[] = [
+  ["liveBytes", "live bytes", "bytes"],
+  ["peakBytes", "bytes at the peak", "bytes"],
+  ["allocatedBytes", "allocated bytes", "bytes"],
+  ["liveObjects", "live objects", "none"],
+  ["allocatedObjects", "allocated objects", "none"],
+];
+
+/** The JSON text. Samples are ordered by stack, so that equal stacks lie side by side. */
+export function toSpeedscope(profile: Profile, title: string): string {
+  const frames: { name: string; file: string; line?: number }[] = [];
+  const frameIndexes = new Map<FrameId, number>();
+  const indexOf = (frame: FrameId): number => {
+    let index = frameIndexes.get(frame);
+    if (index === undefined) {
+      const line = profile.frames.line[frame]!;
+      const file = profile.strings[profile.frames.file[frame]!]!;
+      index = frames.push({ name: frameName(profile, frame), file, ...(line > 0 && { line }) }) - 1;
+      frameIndexes.set(frame, index);
+    }
+    return index;
+  };
+  const profiles = VALUES.map(([value, name, unit]) => {
+    const own = new Float64Array(profile.stacks.length);
+    const values = profile.sites[value];
+    for (let site = 0; site < profile.sites.length; site++) {
+      own[profile.sites.stack[site]!]! += values[site]!;
+    }
+    const samples: number[][] = [];
+    const weights: number[] = [];
+    let total = 0;
+    for (let stack = 0; stack < own.length; stack++) {
+      if (own[stack]! > 0) {
+        samples.push(framesOf(profile, stack).reverse().map(indexOf));
+        weights.push(own[stack]!);
+        total += own[stack]!;
+      }
+    }
+    return { type: "sampled", name, unit, startValue: 0, endValue: total, samples, weights };
+  });
+  return JSON.stringify({
+    $schema: "https://www.speedscope.app/file-format-schema.json",
+    name: title,
+    exporter: "tidemark",
+    activeProfileIndex: 0,
+    shared: { frames },
+    profiles,
+  });
+}
