@@ -1,3 +1,4 @@
+import "./page/language.js";
 import { createRoot } from "react-dom/client";
 import { App } from "./page/App.js";
 import { PageFault } from "./page/PageFault.js";
