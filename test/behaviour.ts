@@ -10,7 +10,10 @@ export interface Compared {
 }
 
 /** Runs a command alone and recorded, and expects the same exit, stdout and stderr of its own. */
-export async function compare(command: readonly string[], settings: RunSettings = {}): Promise<Compared> {
+export async function compare(
+  command: readonly string[],
+  settings: RunSettings = {},
+): Promise<Compared> {
   const plain = await execute(command, settings);
   const recorded = await record(command, settings);
   return { plain, recorded, ours: expectSame(plain, recorded) };
@@ -20,7 +23,11 @@ export async function compare(command: readonly string[], settings: RunSettings 
  * @param normalise takes out of an output what differs between any two runs (pids, addresses)
  * @returns what Tidemark wrote to stderr
  */
-export function expectSame(plain: Outcome, recorded: Outcome, normalise = (text: string) => text): string {
+export function expectSame(
+  plain: Outcome,
+  recorded: Outcome,
+  normalise = (text: string) => text,
+): string {
   const context = `stderr under Tidemark:\n${recorded.stderr}`;
   expect({ status: recorded.status, signal: recorded.signal }, context).toEqual({
     status: plain.status,
@@ -38,5 +45,7 @@ export function expectSame(plain: Outcome, recorded: Outcome, normalise = (text:
 /** Tidemark's own words hold no stack trace, of Node's or of Python's, and no internal error. */
 export function expectSpeaksClearly(text: string): void {
   expect(text).not.toMatch(/^\s+at .*[:(]\d+/m);
-  expect(text).not.toMatch(/Traceback|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /);
+  expect(text).not.toMatch(
+    /Traceback|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /,
+  );
 }

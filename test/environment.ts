@@ -7,7 +7,9 @@ export const environment: Environment = readEnvironment();
 
 /** An interpreter of this machine itself (not of a chroot): the newest that has a GIL. */
 export function anyInterpreter(): Interpreter {
-  const own = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
+  const own = environment.interpreters.filter(
+    ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
+  );
   const newest = own.at(-1);
   if (newest === undefined) throw new Error("no Python 3.9 or newer on this machine");
   return newest;

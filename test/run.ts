@@ -1,8 +1,17 @@
 /** Runs programs as a user does, alone and under `tidemark run`, and hands back all that can be seen of them. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { SummaryJson } from "../src/model/documents.js";
 import { finishOrphan, openRecording, type Recording } from "../src/record/index.js";
@@ -28,8 +37,15 @@ export interface RunSettings {
   readonly input?: string;
   /** Options of `tidemark run`, before its `--`. */
   readonly options?: readonly string[];
-  /** Called once the command was started; `group` is its process group. */
-  readonly started?: (child: ChildProcess, files: { stdout: string; stderr: string }) => void | Promise<void>;
+  /** Words that the whole command is started with, as in `nohup COMMAND`. */
+  readonly before?: readonly string[];
+  /** Where the recording goes; by default a folder below the system's for temporary files. */
+  readonly recording?: string;
+  /** Called once the command was started, in a process group of its own. */
+  readonly started?: (
+    child: ChildProcess,
+    files: { stdout: string; stderr: string },
+  ) => void | Promise<void>;
 }
 
 export interface RecordedOutcome extends Outcome {
@@ -42,9 +58,10 @@ export interface RecordedOutcome extends Outcome {
 
 const scratchFolders: string[] = [];
 
-/** A folder that {@link removeScratch} takes away; readable by every user. */
-export function scratch(): string {
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
+/** A folder that {@link removeScratch} takes away; every user may write to it. */
+export function scratch(below = tmpdir()): string {
+  const folder = mkdtempSync(join(below, "tidemark-test-"));
+  chmodSync(folder, 0o777);
   scratchFolders.push(folder);
   return folder;
 }
@@ -57,7 +74,9 @@ export function removeScratch(): void {
 }
 
 /** The environment of a login shell: nothing of the test runner's own. */
-export function plainEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+export function plainEnvironment(
+  extra: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   const kept = ["PATH", "HOME", "LANG", "TMPDIR", "USER"].flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
@@ -66,13 +85,17 @@ export function plainEnvironment(extra: Readonly<Record<string, string>> = {}): 
 }
 
 /** Runs a command to its end. Its output goes to files, so that what it leaves running keeps nobody waiting. */
-export async function execute(command: readonly string[], settings: RunSettings = {}): Promise<Outcome> {
+export async function execute(
+  command: readonly string[],
+  settings: RunSettings = {},
+): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
   const files = { stdout: join(folder, "stdout"), stderr: join(folder, "stderr") };
   const stdout = openSync(files.stdout, "a");
   const stderr = openSync(files.stderr, "a");
   try {
-    const child = spawn(command[0] as string, command.slice(1), {
+    const [program, ...args] = [...(settings.before ?? []), ...command];
+    const child = spawn(program as string, args, {
       cwd: settings.cwd ?? folder,
       env: plainEnvironment(settings.env),
       stdio: [settings.input === undefined ? "ignore" : "pipe", stdout, stderr],
@@ -100,14 +123,33 @@ export async function execute(command: readonly string[], settings: RunSettings 
 }
 
 /** Runs a command under `tidemark run`. */
-export async function record(command: readonly string[], settings: RunSettings = {}): Promise<RecordedOutcome> {
-  const path = join(scratch(), "run.tidemark");
-  const outcome = await execute([tidemark, "run", "-o", path, ...(settings.options ?? []), "--", ...command], settings);
-  return { ...outcome, path, summary: (...options) => summaryOf(path, ...options), open: () => open(path) };
+export async function record(
+  command: readonly string[],
+  settings: RunSettings = {},
+): Promise<RecordedOutcome> {
+  const path = settings.recording ?? join(scratch(), "run.tidemark");
+  const outcome = await execute(
+    [tidemark, "run", "-o", path, ...(settings.options ?? []), "--", ...command],
+    settings,
+  );
+  return {
+    ...outcome,
+    path,
+    summary: (...options) => summaryOf(path, ...options),
+    open: () => open(path),
+  };
 }
 
 export async function summaryOf(path: string, ...options: string[]): Promise<SummaryJson> {
-  const { status, stdout, stderr } = await execute([tidemark, "summary", path, "--json", "--top", "0", ...options]);
+  const { status, stdout, stderr } = await execute([
+    tidemark,
+    "summary",
+    path,
+    "--json",
+    "--top",
+    "0",
+    ...options,
+  ]);
   if (status !== 0) {
     throw new Error(`tidemark summary ended with ${status}: ${stderr}`);
   }
@@ -119,7 +161,24 @@ export function open(path: string): Recording {
   return openRecording(path);
 }
 
-function waitFor(child: ChildProcess, command: readonly string[]): Promise<Pick<Outcome, "status" | "signal">> {
+/** Waits for something that happens soon; a hang fails the test. */
+export async function until(happened: () => boolean): Promise<void> {
+  const patience = Date.now() + HANGS_AFTER_MS / 3;
+  while (!happened()) {
+    if (Date.now() > patience) throw new Error(`waited in vain: ${happened}`);
+    await sleep(20);
+  }
+}
+
+/** What a file holds so far; "" where it is not there yet. */
+export function readText(path: string): string {
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+function waitFor(
+  child: ChildProcess,
+  command: readonly string[],
+): Promise<Pick<Outcome, "status" | "signal">> {
   return new Promise((resolve, reject) => {
     const watch = setTimeout(() => {
       // The group: what the command started is stuck with it.

@@ -40,8 +40,14 @@ export function truthIn(stdout: string): Truth {
 /** Site figures by "function file:line" of the innermost Python frame, all processes and threads together. */
 export function bytesByLine(profile: Profile, figure: Figure): Map<string, Estimate> {
   const { sites } = profile;
-  const bytes = { live: sites.liveBytes, peak: sites.peakBytes, allocated: sites.allocatedBytes }[figure];
-  const variance = { live: sites.liveVariance, peak: sites.peakVariance, allocated: sites.allocatedVariance }[figure];
+  const bytes = { live: sites.liveBytes, peak: sites.peakBytes, allocated: sites.allocatedBytes }[
+    figure
+  ];
+  const variance = {
+    live: sites.liveVariance,
+    peak: sites.peakVariance,
+    allocated: sites.allocatedVariance,
+  }[figure];
   const found = new Map<string, Estimate>();
   for (let site = 0; site < sites.length; site++) {
     const place = innermostPython(profile, sites.stack[site]);
@@ -61,7 +67,11 @@ function innermostPython(profile: Profile, stack: number): string {
   for (let node = stack; node !== 0; node = stacks.parent[node]) {
     const frame = stacks.frame[node];
     if (frames.kind[frame] === FrameKind.python) {
-      return placeName(strings[frames.function[frame]], strings[frames.file[frame]], frames.line[frame]);
+      return placeName(
+        strings[frames.function[frame]],
+        strings[frames.file[frame]],
+        frames.line[frame],
+      );
     }
   }
   return "(no Python frame)";
@@ -81,7 +91,13 @@ export function placeOf(known: KnownSite): string {
  * million would a right one fail. `slack` (a share of the truth) is for what the program itself does
  * not count, such as an array's header.
  */
-export function expectFigure(profile: Profile, known: KnownSite, figure: Figure, exact: number, slack = 0.02): void {
+export function expectFigure(
+  profile: Profile,
+  known: KnownSite,
+  figure: Figure,
+  exact: number,
+  slack = 0.02,
+): void {
   const estimate = bytesByLine(profile, figure).get(placeOf(known));
   const said = `${figure} bytes of ${known.name} (${placeOf(known)})`;
   if (exact === 0) {
@@ -108,7 +124,9 @@ export function describeTop(profile: Profile, figure: Figure): string {
 
 /** Places by size, largest first. */
 export function topPlaces(profile: Profile, figure: Figure): string[] {
-  return [...bytesByLine(profile, figure)].sort((a, b) => b[1].bytes - a[1].bytes).map(([place]) => place);
+  return [...bytesByLine(profile, figure)]
+    .sort((a, b) => b[1].bytes - a[1].bytes)
+    .map(([place]) => place);
 }
 
 /** Estimated bytes of one domain. */

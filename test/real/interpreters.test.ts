@@ -11,7 +11,9 @@ import { domainBytes, expectFigure, placeOf, type Truth, topPlaces, truthIn } fr
 
 afterAll(removeScratch);
 
-describe.each(environment.interpreters.map((interpreter) => [nameOf(interpreter), interpreter] as const))("%s", (_name, interpreter) => {
+describe.each(
+  environment.interpreters.map((interpreter) => [nameOf(interpreter), interpreter] as const),
+)("%s", (_name, interpreter) => {
   let outcome: RecordedOutcome;
   let truth: Truth;
   let recording: Recording;
@@ -27,18 +29,25 @@ describe.each(environment.interpreters.map((interpreter) => [nameOf(interpreter)
     summary = await outcome.summary();
   });
 
-  test.runIf(!interpreter.freeThreaded)("each known line has its bytes, within the stated error", () => {
-    for (const known of truth.sites) {
-      expectFigure(end, known, "live", known.liveBytes);
-      if (known.allocatedBytes !== null) expectFigure(end, known, "allocated", known.allocatedBytes);
-    }
-  });
+  test.runIf(!interpreter.freeThreaded)(
+    "each known line has its bytes, within the stated error",
+    () => {
+      for (const known of truth.sites) {
+        expectFigure(end, known, "live", known.liveBytes);
+        if (known.allocatedBytes !== null)
+          expectFigure(end, known, "allocated", known.allocatedBytes);
+      }
+    },
+  );
 
-  test.runIf(!interpreter.freeThreaded)("the largest known lines are the first of the table", () => {
-    const largest = [...truth.sites].sort((a, b) => b.liveBytes - a.liveBytes).slice(0, 3);
-    const top = topPlaces(end, "live").slice(0, 4);
-    expect(top).toEqual(expect.arrayContaining(largest.slice(0, 2).map(placeOf)));
-  });
+  test.runIf(!interpreter.freeThreaded)(
+    "the largest known lines are the first of the table",
+    () => {
+      const largest = [...truth.sites].sort((a, b) => b.liveBytes - a.liveBytes).slice(0, 3);
+      const top = topPlaces(end, "live").slice(0, 4);
+      expect(top).toEqual(expect.arrayContaining(largest.slice(0, 2).map(placeOf)));
+    },
+  );
 
   test("Python, native and mapped memory are told apart", () => {
     expect(domainBytes(end, "native")).toBeGreaterThan(25e6);
@@ -79,8 +88,22 @@ function commandFor({ path, chroot }: Interpreter, program: string): string[] {
     afterAll(() => removeEmpty(inside, chroot));
   }
   const binds = places.map(([outside, inside]) => `mount --bind '${outside}' '${inside}'`);
-  const script = ["mount --make-rprivate /", `mount --rbind /proc '${chroot}/proc'`, ...binds, `exec chroot '${chroot}' "$@"`];
-  return ["unshare", "--mount", "sh", "-ec", script.join("\n"), "sh", path, join(programs, program)];
+  const script = [
+    "mount --make-rprivate /",
+    `mount --rbind /proc '${chroot}/proc'`,
+    ...binds,
+    `exec chroot '${chroot}' "$@"`,
+  ];
+  return [
+    "unshare",
+    "--mount",
+    "sh",
+    "-ec",
+    script.join("\n"),
+    "sh",
+    path,
+    join(programs, program),
+  ];
 }
 
 function removeEmpty(folder: string, stop: string): void {

@@ -7,14 +7,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { compare, expectSame } from "../behaviour.js";
 import { environment } from "../environment.js";
-import { execute, plainEnvironment, programs, type RecordedOutcome, type RunSettings, record, removeScratch, scratch } from "../run.js";
+import {
+  execute,
+  plainEnvironment,
+  programs,
+  type RecordedOutcome,
+  type RunSettings,
+  record,
+  removeScratch,
+  scratch,
+} from "../run.js";
 import { expectFigure, placeName, placeOf, topPlaces, truthIn } from "../truth.js";
 
 const python = environment.packagesPython as string;
 afterAll(removeScratch);
 
 /** Runs a program that tells its truth, and checks every figure of it. */
-async function recordKnown(command: readonly string[], settings: RunSettings = {}): Promise<RecordedOutcome> {
+async function recordKnown(
+  command: readonly string[],
+  settings: RunSettings = {},
+): Promise<RecordedOutcome> {
   const outcome = await record(command, settings);
   expect(outcome.status, outcome.stderr).toBe(0);
   const profile = outcome.open().profileAt("end");
@@ -35,13 +47,17 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
   });
 
   test("NumPy with native frames: the Python line stays, the library shows", async () => {
-    const outcome = await recordKnown([python, join(programs, "numeric.py")], { options: ["--native"] });
+    const outcome = await recordKnown([python, join(programs, "numeric.py")], {
+      options: ["--native"],
+    });
     const summary = await outcome.summary();
     const frames = summary.sites.flatMap(({ stack }) => stack);
     const native = frames.filter(({ kind }) => kind === "native");
     expect(native.some(({ file }) => /_multiarray_umath/.test(file))).toBe(true);
     // Symbolised: names, not addresses, for most of what has them.
-    expect(native.filter(({ function: name }) => /[A-Za-z]/.test(name)).length).toBeGreaterThan(native.length / 2);
+    expect(native.filter(({ function: name }) => /[A-Za-z]/.test(name)).length).toBeGreaterThan(
+      native.length / 2,
+    );
   });
 
   test("threads: each one's share stands under its own name", async () => {
@@ -79,13 +95,19 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
       expect(plain.status).toBe(1);
       expectSame(plain, recorded, withoutTimes);
       const top = topPlaces(recorded.open().profileAt("peak"), "peak");
-      const line = 1 + readFileSync(join(suite, "test_leaky.py"), "utf8").split("\n").findIndex((text) => text.includes("# known: fixture"));
+      const line =
+        1 +
+        readFileSync(join(suite, "test_leaky.py"), "utf8")
+          .split("\n")
+          .findIndex((text) => text.includes("# known: fixture"));
       expect(top[0]).toBe(placeName("load", "test_leaky.py", line));
     }
   });
 
   test("python -m: a package as a program, its arguments and its exit code", async () => {
-    const { recorded } = await compare([python, "-m", "package_with_main", "a b", "--json"], { cwd: programs });
+    const { recorded } = await compare([python, "-m", "package_with_main", "a b", "--json"], {
+      cwd: programs,
+    });
     expect(recorded.status).toBe(7);
     expect(recorded.stdout).toBe("a b --json\n");
     expect(topPlaces(recorded.open().profileAt("end"), "live")[0]).toBe("fill store.py:8");
@@ -108,13 +130,16 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
 
   test("uvicorn's own console script, in two worker processes, ended by SIGTERM to Tidemark alone", async () => {
     const uvicorn = join(dirname(python), "uvicorn");
-    const outcome = await record([uvicorn, "service:application", "--port", "0", "--workers", "2"], {
-      cwd: programs,
-      started: async (child, files) => {
-        await loadService(files.stderr, 400);
-        process.kill(child.pid as number, "SIGTERM");
+    const outcome = await record(
+      [uvicorn, "service:application", "--port", "0", "--workers", "2"],
+      {
+        cwd: programs,
+        started: async (child, files) => {
+          await loadService(files.stderr, 400);
+          process.kill(child.pid as number, "SIGTERM");
+        },
       },
-    });
+    );
     expect(outcome.stderr).toMatch(/Stopping parent process/);
     const summary = await outcome.summary();
     expect(summary.processes.filter(({ profiled }) => profiled).length).toBeGreaterThanOrEqual(3);
@@ -131,7 +156,8 @@ async function loadService(log: string, requests: number): Promise<void> {
     await sleep(100);
     port = /running on http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(log, "utf8"))?.[1];
   }
-  if (port === undefined) throw new Error(`the service did not start: ${readFileSync(log, "utf8")}`);
+  if (port === undefined)
+    throw new Error(`the service did not start: ${readFileSync(log, "utf8")}`);
   // uvicorn's parent names the port before its workers listen.
   await sleep(1000);
   const load = spawn(python, [join(programs, "load.py"), port, String(requests)], {

@@ -15,7 +15,11 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
   let known: Map<string, KnownSite>;
 
   beforeAll(async () => {
-    outcome = await record([python as string, join(programs, "torch_training.py"), String(workers)]);
+    outcome = await record([
+      python as string,
+      join(programs, "torch_training.py"),
+      String(workers),
+    ]);
     expect(outcome.status, outcome.stderr).toBe(0);
     summary = await outcome.summary();
     known = new Map(truthIn(outcome.stdout).sites.map((site) => [site.name, site]));

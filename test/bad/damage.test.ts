@@ -1,0 +1,166 @@
+/** Recordings that were cut, overwritten, swapped or made up: one clear line, or what is whole of them. */
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TidemarkError } from "../../src/model/errors.js";
+import { openRecording, summarize } from "../../src/record/index.js";
+import { expectSpeaksClearly } from "../behaviour.js";
+import { anyInterpreter } from "../environment.js";
+import { execute, record, removeScratch, scratch, tidemark } from "../run.js";
+
+let whole: Buffer;
+let folder: string;
+
+beforeAll(async () => {
+  folder = scratch();
+  const program =
+    "import time\nkept = []\nfor number in range(8):\n    kept.append(bytes(4 << 20))\n    time.sleep(0.2)";
+  whole = readFileSync((await record([anyInterpreter().path, "-c", program])).path);
+});
+afterAll(removeScratch);
+
+/** Reads all that there is to read: the figures must be figures, the failures Tidemark's own. */
+function readAll(path: string): "read" | "damaged" | "refused" {
+  try {
+    const recording = openRecording(path);
+    if (recording.looks.length > 0) {
+      for (const moment of ["end", "peak"] as const) expectFigures(summarize(recording, moment));
+      for (let look = 0; look < recording.looks.length; look++) recording.profileOf(look);
+    }
+    return recording.damage === null ? "read" : "damaged";
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    expect(error.exitCode).toBe(2);
+    expect(error.message).not.toMatch(/\n/);
+    expectSpeaksClearly(error.message);
+    return "refused";
+  }
+}
+
+/** No NaN, no infinity, nothing negative where bytes stand. */
+function expectFigures(value: unknown, name = ""): void {
+  if (typeof value === "number") {
+    expect(Number.isFinite(value), name).toBe(true);
+    if (/Bytes|Objects/.test(name) && !/growth/i.test(name))
+      expect(value, name).toBeGreaterThanOrEqual(0);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, part] of Object.entries(value)) expectFigures(part, key);
+  }
+}
+
+describe("in this process", () => {
+  test("the whole recording is read without damage", () => {
+    const path = join(folder, "whole.tidemark");
+    writeFileSync(path, whole);
+    expect(readAll(path)).toBe("read");
+  });
+
+  test("cut at every byte", () => {
+    const path = join(folder, "cut.tidemark");
+    writeFileSync(path, whole);
+    // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
+    const step = Math.max(1, Math.floor(whole.length / 1500));
+    for (let length = whole.length - 1; length >= 0; length -= length < 2000 ? 1 : step) {
+      truncateSync(path, length);
+      const answer = readAll(path);
+      if (length < 16) expect(answer, `${length} bytes`).toBe("refused");
+    }
+  });
+
+  test("one byte changed, anywhere: never read as whole with other figures", () => {
+    const path = join(folder, "changed.tidemark");
+    const step = Math.max(1, Math.floor(whole.length / 1000));
+    for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
+      const changed = Buffer.from(whole);
+      changed[offset] ^= 1 << (offset % 8);
+      writeFileSync(path, changed);
+      expect(readAll(path), `byte ${offset}`).not.toBe("read");
+    }
+  });
+
+  test("garbage of every length, and garbage behind a true head", () => {
+    const path = join(folder, "garbage.tidemark");
+    let state = 12345;
+    const noise = Buffer.from(
+      Array.from({ length: 5000 }, () => {
+        state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+        return state >>> 24;
+      }),
+    );
+    for (const length of [0, 1, 7, 8, 15, 16, 17, 36, 100, 5000]) {
+      writeFileSync(path, noise.subarray(0, length));
+      expect(readAll(path), `${length} bytes`).toBe("refused");
+      writeFileSync(path, Buffer.concat([whole.subarray(0, 16), noise.subarray(0, length)]));
+      expect(readAll(path)).not.toBe(length === 0 ? "" : "read");
+    }
+    writeFileSync(path, Buffer.concat([whole, noise]));
+    expect(readAll(path)).toBe("damaged");
+  });
+});
+
+describe("by the commands: exit code 2 and one line", () => {
+  const commands: [string, (path: string) => string[]][] = [
+    ["summary", (path) => ["summary", path]],
+    ["summary --json", (path) => ["summary", path, "--json"]],
+    ["report", (path) => ["report", path, "-o", join(folder, "report.html")]],
+    ["diff", (path) => ["diff", path, path]],
+    ["export", (path) => ["export", path, "--format", "folded", "-o", join(folder, "out.folded")]],
+  ];
+  const inputs: [string, (path: string) => void][] = [
+    [
+      "garbage",
+      (path) => writeFileSync(path, "this is no recording at all, whatever its name says\n"),
+    ],
+    ["empty", (path) => writeFileSync(path, "")],
+    ["half a head", (path) => writeFileSync(path, whole.subarray(0, 9))],
+    ["a later version", (path) => writeFileSync(path, laterVersion(whole))],
+  ];
+
+  test.each(commands)("%s", async (name, words) => {
+    for (const [kind, make] of inputs) {
+      const path = join(folder, `${kind.replaceAll(" ", "-")}.tidemark`);
+      make(path);
+      const { status, stdout, stderr } = await execute([tidemark, ...words(path)]);
+      const context = `${name} of ${kind}: ${stderr}`;
+      expect(status, context).toBe(2);
+      expect(stdout, context).toBe("");
+      expect(stderr.trimEnd().split("\n"), context).toHaveLength(1);
+      expect(stderr, context).toMatch(/TM-E00[5-7]/);
+      expectSpeaksClearly(stderr);
+      if (kind === "a later version") expect(stderr).toMatch(/version 4242.*version 1/);
+    }
+    const missing = await execute([tidemark, ...words(join(folder, "no-such.tidemark"))]);
+    expect(missing.status).toBe(2);
+    expect(missing.stderr).toMatch(/TM-E003.*no-such\.tidemark/);
+    const directory = await execute([tidemark, ...words(folder)]);
+    expect(directory.status).toBe(2);
+    expect(directory.stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("a cut recording: its figures, and one line that it is cut", async () => {
+    const path = join(folder, "half.tidemark");
+    writeFileSync(path, whole.subarray(0, Math.floor(whole.length * 0.7)));
+    const { status, stdout, stderr } = await execute([tidemark, "summary", path]);
+    expect(status, stderr).toBe(0);
+    expectSpeaksClearly(stdout + stderr);
+    expect(`${stdout}${stderr}`).toMatch(/cut|ends|damaged|not finished|whole frame/i);
+  });
+});
+
+/** The head again with another version and a checksum that is right for it. */
+function laterVersion(recording: Buffer): Buffer {
+  const changed = Buffer.from(recording);
+  changed.writeUInt32LE(4242, 8);
+  changed.writeUInt32LE(crc32(changed.subarray(0, 12)), 12);
+  return changed;
+}
+
+/** CRC-32 of zlib and PNG (polynomial 0xEDB88320), written here apart from the one under test. */
+function crc32(bytes: Buffer): number {
+  let sum = 0xffffffff;
+  for (const byte of bytes) {
+    sum ^= byte;
+    for (let bit = 0; bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+  }
+  return (sum ^ 0xffffffff) >>> 0;
+}

@@ -1,0 +1,74 @@
+/** Python's own ways of allocating and checking memory, on every interpreter of this machine. */
+import { afterAll, describe, expect, test } from "vitest";
+import { compare } from "../behaviour.js";
+import { environment } from "../environment.js";
+import { removeScratch } from "../run.js";
+import { bytesByLine } from "../truth.js";
+
+afterAll(removeScratch);
+
+const program = `import os, sys
+def large():
+    return bytes(30 << 20)
+def small():
+    slots = [None] * 100_000
+    for index in range(100_000):
+        slots[index] = bytes(200)
+    return slots
+kept = [large(), small()]
+del kept[1][::2]
+print(sys.getsizeof(kept[1][0]), flush=True)
+os._exit(0)
+`;
+const MIB = 1 << 20;
+const interpreters = environment.interpreters.filter(
+  ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
+);
+
+/** What each mode can show: debug allocators hide the small objects behind arenas, and are told of. */
+const modes: { name: string; env: Record<string, string>; options: string[]; small: boolean }[] = [
+  { name: "PYTHONMALLOC=malloc", env: { PYTHONMALLOC: "malloc" }, options: [], small: true },
+  { name: "PYTHONMALLOC=pymalloc", env: { PYTHONMALLOC: "pymalloc" }, options: [], small: true },
+  { name: "PYTHONMALLOC=debug", env: { PYTHONMALLOC: "debug" }, options: [], small: false },
+  {
+    name: "PYTHONMALLOC=malloc_debug",
+    env: { PYTHONMALLOC: "malloc_debug" },
+    options: [],
+    small: true,
+  },
+  { name: "-X dev", env: {}, options: ["-X", "dev"], small: false },
+  { name: "PYTHONTRACEMALLOC=5", env: { PYTHONTRACEMALLOC: "5" }, options: [], small: true },
+  { name: "-I -S -B", env: {}, options: ["-I", "-S", "-B"], small: true },
+];
+
+describe.each(interpreters.map(({ version, path }) => [version, path] as const))(
+  "Python %s",
+  (_version, python) => {
+    test.each(modes.map((mode) => [mode.name, mode] as const))(
+      "%s",
+      async (name, { env, options, small }) => {
+        const { recorded } = await compare([python, ...options, "-c", program], { env });
+        const lines = bytesByLine(recorded.open().profileAt("end"), "live");
+        const large = lines.get("large <string>:3");
+        expect(large?.bytes).toBeGreaterThan(30 * MIB * 0.99);
+        expect(large?.bytes).toBeLessThan(30 * MIB * 1.05);
+        const { limits } = await recorded.summary();
+        if (small) {
+          const exact = 50_000 * 233;
+          const { bytes, standardError } = lines.get("small <string>:7") ?? {
+            bytes: 0,
+            standardError: 0,
+          };
+          expect(standardError).toBeLessThan(exact * 0.5);
+          // A debug allocator asks for some words more for each object.
+          const most = name.includes("debug") ? 50_000 * 32 : 0;
+          expect(bytes).toBeGreaterThan(exact * 0.97 - 5 * standardError);
+          expect(bytes).toBeLessThan(exact * 1.03 + 5 * standardError + most);
+        } else {
+          expect(limits.filter((line) => /debug/i.test(line))).toHaveLength(1);
+        }
+        if (small && !name.includes("debug")) expect(limits).toEqual([]);
+      },
+    );
+  },
+);

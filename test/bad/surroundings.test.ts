@@ -1,0 +1,336 @@
+/** Places that a program may be run in: no room, no permission, odd descriptors, an odd terminal. */
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { compare, expectSpeaksClearly } from "../behaviour.js";
+import { anyInterpreter, environment, isRoot } from "../environment.js";
+import {
+  execute,
+  type RecordedOutcome,
+  type RunSettings,
+  record,
+  removeScratch,
+  scratch,
+  tidemark,
+} from "../run.js";
+import { afterMounting, asNobody, inShell } from "../shell.js";
+import { bytesByLine, topPlaces } from "../truth.js";
+
+const python = anyInterpreter().path;
+const MIB = 1 << 20;
+const keeps = `import os, sys
+def keep():
+    return bytes(30 << 20)
+kept = keep()
+print("kept", len(kept), flush=True)
+os._exit(5)
+`;
+afterAll(removeScratch);
+
+/** The program does as without Tidemark, and its memory is in the recording. */
+async function expectRecorded(settings: RunSettings): Promise<RecordedOutcome> {
+  const { recorded } = await compare([python, "-c", keeps], settings);
+  expect(recorded.status).toBe(5);
+  expect(topPlaces(recorded.open().profileAt("end"), "live")[0]).toBe("keep <string>:3");
+  return recorded;
+}
+
+describe("file systems", () => {
+  const recording = () => join(scratch("/var/tmp"), "run.tidemark");
+
+  test.skipIf(!isRoot)("/dev/shm and /tmp read-only", async () => {
+    const before = afterMounting(
+      "mount -t tmpfs -o ro none /dev/shm\nmount -t tmpfs -o ro none /tmp",
+    );
+    await expectRecorded({ before, recording: recording(), cwd: "/" });
+  });
+
+  test.skipIf(!isRoot)("/dev/shm and /tmp full", async () => {
+    const fill =
+      "mount -t tmpfs -o size=64k none $place; head -c 1M /dev/zero > $place/fill 2>/dev/null || true";
+    const before = afterMounting(`for place in /dev/shm /tmp; do ${fill}; done`);
+    await expectRecorded({ before, recording: recording(), cwd: "/" });
+  });
+
+  test.skipIf(!isRoot)("no /dev/shm, no /tmp, and /var/tmp noexec", async () => {
+    const before = afterMounting(
+      "mount -t tmpfs -o mode=000 none /dev/shm\nmount -t tmpfs -o mode=000 none /tmp\nmount -t tmpfs -o noexec none /var/tmp",
+    );
+    const home = join(scratch(process.env.HOME), "run.tidemark");
+    await expectRecorded({ before, recording: home, cwd: "/" });
+  });
+
+  test.skipIf(!isRoot)(
+    "a recording on a full device: one line, and the summary all the same",
+    async () => {
+      const folder = scratch();
+      const before = afterMounting(`mount -t tmpfs -o size=16k none ${folder}`);
+      const program = `${keeps.replace("os._exit(5)", "")}
+import time
+functions = []
+for number in range(3000):
+    exec("def f%d():\\n" % number + "\\n" * (number % 50) + "    return bytes(200_000)\\nkept_%d = f%d()" % (number, number))
+time.sleep(1)
+os._exit(5)`;
+      const { recorded, ours } = await compare([python, "-c", program], {
+        before,
+        recording: join(folder, "run.tidemark"),
+      });
+      expect(recorded.status).toBe(5);
+      expect(
+        ours.split("\n").filter((line) => /ENOSPC|no space|full/i.test(line)),
+        ours,
+      ).toHaveLength(1);
+      expect(ours).toMatch(/keep/);
+    },
+  );
+
+  test("a recording whose folder does not exist, is no folder, or is a folder itself: refused, nothing runs", async () => {
+    const note = join(scratch(), "note");
+    for (const path of ["/no/such/folder/run.tidemark", "/dev/null/run.tidemark", scratch()]) {
+      const { status, stderr } = await execute([tidemark, "run", "-o", path, "--", "touch", note]);
+      expect([2, 3], stderr).toContain(status);
+      expect(stderr.trimEnd().split("\n"), stderr).toHaveLength(1);
+      expectSpeaksClearly(stderr);
+      expect(existsSync(note)).toBe(false);
+    }
+  });
+
+  test.skipIf(!isRoot)("a 64 MB /dev/shm with 64 workers that use it themselves", async () => {
+    const program = `import multiprocessing, os
+from multiprocessing import shared_memory
+def work(start):
+    block = shared_memory.SharedMemory(create=True, size=700_000)
+    block.buf[:] = bytes(700_000)
+    kept = bytes(2 << 20)
+    start.wait()
+    block.close()
+    block.unlink()
+    os._exit(0)
+context = multiprocessing.get_context("fork")
+start = context.Barrier(64)
+workers = [context.Process(target=work, args=(start,)) for _ in range(64)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+print([worker.exitcode for worker in workers].count(0), flush=True)
+os._exit(0)
+`;
+    const before = afterMounting("mount -t tmpfs -o size=64m none /dev/shm");
+    const { recorded } = await compare([python, "-W", "ignore", "-c", program], { before });
+    expect(recorded.stdout).toBe("64\n");
+    const lines = bytesByLine(recorded.open().profileAt("end"), "allocated");
+    expect(lines.get("work <string>:6")?.bytes).toBeCloseTo(64 * (2 * MIB + 33), -6);
+  });
+});
+
+describe("limits", () => {
+  test("ulimit -f: a recording that must stay short says so; the program is not hurt", async () => {
+    // In blocks of 512 bytes; the program writes a file just below it.
+    const program = `${keeps.replace("os._exit(5)", "")}
+import tempfile, time
+with tempfile.TemporaryFile() as file:
+    file.write(bytes(15_000))
+    file.flush()
+    try:
+        file.write(bytes(10_000)); file.flush()
+    except OSError as error:
+        print(error.strerror, flush=True)
+for number in range(3000):
+    exec("def f%d():\\n" % number + "\\n" * (number % 50) + "    return bytes(200_000)\\nkept_%d = f%d()" % (number, number))
+os._exit(5)`;
+    const { recorded, ours } = await compare([python, "-c", program], {
+      before: inShell("ulimit -f 32"),
+    });
+    expect(recorded.status).toBe(5);
+    expect(recorded.stdout).toMatch(/File too large/);
+    expect(
+      ours.split("\n").filter((line) => /EFBIG|file.?size|too large/i.test(line)),
+      ours,
+    ).toHaveLength(1);
+  });
+
+  test("ulimit -n 16: few descriptors, and the soft limit stays the program's", async () => {
+    const program = `import os, resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))\nopened = []\ntry:\n    while True: opened.append(os.dup(1))\nexcept OSError as error:\n    count = len(opened)\n    for number in opened: os.close(number)\n    print(count, error.strerror)\n${keeps}`;
+    const { recorded } = await compare([python, "-c", program], {
+      before: inShell("ulimit -S -n 16"),
+    });
+    expect(recorded.status).toBe(5);
+  });
+
+  test("ulimit -v: a program that runs into its limit fails as it would alone", async () => {
+    const program = `import sys\nkept = []\ntry:\n    while True: kept.append(bytes(64 << 20))\nexcept MemoryError:\n    print("no more memory", len(kept) > 2)\n`;
+    const { recorded } = await compare([python, "-c", program], {
+      before: inShell("ulimit -S -v 1500000"),
+    });
+    expect(recorded.stdout).toBe("no more memory True\n");
+  });
+
+  test("ulimit -u and -c, umask, nice, directory and signals are handed on", async () => {
+    const program = `import os, resource, signal
+for name in sorted(dir(resource)):
+    if name.startswith("RLIMIT_"): print(name, resource.getrlimit(getattr(resource, name)))
+print(oct(os.umask(0)), os.nice(0), os.getcwd())
+print(sorted(os.listdir("/proc/self/fd")))
+for line in open("/proc/self/status"):
+    if line.startswith(("Sig", "Shd", "NoNewPrivs", "Cap", "Seccomp", "Groups", "Cpus_allowed_list")) and not line.startswith("SigQ"): print(line, end="")
+print(open("/proc/self/oom_score_adj").read(), open("/proc/self/coredump_filter").read())
+print(os.getsid(0) == os.getpgrp(), os.isatty(0))
+`;
+    const before = inShell("ulimit -S -u 5000; ulimit -c 0; umask 0123; trap '' USR2 QUIT");
+    const settings = { before: [...before, "nice", "-n", "3"], cwd: "/usr" };
+    const { recorded } = await compare(["env", python, "-c", program], settings);
+    expect(recorded.status).toBe(0);
+  });
+});
+
+describe("descriptors, terminal and arguments", () => {
+  test.each([
+    ["stdin", "<&-"],
+    ["stdout", ">&-"],
+    ["stderr", "2>&-"],
+    ["all three", "<&- >&- 2>&-"],
+  ])("%s closed", async (_name, redirection) => {
+    const program = `import os, sys
+kept = bytes(20 << 20)
+def is_open(number):
+    try: os.fstat(number)
+    except OSError: return 0
+    return 1
+os._exit(40 + sum(is_open(number) << number for number in range(6)))
+`;
+    const before = ["sh", "-c", `exec "$@" ${redirection}`, "sh"];
+    const plain = await execute([python, "-c", program], { before });
+    const recorded = await record([python, "-c", program], { before });
+    expect(recorded.status).toBe(plain.status);
+    expect(recorded.open().complete).toBe(true);
+  });
+
+  test("stdin is read to its end, inherited descriptors stay what they were", async () => {
+    const program = `import os, sys\ntext = sys.stdin.read()\nprint(len(text), text[-4:])\nprint(os.read(7, 100))\n${keeps}`;
+    const before = ["sh", "-c", 'echo seventh | { exec 7<&0 <&8 8<&-; exec "$@"; } 8<&0', "sh"];
+    const { recorded } = await compare([python, "-c", program], {
+      before,
+      input: `${"x".repeat(300_000)}end\n`,
+    });
+    expect(recorded.stdout).toMatch(/300004 end/);
+    expect(recorded.stdout).toMatch(/seventh/);
+  });
+
+  test("a reader that leaves: SIGPIPE ends the program as ever", async () => {
+    const command = [
+      python,
+      "-c",
+      "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nkept = bytes(20 << 20)\nwhile True: print('y' * 1000)",
+    ];
+    const before = ["sh", "-c", '{ "$@"; echo "status $?" >&2; } | head -c 10', "sh"];
+    const plain = await execute(command, { before });
+    const recorded = await record(command, { before });
+    expect(plain.stderr).toMatch(/status 141/);
+    expect(recorded.stderr).toMatch(/status 141/);
+    expect(recorded.open().complete).toBe(true);
+  });
+
+  test("a terminal: size, foreground group, and raw mode left as it was found", async () => {
+    const program = `import os, sys, termios
+print([os.isatty(number) for number in range(3)], os.get_terminal_size(), os.tcgetpgrp(0) == os.getpgrp(), flush=True)
+os._exit(5)
+`;
+    const inTerminal = (words: readonly string[]) => [
+      "script",
+      "-qec",
+      `stty rows 33 cols 111; ${words.map(quote).join(" ")}; echo "status $?"; stty -a | grep -o -- '-*echo '`,
+      "/dev/null",
+    ];
+    const plain = await execute(inTerminal([python, "-c", program]));
+    const path = join(scratch(), "run.tidemark");
+    const recorded = await execute(
+      inTerminal([tidemark, "run", "--quiet", "-o", path, "--", python, "-c", program]),
+    );
+    expect(plain.stdout).toMatch(
+      /\[True, True, True\] os.terminal_size\(columns=111, lines=33\) True/,
+    );
+    expect(recorded.stdout).toBe(plain.stdout);
+  });
+
+  test("nohup around Tidemark, and below it", async () => {
+    const program = `import signal\nprint(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)\n${keeps}`;
+    const { recorded } = await compare([python, "-c", program], { before: ["nohup"] });
+    expect(recorded.stdout).toMatch(/True\nkept/);
+    const below = await compare(["nohup", python, "-c", program]);
+    expect(below.recorded.stdout).toMatch(/True\nkept/);
+  });
+
+  test("a huge command line, and words of every kind", async () => {
+    const program =
+      "import hashlib, sys\nprint(len(sys.argv), hashlib.sha256('\\0'.join(sys.argv).encode('utf-8', 'surrogateescape')).hexdigest())";
+    const odd = [
+      "",
+      " ",
+      "a\tb",
+      "line\nbreak",
+      "back\\slash",
+      "\\t\\n",
+      "--",
+      "-o",
+      "--help",
+      "$HOME",
+      "'\"",
+      "\u00e9\u{1f40d}",
+      "\u001b[31m",
+    ];
+    const { recorded } = await compare([
+      python,
+      "-c",
+      program,
+      ...odd,
+      "x".repeat(120_000),
+      ...Array.from({ length: 8000 }, (_, i) => `argument-${i}-${"y".repeat(100)}`),
+    ]);
+    expect(recorded.stdout).toMatch(/^8015 /);
+    expect((await recorded.summary()).target.command[0]).toBe(python);
+  });
+});
+
+describe.skipIf(!isRoot)("another user", () => {
+  test("runs Tidemark himself", async () => {
+    const folder = scratch();
+    const recording = join(folder, "run.tidemark");
+    const own = environment.interpreters.find(({ path }) => path.startsWith("/usr/"))?.path;
+    // An interpreter below a home that only its owner may enter is not for him.
+    const settings = { before: asNobody, recording, env: { HOME: folder } };
+    const { recorded } = await compare(
+      [own ?? "/bin/true", ...(own ? ["-c", keeps] : [])],
+      settings,
+    );
+    expect(statSync(recording).uid).toBe(65534);
+    expect((await recorded.summary()).processes[0].profiled).toBe(true);
+  });
+
+  test("may not read a recording that is not his", async () => {
+    const recorded = await record(["true"]);
+    const { status, stdout, stderr } = await execute(["chmod", "600", recorded.path]);
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });
+    const refused = await execute([tidemark, "summary", recorded.path], {
+      before: asNobody,
+      inShell,
+    });
+    expect(refused.status).toBe(3);
+    expect(refused.stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(refused.stderr).toMatch(/TM-E004/);
+  });
+
+  test("may not write where he says that the recording goes", async () => {
+    const folder = scratch();
+    mkdirSync(join(folder, "closed"), { mode: 0o755 });
+    const refused = await execute(
+      [tidemark, "run", "-o", join(folder, "closed", "run.tidemark"), "--", "true"],
+      { before: asNobody, inShell },
+    );
+    expect(refused.status).toBe(3);
+    expect(refused.stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+});
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
