@@ -324,7 +324,7 @@ describe.skipIf(!isRoot)("another user", () => {
     mkdirSync(join(folder, "closed"), { mode: 0o755 });
     const refused = await execute(
       [tidemark, "run", "-o", join(folder, "closed", "run.tidemark"), "--", "true"],
-      { before: asNobody, inShell },
+      { before: asNobody },
     );
     expect(refused.status).toBe(3);
     expect(refused.stderr.trimEnd().split("\n")).toHaveLength(1);
