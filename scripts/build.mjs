@@ -16,7 +16,7 @@ export async function build() {
   await buildPage();
 }
 
-async function buildSources() {
+export async function buildSources() {
   const inputs = ["src", "tsconfig.json", "package-lock.json"];
   const outputs = ["dist/cli/main.js"];
   await unlessFresh("sources", { inputs, outputs }, async () => {

@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { buildSources } from "./build.mjs";
 import { runAsScript } from "./command.mjs";
 import { root, setUp } from "./setup.mjs";
 
@@ -12,7 +13,29 @@ import { root, setUp } from "./setup.mjs";
  * @returns {Promise<{path: string, changed: boolean}[]>} every generated file, from the root
  */
 export async function generate({ write }) {
-  const files = await generated();
+  const fromSources = compare(await sourceParts(), write);
+  if (write) await buildSources();
+  return [...fromSources, ...compare(await builtParts(), write)];
+}
+
+/** @returns {Promise<Map<string, string>>} path from the root -> what the file must hold */
+async function sourceParts() {
+  // Loaded late, as below: the parts need node_modules.
+  const { errorPage } = await import("./generate/error-page.mjs");
+  const { jsonSchemas } = await import("./generate/json-schemas.mjs");
+  const { segmentLayout, segmentLayoutPath } = await import("./generate/segment-layout.mjs");
+  const layout = new Map([[relative(root, segmentLayoutPath), segmentLayout()]]);
+  return new Map([...layout, ...jsonSchemas(), ...errorPage()]);
+}
+
+/** What is made by running the built program. */
+async function builtParts() {
+  const { commandPages } = await import("./generate/command-pages.mjs");
+  return commandPages();
+}
+
+/** @param {Map<string, string>} files @param {boolean} write */
+function compare(files, write) {
   return [...files].map(([path, text]) => {
     const changed = textOf(join(root, path)) !== text;
     if (changed && write) {
@@ -21,14 +44,6 @@ export async function generate({ write }) {
     }
     return { path, changed };
   });
-}
-
-/** @returns {Promise<Map<string, string>>} path from the root -> what the file must hold */
-async function generated() {
-  // Loaded late: the parts need node_modules.
-  const { jsonSchemas } = await import("./generate/json-schemas.mjs");
-  const { segmentLayout, segmentLayoutPath } = await import("./generate/segment-layout.mjs");
-  return new Map([...jsonSchemas(), [relative(root, segmentLayoutPath), segmentLayout()]]);
 }
 
 /** @param {string} path @returns {string | undefined} */

@@ -94,7 +94,7 @@ function readPackages(path) {
  */
 function npm(...args) {
   const script = process.env.npm_execpath;
-  return script?.endsWith(".js") ? [process.execPath, [script, ...args]] : ["npm", args];
+  return script?.endsWith("npm-cli.js") ? [process.execPath, [script, ...args]] : ["npm", args];
 }
 
 await runAsScript(import.meta, setUp);

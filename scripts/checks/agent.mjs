@@ -8,11 +8,23 @@ export async function checkAgent() {
     return { ...verdicts([]), skipped: 1, reasons: ["the agent's tests in C: no make"] };
   }
   const { status, lines } = await stream("make", ["-s", "-C", "agent", "check"]);
+  return countOfAgent(lines, status);
+}
+
+/**
+ * Reads the closing line, "12 passed, 0 failed" with or without ", 1 skipped".
+ * @param {string[]} lines @param {number} status
+ * @returns {import("./stream.mjs").Count | undefined} undefined: there is none
+ */
+export function countOfAgent(lines, status) {
   const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/;
   const [, passed, failed, skipped] =
     lines.findLast((line) => closing.test(line))?.match(closing) ?? [];
   if (passed === undefined) return undefined;
-  const count = { passed: Number(passed), failed: Number(failed), skipped: Number(skipped ?? 0) };
-  const reasons = lines.filter((line) => /^(skip|skipped)\b/i.test(line));
-  return { ...count, failed: count.failed || (status === 0 ? 0 : 1), reasons };
+  return {
+    passed: Number(passed),
+    failed: Number(failed) || (status === 0 ? 0 : 1),
+    skipped: Number(skipped ?? 0),
+    reasons: lines.filter((line) => /^skip/i.test(line)),
+  };
 }

@@ -12,7 +12,7 @@ export async function checkPython() {
     process.stdout.write(`  Python ${version}\n`);
     const args = ["-B", "-m", "unittest", "discover", "-s", "tests", "-t", "."];
     const { status, lines } = await stream(path, args, { cwd: join(root, "python") });
-    const count = countOf(lines, status);
+    const count = countOfUnittest(lines, status);
     if (count === undefined) return undefined;
     counts.push(count);
   }
@@ -22,8 +22,9 @@ export async function checkPython() {
 /**
  * Reads unittest's closing lines: "Ran 12 tests in 0.1s", "FAILED (failures=1, errors=2, skipped=3)".
  * @param {string[]} lines @param {number} status
+ * @returns {import("./stream.mjs").Count | undefined} undefined: no test ran
  */
-function countOf(lines, status) {
+export function countOfUnittest(lines, status) {
   const ran = Number(
     /^Ran (\d+) tests? /.exec(lines.findLast((line) => /^Ran \d/.test(line)) ?? "")?.[1],
   );

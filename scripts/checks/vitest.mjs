@@ -17,7 +17,7 @@ export async function checkVitest(filters) {
       ...[join(root, "node_modules/vitest/vitest.mjs"), "run", ...filters],
       ...["--reporter=default", "--reporter=json", `--outputFile.json=${file}`],
     ]);
-    return countOf(JSON.parse(readFileSync(file, "utf8")), status);
+    return countOfVitest(JSON.parse(readFileSync(file, "utf8")), status);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     process.stdout.write(`  vitest left no result: ${error.message}\n`);
@@ -32,8 +32,11 @@ export async function checkVitest(filters) {
  * @typedef {{name: string, status: string, assertionResults: Assertion[]}} TestFile
  */
 
-/** @param {{testResults: TestFile[]}} result @param {number} status */
-function countOf({ testResults }, status) {
+/**
+ * @param {{testResults: TestFile[]}} result @param {number} status
+ * @returns {import("./stream.mjs").Count | undefined} undefined: no test ran
+ */
+export function countOfVitest({ testResults }, status) {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter((test) => test.status === "passed").length;
   const failedTests = tests.filter((test) => test.status === "failed").length;

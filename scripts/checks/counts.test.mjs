@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { countOfAgent } from "./agent.mjs";
+import { countOfUnittest } from "./python.mjs";
+import { countOfVitest } from "./vitest.mjs";
+
+test("the agent's closing line, with and without skips", () => {
+  expect(countOfAgent(["12 passed, 0 failed"], 0)).toMatchObject({
+    passed: 12,
+    failed: 0,
+    skipped: 0,
+  });
+  expect(
+    countOfAgent(["skipped: valgrind is not here", "3 passed, 1 failed, 1 skipped"], 2),
+  ).toEqual({ passed: 3, failed: 1, skipped: 1, reasons: ["skipped: valgrind is not here"] });
+});
+
+test("a command that failed after a clean count has failed", () => {
+  expect(countOfAgent(["12 passed, 0 failed"], 2)?.failed).toBe(1);
+  expect(countOfUnittest(["Ran 3 tests in 0.1s", "OK"], 1)?.failed).toBe(1);
+  expect(countOfVitest({ testResults: [file("passed", "passed")] }, 1)?.failed).toBe(1);
+});
+
+test("no count is no success", () => {
+  expect(countOfAgent(["make: *** no rule"], 2)).toBeUndefined();
+  expect(countOfUnittest(["Ran 0 tests in 0.0s", "OK"], 0)).toBeUndefined();
+  expect(countOfUnittest(["ImportError"], 1)).toBeUndefined();
+  expect(countOfVitest({ testResults: [] }, 0)).toBeUndefined();
+});
+
+test("unittest's failures, errors and skips", () => {
+  const lines = ["Ran 9 tests in 0.1s", "", "FAILED (failures=1, errors=2, skipped=3)"];
+  expect(countOfUnittest(lines, 1)).toEqual({ passed: 3, failed: 3, skipped: 3, reasons: [] });
+});
+
+test("vitest's tests, what it left out, and a file that could not be loaded", () => {
+  const testResults = [
+    file("passed", "passed", "pending", "todo"),
+    file("failed", "failed"),
+    file("failed"),
+  ];
+  expect(countOfVitest({ testResults }, 1)).toEqual({
+    passed: 1,
+    failed: 2,
+    skipped: 2,
+    reasons: ["test pending", "test todo"],
+  });
+});
+
+/** @param {string} status @param {string[]} tests */
+function file(status, ...tests) {
+  const assertionResults = tests.map((state) => ({ status: state, fullName: `test ${state}` }));
+  return { name: "some.test.ts", status, assertionResults };
+}

@@ -1,0 +1,54 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { cached, cacheFolder } from "./cache.mjs";
+
+/** @type {string} */
+let home;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "tidemark-cache-"));
+  vi.stubEnv("XDG_CACHE_HOME", home);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** @param {string} folder */
+const make = async (folder) => writeFileSync(join(folder, "made"), folder);
+const never = () => Promise.reject(new Error("asked again"));
+
+test("makes a folder once, and again for other ingredients", async () => {
+  const first = await cached("thing", ["a"], make);
+  expect(readFileSync(join(first, "made"), "utf8")).toBe(first);
+  expect(await cached("thing", ["a"], never)).toBe(first);
+  expect(await cached("thing", ["b"], make)).not.toBe(first);
+});
+
+test("a failure leaves nothing and is not remembered", async () => {
+  await expect(cached("thing", ["a"], never)).rejects.toThrow("asked again");
+  expect(readdirSync(cacheFolder())).toEqual([]);
+  expect(existsSync(join(await cached("thing", ["a"], make), "made"))).toBe(true);
+});
+
+test("what a killed maker left is never taken for whole, and goes", async () => {
+  const place = await cached("thing", ["a"], make);
+  const link = place.replace(/\.\d+$/, "");
+  rmSync(link);
+  const dead = `${link}.999999999`;
+  mkdirSync(dead);
+  const again = await cached("thing", ["a"], async (folder) => {
+    writeFileSync(join(folder, "made"), "second");
+  });
+  expect(readFileSync(join(again, "made"), "utf8")).toBe("second");
+  expect(existsSync(dead)).toBe(false);
+});
