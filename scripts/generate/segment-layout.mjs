@@ -23,7 +23,9 @@ export function segmentLayout() {
   }
 }
 
+/** @param {string} json what agent/tools/layout.c prints @returns {string} */
 function typescript(json) {
+  /** @type {{structs: Record<string, {size: number, fields: Record<string, {offset: number}>}>, constants: Record<string, number | string>}} */
   const { structs, constants } = JSON.parse(json);
   const lines = [
     "// Made by `npm run generate` from agent/include/segment.h. Do not edit: change the header.",
@@ -31,6 +33,7 @@ function typescript(json) {
     ...object("CONSTANTS", Object.entries(constants).map(constant)),
   ];
   for (const [name, { size, fields }] of Object.entries(structs)) {
+    /** @type {Entry[]} */
     const offsets = Object.entries(fields)
       .filter(([field]) => !field.startsWith("reserved"))
       .map(([field, { offset }]) => [field, offset]);
@@ -39,11 +42,17 @@ function typescript(json) {
   return `${lines.join("\n")}\n`;
 }
 
-/** What no double holds comes as a string of hexadecimal digits. */
+/** @typedef {[name: string, value: number | string]} Entry */
+
+/**
+ * What no double holds comes as a string of hexadecimal digits.
+ * @param {Entry} entry @returns {Entry}
+ */
 function constant([name, value]) {
   return [name, typeof value === "string" ? `${value}n` : value];
 }
 
+/** @param {string} name @param {Entry[]} entries @returns {string[]} lines */
 function object(name, entries) {
   return [
     "",
