@@ -35,11 +35,10 @@
 struct tm_thread_state {
     uint64_t countdown;   /* bytes still to be allocated before the next sample */
     uint64_t period;      /* mean the countdown was drawn with; 0: not drawn yet */
-    uint64_t random;      /* state of this thread's generator; 0: not seeded */
+    uint64_t random;      /* state of this thread's generator; never 0 once seeded */
     uint32_t inside;      /* > 0: inside the agent, hooks pass through */
     uint32_t domain;      /* enum tm_domain for what reaches our malloc now, plus 1; 0: native */
-    uint32_t label;       /* label id in force for this thread (not for its contexts) */
-    uint32_t incarnation; /* of the process state that `thread` and `label` belong to */
+    uint32_t incarnation; /* of the process image that `thread` belongs to */
     uint32_t thread;      /* index in the threads section */
 };
 _Static_assert(sizeof(struct tm_thread_state) < 64, "static TLS is scarce");
@@ -128,6 +127,7 @@ struct tm_object {
 int tm_each_object(int (*visit)(const struct tm_object *object, void *data), void *data);
 /* Address of a symbol that the object defines in its dynamic table; NULL: none. */
 void *tm_object_symbol(const struct tm_object *object, const char *name);
+void *tm_object_symbol_sized(const struct tm_object *object, const char *name, size_t *size);
 /* Objects ever added plus removed: a new value means the list changed. */
 uint64_t tm_object_changes(void);
 

@@ -4,9 +4,6 @@
  * Its own dynamic table is read, never the global scope: a host may have loaded it with
  * RTLD_LOCAL, and an older libpython may stand beside it.
  */
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 
 #include "python.h"
 #include "python_state.h"
@@ -121,14 +118,11 @@ static int read_version(const char *text)
 }
 
 /* The evaluator's machine code, from its symbol's size. */
-static void find_evaluator(void *address)
+static void find_evaluator(const struct tm_object *object)
 {
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    if (!address || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
-        return;
-    tm_python.evaluator_start = (uintptr_t)address;
-    tm_python.evaluator_end = (uintptr_t)address + symbol->st_size;
+    size_t size = 0;
+    tm_python.evaluator_start = (uintptr_t)tm_object_symbol_sized(object, "_PyEval_EvalFrameDefault", &size);
+    tm_python.evaluator_end = tm_python.evaluator_start + size;
 }
 
 static int find_functions(const struct tm_object *object)
@@ -146,7 +140,7 @@ static int find_functions(const struct tm_object *object)
     tm_python.unicode_type = tm_object_symbol(object, "PyUnicode_Type");
     tm_python.bytes_type = tm_object_symbol(object, "PyBytes_Type");
     tm_python.long_type = tm_object_symbol(object, "PyLong_Type");
-    find_evaluator(tm_object_symbol(object, "_PyEval_EvalFrameDefault"));
+    find_evaluator(object);
     return tm_python.this_thread_state && tm_python.current_thread_state && tm_python.thread_interpreter &&
            tm_python.is_finalizing && tm_python.is_initialized && tm_python.code_type && tm_python.unicode_type &&
            tm_python.bytes_type && tm_python.long_type;

@@ -1,0 +1,45 @@
+/* hooks.h - the allocators behind ours, and the names under which ours stand.
+ *
+ * In the library the entry points carry the C library's names. In the core's tests they
+ * carry a prefix, for a sanitizer's interposer and ours cannot both come first.
+ */
+#ifndef TIDEMARK_HOOKS_H
+#define TIDEMARK_HOOKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef TM_TEST_ENTRIES
+#define TM_ENTRY(name) tidemark_test_##name
+#else
+#define TM_ENTRY(name) name
+#endif
+#define TM_EXPORT __attribute__((visibility("default")))
+
+/* The next definitions in load order; before they are resolved, functions that resolve. */
+struct tm_real {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+};
+extern struct tm_real tm_real __attribute__((visibility("hidden")));
+
+/* The system calls themselves: what our mmap family stands for. */
+void *tm_real_mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset);
+int tm_real_munmap(void *address, size_t length);
+void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int flags, void *new_address);
+
+/* Finds them all; idempotent, safe in any thread, allocates nothing. */
+void tm_resolve(void);
+/* Non-zero when malloc comes from somebody else than the C library, whose own mappings
+ * then are containers of what we count; the range is that object's. */
+int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
+
+#endif

@@ -1,0 +1,253 @@
+/* mapping.c - anonymous mappings: the mmap family in front of the system calls.
+ *
+ * A mapping counts as an allocation of its length, through the same countdown as malloc.
+ * Reservations (PROT_NONE, MAP_NORESERVE), files and stacks do not count, nor do the
+ * containers of allocators whose content is counted already: pymalloc's arenas (its hook
+ * passes through here with `inside` set), and whatever the program's own malloc maps when
+ * that is not the C library's.
+ *
+ * Only sampled mappings are tracked, as pieces [start, end) of what is still mapped, sorted
+ * and disjoint: munmap may take any part of several of them, MAP_FIXED may map over them.
+ * A call that touches a tracked piece runs under the core lock, so that nobody is given
+ * the range by the kernel and records it before the old piece is gone.
+ */
+#include "mapping.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hooks.h"
+#include "state.h"
+
+static struct tm_fragment fragments[4096] TM_WIPED;
+static uint8_t mapped_slots[TM_LIVE_COUNT / 8] TM_WIPED;
+_Static_assert(sizeof fragments % TM_PAGE == 0 && TM_FRAGMENT_COUNT == 4096, "whole pages");
+
+int tm_mapping_owns(uint32_t slot)
+{
+    return mapped_slots[slot / 8] >> slot % 8 & 1;
+}
+
+static uint32_t count(void)
+{
+    return __atomic_load_n(&tm_core.fragment_count, __ATOMIC_RELAXED);
+}
+
+static void set_count(uint32_t value)
+{
+    __atomic_store_n(&tm_core.fragment_count, value, __ATOMIC_RELEASE);
+}
+
+/* First piece that ends after `address`. */
+static uint32_t position(uintptr_t address)
+{
+    uint32_t low = 0, high = count();
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (fragments[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void remove_piece(uint32_t at)
+{
+    memmove(&fragments[at], &fragments[at + 1], (count() - at - 1) * sizeof fragments[0]);
+    set_count(count() - 1);
+}
+
+static int insert_piece(uintptr_t start, uintptr_t end, uint32_t slot)
+{
+    if (count() >= TM_FRAGMENT_COUNT)
+        return 0;
+    uint32_t at = position(start);
+    memmove(&fragments[at + 1], &fragments[at], (count() - at) * sizeof fragments[0]);
+    fragments[at] = (struct tm_fragment){start, end, slot};
+    set_count(count() + 1);
+    return 1;
+}
+
+int tm_mapping_forget(uint32_t slot)
+{
+    if (!tm_mapping_owns(slot))
+        return 0;
+    for (uint32_t at = count(); at-- > 0;)
+        if (fragments[at].slot == slot)
+            remove_piece(at);
+    mapped_slots[slot / 8] &= (uint8_t)~(1u << slot % 8);
+    return 1;
+}
+
+static uint64_t mapped_bytes(uint32_t slot)
+{
+    uint64_t bytes = 0;
+    for (uint32_t at = 0; at < count(); at++)
+        if (fragments[at].slot == slot)
+            bytes += fragments[at].end - fragments[at].start;
+    return bytes;
+}
+
+static void resize(uint32_t slot)
+{
+    uint64_t bytes = mapped_bytes(slot);
+    if (bytes == 0)
+        mapped_slots[slot / 8] &= (uint8_t)~(1u << slot % 8);
+    tm_live_resize(slot, bytes, tm_now_ms());
+}
+
+/* Takes [start, end) out of what is tracked. */
+static void cut(uintptr_t start, uintptr_t end)
+{
+    for (uint32_t at = position(start); at < count() && fragments[at].start < end;) {
+        struct tm_fragment *piece = &fragments[at];
+        uint32_t slot = piece->slot;
+        uintptr_t rest_start = end, rest_end = piece->end;
+        if (piece->start < start && piece->end > end) { /* a hole in the middle */
+            piece->end = start;
+            insert_piece(rest_start, rest_end, slot); /* no room: the rest counts as gone */
+        } else if (piece->start < start) {
+            piece->end = start;
+        } else if (piece->end > end) {
+            piece->start = end;
+        } else {
+            remove_piece(at);
+            resize(slot);
+            continue;
+        }
+        resize(slot);
+        at++;
+    }
+}
+
+int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot)
+{
+    cut(start, start + bytes); /* unmapped where we could not see it */
+    if (!insert_piece(start, start + bytes, slot))
+        return 0;
+    mapped_slots[slot / 8] |= (uint8_t)(1u << slot % 8);
+    return 1;
+}
+
+/* ---- the family ------------------------------------------------------------------------ */
+
+static size_t page_up(size_t bytes)
+{
+    return (bytes + TM_PAGE - 1) & ~(size_t)(TM_PAGE - 1);
+}
+
+/* Whether [start, start + bytes) may touch a tracked piece: then the lock is worth taking. */
+static int lock_for(const void *start, size_t bytes)
+{
+    (void)start;
+    return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_thread.inside && tm_lock();
+}
+
+static int is_container(const void *return_address)
+{
+    uintptr_t start, end, at = (uintptr_t)return_address;
+    return tm_foreign_allocator(&start, &end) && at >= start && at < end;
+}
+
+static __attribute__((noinline)) void *map(void *address, size_t length, int protection, int flags, int descriptor,
+                                           off_t offset, const void *return_address)
+{
+    int live = (flags & MAP_ANONYMOUS) && protection != PROT_NONE && !(flags & (MAP_NORESERVE | MAP_STACK));
+    int fixed = flags & MAP_FIXED, locked = fixed && lock_for(address, length);
+    int sampled = live && !is_container(return_address) && tm_spend(page_up(length)) && !locked &&
+                  tm_enter(page_up(length));
+    void *result = tm_real_mmap(address, length, protection, flags, descriptor, offset);
+    if (locked) {
+        int saved = errno;
+        if (result != MAP_FAILED)
+            cut((uintptr_t)result, (uintptr_t)result + page_up(length));
+        tm_unlock();
+        errno = saved;
+    }
+    if (sampled && result != MAP_FAILED)
+        tm_record(result, page_up(length), TM_DOMAIN_MAPPED, return_address);
+    else if (sampled)
+        tm_leave();
+    return result;
+}
+
+TM_EXPORT void *TM_ENTRY(mmap)(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
+{
+    return map(address, length, protection, flags, descriptor, offset, __builtin_return_address(0));
+}
+
+TM_EXPORT void *TM_ENTRY(mmap64)(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
+{
+    return map(address, length, protection, flags, descriptor, offset, __builtin_return_address(0));
+}
+
+TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
+{
+    if (!lock_for(address, length))
+        return tm_real_munmap(address, length);
+    int result = tm_real_munmap(address, length), saved = errno;
+    if (result == 0)
+        cut((uintptr_t)address, (uintptr_t)address + page_up(length));
+    tm_unlock();
+    errno = saved;
+    return result;
+}
+
+/* The sample moves with its mapping: chosen by its first size, it now counts the new one,
+ * which keeps sums unbiased without a word about mappings that were not sampled. */
+static void moved(uintptr_t old_start, size_t old_length, uintptr_t new_start, size_t new_length)
+{
+    uint32_t at = position(old_start), slot = TM_NONE;
+    if (at < count() && fragments[at].start <= old_start)
+        slot = fragments[at].slot;
+    int owned = slot != TM_NONE && tm_mapping_owns(slot);
+    if (new_start != old_start)
+        cut(new_start, new_start + new_length); /* MREMAP_FIXED */
+    if (!owned) {
+        cut(old_start, old_start + old_length);
+        return;
+    }
+    for (uint32_t i = position(old_start); i < count() && fragments[i].start < old_start + old_length;) {
+        struct tm_fragment piece = fragments[i];
+        uint32_t before = count();
+        if (piece.slot != slot) { /* another sample's neighbour cannot be in one mapping's call, but may in ours */
+            i++;
+            continue;
+        }
+        remove_piece(i);
+        if (piece.start < old_start && insert_piece(piece.start, old_start, slot))
+            i++;
+        if (piece.end > old_start + old_length)
+            insert_piece(old_start + old_length, piece.end, slot);
+        if (before < count())
+            i++;
+        if (piece.end > old_start + old_length)
+            break;
+    }
+    if (new_length)
+        insert_piece(new_start, new_start + new_length, slot);
+    resize(slot);
+}
+
+TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_length, int flags, ...)
+{
+    void *new_address = NULL;
+    if (flags & MREMAP_FIXED) {
+        va_list list;
+        va_start(list, flags);
+        new_address = va_arg(list, void *);
+        va_end(list);
+    }
+    if (!lock_for(address, old_length))
+        return tm_real_mremap(address, old_length, new_length, flags, new_address);
+    void *result = tm_real_mremap(address, old_length, new_length, flags, new_address);
+    int saved = errno;
+    if (result != MAP_FAILED)
+        moved((uintptr_t)address, page_up(old_length), (uintptr_t)result, page_up(new_length));
+    tm_unlock();
+    errno = saved;
+    return result;
+}

@@ -1,0 +1,128 @@
+/* native.c - native frames: which object a return address lies in, and whole stacks.
+ *
+ * The table of objects belongs to the core lock. It is filled from inside the loader's
+ * walk, which holds the loader's list lock: ours is taken under that one, never the other
+ * way round. A removed object stays until another takes its place.
+ */
+#include <execinfo.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "state.h"
+
+struct object {
+    uintptr_t start, end, bias;
+    uint32_t file;
+};
+struct cached_pc {
+    uintptr_t pc;
+    uint32_t frame;
+    uint32_t generation;
+};
+static struct __attribute__((aligned(TM_PAGE))) {
+    struct object objects[TM_OBJECT_COUNT]; /* sorted by start, disjoint */
+    struct cached_pc cache[TM_NATIVE_CACHE];
+    uint32_t count;
+    uint32_t generation; /* of the table, for the cache; an unused cache entry has pc 0 */
+} table TM_WIPED;
+static char executable[512];
+
+static uint32_t position(uintptr_t pc)
+{
+    uint32_t low = 0, high = table.count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (table.objects[middle].end <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct object *find(uintptr_t pc)
+{
+    uint32_t at = position(pc);
+    return at < table.count && table.objects[at].start <= pc ? &table.objects[at] : NULL;
+}
+
+/* (locked) */
+static void insert(const struct tm_object *found)
+{
+    uint32_t at = position(found->start), after = at;
+    const struct object *known = at < table.count ? &table.objects[at] : NULL;
+    if (known && known->start == found->start && known->end == found->end && known->bias == found->bias)
+        return; /* the same place with the same size: told apart only by a removal in between */
+    while (after < table.count && table.objects[after].start < found->end)
+        after++; /* what lay here was removed */
+    if (table.count - (after - at) >= TM_OBJECT_COUNT)
+        return;
+    memmove(&table.objects[at + 1], &table.objects[after], (table.count - after) * sizeof table.objects[0]);
+    const char *path = found->path[0] ? found->path : executable;
+    table.count += 1 - (after - at);
+    table.objects[at] = (struct object){found->start, found->end, found->bias, tm_intern_string(path, strlen(path))};
+    table.generation++;
+}
+
+static int visit(const struct tm_object *object, void *data)
+{
+    (void)data;
+    if (!tm_lock())
+        return 1;
+    insert(object);
+    tm_unlock();
+    return 0;
+}
+
+void tm_native_refresh(void)
+{
+    tm_each_object(visit, NULL);
+}
+
+int tm_native_knows(const void *pc)
+{
+    return find((uintptr_t)pc - 1) != NULL;
+}
+
+uint32_t tm_native_intern(const void *pc)
+{
+    uintptr_t call = (uintptr_t)pc - 1; /* inside the call, not behind it */
+    struct cached_pc *cached = &table.cache[(call ^ call >> 12) % TM_NATIVE_CACHE];
+    if (cached->pc == call && cached->generation == table.generation)
+        return cached->frame;
+    const struct object *object = find(call);
+    uint32_t frame = object ? tm_intern_native_frame(object->file, call - object->bias)
+                            : tm_intern_mark("code outside any object file");
+    if (frame != TM_NONE)
+        *cached = (struct cached_pc){call, frame, table.generation};
+    return frame;
+}
+
+/* The first call of backtrace() loads libgcc_s: here it may still allocate and lock. */
+void tm_native_begin(int backtraces)
+{
+    ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    executable[length > 0 ? length : 0] = 0;
+    void *pcs[2];
+    if (backtraces)
+        backtrace(pcs, 2);
+}
+
+/* Where this library lies, as the linker names it. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
+{
+    int count = backtrace(pcs, TM_NATIVE_FRAMES);
+    int first = 0;
+    while (first < count && pcs[first] != return_address)
+        first++;
+    if (first >= count) /* small Python objects come without one: leave out the agent's own frames */
+        for (first = 0; first < count && (const char *)pcs[first] >= __ehdr_start && (const char *)pcs[first] < _end;)
+            first++;
+    if (first >= count)
+        return 0;
+    memmove(pcs, pcs + first, (size_t)(count - first) * sizeof *pcs);
+    return (unsigned)(count - first);
+}

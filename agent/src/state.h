@@ -1,0 +1,291 @@
+/* state.h - everything the sampling core remembers, and who may touch it.
+ *
+ *   tm_core      one process image; on MADV_WIPEONFORK pages: a forked child, however
+ *                it was made, finds zeros, which reads as "no segment yet". Fields below
+ *                `lock` belong to its holder, unless they are marked (atomic).
+ *   tm_settings  what the environment asked for and where the pool is: inherited.
+ *
+ * Lock order: the core lock is a leaf. Nothing that could block on another lock (libc's
+ * loader lists, the allocator, the GIL) is called while it is held, so it can be taken
+ * inside any of them. Waiting for it is bounded: a thread that was killed or that left
+ * a signal handler by siglongjmp() while holding it must not stop the program.
+ */
+#ifndef TIDEMARK_STATE_H
+#define TIDEMARK_STATE_H
+
+#include "core.h"
+
+/* ---- bounds (segment: 11.3 MiB when every section is full; private: 4.3 MiB) ----- */
+
+#define TM_STRING_BYTES (2u << 20)
+#define TM_FRAME_COUNT 32768u
+#define TM_STACK_COUNT 131072u
+#define TM_THREAD_COUNT 512u
+#define TM_LABEL_COUNT 4096u
+#define TM_SITE_COUNT 16384u
+#define TM_LIVE_COUNT 65536u /* a slot number fits 16 bits of an index entry */
+#define TM_EVENT_COUNT 1024u
+
+#define TM_FILTER_SLOTS (512u << 10)
+#define TM_FRAGMENT_COUNT 4096u
+#define TM_PENDING_COUNT 64u
+#define TM_OBJECT_COUNT 1024u
+#define TM_NATIVE_CACHE 4096u
+
+/* Set while a thread is on the slow path: no allocation reaches it. */
+#define TM_HELD (1ull << 62)
+/* What a thread may allocate between two looks whether the agent came on. */
+#define TM_IDLE (1ull << 20)
+
+enum tm_phase {
+    TM_PHASE_UNBORN = 0, /* a fresh image, or a forked child before its first sample */
+    TM_PHASE_CLAIMING = 1,
+    TM_PHASE_ARMED = 2,
+    TM_PHASE_OFF = 3,
+};
+
+/* A section as this process trusts it: the copy in the segment is for readers only. */
+struct tm_room {
+    uint32_t stride;
+    uint32_t count;    /* records written (live: slots in use or on the free list) */
+    uint32_t capacity; /* records that reserved memory holds */
+    uint32_t maximum;
+    uint64_t offset;
+};
+
+/* Part of a sampled mapping that is still mapped. */
+struct tm_fragment {
+    uintptr_t start, end;
+    uint32_t slot;
+};
+
+struct __attribute__((aligned(TM_PAGE))) tm_core {
+    /* (atomic) */
+    uint32_t phase; /* enum tm_phase */
+    uint32_t incarnation;
+    uint64_t period;
+    uint32_t index_version; /* odd while the live index is being rearranged */
+    uint32_t index_bits;    /* log2 of its size; 0: none yet */
+    uint32_t fragment_count;
+    uint64_t objects_checked_ms;
+    uint64_t object_changes; /* as of the last look */
+    uint64_t seed;
+    uintptr_t pending[TM_PENDING_COUNT]; /* frees that could not wait for the lock */
+    uint32_t pending_used;
+    uint32_t lock_timeouts; /* in a row */
+
+    uint32_t lock; /* 0 free, 1 held, 2 held and waited for */
+    const void *lock_owner;
+
+    uint32_t pid;
+    uint32_t options;
+    uint32_t slot; /* of the pool */
+    uint8_t *segment;
+    struct tm_segment_header *header;
+    struct tm_room rooms[TM_SECTION_COUNT];
+    uint64_t growth_failed_ms;
+    uint64_t configured_period;
+    uint64_t table_period; /* the controller goes no lower: set by thinning */
+
+    uint32_t index_used;
+    uint32_t live_count;
+    uint32_t free_slot_count;
+    uint32_t other_site[3]; /* by domain; 0: none yet (stored plus 1) */
+
+    /* controller */
+    uint64_t slow_ticks, slow_ns_reported;
+    uint32_t slow_samples;
+    uint64_t checked_samples;
+    uint64_t ticks_start, ticks_start_ns;
+    uint64_t cpu_ns, slow_ns_checked;
+    int64_t credit_ns;
+};
+
+struct tm_pool_place {
+    struct tm_pool_header *head; /* header and slots table, mapped shared; NULL: none */
+    uint64_t head_bytes;
+    int kept_descriptor; /* -1: none */
+    uint64_t device, inode;
+    char path[512]; /* opens the pool again; empty: only the kept descriptor does */
+};
+
+struct tm_settings {
+    int enabled;
+    int own_pool;  /* every image makes its own */
+    int native;
+    uint64_t period; /* 0: as the pool says */
+    char directory[400];
+    struct tm_pool_place pool;
+    uint32_t incarnations; /* handed out so far, by this image and its ancestors */
+    uint32_t python_state;
+    char python_version[32];
+    uint32_t limits;
+    uint32_t log_length;
+    char log[TM_LOG_BYTES];
+};
+
+extern struct tm_core tm_core __attribute__((visibility("hidden")));
+extern struct tm_settings tm_settings __attribute__((visibility("hidden")));
+
+/* ---- filter: may this address be a sample? ------------------------------------------ */
+
+extern uint8_t tm_filter[TM_FILTER_SLOTS] __attribute__((visibility("hidden")));
+
+/* Neighbours share a cache line, so a program's working set stays one of the filter's. */
+static inline size_t tm_filter_slot(const void *address)
+{
+    return ((uintptr_t)address >> 4) & (TM_FILTER_SLOTS - 1);
+}
+
+static inline int tm_maybe_sampled(const void *address)
+{
+    return __atomic_load_n(&tm_filter[tm_filter_slot(address)], __ATOMIC_RELAXED) != 0;
+}
+
+/* ---- the agent's own floor: system calls without libc's detours (system.c) ----------- */
+
+uint64_t tm_now_ms(void);
+uint64_t tm_now_ns(void);
+uint64_t tm_realtime_ms(void);
+uint64_t tm_process_cpu_ns(void);
+uint32_t tm_own_pid(void);
+uint32_t tm_own_tid(void);
+uint64_t tm_ticks(void);
+uint64_t tm_start_ticks_of_process(void);
+size_t tm_read_file(const char *path, char *buffer, size_t capacity);
+/* Writes a printf-like subset (%s %d %u %x %p); always NUL-terminated; gives the length. */
+size_t tm_format(char *buffer, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- number.c --------------------------------------------------------------------- */
+
+uint64_t tm_random(struct tm_thread_state *thread);
+double tm_random_unit(struct tm_thread_state *thread); /* in (0, 1] */
+double tm_logarithm(double x);                         /* natural, x > 0 */
+/* 1 - exp(-bytes / period): the chance that an allocation of `bytes` is sampled. */
+double tm_chance(double bytes, double period);
+/* Whole bytes of an exponential gap of mean `period`. */
+uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period);
+
+/* ---- lock.c ----------------------------------------------------------------------- */
+
+int tm_lock(void); /* 0: not got in bounded time */
+void tm_unlock(void);
+int tm_lock_is_mine(void);
+
+/* ---- pool.c ----------------------------------------------------------------------- */
+
+int tm_pool_open_given(const char *path); /* 0 or an errno */
+int tm_pool_make_own(void);               /* 0 or an errno */
+/* Finds a free slot and maps it; 0 or an errno. */
+int tm_pool_claim(uint8_t **segment, uint32_t *image);
+/* Makes [offset, offset + bytes) of this segment safe to write; 0 or an errno. */
+int tm_pool_reserve(uint64_t offset, uint64_t bytes);
+void tm_pool_unserved(int reason);
+
+/* ---- segment.c -------------------------------------------------------------------- */
+
+int tm_segment_begin(uint8_t *segment, uint32_t image); /* 0 or an errno */
+/* (locked) Room for record `index`; 0: the section is at its bound, or memory is. */
+int tm_room_for(enum tm_section_kind kind, uint32_t index);
+void tm_record_changed(enum tm_section_kind kind, uint32_t index);
+/* (locked) Publishes records up to `count` of an append-only section. */
+void tm_records_appended(enum tm_section_kind kind, uint32_t count);
+void tm_section_lost(enum tm_section_kind kind, uint32_t limit);
+void tm_heartbeat(uint64_t now_ms);
+
+static inline void *tm_at(enum tm_section_kind kind, uint32_t index)
+{
+    const struct tm_room *room = &tm_core.rooms[kind];
+    return tm_core.segment + room->offset + (uint64_t)index * room->stride;
+}
+
+/* Opens and closes a rewritten record (segment.h tells the order and why). */
+static inline void tm_open(volatile uint32_t *begin, volatile uint32_t *end)
+{
+    *end = *begin + 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* x86 keeps the order of stores */
+}
+
+static inline void tm_close(volatile uint32_t *begin, volatile uint32_t *end)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    *begin = *end;
+}
+
+/* ---- intern.c (locked) ------------------------------------------------------------ */
+
+uint32_t tm_intern_native_frame(uint32_t file, uint64_t address);
+uint32_t tm_intern_stack(uint32_t parent, uint32_t frame); /* the parent's id when full */
+uint32_t tm_intern_label(uint32_t parent, uint32_t key, uint32_t value);
+uint32_t tm_own_thread_index(void);
+
+/* ---- site.c (locked) -------------------------------------------------------------- */
+
+uint32_t tm_find_site(uint32_t stack, uint32_t label, uint32_t thread, enum tm_domain domain, uint64_t now_ms);
+struct tm_weight {
+    double bytes, objects, variance;
+};
+struct tm_weight tm_weigh(uint64_t weight_bytes, uint64_t bytes, double period);
+void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms);
+void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight after);
+/* Changes of live figures: samples -1, 0 or +1. */
+void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_weight plus);
+void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);
+void tm_check_peak(uint64_t now_ms);
+
+/* ---- live.c ----------------------------------------------------------------------- */
+
+/* Lock-free: is this address a live sample? */
+int tm_is_sampled(const void *address);
+/* (locked) A slot for a new sample, TM_NONE when none can be had. */
+uint32_t tm_live_insert(const void *address, size_t bytes, double period, uint32_t site, int indexed, uint64_t now_ms);
+/* (locked) Takes the sample at an address out; its record as it was goes to `taken`. */
+int tm_live_take(const void *address, struct tm_live *taken);
+void tm_live_end(const struct tm_live *taken, uint64_t now_ms);
+void tm_live_restore(const struct tm_live *taken);
+/* (locked) A mapping's sample: what is mapped of it now; 0 ends it. */
+void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms);
+void tm_drain_pending(void);
+/* (locked) Raises the period and thins what lives to match. */
+void tm_thin(void);
+/* Not locked: a sampled address is about to be freed. */
+void tm_sampled_free(const void *address);
+/* Takes the sample out for a realloc that may fail. 1: `taken` holds it. */
+int tm_take_for_realloc(const void *address, struct tm_live *taken);
+void tm_settle_realloc(const struct tm_live *taken, int moved);
+
+/* ---- sample.c --------------------------------------------------------------------- */
+
+void tm_set_period(uint64_t period); /* (locked) */
+/* Makes the thread's state this image's own; not locked. */
+void tm_adopt_thread(void);
+
+/* ---- control.c -------------------------------------------------------------------- */
+
+void tm_control_begin(void);
+/* (locked) */
+void tm_control(uint64_t ticks_spent);
+void tm_control_report(void);
+
+/* ---- native.c --------------------------------------------------------------------- */
+
+#define TM_NATIVE_FRAMES 128u
+void tm_native_begin(int backtraces); /* loads what backtrace(3) needs, while that is still harmless */
+/* The native stack, leaf first, from the caller at `return_address` on. Not locked. */
+unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address);
+/* Brings the table of objects up to date. Not locked: takes the loader's lock, and ours inside. */
+void tm_native_refresh(void);
+/* (locked) */
+int tm_native_knows(const void *pc);
+uint32_t tm_native_intern(const void *pc);
+
+/* ---- event.c (locked) ------------------------------------------------------------- */
+
+void tm_event(enum tm_event_kind kind, uint32_t label, uint64_t value);
+
+/* ---- start.c ---------------------------------------------------------------------- */
+
+/* First sample of a forked child: claims a segment. 1: armed. */
+int tm_come_alive(void);
+
+#endif
