@@ -7,6 +7,9 @@ export {
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
+export { readInterpreter } from "./interpreter.js";
+export { mappedInodes } from "./mapped_files.js";
+export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
   countDescriptors,
   type MemoryRollup,

@@ -1,0 +1,2 @@
+/** Native code: the symbols of its object files. */
+export { Symboliser } from "./symboliser.js";
