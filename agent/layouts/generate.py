@@ -25,7 +25,7 @@ def include_folders():
     """Yields each folder that holds the private headers of a GIL build of CPython."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    prefixes = ["/usr", "/usr/local", os.path.join(cache, "tidemark", "chroot-forky", "usr")]
+    prefixes = ["/usr", "/usr/local", *glob.glob(os.path.join(cache, "tidemark", "forky-*", "usr"))]
     prefixes += sorted(glob.glob(os.path.join(pyenv, "versions", "*")))
     prefixes += [os.path.dirname(folder) for folder in os.environ.get("PATH", "").split(":") if folder]
     seen = set()

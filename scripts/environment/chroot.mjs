@@ -9,6 +9,8 @@ import { cached } from "./cache.mjs";
 
 const suite = "forky";
 const pythons = ["python3.13", "python3.14", "python3.15"];
+/** With their headers: agent/layouts/generate.py checks its tables against them. */
+const packages = pythons.flatMap((name) => [name, `lib${name}-dev`]);
 const script = "/usr/share/debootstrap/scripts/sid";
 
 /**
@@ -21,9 +23,9 @@ export async function makeChroot() {
   if (debootstrap === undefined || !existsSync(script)) throw new SetupError("needs debootstrap");
   const mirror = debianMirror();
   if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
-  return await cached(suite, [...pythons, mirror], async (folder) => {
+  return await cached(suite, [...packages, mirror], async (folder) => {
     await step(`Debian ${suite} with ${pythons.join(", ")} by debootstrap`, debootstrap, [
-      ...["--variant=minbase", "--no-check-gpg", `--include=${pythons.join(",")}`],
+      ...["--variant=minbase", "--no-check-gpg", `--include=${packages.join(",")}`],
       ...[suite, folder, mirror, script],
     ]);
   });
