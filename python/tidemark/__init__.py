@@ -1,0 +1,98 @@
+"""Labels and steps for programs whose memory Tidemark watches.
+
+Tidemark profiles a program as it is; this package is for those who want to say more::
+
+    import tidemark
+
+    with tidemark.label(endpoint="/search", tenant="acme"):
+        handle(request)             # every allocation in here carries both labels
+
+    @tidemark.label(stage="tokenize")
+    async def tokenize(texts): ...  # a label as a decorator, of any function
+
+    for batch in batches:
+        with tidemark.step("train"):  # numbers itself: train 1, train 2, ...
+            train(batch)              # the steps stand on the recording's timeline
+
+Labels nest; the inner value of a key counts. They belong to the current context
+(``contextvars``), so each asyncio task has its own and passes them on to the tasks it
+starts; a new thread starts without, ``asyncio.to_thread`` and ``copy_context().run``
+take them along. Without Tidemark's agent in the process nothing is loaded, looked up or
+kept: ``label`` and ``step`` give objects made once that do nothing.
+"""
+
+import os
+from typing import Any
+
+__all__ = ["label", "step"]
+
+
+class _NoStep:
+    """What ``step`` gives without an agent: enters, leaves, does nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        return None
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        return None
+
+
+class _NoLabel(_NoStep):
+    """What ``label`` gives without an agent: as a decorator it gives the function back."""
+
+    __slots__ = ()
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+_NO_STEP = _NoStep()
+_NO_LABEL = _NoLabel()
+
+
+def _find_agent() -> Any:
+    """The part of the package that talks to the agent, or None when no agent was preloaded."""
+    if "libtidemark" not in os.environ.get("LD_PRELOAD", ""):
+        return None
+    try:
+        from . import _agent
+    except ImportError:  # no ctypes here, or a preloaded library without our exports
+        return None
+    return _agent
+
+
+_agent = _find_agent()
+
+
+def label(**labels: object) -> Any:
+    """Labels every allocation made inside: ``with label(key=value):`` or ``@label(key=value)``.
+
+    Values are turned into text by ``str`` at once and cut after 200 characters. Choose keys
+    and values with few distinct texts: each new combination is kept for the whole run.
+    Works in ``with`` and ``async with``, and decorates functions, coroutine functions and
+    (asynchronous) generator functions: what runs between two yields is the caller's, and
+    carries the caller's labels. A bare ``with label()`` around a yield would not know that.
+    """
+    if _agent is None:
+        return _NO_LABEL
+    return _agent.Label(labels)
+
+
+def step(name: str) -> Any:
+    """Marks one step of the program on the timeline; steps of a name number themselves from 1.
+
+    The step begins at the call. As ``with step(name):`` it ends with the block, and the
+    allocations in it carry the label ``step=name``. A bare call ``step(name)`` lasts until
+    the same thread's next ``step`` of that name.
+    """
+    if _agent is None:
+        return _NO_STEP
+    return _agent.Step(name)
