@@ -52,6 +52,10 @@ export class ProfileTablesBuilder {
     return id;
   }
 
+  text(id: StringId): string {
+    return this.#strings[id]!;
+  }
+
   /** `address`: of native frames, else 0. */
   frame(
     name: StringId,

@@ -3,6 +3,7 @@ import { readStat } from "../linux/index.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../model/units.js";
+import { Symboliser } from "../native/index.js";
 import { parseSegmentHeader, type SegmentHeader } from "../segment/header.js";
 import { poolLimits, type PoolReader, type PoolSlot, ProfileAssembler, SegmentReader } from "../segment/index.js";
 import { CONSTANTS } from "../segment/layout.js";
@@ -32,7 +33,7 @@ interface Watched {
 
 /** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
 export class PoolWatch {
-  private readonly assembler = new ProfileAssembler();
+  private readonly assembler = new ProfileAssembler(new Symboliser());
   private readonly watched = new Map<string, Watched>();
 
   /** `root`: the recorded program, whose segment stays until the last look. */

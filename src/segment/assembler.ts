@@ -13,7 +13,7 @@ import { newSiteTable, pickSites } from "../model/site_columns.js";
 import { ProfileTablesBuilder } from "../model/tables_builder.js";
 import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/units.js";
 import { cohortBounds } from "./cohorts.js";
-import { labelWords, ProcessDictionary } from "./dictionary.js";
+import { labelWords, ProcessDictionary, type SymbolSource } from "./dictionary.js";
 import { EventRing } from "./events.js";
 import type { SegmentHeader } from "./header.js";
 import { gatherLimits, limitsOf } from "./limits.js";
@@ -45,6 +45,7 @@ const ENDED_APART = 256;
 const MAX_PROCESSES = 65_535;
 
 export class ProfileAssembler {
+  readonly #symbols: SymbolSource | null;
   readonly #builder = new ProfileTablesBuilder();
   readonly #watched = new Map<ProcessIndex, Watched>();
   /** Rows of ended processes, oldest first, without cohorts: nothing of theirs lives. */
@@ -57,6 +58,11 @@ export class ProfileAssembler {
   #events: TimelineEvent[] = [];
   #startMs: TimeMs = Number.POSITIVE_INFINITY;
   #processes = 0;
+
+  /** `symbols`: names the functions of native frames; null leaves them as object and address. */
+  constructor(symbols: SymbolSource | null = null) {
+    this.#symbols = symbols;
+  }
 
   /** Takes up a process that has a segment. `pid`, `parentPid`: as the recorder's namespace has them. */
   begin(
@@ -72,7 +78,11 @@ export class ProfileAssembler {
     this.#watched.set(index, {
       index,
       pid,
-      dictionary: new ProcessDictionary(this.#builder, index),
+      dictionary: new ProcessDictionary(
+        this.#builder,
+        { index, pid, startedMs: header.startRealtimeMs },
+        this.#symbols,
+      ),
       events: new EventRing(),
       look: null,
     });

@@ -3,15 +3,18 @@
 import { FrameKind } from "../model/profile.js";
 import type { ProfileTablesBuilder } from "../model/tables_builder.js";
 import type {
+  Address,
   FrameId,
   LabelId,
+  Pid,
   ProcessIndex,
   StackId,
   StringId,
   ThreadIndex,
+  TimeMs,
 } from "../model/units.js";
 import { readField, readText, readUint64 } from "./bytes.js";
-import { FRAME, LABEL, STACK_NODE, THREAD } from "./layout.js";
+import { CONSTANTS, FRAME, LABEL, STACK_NODE, THREAD } from "./layout.js";
 import type { SegmentLook } from "./reader.js";
 
 const STRING_UNIT = 8;
@@ -21,9 +24,23 @@ const THREAD_NAME_BYTES = 24;
 const MAX_ADDRESS = 2 ** 53;
 const KINDS = [FrameKind.python, FrameKind.native, FrameKind.mark] as const;
 
+/** Who knows the functions of object files: `Symboliser` of src/native, handed in from above. */
+export interface SymbolSource {
+  /** Names of the functions at `addresses` of the object that a process knows as `path`; "" for none. */
+  names(pid: Pid, startedMs: TimeMs, path: string, addresses: readonly Address[]): string[];
+}
+
+/** Whose dictionary it is. */
+export interface DictionaryOwner {
+  readonly index: ProcessIndex;
+  readonly pid: Pid;
+  readonly startedMs: TimeMs;
+}
+
 export class ProcessDictionary {
   readonly #builder: ProfileTablesBuilder;
-  readonly #process: ProcessIndex;
+  readonly #owner: DictionaryOwner;
+  readonly #symbols: SymbolSource | null;
   readonly #strings = new Map<number, StringId>([[0, 0]]);
   readonly #frames: FrameId[] = [];
   readonly #stacks: StackId[] = [];
@@ -36,9 +53,11 @@ export class ProcessDictionary {
   /** Numbers that named nothing, so far. */
   damaged = 0;
 
-  constructor(builder: ProfileTablesBuilder, process: ProcessIndex) {
+  /** `symbols`: null leaves native frames without names. */
+  constructor(builder: ProfileTablesBuilder, owner: DictionaryOwner, symbols: SymbolSource | null) {
     this.#builder = builder;
-    this.#process = process;
+    this.#owner = owner;
+    this.#symbols = symbols;
   }
 
   /** Takes over the rows that came since the last look. */
@@ -67,7 +86,7 @@ export class ProcessDictionary {
 
   otherThreads(): ThreadIndex {
     this.#otherThreads ??= this.#builder.addThread({
-      process: this.#process,
+      process: this.#owner.index,
       tid: 0,
       name: "other threads",
       isMain: false,
@@ -77,24 +96,55 @@ export class ProcessDictionary {
 
   #renewFrames({ frames, strings }: SegmentLook): void {
     const view = viewOf(frames.bytes);
-    for (let row = this.#frames.length; row < frames.count; row++) {
+    const first = this.#frames.length;
+    const names = this.#symbolNames(view, first, frames.count, strings.bytes);
+    for (let row = first; row < frames.count; row++) {
       const at = row * FRAME.size;
-      const address = readUint64(view, at + FRAME.address);
       const kind = KINDS[view.getUint32(at + FRAME.kind, true)];
       if (kind === undefined) {
         this.damaged += 1;
       }
+      const name = names.get(row);
       this.#frames.push(
         this.#builder.frame(
-          this.#string(strings.bytes, view.getUint32(at + FRAME.function, true)),
+          name === undefined
+            ? this.#string(strings.bytes, view.getUint32(at + FRAME.function, true))
+            : this.#builder.string(name),
           this.#string(strings.bytes, view.getUint32(at + FRAME.file, true)),
           view.getUint32(at + FRAME.line, true),
           view.getUint32(at + FRAME.first_line, true),
           kind ?? FrameKind.mark,
-          kind === FrameKind.native && address < MAX_ADDRESS ? address : 0,
+          kind === FrameKind.native ? addressOf(view, at) : 0,
         ),
       );
     }
+  }
+
+  /** Names of the native frames in rows `from` to `to`, asked for object by object. */
+  #symbolNames(view: DataView, from: number, to: number, strings: Uint8Array): Map<number, string> {
+    const names = new Map<number, string>();
+    if (this.#symbols === null) {
+      return names;
+    }
+    const rowsByFile = new Map<number, number[]>();
+    for (let row = from; row < to; row++) {
+      const at = row * FRAME.size;
+      if (view.getUint32(at + FRAME.kind, true) === CONSTANTS.TM_FRAME_NATIVE) {
+        const file = view.getUint32(at + FRAME.file, true);
+        const rows = rowsByFile.get(file);
+        rows === undefined ? rowsByFile.set(file, [row]) : rows.push(row);
+      }
+    }
+    const { pid, startedMs } = this.#owner;
+    for (const [file, rows] of rowsByFile) {
+      const path = this.#builder.text(this.#string(strings, file));
+      const addresses = rows.map((row) => addressOf(view, row * FRAME.size));
+      const found = this.#symbols.names(pid, startedMs, path, addresses);
+      rows.forEach((row, index) => {
+        names.set(row, found[index] ?? "");
+      });
+    }
+    return names;
   }
 
   #renewStacks({ stacks }: SegmentLook): void {
@@ -153,9 +203,14 @@ export class ProcessDictionary {
       if (tid === 0) {
         this.#threads[row] = this.otherThreads();
       } else if (index === undefined || index === this.#otherThreads) {
-        this.#threads[row] = this.#builder.addThread({ process: this.#process, tid, name, isMain });
+        this.#threads[row] = this.#builder.addThread({
+          process: this.#owner.index,
+          tid,
+          name,
+          isMain,
+        });
       } else {
-        this.#builder.setThread(index, { process: this.#process, tid, name, isMain });
+        this.#builder.setThread(index, { process: this.#owner.index, tid, name, isMain });
       }
     }
   }
@@ -200,6 +255,11 @@ export function labelWords(
   const key = strings[labels.key[label]!]!;
   const value = strings[labels.value[label]!]!;
   return key === "step" ? value : `${key}=${value}`;
+}
+
+function addressOf(view: DataView, at: number): Address {
+  const address = readUint64(view, at + FRAME.address);
+  return address < MAX_ADDRESS ? address : 0;
 }
 
 function viewOf(bytes: Uint8Array): DataView {

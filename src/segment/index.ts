@@ -12,6 +12,7 @@
  * All throw TidemarkError alone.
  */
 export { type AgentTotals, ProfileAssembler } from "./assembler.js";
+export type { SymbolSource } from "./dictionary.js";
 export type { SegmentHeader } from "./header.js";
 export { poolLimits } from "./limits.js";
 export { monotonicMs, type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";

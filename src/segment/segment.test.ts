@@ -135,6 +135,29 @@ describe("a segment", () => {
     expect(look.durationMs).toBe(4000);
   });
 
+  it("asks for the names of native frames, object by object, once", () => {
+    const segment = pythonProcess();
+    segment.site("main;libx.so+2a0", { live: 1 });
+    const asked: unknown[] = [];
+    const assembler = new ProfileAssembler({
+      names: (pid, startedMs, path, addresses) => {
+        asked.push([pid, startedMs, path, addresses]);
+        return ["grow_buffer", ""];
+      },
+    });
+    const reader = readerOf();
+    const process = assembler.begin(reader.look()!.header);
+    assembler.renew(process, reader.look()!);
+    assembler.renew(process, reader.look()!);
+    expect(asked).toEqual([[42, START_REALTIME_MS, "libx.so", [0x1f0, 0x2a0]]]);
+    expect(stackTexts(assembler.take(START_REALTIME_MS + 1000))).toEqual([
+      "main;load",
+      "main;load;grow_buffer",
+      "main;parse",
+      "main;libx.so+2a0",
+    ]);
+  });
+
   it("shows when each site's bytes were born", () => {
     pythonProcess();
     const { look } = profileAfter(readerOf(), 4000);
