@@ -30,7 +30,7 @@ export async function buildSources() {
 /** Removes what an earlier build made of sources that are gone: imports of it must fail. */
 function removeOrphans() {
   for (const made of filesUnder("dist")) {
-    const [, source] = /^dist\/((?!web\/|native\/).*)\.js(\.map)?$/.exec(made) ?? [];
+    const [, source] = /^dist\/((?!web\/).*)\.js(\.map)?$/.exec(made) ?? [];
     if (source !== undefined && !existsSync(join(root, "src", `${source}.ts`))) {
       rmSync(join(root, made));
     }
