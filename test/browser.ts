@@ -3,7 +3,16 @@
  * Chrome where there is one, else the one that the npm package @sparticuz/chromium carries.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { createReadStream, createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -11,7 +20,13 @@ import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress } from "node:zlib";
 import { type Browser, chromium } from "playwright-core";
 
-const SYSTEM_NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+const SYSTEM_NAMES = [
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+  "chrome",
+];
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -43,7 +58,8 @@ function systemBrowser(): Executable | undefined {
     for (const name of SYSTEM_NAMES) {
       const path = join(folder, name);
       // Some distributions install a stub that only says how to get the real one.
-      if (folder && existsSync(path) && spawnSync(path, ["--version"]).status === 0) return { path, environment: {} };
+      if (folder && existsSync(path) && spawnSync(path, ["--version"]).status === 0)
+        return { path, environment: {} };
     }
   }
   return undefined;
@@ -52,8 +68,13 @@ function systemBrowser(): Executable | undefined {
 /** The package's binary is unpacked once into the user's cache (never into the clone), by way of a private folder, so that
  * tests that start at once cannot meet a half-written file. */
 async function packagedBrowser(): Promise<Executable> {
-  const packed = join(dirname(createRequire(import.meta.url).resolve("@sparticuz/chromium")), "../../bin");
-  const { version } = createRequire(import.meta.url)(join(packed, "../package.json")) as { version: string };
+  const packed = join(
+    dirname(createRequire(import.meta.url).resolve("@sparticuz/chromium")),
+    "../../bin",
+  );
+  const { version } = createRequire(import.meta.url)(join(packed, "../package.json")) as {
+    version: string;
+  };
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tidemark");
   const home = join(cache, `chromium-${version}`);
   if (!existsSync(home)) {
@@ -67,7 +88,10 @@ async function packagedBrowser(): Promise<Executable> {
       rmSync(join(draft, `${name}.tar`));
     }
     // The package's own fonts.conf names only folders of the service it was made for.
-    writeFileSync(join(draft, "fonts/fonts.conf"), '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n');
+    writeFileSync(
+      join(draft, "fonts/fonts.conf"),
+      '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n',
+    );
     try {
       renameSync(draft, home);
     } catch {
@@ -76,7 +100,8 @@ async function packagedBrowser(): Promise<Executable> {
   }
   const path = join(home, "chromium");
   const missesLibraries = /not found/.test(spawnSync("ldd", [path], { encoding: "utf8" }).stdout);
-  const missesFonts = spawnSync("fc-list", { encoding: "utf8" }).stdout?.trim() === "" || !existsSync("/etc/fonts");
+  const missesFonts =
+    spawnSync("fc-list", { encoding: "utf8" }).stdout?.trim() === "" || !existsSync("/etc/fonts");
   return {
     path,
     environment: {

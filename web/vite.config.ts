@@ -19,7 +19,9 @@ function inlineAssets(): Plugin {
           const tag = new RegExp(`<script[^>]*src="[^"]*${escaped(name)}"[^>]*></script>`);
           const code = part.code.replace(/<\/script/gi, "<\\/script").replace(/<!--/g, "<\\!--");
           // The script goes to the end of the body: it reads the document that stands there.
-          html = html.replace(tag, "").replace("</body>", () => `<script type="module">${code}</script></body>`);
+          html = html
+            .replace(tag, "")
+            .replace("</body>", () => `<script type="module">${code}</script></body>`);
           delete bundle[name];
         } else if (name.endsWith(".css")) {
           const tag = new RegExp(`<link[^>]*href="[^"]*${escaped(name)}"[^>]*>`);
@@ -27,7 +29,11 @@ function inlineAssets(): Plugin {
           delete bundle[name];
         }
       }
-      if (/<(script|link)[^>]*(src|href)=/.test(html.replace(/<script type="module">[\s\S]*?<\/script>/g, ""))) {
+      if (
+        /<(script|link)[^>]*(src|href)=/.test(
+          html.replace(/<script type="module">[\s\S]*?<\/script>/g, ""),
+        )
+      ) {
         throw new Error("the page still names another file");
       }
       page.source = html;

@@ -36,7 +36,10 @@ export async function writeReport(
   const body = await promisify(deflate)(encodeColumns(document));
   const head = template
     .slice(0, at)
-    .replace("<title>Tidemark</title>", () => `<title>${escaped(document.title)} - Tidemark</title>`);
+    .replace(
+      "<title>Tidemark</title>",
+      () => `<title>${escaped(document.title)} - Tidemark</title>`,
+    );
   const pieces = function* () {
     yield `${head}<script type="application/octet-stream" id="tidemark-document">`;
     for (let from = 0; from < body.length; from += PIECE_BYTES) {

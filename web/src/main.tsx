@@ -5,6 +5,10 @@ import { PageFault } from "./page/PageFault.js";
 import { pageDocument } from "./source/pageDocument.js";
 import "uplot/dist/uPlot.min.css";
 import "./page/page.css";
+import "./page/controls.css";
+import "./timeline/timeline.css";
+import "./flame/flame.css";
+import "./sites/sites.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
 pageDocument.read().then(
@@ -14,5 +18,6 @@ pageDocument.read().then(
         <App report={report} />
       </PageFault.Boundary>,
     ),
-  (error: unknown) => root.render(<PageFault line={error instanceof Error ? error.message : String(error)} />),
+  (error: unknown) =>
+    root.render(<PageFault line={error instanceof Error ? error.message : String(error)} />),
 );

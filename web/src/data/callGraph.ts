@@ -41,7 +41,12 @@ export function callersBelow({ stacks }: ProfileTables, usedStacks: Iterable<num
     }
     nodeOfStack[used] = node;
   }
-  return { length: parent.length, parent: Uint32Array.from(parent), frame: Uint32Array.from(frame), nodeOfStack };
+  return {
+    length: parent.length,
+    parent: Uint32Array.from(parent),
+    frame: Uint32Array.from(frame),
+    nodeOfStack,
+  };
 }
 
 /** A column of the sites, by node: the node's own. */
@@ -85,7 +90,8 @@ export function mainDomains(
   const main = new Uint8Array(graph.length);
   for (let node = 0; node < graph.length; node++) {
     let best = 0;
-    for (let domain = 1; domain < 3; domain++) if (byDomain[domain][node] > byDomain[best][node]) best = domain;
+    for (let domain = 1; domain < 3; domain++)
+      if (byDomain[domain][node] > byDomain[best][node]) best = domain;
     main[node] = best;
   }
   return main;

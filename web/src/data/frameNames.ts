@@ -1,4 +1,5 @@
 /** What a frame is called on screen. */
+import { baseName, frameName } from "../../../src/model/frame_text.js";
 import { FrameKind, type ProfileTables } from "../../../src/model/profile.js";
 
 export interface FrameWords {
@@ -10,21 +11,20 @@ export interface FrameWords {
   readonly place: string;
 }
 
-const KIND_NAMES = { [FrameKind.python]: "python", [FrameKind.native]: "native", [FrameKind.mark]: "mark" } as const;
+const KIND_NAMES = {
+  [FrameKind.python]: "python",
+  [FrameKind.native]: "native",
+  [FrameKind.mark]: "mark",
+} as const;
 
 export function frameWords(tables: ProfileTables, frame: number): FrameWords {
   const { frames, strings } = tables;
   const file = strings[frames.file[frame]] ?? "";
   const line = frames.line[frame];
   const kind = KIND_NAMES[frames.kind[frame] as FrameKind] ?? "mark";
-  const name = strings[frames.function[frame]] || unnamed(frames.address[frame]);
-  const base = file.slice(file.lastIndexOf("/") + 1);
+  const base = baseName(file);
   const place = kind === "mark" || base === "" ? "" : line > 0 ? `${base}:${line}` : base;
-  return { function: name, file, line, kind, place };
-}
-
-function unnamed(address: number): string {
-  return address > 0 ? `0x${address.toString(16)}` : "(unknown)";
+  return { function: frameName(tables, frame), file, line, kind, place };
 }
 
 /** 1 by frame where function or file:line holds `text`, whatever its case; "/…/" is a pattern.
@@ -36,7 +36,8 @@ export function framesMatching(tables: ProfileTables, text: string): Uint8Array 
   const matches = new Uint8Array(frames.length);
   for (let frame = 0; frame < frames.length; frame++) {
     const name = strings[frames.function[frame]];
-    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`)) matches[frame] = 1;
+    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`))
+      matches[frame] = 1;
   }
   return matches;
 }

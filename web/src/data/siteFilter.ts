@@ -13,7 +13,11 @@ export interface SiteFilter {
 export const EVERY_SITE: SiteFilter = { process: null, thread: null, label: null, domain: null };
 
 /** Rows of `sites` that pass, ascending. */
-export function rowsPassing(tables: ProfileTables, sites: SiteTable, filter: SiteFilter): Uint32Array {
+export function rowsPassing(
+  tables: ProfileTables,
+  sites: SiteTable,
+  filter: SiteFilter,
+): Uint32Array {
   const labels = filter.label === null ? null : labelsUnder(tables, filter.label);
   const rows = new Uint32Array(sites.length);
   let count = 0;
@@ -31,18 +35,24 @@ export function rowsPassing(tables: ProfileTables, sites: SiteTable, filter: Sit
 function labelsUnder({ labels }: ProfileTables, wanted: number): Uint8Array {
   const under = new Uint8Array(labels.length);
   for (let row = 1; row < labels.length; row++) {
-    const same = labels.key[row] === labels.key[wanted] && labels.value[row] === labels.value[wanted];
+    const same =
+      labels.key[row] === labels.key[wanted] && labels.value[row] === labels.value[wanted];
     under[row] = same || under[labels.parent[row]] === 1 ? 1 : 0;
   }
   return under;
 }
 
 /** One row for each different key and value, by name. */
-export function labelChoices({ labels, strings }: ProfileTables): { label: number; name: string }[] {
+export function labelChoices({
+  labels,
+  strings,
+}: ProfileTables): { label: number; name: string }[] {
   const choices = new Map<string, number>();
   for (let row = 1; row < labels.length; row++) {
     const name = `${strings[labels.key[row]]}=${strings[labels.value[row]]}`;
     if (!choices.has(name)) choices.set(name, row);
   }
-  return [...choices].map(([name, label]) => ({ label, name })).sort((a, b) => a.name.localeCompare(b.name));
+  return [...choices]
+    .map(([name, label]) => ({ label, name }))
+    .sort((a, b) => a.name.localeCompare(b.name));
 }

@@ -1,5 +1,10 @@
 /** Sites grouped for the tables: one row for each place in the code and allocator. */
-import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "../../../src/model/profile.js";
+import {
+  FrameKind,
+  LIFETIME_BUCKETS,
+  type ProfileLook,
+  type ProfileTables,
+} from "../../../src/model/profile.js";
 
 export interface SiteGroup {
   readonly key: number;
@@ -24,7 +29,11 @@ export interface SiteGroup {
 export const NO_FRAME = -1;
 const DOMAINS = 3;
 
-export function groupSites(tables: ProfileTables, look: ProfileLook, rows: Uint32Array): SiteGroup[] {
+export function groupSites(
+  tables: ProfileTables,
+  look: ProfileLook,
+  rows: Uint32Array,
+): SiteGroup[] {
   const { sites } = look;
   const cohorts = look.cohorts.length;
   const groups = new Map<number, SiteGroup>();
@@ -46,7 +55,8 @@ export function groupSites(tables: ProfileTables, look: ProfileLook, rows: Uint3
     group.allocatedBytes += sites.allocatedBytes[row];
     group.allocatedObjects += sites.allocatedObjects[row];
     group.allocatedVariance += sites.allocatedVariance[row];
-    for (let i = 0; i < LIFETIME_BUCKETS; i++) group.lifetimes[i] += sites.lifetimes[row * LIFETIME_BUCKETS + i];
+    for (let i = 0; i < LIFETIME_BUCKETS; i++)
+      group.lifetimes[i] += sites.lifetimes[row * LIFETIME_BUCKETS + i];
     for (let i = 0; i < cohorts; i++) group.cohortBytes[i] += sites.cohortBytes[row * cohorts + i];
   }
   return [...groups.values()];

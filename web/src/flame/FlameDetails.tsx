@@ -33,16 +33,32 @@ export function FlameDetails(props: FlameDetailsProps) {
   return <Selected {...props} />;
 }
 
-function Selected({ report, look, rows, flame, position, choices, zoom, close }: FlameDetailsProps) {
+function Selected({
+  report,
+  look,
+  rows,
+  flame,
+  position,
+  choices,
+  zoom,
+  close,
+}: FlameDetailsProps) {
   const { graph, layout, total, own, totalBefore, variance } = flame;
   const node = layout.node[position];
   const words = position === 0 ? null : frameWords(report.tables, graph.frame[node]);
   const totals = useMemo(() => {
-    const of = (column: SiteValue) => withDescendants(graph, ownFigures(graph, look.sites, rows, column));
-    return { liveBytes: of("liveBytes"), peakBytes: of("peakBytes"), allocatedBytes: of("allocatedBytes"), liveObjects: of("liveObjects") };
+    const of = (column: SiteValue) =>
+      withDescendants(graph, ownFigures(graph, look.sites, rows, column));
+    return {
+      liveBytes: of("liveBytes"),
+      peakBytes: of("peakBytes"),
+      allocatedBytes: of("allocatedBytes"),
+      liveObjects: of("liveObjects"),
+    };
   }, [graph, look, rows]);
   const whole = total[0] || 1;
-  const measure = (amount: number) => (isObjects(choices.value) ? formatCount(amount) : formatBytes(amount));
+  const measure = (amount: number) =>
+    isObjects(choices.value) ? formatCount(amount) : formatBytes(amount);
   const before = totalBefore?.[node];
 
   return (
@@ -62,7 +78,11 @@ function Selected({ report, look, rows, flame, position, choices, zoom, close }:
       {before !== undefined && (
         <p className="details-change">
           {measure(before)} → {measure(total[node])},{" "}
-          <b>{isObjects(choices.value) ? formatCount(total[node] - before) : formatSignedBytes(total[node] - before)}</b>
+          <b>
+            {isObjects(choices.value)
+              ? formatCount(total[node] - before)
+              : formatSignedBytes(total[node] - before)}
+          </b>
         </p>
       )}
       <table className="plain">
@@ -97,9 +117,11 @@ function Row({ name, value }: { name: string; value: string }) {
 function Source({ words }: { words: FrameWords }) {
   const [template, setTemplate] = useState(() => readSetting("link") ?? DEFAULT_LINK);
   const [copied, setCopied] = useState(false);
-  if (words.file === "") return <p className="place">{words.kind === "mark" ? "frames left out" : "no source known"}</p>;
+  if (words.file === "")
+    return <p className="place">{words.kind === "mark" ? "frames left out" : "no source known"}</p>;
   const text = words.line > 0 ? `${words.file}:${words.line}` : words.file;
-  const link = words.kind === "python" && words.file.startsWith("/") ? linkTo(template, words) : null;
+  const link =
+    words.kind === "python" && words.file.startsWith("/") ? linkTo(template, words) : null;
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -141,8 +163,13 @@ function Source({ words }: { words: FrameWords }) {
 }
 
 /** The link for a place; null where the template would run script. */
-export function linkTo(template: string, { file, line }: Pick<FrameWords, "file" | "line">): string | null {
-  const link = template.replaceAll("{file}", encodeURI(file)).replaceAll("{line}", String(Math.max(line, 1)));
+export function linkTo(
+  template: string,
+  { file, line }: Pick<FrameWords, "file" | "line">,
+): string | null {
+  const link = template
+    .replaceAll("{file}", encodeURI(file))
+    .replaceAll("{line}", String(Math.max(line, 1)));
   return /^\s*(javascript|data|vbscript):/i.test(link) ? null : link;
 }
 
@@ -154,14 +181,19 @@ interface DomainSplitProps {
   value: SiteValue;
 }
 
-const DOMAIN_NAMES = { [Domain.python]: "python", [Domain.native]: "native", [Domain.mapped]: "mapped" } as const;
+const DOMAIN_NAMES = {
+  [Domain.python]: "python",
+  [Domain.native]: "native",
+  [Domain.mapped]: "mapped",
+} as const;
 
 function DomainSplit({ look, rows, flame, node, value }: DomainSplitProps) {
   const parts = useMemo(() => {
     const inside = descendants(flame, node);
     const sums = [0, 0, 0];
     for (const row of rows) {
-      if (inside[flame.graph.nodeOfStack[look.sites.stack[row]]]) sums[look.sites.domain[row]] += look.sites[value][row];
+      if (inside[flame.graph.nodeOfStack[look.sites.stack[row]]])
+        sums[look.sites.domain[row]] += look.sites[value][row];
     }
     return sums;
   }, [look, rows, flame, node, value]);
@@ -179,7 +211,12 @@ function DomainSplit({ look, rows, flame, node, value }: DomainSplitProps) {
         ))}
       </div>
       <p className="split-words">
-        {parts.map((part, domain) => (part > 0 ? `${DOMAIN_NAMES[domain as Domain]} ${formatShare(part / sum)}` : "")).filter(Boolean).join(" · ")}
+        {parts
+          .map((part, domain) =>
+            part > 0 ? `${DOMAIN_NAMES[domain as Domain]} ${formatShare(part / sum)}` : "",
+          )
+          .filter(Boolean)
+          .join(" · ")}
       </p>
     </>
   );

@@ -2,13 +2,15 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { frameWords, framesMatching } from "../data/frameNames.js";
-import { formatBytes, formatCount, formatRelative, formatShare, formatSignedBytes } from "../page/format.js";
+import { framesMatching } from "../data/frameNames.js";
+import { formatBytes, formatCount, formatShare } from "../page/format.js";
 import { type Choices, type Choose, isObjects } from "../page/state.js";
 import type { Theme } from "../page/theme.js";
+import { Breadcrumb, DifferenceBar, Tooltip } from "./FlameBars.js";
 import { FlameDetails } from "./FlameDetails.js";
 import { FlameCanvas } from "./flameCanvas.js";
-import { buildFlameGraph, colourPositions, type FlameGraph } from "./flameGraph.js";
+import { buildFlameGraph, colourPositions } from "./flameGraph.js";
+import { describe, emptyWords, labelOf } from "./flameWords.js";
 import { flamePalette } from "./palette.js";
 import { findMatches } from "./search.js";
 
@@ -25,12 +27,25 @@ export interface FlamePanelProps {
 
 export function FlamePanel(props: FlamePanelProps) {
   if (props.look === null) {
-    return <p className="empty">No samples: this program was not profiled, or it allocated less than a sampling period.</p>;
+    return (
+      <p className="empty">
+        No samples: this program was not profiled, or it allocated less than a sampling period.
+      </p>
+    );
   }
   return <FlameGraphView {...props} look={props.look} />;
 }
 
-function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, theme }: FlamePanelProps & { look: ProfileLook }) {
+function FlameGraphView({
+  report,
+  look,
+  base,
+  rows,
+  baseRows,
+  choices,
+  choose,
+  theme,
+}: FlamePanelProps & { look: ProfileLook }) {
   const { tables } = report;
   const { value, reversed, differenceWidth, colourMode, rootsBelow, search } = choices;
   const scroller = useRef<HTMLDivElement>(null);
@@ -53,17 +68,28 @@ function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, t
       ),
     [tables, look, rows, base, baseRows, value, reversed, differenceWidth],
   );
-  const colour = useMemo(() => colourPositions(tables, flame, colourMode), [tables, flame, colourMode]);
+  const colour = useMemo(
+    () => colourPositions(tables, flame, colourMode),
+    [tables, flame, colourMode],
+  );
   const found = useMemo(() => {
     if (search === "") return null;
     const frames = framesMatching(tables, search);
-    return frames && findMatches(flame.layout, (position) => flame.graph.frame[flame.layout.node[position]], frames);
+    return (
+      frames &&
+      findMatches(
+        flame.layout,
+        (position) => flame.graph.frame[flame.layout.node[position]],
+        frames,
+      )
+    );
   }, [tables, flame, search]);
 
   useEffect(() => {
     if (!scroller.current || !spacer.current || !surface.current) return;
     canvas.current = new FlameCanvas(scroller.current, spacer.current, surface.current, {
-      onHover: (position, x, y) => setHover((now) => (position < 0 && now.position < 0 ? now : { position, x, y })),
+      onHover: (position, x, y) =>
+        setHover((now) => (position < 0 && now.position < 0 ? now : { position, x, y })),
       onSelect: setSelected,
       onFocus: setFocused,
     });
@@ -94,12 +120,19 @@ function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, t
     if (next >= 0) canvas.current.select(next);
   };
   const inRange = (position: number) => position >= 0 && position < flame.layout.node.length;
-  const measure = (amount: number) => (isObjects(value) ? formatCount(amount) : formatBytes(amount));
+  const measure = (amount: number) =>
+    isObjects(value) ? formatCount(amount) : formatBytes(amount);
 
   return (
     <div className="flame">
       <div className="flame-bar">
-        <Breadcrumb report={report} flame={flame} focused={inRange(focused) ? focused : 0} choices={choices} focus={(position) => canvas.current?.focus(position)} />
+        <Breadcrumb
+          report={report}
+          flame={flame}
+          focused={inRange(focused) ? focused : 0}
+          choices={choices}
+          focus={(position) => canvas.current?.focus(position)}
+        />
         {search !== "" && (
           <span className="found" role="status">
             {found === null
@@ -107,10 +140,20 @@ function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, t
               : `${formatCount(found.nodes)} found, ${formatShare(found.share)} of the width`}
             {found !== null && found.nodes > 0 && (
               <>
-                <button type="button" className="quiet" onClick={() => step(-1)} aria-label="Previous match">
+                <button
+                  type="button"
+                  className="quiet"
+                  onClick={() => step(-1)}
+                  aria-label="Previous match"
+                >
                   ↑
                 </button>
-                <button type="button" className="quiet" onClick={() => step(1)} aria-label="Next match">
+                <button
+                  type="button"
+                  className="quiet"
+                  onClick={() => step(1)}
+                  aria-label="Next match"
+                >
                   ↓
                 </button>
               </>
@@ -119,12 +162,19 @@ function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, t
         )}
       </div>
       {base && (
-        <DifferenceBar report={report} flame={flame} look={look} base={base} choices={choices} choose={choose} />
+        <DifferenceBar
+          report={report}
+          flame={flame}
+          look={look}
+          base={base}
+          choices={choices}
+          choose={choose}
+        />
       )}
       <div className="flame-body">
         <div className="flame-scroller" ref={scroller}>
           <div ref={spacer}>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the graph is walked with the arrow keys */}
+            {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: walked with the arrow keys */}
             <canvas
               ref={surface}
               className="flame-canvas"
@@ -148,111 +198,9 @@ function FlameGraphView({ report, look, base, rows, baseRows, choices, choose, t
           close={() => canvas.current?.select(-1)}
         />
       </div>
-      {inRange(hover.position) && <Tooltip report={report} flame={flame} hover={hover} measure={measure} choices={choices} />}
-    </div>
-  );
-}
-
-export function labelOf(report: ReportDocument, flame: FlameGraph, position: number, choices: Choices) {
-  if (position === 0) return { name: `all ${describe(choices)}`, place: "" };
-  const words = frameWords(report.tables, flame.graph.frame[flame.layout.node[position]]);
-  return { name: words.function, place: words.place };
-}
-
-function describe({ value }: Choices): string {
-  const unit = isObjects(value) ? "objects" : "bytes";
-  return value.startsWith("live") ? `live ${unit}` : value.startsWith("peak") ? `${unit} at the peak` : `allocated ${unit}`;
-}
-
-function emptyWords(choices: Choices, compared: boolean): string {
-  const { filter } = choices;
-  if (compared && choices.differenceWidth === "growth") return "Nothing grew between these two looks.";
-  const filtered = Object.values(filter).some((part) => part !== null);
-  return filtered
-    ? `No ${describe(choices)} pass these filters.`
-    : `No samples of ${describe(choices)} at this look: the program may have allocated less than a sampling period.`;
-}
-
-interface BreadcrumbProps {
-  report: ReportDocument;
-  flame: FlameGraph;
-  focused: number;
-  choices: Choices;
-  focus: (position: number) => void;
-}
-
-function Breadcrumb({ report, flame, focused, choices, focus }: BreadcrumbProps) {
-  const path: number[] = [];
-  for (let at = focused; at > 0; at = flame.layout.parent[at]) path.unshift(at);
-  const shown = path.slice(-4);
-  return (
-    <nav className="crumbs" aria-label="Zoom">
-      <button type="button" className="quiet" disabled={focused === 0} onClick={() => focus(0)}>
-        {labelOf(report, flame, 0, choices).name}
-      </button>
-      {path.length > shown.length && <span>…</span>}
-      {shown.map((position) => (
-        <button key={position} type="button" className="quiet" disabled={position === focused} onClick={() => focus(position)}>
-          {labelOf(report, flame, position, choices).name}
-        </button>
-      ))}
-    </nav>
-  );
-}
-
-interface DifferenceBarProps {
-  report: ReportDocument;
-  flame: FlameGraph;
-  look: ProfileLook;
-  base: ProfileLook;
-  choices: Choices;
-  choose: Choose;
-}
-
-function DifferenceBar({ report, flame, look, base, choices, choose }: DifferenceBarProps) {
-  const startMs = report.summary.window.startMs;
-  const change = (flame.total[0] ?? 0) - (flame.totalBefore?.[0] ?? 0);
-  return (
-    <p className="difference" role="status">
-      <b>A</b> {formatRelative(base.timeMs, startMs)} → <b>B</b> {formatRelative(look.timeMs, startMs)}: {describe(choices)}{" "}
-      <b>{isObjects(choices.value) ? `${change > 0 ? "+" : ""}${formatCount(change)}` : formatSignedBytes(change)}</b>
-      <span className="scale" aria-hidden="true">
-        <i className="scale-shrunk" /> shrunk <i className="scale-grown" /> grown
-      </span>
-      <button type="button" className="quiet" onClick={() => choose({ base: null })}>
-        End comparison
-      </button>
-    </p>
-  );
-}
-
-interface TooltipProps {
-  report: ReportDocument;
-  flame: FlameGraph;
-  hover: { position: number; x: number; y: number };
-  measure: (amount: number) => string;
-  choices: Choices;
-}
-
-function Tooltip({ report, flame, hover, measure, choices }: TooltipProps) {
-  const node = flame.layout.node[hover.position];
-  const label = labelOf(report, flame, hover.position, choices);
-  const amount = flame.total[node];
-  const before = flame.totalBefore?.[node];
-  const right = hover.x > innerWidth - 340;
-  return (
-    <div
-      className="tooltip"
-      role="tooltip"
-      style={{ top: Math.min(hover.y + 18, innerHeight - 90), ...(right ? { right: innerWidth - hover.x + 12 } : { left: hover.x + 14 }) }}
-    >
-      <b>{label.name}</b>
-      {label.place && <span className="place">{label.place}</span>}
-      <span>
-        {before === undefined
-          ? `${measure(amount)} · ${formatShare(amount / (flame.total[0] || 1))}`
-          : `${measure(before)} → ${measure(amount)} (${amount >= before ? "+" : ""}${measure(amount - before)})`}
-      </span>
+      {inRange(hover.position) && (
+        <Tooltip report={report} flame={flame} hover={hover} measure={measure} choices={choices} />
+      )}
     </div>
   );
 }

@@ -79,7 +79,10 @@ export function drawFlame(
   const unitsPerPixel = (view.end - view.start) / view.width;
   if (!(unitsPerPixel > 0) || layout.rows === 0) return 0;
 
-  const visibleRows = [rowAt(scene, view, view.scrollTop), rowAt(scene, view, view.scrollTop + view.height - 1)];
+  const visibleRows = [
+    rowAt(scene, view, view.scrollTop),
+    rowAt(scene, view, view.scrollTop + view.height - 1),
+  ];
   const firstRow = Math.max(0, Math.min(...visibleRows));
   const lastRow = Math.min(layout.rows - 1, Math.max(...visibleRows));
   const labels: { position: number; x: number; y: number; width: number }[] = [];
@@ -136,14 +139,19 @@ export function drawFlame(
     context.textBaseline = "middle";
     for (const { position, x, y, width } of labels) {
       const matched = matches !== null && matches.countBetween(position, position + 1) > 0;
-      context.fillStyle = matches === null ? palette.text : matched ? palette.matchText : palette.fadedText;
+      context.fillStyle =
+        matches === null ? palette.text : matched ? palette.matchText : palette.fadedText;
       const room = Math.floor((width - 2 * LABEL_PADDING) / font.characterWidth);
       const { name, place } = scene.label(position);
       const middle = y + ROW_HEIGHT / 2;
       context.fillText(shortened(name, room), x + LABEL_PADDING, middle);
       if (place !== "" && room >= name.length + place.length + 2) {
         context.globalAlpha = 0.62;
-        context.fillText(place, x + LABEL_PADDING + (name.length + 2) * font.characterWidth, middle);
+        context.fillText(
+          place,
+          x + LABEL_PADDING + (name.length + 2) * font.characterWidth,
+          middle,
+        );
         context.globalAlpha = 1;
       }
     }
@@ -160,7 +168,12 @@ export function drawFlame(
     context.lineWidth = thickness;
     const y = rowTop(scene, view, row) - view.scrollTop;
     const inset = thickness / 2;
-    context.strokeRect(left + inset, y + inset, Math.max(right - left - 1, 2) - thickness, ROW_HEIGHT - 1 - thickness);
+    context.strokeRect(
+      left + inset,
+      y + inset,
+      Math.max(right - left - 1, 2) - thickness,
+      ROW_HEIGHT - 1 - thickness,
+    );
   }
 
   function rowOfVisible(position: number): number {

@@ -1,5 +1,14 @@
 /** The flame graph's canvas: view, animation, pointer and keyboard. Knows rectangles, not profiles. */
-import { drawFlame, type FlameFont, type FlameScene, type FlameView, layoutHeight, ROW_HEIGHT, rowAt, rowTop } from "./draw.js";
+import {
+  drawFlame,
+  type FlameFont,
+  type FlameScene,
+  type FlameView,
+  layoutHeight,
+  ROW_HEIGHT,
+  rowAt,
+  rowTop,
+} from "./draw.js";
 import { positionAt, rowOf } from "./layout.js";
 
 const ZOOM_MS = 220;
@@ -13,12 +22,21 @@ export interface FlameEvents {
 
 export class FlameCanvas {
   private scene: FlameScene | null = null;
-  private readonly view: FlameView = { start: 0, end: 0, scrollTop: 0, width: 0, height: 0, selected: -1, hovered: -1 };
+  private readonly view: FlameView = {
+    start: 0,
+    end: 0,
+    scrollTop: 0,
+    width: 0,
+    height: 0,
+    selected: -1,
+    hovered: -1,
+  };
   private focused = 0;
   private font: FlameFont = { css: "", characterWidth: 7 };
   private frameRequest = 0;
   private frames = 0;
-  private animation: { from: [number, number]; to: [number, number]; startedMs: number } | null = null;
+  private animation: { from: [number, number]; to: [number, number]; startedMs: number } | null =
+    null;
   private readonly resizes: ResizeObserver;
   private readonly listening = new AbortController();
   private readonly context: CanvasRenderingContext2D;
@@ -63,7 +81,9 @@ export class FlameCanvas {
       this.focused = 0;
     }
     this.spacer.style.height = `${layoutHeight(scene.layout)}px`;
-    if (!sameLayout || turned) this.scroller.scrollTop = scene.rootsBelow ? layoutHeight(scene.layout) : 0;
+    this.scroller.style.setProperty("--layout-height", `${layoutHeight(scene.layout)}px`);
+    if (!sameLayout || turned)
+      this.scroller.scrollTop = scene.rootsBelow ? layoutHeight(scene.layout) : 0;
     this.requestFrame();
   }
 
@@ -81,7 +101,8 @@ export class FlameCanvas {
     this.view.selected = position;
     if (position >= 0) {
       const { layout } = this.scene;
-      const within = layout.start[position] < this.view.end && layout.end[position] > this.view.start;
+      const within =
+        layout.start[position] < this.view.end && layout.end[position] > this.view.start;
       if (!within) this.focus(this.ancestorAtFocus(position));
       this.reveal(position);
     }
@@ -101,7 +122,10 @@ export class FlameCanvas {
   private ancestorAtFocus(position: number): number {
     const { layout } = this.scene as FlameScene;
     let at = this.focused;
-    while (at > 0 && !(layout.start[at] <= layout.start[position] && layout.end[at] >= layout.end[position])) {
+    while (
+      at > 0 &&
+      !(layout.start[at] <= layout.start[position] && layout.end[at] >= layout.end[position])
+    ) {
       at = layout.parent[at];
     }
     return at;
@@ -112,7 +136,11 @@ export class FlameCanvas {
       this.view.start = start;
       this.view.end = end;
     } else {
-      this.animation = { from: [this.view.start, this.view.end], to: [start, end], startedMs: performance.now() };
+      this.animation = {
+        from: [this.view.start, this.view.end],
+        to: [start, end],
+        startedMs: performance.now(),
+      };
     }
     this.requestFrame();
   }
@@ -123,7 +151,8 @@ export class FlameCanvas {
     const top = rowTop(scene, this.view, rowOf(scene.layout, position));
     const { scrollTop, height } = this.view;
     if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + ROW_HEIGHT > scrollTop + height) this.scroller.scrollTop = top + ROW_HEIGHT - height;
+    else if (top + ROW_HEIGHT > scrollTop + height)
+      this.scroller.scrollTop = top + ROW_HEIGHT - height;
   }
 
   private resize(): void {
@@ -153,11 +182,19 @@ export class FlameCanvas {
     const box = this.canvas.getBoundingClientRect();
     const row = rowAt(this.scene, this.view, event.clientY - box.top + this.view.scrollTop);
     const perPixel = (this.view.end - this.view.start) / this.view.width;
-    return positionAt(this.scene.layout, row, this.view.start + (event.clientX - box.left) * perPixel);
+    return positionAt(
+      this.scene.layout,
+      row,
+      this.view.start + (event.clientX - box.left) * perPixel,
+    );
   }
 
   private pointed(event: PointerEvent): void {
-    this.hover(event.pointerType === "touch" ? -1 : this.positionUnder(event), event.clientX, event.clientY);
+    this.hover(
+      event.pointerType === "touch" ? -1 : this.positionUnder(event),
+      event.clientX,
+      event.clientY,
+    );
   }
 
   private hover(position: number, x: number, y: number): void {
@@ -203,7 +240,14 @@ export class FlameCanvas {
   }
 
   private pressed(event: KeyboardEvent): void {
-    if (!this.scene || this.scene.layout.rows === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (
+      !this.scene ||
+      this.scene.layout.rows === 0 ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey
+    )
+      return;
     const { layout, rootsBelow } = this.scene;
     const at = Math.max(this.view.selected, 0);
     const row = rowOf(layout, at);
@@ -215,7 +259,8 @@ export class FlameCanvas {
       if (child >= 0 && layout.parent[child] === at) this.select(child);
     } else if (event.key === shallower) this.select(layout.parent[at]);
     else if (event.key === "ArrowLeft") this.select(Math.max(layout.rowStart[row], at - 1));
-    else if (event.key === "ArrowRight") this.select(Math.min(layout.rowStart[row + 1] - 1, at + 1));
+    else if (event.key === "ArrowRight")
+      this.select(Math.min(layout.rowStart[row + 1] - 1, at + 1));
     else if (event.key === "Enter" || event.key === " ") this.focus(at);
     else if (event.key === "Escape" || event.key === "Backspace") this.zoomOut();
     else if (event.key === "Home") this.focus(0);

@@ -1,6 +1,18 @@
 /** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
-import { FrameKind, type ProfileLook, type ProfileTables, type SiteValue } from "../../../src/model/profile.js";
-import { type CallGraph, calleesBelow, callersBelow, mainDomains, ownFigures, withDescendants } from "../data/callGraph.js";
+import {
+  FrameKind,
+  type ProfileLook,
+  type ProfileTables,
+  type SiteValue,
+} from "../../../src/model/profile.js";
+import {
+  type CallGraph,
+  calleesBelow,
+  callersBelow,
+  mainDomains,
+  ownFigures,
+  withDescendants,
+} from "../data/callGraph.js";
 import type { ColourMode, DifferenceWidth } from "../page/state.js";
 import { type FlameLayout, layOut } from "./layout.js";
 import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";
@@ -27,7 +39,11 @@ export interface FlameGraph {
   readonly width: number;
 }
 
-const VARIANCES = { liveBytes: "liveVariance", peakBytes: "peakVariance", allocatedBytes: "allocatedVariance" } as const;
+const VARIANCES = {
+  liveBytes: "liveVariance",
+  peakBytes: "peakVariance",
+  allocatedBytes: "allocatedVariance",
+} as const;
 
 export function buildFlameGraph(
   tables: ProfileTables,
@@ -37,7 +53,9 @@ export function buildFlameGraph(
   reversed: boolean,
   differenceWidth: DifferenceWidth,
 ): FlameGraph {
-  const graph = reversed ? callersBelow(tables, usedStacks(before ? [after, before] : [after], value)) : calleesBelow(tables);
+  const graph = reversed
+    ? callersBelow(tables, usedStacks(before ? [after, before] : [after], value))
+    : calleesBelow(tables);
   const own = ownFigures(graph, after.look.sites, after.rows, value);
   const total = withDescendants(graph, own);
   const ownBefore = before ? ownFigures(graph, before.look.sites, before.rows, value) : null;
@@ -76,7 +94,11 @@ function usedStacks(looks: readonly FilteredLook[], value: SiteValue): Set<numbe
 }
 
 /** Number of the palette's fill, by position of the layout. */
-export function colourPositions(tables: ProfileTables, flame: FlameGraph, mode: ColourMode): Uint8Array {
+export function colourPositions(
+  tables: ProfileTables,
+  flame: FlameGraph,
+  mode: ColourMode,
+): Uint8Array {
   const { layout, graph, domain, total, totalBefore } = flame;
   const { frames } = tables;
   const colours = new Uint8Array(layout.node.length);
@@ -95,7 +117,12 @@ export function colourPositions(tables: ProfileTables, flame: FlameGraph, mode: 
     if (mode === "file") colours[at] = FILE_BASE + hues[frame];
     else if (kind === FrameKind.mark) colours[at] = KINDS.mark * SHADES;
     else {
-      const shown = mode === "allocator" ? domain[node] : kind === FrameKind.native ? KINDS.native : KINDS.python;
+      const shown =
+        mode === "allocator"
+          ? domain[node]
+          : kind === FrameKind.native
+            ? KINDS.native
+            : KINDS.python;
       colours[at] = shown * SHADES + shades[frame];
     }
   }
@@ -117,7 +144,8 @@ function fileNumbers({ frames, strings }: ProfileTables, count: number): Uint8Ar
     let number = byString.get(file);
     if (number === undefined) {
       let hash = 0;
-      for (const character of strings[file] ?? "") hash = (Math.imul(hash, 31) + character.charCodeAt(0)) | 0;
+      for (const character of strings[file] ?? "")
+        hash = (Math.imul(hash, 31) + character.charCodeAt(0)) | 0;
       number = Math.abs(hash ^ (hash >>> 15)) % count;
       byString.set(file, number);
     }

@@ -30,7 +30,7 @@ export const HIDDEN = 0xffffffff;
 
 /** Lays a tree out by breadth: the widest sibling first. `width` is by node and includes its children. */
 export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
-  const { length, parent } = tree;
+  const { length } = tree;
   const { offsets, children } = childrenByParent(tree, width);
   const node = new Uint32Array(length);
   const above = new Uint32Array(length);

@@ -66,7 +66,11 @@ export function flamePalette(theme: Theme): FlamePalette {
       ...SURROUNDINGS[theme],
       fills: colours.map((tone) => css(tone)),
       faded: colours.map((tone) =>
-        css({ hue: tone.hue, saturation: tone.saturation * 0.3, lightness: theme === "light" ? 93 : 17 }),
+        css({
+          hue: tone.hue,
+          saturation: tone.saturation * 0.3,
+          lightness: theme === "light" ? 93 : 17,
+        }),
       ),
     };
     palettes.set(theme, palette);

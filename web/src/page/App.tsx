@@ -11,8 +11,8 @@ import { nearestLook } from "../timeline/timelineData.js";
 import { Headline } from "./Headline.js";
 import { Help } from "./Help.js";
 import { type Choices, firstChoices, TAB_NAMES, TABS, type Tab } from "./state.js";
-import { useTheme } from "./theme.js";
 import { Toolbar } from "./Toolbar.js";
+import { useTheme } from "./theme.js";
 
 export function App({ report }: { report: ReportDocument }) {
   const { tables, looks, summary } = report;
@@ -20,7 +20,10 @@ export function App({ report }: { report: ReportDocument }) {
   const [choices, setChoices] = useState<Choices>(() => firstChoices(looks.length));
   const [helping, setHelping] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
-  const choose = useCallback((change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })), []);
+  const choose = useCallback(
+    (change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })),
+    [],
+  );
 
   const look = looks[choices.at];
   const base = choices.base === null ? null : (looks[choices.base] ?? null);
@@ -32,11 +35,15 @@ export function App({ report }: { report: ReportDocument }) {
     () => (base ? rowsPassing(tables, base.sites, choices.filter) : null),
     [tables, base, choices.filter],
   );
-  const pid = choices.filter.process === null ? null : (tables.processes[choices.filter.process]?.pid ?? null);
+  const pid =
+    choices.filter.process === null
+      ? null
+      : (tables.processes[choices.filter.process]?.pid ?? null);
 
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+      const typing =
+        event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "Escape" && helping) setHelping(false);
       else if (typing) return;
@@ -69,7 +76,12 @@ export function App({ report }: { report: ReportDocument }) {
       <a className="skip" href="#views">
         Skip to the profile
       </a>
-      <Headline report={report} theme={theme} toggleTheme={toggleTheme} help={() => setHelping(true)} />
+      <Headline
+        report={report}
+        theme={theme}
+        toggleTheme={toggleTheme}
+        help={() => setHelping(true)}
+      />
       <main>
         <section className="panel" aria-label="Timeline">
           <Timeline
@@ -85,7 +97,12 @@ export function App({ report }: { report: ReportDocument }) {
         <section className="panel views" id="views" aria-label="Profile">
           <TabList tab={choices.tab} choose={(tab) => choose({ tab })} />
           <Toolbar report={report} choices={choices} choose={choose} searchField={searchField} />
-          <div className="view" role="tabpanel" id={`view-${choices.tab}`} aria-labelledby={`tab-${choices.tab}`}>
+          <div
+            className="view"
+            role="tabpanel"
+            id={`view-${choices.tab}`}
+            aria-labelledby={`tab-${choices.tab}`}
+          >
             {choices.tab === "flame" && (
               <FlamePanel
                 report={report}
@@ -101,14 +118,16 @@ export function App({ report }: { report: ReportDocument }) {
             {choices.tab === "sites" && <SitesTable {...shared} />}
             {choices.tab === "ages" && <AgesTable {...shared} />}
             {choices.tab === "lifetimes" && <LifetimesTable {...shared} />}
-            {choices.tab === "processes" && <ProcessesTable report={report} search={choices.search} />}
+            {choices.tab === "processes" && (
+              <ProcessesTable report={report} search={choices.search} />
+            )}
           </div>
         </section>
       </main>
       <footer className="foot">
         Tidemark · {summary.target.python ? `CPython ${summary.target.python} · ` : ""}
-        {new Date(summary.window.startMs).toISOString().replace("T", " ").slice(0, 19)} UTC · figures are estimates from
-        samples, ± one standard error
+        {new Date(summary.window.startMs).toISOString().replace("T", " ").slice(0, 19)} UTC ·
+        figures are estimates from samples, ± one standard error
       </footer>
       {helping && <Help close={() => setHelping(false)} />}
     </>

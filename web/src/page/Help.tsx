@@ -32,8 +32,9 @@ export function Help({ close }: { close: () => void }) {
       <Rows rows={POINTER} />
       <h2>Words</h2>
       <p>
-        <b>Live</b> is allocated and not yet freed; <b>at peak</b> is what was live when the profiled memory was highest;{" "}
-        <b>allocated</b> is everything since the start. All are estimates from samples: under ten samples, take them as a hint.
+        <b>Live</b> is allocated and not yet freed; <b>at peak</b> is what was live when the
+        profiled memory was highest; <b>allocated</b> is everything since the start. All are
+        estimates from samples: under ten samples, take them as a hint.
       </p>
       <form method="dialog">
         <button type="submit">Close</button>

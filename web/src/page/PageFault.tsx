@@ -20,7 +20,9 @@ class Boundary extends Component<{ children: ReactNode }, BoundaryState> {
 
   static getDerivedStateFromError(error: unknown): BoundaryState {
     const detail = error instanceof Error ? error.message : String(error);
-    return { line: `The recording in this page does not fit together (${detail}); write it again with: tidemark report` };
+    return {
+      line: `The recording in this page does not fit together (${detail}); write it again with: tidemark report`,
+    };
   }
 
   override render(): ReactNode {

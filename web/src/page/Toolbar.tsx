@@ -4,7 +4,13 @@ import { Domain, type SiteValue } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { labelChoices, type SiteFilter } from "../data/siteFilter.js";
 import { formatRelative } from "./format.js";
-import { type Choices, type Choose, type ColourMode, type DifferenceWidth, isObjects } from "./state.js";
+import {
+  type Choices,
+  type Choose,
+  type ColourMode,
+  type DifferenceWidth,
+  isObjects,
+} from "./state.js";
 
 interface ToolbarProps {
   report: ReportDocument;
@@ -25,7 +31,8 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const flame = choices.tab === "flame";
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
-  const lookName = (index: number) => `${formatRelative(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
+  const lookName = (index: number) =>
+    `${formatRelative(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
       {flame && (
@@ -48,7 +55,11 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
         />
       )}
       {choices.tab !== "processes" && looks.length > 0 && (
-        <Select name="At" value={String(choices.at)} choose={(next) => choose({ at: Number(next) })}>
+        <Select
+          name="At"
+          value={String(choices.at)}
+          choose={(next) => choose({ at: Number(next) })}
+        >
           {looks.map((look, index) => (
             <option key={look.timeMs} value={index}>
               {lookName(index)}
@@ -70,7 +81,9 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
           ))}
         </Select>
       )}
-      {choices.tab !== "processes" && <Filters report={report} filter={choices.filter} choose={choose} />}
+      {choices.tab !== "processes" && (
+        <Filters report={report} filter={choices.filter} choose={choose} />
+      )}
       {flame && <Drawing choices={choices} choose={choose} />}
       <input
         ref={searchField}
@@ -92,7 +105,15 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   );
 }
 
-function Filters({ report, filter, choose }: { report: ReportDocument; filter: SiteFilter; choose: Choose }) {
+function Filters({
+  report,
+  filter,
+  choose,
+}: {
+  report: ReportDocument;
+  filter: SiteFilter;
+  choose: Choose;
+}) {
   const { processes, threads } = report.tables;
   const labels = labelChoices(report.tables);
   const change = (part: Partial<SiteFilter>) => choose({ filter: { ...filter, ...part } });
@@ -103,7 +124,11 @@ function Filters({ report, filter, choose }: { report: ReportDocument; filter: S
   return (
     <>
       {processes.length > 1 && (
-        <Select name="Process" value={filter.process ?? ""} choose={(next) => change({ process: number(next), thread: null })}>
+        <Select
+          name="Process"
+          value={filter.process ?? ""}
+          choose={(next) => change({ process: number(next), thread: null })}
+        >
           <option value="">all {processes.length}</option>
           {processes.map((process, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, named by number
@@ -114,7 +139,11 @@ function Filters({ report, filter, choose }: { report: ReportDocument; filter: S
         </Select>
       )}
       {shownThreads.length > 1 && (
-        <Select name="Thread" value={filter.thread ?? ""} choose={(next) => change({ thread: number(next) })}>
+        <Select
+          name="Thread"
+          value={filter.thread ?? ""}
+          choose={(next) => change({ thread: number(next) })}
+        >
           <option value="">all {shownThreads.length}</option>
           {shownThreads.map(({ thread, index }) => (
             <option key={index} value={index}>
@@ -124,7 +153,11 @@ function Filters({ report, filter, choose }: { report: ReportDocument; filter: S
         </Select>
       )}
       {labels.length > 0 && (
-        <Select name="Label" value={filter.label ?? ""} choose={(next) => change({ label: number(next) })}>
+        <Select
+          name="Label"
+          value={filter.label ?? ""}
+          choose={(next) => change({ label: number(next) })}
+        >
           <option value="">any</option>
           {labels.map(({ label, name }) => (
             <option key={label} value={label}>
@@ -133,7 +166,11 @@ function Filters({ report, filter, choose }: { report: ReportDocument; filter: S
           ))}
         </Select>
       )}
-      <Select name="Allocator" value={filter.domain ?? ""} choose={(next) => change({ domain: number(next) })}>
+      <Select
+        name="Allocator"
+        value={filter.domain ?? ""}
+        choose={(next) => change({ domain: number(next) })}
+      >
         <option value="">all</option>
         <option value={Domain.python}>Python</option>
         <option value={Domain.native}>native</option>
@@ -147,20 +184,38 @@ function Drawing({ choices, choose }: { choices: Choices; choose: Choose }) {
   return (
     <>
       {choices.base === null ? (
-        <Select name="Colour" value={choices.colourMode} choose={(next) => choose({ colourMode: next as ColourMode })}>
+        <Select
+          name="Colour"
+          value={choices.colourMode}
+          choose={(next) => choose({ colourMode: next as ColourMode })}
+        >
           <option value="allocator">by allocator</option>
           <option value="frame">by frame kind</option>
           <option value="file">by file</option>
         </Select>
       ) : (
-        <Select name="Width" value={choices.differenceWidth} choose={(next) => choose({ differenceWidth: next as DifferenceWidth })}>
+        <Select
+          name="Width"
+          value={choices.differenceWidth}
+          choose={(next) => choose({ differenceWidth: next as DifferenceWidth })}
+        >
           <option value="growth">growth only</option>
           <option value="after">after</option>
           <option value="before">before</option>
         </Select>
       )}
-      <Toggle name="Callers" title="Allocating functions first, their callers below (r)" on={choices.reversed} choose={(reversed) => choose({ reversed })} />
-      <Toggle name="Flames" title="Roots at the bottom" on={choices.rootsBelow} choose={(rootsBelow) => choose({ rootsBelow })} />
+      <Toggle
+        name="Callers"
+        title="Allocating functions first, their callers below (r)"
+        on={choices.reversed}
+        choose={(reversed) => choose({ reversed })}
+      />
+      <Toggle
+        name="Flames"
+        title="Roots at the bottom"
+        on={choices.rootsBelow}
+        choose={(rootsBelow) => choose({ rootsBelow })}
+      />
     </>
   );
 }
@@ -177,7 +232,12 @@ function Segments<Value extends string>({ name, value, options, choose }: Segmen
     <fieldset className="segments">
       <legend className="hidden">{name}</legend>
       {options.map(([option, text]) => (
-        <button key={option} type="button" aria-pressed={option === value} onClick={() => choose(option)}>
+        <button
+          key={option}
+          type="button"
+          aria-pressed={option === value}
+          onClick={() => choose(option)}
+        >
           {text}
         </button>
       ))}
@@ -203,9 +263,25 @@ function Select({ name, value, choose, children }: SelectProps) {
   );
 }
 
-function Toggle({ name, title, on, choose }: { name: string; title: string; on: boolean; choose: (on: boolean) => void }) {
+function Toggle({
+  name,
+  title,
+  on,
+  choose,
+}: {
+  name: string;
+  title: string;
+  on: boolean;
+  choose: (on: boolean) => void;
+}) {
   return (
-    <button type="button" className="toggle" aria-pressed={on} title={title} onClick={() => choose(!on)}>
+    <button
+      type="button"
+      className="toggle"
+      aria-pressed={on}
+      title={title}
+      onClick={() => choose(!on)}
+    >
       {name}
     </button>
   );

@@ -38,7 +38,10 @@ export function formatShare(share: number): string {
 /** Always MiB/h, as growth is compared between runs. */
 export function formatGrowth(bytesPerHour: number): string {
   const mebibytes = bytesPerHour / 1024 ** 2;
-  const rounded = Math.abs(mebibytes) >= 1000 ? Math.round(mebibytes).toLocaleString("en-US") : threeDigits(Math.abs(mebibytes));
+  const rounded =
+    Math.abs(mebibytes) >= 1000
+      ? Math.round(mebibytes).toLocaleString("en-US")
+      : threeDigits(Math.abs(mebibytes));
   const sign = mebibytes > 0 ? "+" : mebibytes < 0 ? "−" : "";
   return `${sign}${rounded.replace("-", "")} MiB/h`;
 }

@@ -1,5 +1,5 @@
 /** Dark or light: the reader's choice, else the system's. */
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useLayoutEffect, useState, useSyncExternalStore } from "react";
 
 export type Theme = "light" | "dark";
 
@@ -7,9 +7,12 @@ const systemDark = matchMedia("(prefers-color-scheme: dark)");
 
 export function useTheme(): [Theme, () => void] {
   const system = useSyncExternalStore(subscribe, () => (systemDark.matches ? "dark" : "light"));
-  const [chosen, choose] = useState<Theme | null>(() => readSetting("theme", ["light", "dark"]) as Theme | null);
+  const [chosen, choose] = useState<Theme | null>(
+    () => readSetting("theme", ["light", "dark"]) as Theme | null,
+  );
   const theme = chosen ?? system;
-  useEffect(() => {
+  // Before the charts of this page read their colours from its style.
+  useLayoutEffect(() => {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
   return [

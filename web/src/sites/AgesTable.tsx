@@ -6,7 +6,13 @@ import { formatBytes, formatDuration, formatRelative } from "../page/format.js";
 import { functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";
 import { Histogram } from "./Histogram.js";
-import { emptyTable, type NamedGroup, placeOf, type SiteViewProps, useGroups } from "./useGroups.js";
+import {
+  emptyTable,
+  type NamedGroup,
+  placeOf,
+  type SiteViewProps,
+  useGroups,
+} from "./useGroups.js";
 
 export function AgesTable(props: SiteViewProps) {
   const { report, look } = props;
@@ -16,7 +22,9 @@ export function AgesTable(props: SiteViewProps) {
   const columns = useMemo(() => (look ? ageColumns(look, startMs) : []), [look, startMs]);
   const all = useMemo(() => {
     const sums = new Float64Array(look?.cohorts.length ?? 0);
-    for (const group of surviving) group.cohortBytes.forEach((bytes, cohort) => (sums[cohort] += bytes));
+    for (const { cohortBytes } of surviving) {
+      for (let cohort = 0; cohort < sums.length; cohort++) sums[cohort] += cohortBytes[cohort];
+    }
     return sums;
   }, [surviving, look]);
 
@@ -36,7 +44,8 @@ export function AgesTable(props: SiteViewProps) {
             }))}
           />
           <p className="note">
-            oldest on the left. A cache fills once and stays old; a leak keeps adding: every cohort holds its part.
+            oldest on the left. A cache fills once and stays old; a leak keeps adding: every cohort
+            holds its part.
           </p>
         </div>
       )}
@@ -81,12 +90,20 @@ function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
       track: "minmax(7rem, 1.6fr)",
       cell: (group) => <Cohorts bytes={group.cohortBytes} look={look} startMs={startMs} />,
       order: (group) => spread(group.cohortBytes),
-      numeric: true,
+      largestFirst: true,
     },
   ];
 }
 
-function Cohorts({ bytes, look, startMs }: { bytes: Float64Array; look: ProfileLook; startMs: number }) {
+function Cohorts({
+  bytes,
+  look,
+  startMs,
+}: {
+  bytes: Float64Array;
+  look: ProfileLook;
+  startMs: number;
+}) {
   const most = bytes.reduce((a, b) => Math.max(a, b), 0);
   return (
     <span className="cohorts">

@@ -1,3 +1,5 @@
+// biome-ignore-all lint/a11y/useSemanticElements: a <table> cannot leave out the rows that are out of sight
+// biome-ignore-all lint/a11y/useFocusableInteractive: the grid takes the focus for its rows
 /** A table of any length: sorted by its headings, searched, and only the rows in sight in the page. */
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 
@@ -12,6 +14,8 @@ export interface Column<Row> {
   /** Width as CSS grid track. */
   readonly track: string;
   readonly numeric?: boolean;
+  /** The first click on its heading puts the largest on top; of numeric columns always. */
+  readonly largestFirst?: boolean;
   /** Left out on a phone. */
   readonly wide?: boolean;
   readonly cell: (row: Row) => ReactNode;
@@ -29,14 +33,31 @@ interface DataTableProps<Row> {
   empty: string;
 }
 
-export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, empty }: DataTableProps<Row>) {
-  const [sort, setSort] = useState({ id: sortedBy, down: true });
+export function DataTable<Row>({
+  name,
+  rows,
+  columns,
+  keyOf,
+  sortedBy,
+  open,
+  empty,
+}: DataTableProps<Row>) {
+  const [sort, setSort] = useState(() => ({
+    id: sortedBy,
+    down: fallsFirst(columns.find((column) => column.id === sortedBy)),
+  }));
   const [range, setRange] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
   const scroller = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
-  const shown = useMemo(() => columns.filter((column) => !narrow || !column.wide), [columns, narrow]);
-  const sorted = useMemo(() => sortRows(rows, columns.find((column) => column.id === sort.id) ?? columns[0], sort.down), [rows, columns, sort]);
+  const shown = useMemo(
+    () => columns.filter((column) => !narrow || !column.wide),
+    [columns, narrow],
+  );
+  const sorted = useMemo(
+    () => sortRows(rows, columns.find((column) => column.id === sort.id) ?? columns[0], sort.down),
+    [rows, columns, sort],
+  );
 
   useEffect(() => {
     const element = scroller.current;
@@ -53,12 +74,22 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
 
   if (rows.length === 0) return <p className="empty">{empty}</p>;
   const first = Math.max(0, Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN);
-  const last = Math.min(sorted.length, Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN);
+  const last = Math.min(
+    sorted.length,
+    Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN,
+  );
   const tracks = { gridTemplateColumns: shown.map((column) => column.track).join(" ") };
 
   const pressed = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(range.height / TABLE_ROW_HEIGHT) - 2);
-    const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -sorted.length, End: sorted.length };
+    const moves: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -sorted.length,
+      End: sorted.length,
+    };
     const move = moves[event.key];
     if (move !== undefined) {
       const next = Math.min(Math.max(active + move, 0), sorted.length - 1);
@@ -70,7 +101,15 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
   };
 
   return (
-    <div className="table" role="grid" aria-label={name} aria-rowcount={sorted.length + 1} tabIndex={0} onKeyDown={pressed} aria-activedescendant={`row-${active}`}>
+    <div
+      className="table"
+      role="grid"
+      aria-label={name}
+      aria-rowcount={sorted.length + 1}
+      tabIndex={0}
+      onKeyDown={pressed}
+      aria-activedescendant={`row-${active}`}
+    >
       <div className="table-head" role="row" style={tracks}>
         {shown.map((column) => (
           <div
@@ -79,7 +118,16 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
             className={column.numeric ? "numeric" : ""}
             aria-sort={sort.id === column.id ? (sort.down ? "descending" : "ascending") : "none"}
           >
-            <button type="button" title={column.title} onClick={() => setSort({ id: column.id, down: sort.id === column.id ? !sort.down : Boolean(column.numeric) })}>
+            <button
+              type="button"
+              title={column.title}
+              onClick={() =>
+                setSort({
+                  id: column.id,
+                  down: sort.id === column.id ? !sort.down : fallsFirst(column),
+                })
+              }
+            >
               {column.name}
               {sort.id === column.id && <i aria-hidden="true">{sort.down ? " ↓" : " ↑"}</i>}
             </button>
@@ -87,7 +135,10 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
         ))}
       </div>
       <div className="table-body" ref={scroller} role="presentation">
-        <div style={{ height: sorted.length * TABLE_ROW_HEIGHT, position: "relative" }} role="presentation">
+        <div
+          style={{ height: sorted.length * TABLE_ROW_HEIGHT, position: "relative" }}
+          role="presentation"
+        >
           {sorted.slice(first, last).map((row, index) => {
             const at = first + index;
             return (
@@ -96,7 +147,6 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
                 key={keyOf(row)}
                 id={`row-${at}`}
                 role="row"
-                tabIndex={-1}
                 aria-rowindex={at + 2}
                 aria-selected={at === active}
                 className={open ? "table-row opens" : "table-row"}
@@ -107,7 +157,7 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
                 }}
               >
                 {shown.map((column) => (
-                  <div key={column.id} role="gridcell" tabIndex={-1} className={column.numeric ? "numeric" : ""}>
+                  <div key={column.id} role="gridcell" className={column.numeric ? "numeric" : ""}>
                     {column.cell(row)}
                   </div>
                 ))}
@@ -120,14 +170,20 @@ export function DataTable<Row>({ name, rows, columns, keyOf, sortedBy, open, emp
   );
 }
 
+function fallsFirst(column: Pick<Column<never>, "numeric" | "largestFirst"> | undefined): boolean {
+  return Boolean(column?.largestFirst ?? column?.numeric);
+}
+
 /** Missing figures (NaN) come last, whichever the direction. */
 export function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
   const direction = down ? -1 : 1;
   return rows
     .map((row) => ({ row, key: order(row) }))
     .sort((a, b) => {
-      if (typeof a.key === "string" || typeof b.key === "string") return direction * String(a.key).localeCompare(String(b.key));
-      if (Number.isNaN(a.key) || Number.isNaN(b.key)) return Number(Number.isNaN(a.key)) - Number(Number.isNaN(b.key));
+      if (typeof a.key === "string" || typeof b.key === "string")
+        return direction * String(a.key).localeCompare(String(b.key));
+      if (Number.isNaN(a.key) || Number.isNaN(b.key))
+        return Number(Number.isNaN(a.key)) - Number(Number.isNaN(b.key));
       return direction * (a.key - b.key);
     })
     .map(({ row }) => row);

@@ -10,7 +10,14 @@ export function Histogram({ bars }: { bars: readonly Bar[] }) {
   const most = bars.reduce((a, bar) => Math.max(a, bar.value), 0);
   const every = Math.ceil(bars.length / 8);
   return (
-    <div className="histogram" role="img" aria-label={bars.filter((bar) => bar.value > 0).map((bar) => bar.title).join("; ")}>
+    <div
+      className="histogram"
+      role="img"
+      aria-label={bars
+        .filter((bar) => bar.value > 0)
+        .map((bar) => bar.title)
+        .join("; ")}
+    >
       {bars.map((bar, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: bars are known by their place
         <div key={index} title={bar.title}>

@@ -7,7 +7,13 @@ import { formatBytes, formatCount, formatDuration, formatShare } from "../page/f
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";
 import { Histogram } from "./Histogram.js";
-import { emptyTable, type NamedGroup, placeOf, type SiteViewProps, useGroups } from "./useGroups.js";
+import {
+  emptyTable,
+  type NamedGroup,
+  placeOf,
+  type SiteViewProps,
+  useGroups,
+} from "./useGroups.js";
 
 export function LifetimesTable(props: SiteViewProps) {
   const groups = useGroups(props);
@@ -16,7 +22,9 @@ export function LifetimesTable(props: SiteViewProps) {
   const churning = useMemo(() => groups.filter((group) => freedBytes(group) > 0), [groups]);
   const all = useMemo(() => {
     const sums = new Float64Array(LIFETIME_BUCKETS);
-    for (const group of churning) group.lifetimes.forEach((objects, bucket) => (sums[bucket] += objects));
+    for (const { lifetimes } of churning) {
+      for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) sums[bucket] += lifetimes[bucket];
+    }
     return sums;
   }, [churning]);
   return (
@@ -40,7 +48,11 @@ export function LifetimesTable(props: SiteViewProps) {
         keyOf={(group) => group.key}
         sortedBy="freed"
         open={(group) => props.searchFor(placeOf(group))}
-        empty={groups.length > 0 ? "Nothing was freed yet: what was sampled is all still live." : emptyTable(props.search, look)}
+        empty={
+          groups.length > 0
+            ? "Nothing was freed yet: what was sampled is all still live."
+            : emptyTable(props.search, look)
+        }
       />
     </>
   );
@@ -53,7 +65,9 @@ function freedBytes(group: NamedGroup): number {
 function bucketWords(bucket: number): string {
   if (bucket === 0) return "under 1 ms";
   const from = formatDuration(2 ** (bucket - 1));
-  return bucket === LIFETIME_BUCKETS - 1 ? `over ${from}` : `${from} to ${formatDuration(2 ** bucket)}`;
+  return bucket === LIFETIME_BUCKETS - 1
+    ? `over ${from}`
+    : `${from} to ${formatDuration(2 ** bucket)}`;
 }
 
 function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
@@ -85,8 +99,12 @@ function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
       track: "5.6rem",
       numeric: true,
       wide: true,
-      cell: (group) => formatShare(group.allocatedBytes > 0 ? freedBytes(group) / group.allocatedBytes : Number.NaN),
-      order: (group) => (group.allocatedBytes > 0 ? freedBytes(group) / group.allocatedBytes : Number.NaN),
+      cell: (group) =>
+        formatShare(
+          group.allocatedBytes > 0 ? freedBytes(group) / group.allocatedBytes : Number.NaN,
+        ),
+      order: (group) =>
+        group.allocatedBytes > 0 ? freedBytes(group) / group.allocatedBytes : Number.NaN,
     },
     {
       id: "lifetime",

@@ -11,8 +11,13 @@ type ProcessRow = SummaryJson["processes"][number];
 
 export function ProcessesTable({ report, search }: { report: ReportDocument; search: string }) {
   const startMs = report.summary.window.startMs;
-  const test = useMemo(() => (search === "" ? () => true : (matcher(search) ?? (() => false))), [search]);
-  const processes = report.summary.processes.filter((one) => test(`${one.pid} ${one.command.join(" ")}`));
+  const test = useMemo(
+    () => (search === "" ? () => true : (matcher(search) ?? (() => false))),
+    [search],
+  );
+  const processes = report.summary.processes.filter((one) =>
+    test(`${one.pid} ${one.command.join(" ")}`),
+  );
   const events = useMemo(
     () => report.events.filter((event) => test(`${event.pid} ${event.kind} ${event.detail}`)),
     [report, test],
@@ -20,26 +25,70 @@ export function ProcessesTable({ report, search }: { report: ReportDocument; sea
   const columns = useMemo(() => eventColumns(startMs), [startMs]);
   return (
     <div className="stacked">
-      <DataTable name="Processes" rows={processes} columns={PROCESS_COLUMNS} keyOf={(one) => `${one.pid} ${report.summary.processes.indexOf(one)}`} sortedBy="peak" empty="No process matches." />
+      <DataTable
+        name="Processes"
+        rows={processes}
+        columns={PROCESS_COLUMNS}
+        keyOf={(one) => `${one.pid} ${report.summary.processes.indexOf(one)}`}
+        sortedBy="peak"
+        empty="No process matches."
+      />
       <h3>Events</h3>
-      <DataTable name="Events" rows={events} columns={columns} keyOf={(one) => report.events.indexOf(one)} sortedBy="time" empty="Nothing was noted." />
+      <DataTable
+        name="Events"
+        rows={events}
+        columns={columns}
+        keyOf={(one) => report.events.indexOf(one)}
+        sortedBy="time"
+        empty="Nothing was noted."
+      />
     </div>
   );
 }
 
 const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
-  { id: "pid", name: "pid", track: "5rem", numeric: true, cell: (one) => one.pid, order: (one) => one.pid },
-  { id: "parent", name: "Parent", track: "5rem", numeric: true, wide: true, cell: (one) => one.parentPid, order: (one) => one.parentPid },
+  { id: "pid", name: "pid", track: "5rem", cell: (one) => one.pid, order: (one) => one.pid },
+  {
+    id: "parent",
+    name: "Parent",
+    track: "5rem",
+    wide: true,
+    cell: (one) => one.parentPid,
+    order: (one) => one.parentPid,
+  },
   {
     id: "command",
     name: "Command",
     track: "minmax(8rem, 2fr)",
-    cell: (one) => <code title={one.command.join(" ")}>{one.command.join(" ") || "(unknown)"}</code>,
+    cell: (one) => (
+      <code title={one.command.join(" ")}>{one.command.join(" ") || "(unknown)"}</code>
+    ),
     order: (one) => one.command.join(" "),
   },
-  { id: "python", name: "Python", track: "5rem", wide: true, cell: (one) => one.python || "–", order: (one) => one.python },
-  { id: "peak", name: "Peak RSS", track: "6rem", numeric: true, cell: (one) => formatBytes(one.peakRssBytes), order: (one) => one.peakRssBytes },
-  { id: "end", name: "Final RSS", track: "6rem", numeric: true, cell: (one) => formatBytes(one.endRssBytes), order: (one) => one.endRssBytes },
+  {
+    id: "python",
+    name: "Python",
+    track: "5rem",
+    wide: true,
+    cell: (one) => one.python || "–",
+    order: (one) => one.python,
+  },
+  {
+    id: "peak",
+    name: "Peak RSS",
+    track: "6rem",
+    numeric: true,
+    cell: (one) => formatBytes(one.peakRssBytes),
+    order: (one) => one.peakRssBytes,
+  },
+  {
+    id: "end",
+    name: "Final RSS",
+    track: "6rem",
+    numeric: true,
+    cell: (one) => formatBytes(one.endRssBytes),
+    order: (one) => one.endRssBytes,
+  },
   {
     id: "profiled",
     name: "Profiled",
@@ -53,9 +102,27 @@ const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
 
 function eventColumns(startMs: number): Column<TimelineEvent>[] {
   return [
-    { id: "time", name: "Time", track: "6rem", numeric: true, cell: (one) => formatRelative(one.timeMs, startMs), order: (one) => one.timeMs },
-    { id: "pid", name: "pid", track: "5rem", numeric: true, cell: (one) => one.pid, order: (one) => one.pid },
-    { id: "kind", name: "Event", track: "8rem", cell: (one) => one.kind.replace("-", " "), order: (one) => one.kind },
-    { id: "detail", name: "Detail", track: "minmax(6rem, 2fr)", cell: (one) => <span title={one.detail}>{one.detail}</span>, order: (one) => one.detail },
+    {
+      id: "time",
+      name: "Time",
+      track: "6rem",
+      cell: (one) => formatRelative(one.timeMs, startMs),
+      order: (one) => one.timeMs,
+    },
+    { id: "pid", name: "pid", track: "5rem", cell: (one) => one.pid, order: (one) => one.pid },
+    {
+      id: "kind",
+      name: "Event",
+      track: "8rem",
+      cell: (one) => one.kind.replace("-", " "),
+      order: (one) => one.kind,
+    },
+    {
+      id: "detail",
+      name: "Detail",
+      track: "minmax(6rem, 2fr)",
+      cell: (one) => <span title={one.detail}>{one.detail}</span>,
+      order: (one) => one.detail,
+    },
   ];
 }

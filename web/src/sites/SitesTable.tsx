@@ -3,7 +3,13 @@ import { useMemo } from "react";
 import { formatBytes, formatCount, formatShare } from "../page/format.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";
-import { emptyTable, type NamedGroup, placeOf, type SiteViewProps, useGroups } from "./useGroups.js";
+import {
+  emptyTable,
+  type NamedGroup,
+  placeOf,
+  type SiteViewProps,
+  useGroups,
+} from "./useGroups.js";
 
 export function SitesTable(props: SiteViewProps) {
   const groups = useGroups(props);
@@ -28,7 +34,12 @@ function liveTotal({ look, rows }: SiteViewProps): number {
 }
 
 function siteColumns(total: number): Column<NamedGroup>[] {
-  const bytes = (id: string, name: string, of: (group: NamedGroup) => number, wide = false): Column<NamedGroup> => ({
+  const bytes = (
+    id: string,
+    name: string,
+    of: (group: NamedGroup) => number,
+    wide = false,
+  ): Column<NamedGroup> => ({
     id,
     name,
     track: "5.8rem",
@@ -49,7 +60,10 @@ function siteColumns(total: number): Column<NamedGroup>[] {
       numeric: true,
       wide: true,
       cell: (group) => (
-        <span className={group.liveSamples < 10 ? "hint" : ""} title={`${group.liveSamples} samples`}>
+        <span
+          className={group.liveSamples < 10 ? "hint" : ""}
+          title={`${group.liveSamples} samples`}
+        >
           {formatBytes(Math.sqrt(group.liveVariance))}
         </span>
       ),
@@ -62,7 +76,10 @@ function siteColumns(total: number): Column<NamedGroup>[] {
       track: "5.4rem",
       numeric: true,
       cell: (group) => (
-        <span className="share-bar" style={{ "--share": total > 0 ? group.liveBytes / total : 0 } as React.CSSProperties}>
+        <span
+          className="share-bar"
+          style={{ "--share": total > 0 ? group.liveBytes / total : 0 } as React.CSSProperties}
+        >
           {total > 0 ? formatShare(group.liveBytes / total) : "–"}
         </span>
       ),

@@ -3,13 +3,21 @@ import { Domain } from "../../../src/model/profile.js";
 import type { Column } from "./DataTable.js";
 import type { NamedGroup } from "./useGroups.js";
 
-const DOMAIN_WORDS = { [Domain.python]: "Python", [Domain.native]: "native", [Domain.mapped]: "mapped" } as const;
-const DOMAIN_CLASSES = { [Domain.python]: "python", [Domain.native]: "native", [Domain.mapped]: "mapped" } as const;
+const DOMAIN_WORDS = {
+  [Domain.python]: "Python",
+  [Domain.native]: "native",
+  [Domain.mapped]: "mapped",
+} as const;
+const DOMAIN_CLASSES = {
+  [Domain.python]: "python",
+  [Domain.native]: "native",
+  [Domain.mapped]: "mapped",
+} as const;
 
 export const functionColumn: Column<NamedGroup> = {
   id: "function",
   name: "Function",
-  track: "minmax(9rem, 2fr)",
+  track: "minmax(7rem, 2fr)",
   cell: ({ words, domain }) => (
     <>
       <i className={`dot dot-${DOMAIN_CLASSES[domain as Domain]}`} />

@@ -27,20 +27,28 @@ export function useGroups({ report, look, rows, search }: SiteViewProps): NamedG
       look === null
         ? []
         : groupSites(report.tables, look, rows).map((group) =>
-            Object.assign(group, { words: group.frame === NO_FRAME ? UNKNOWN : frameWords(report.tables, group.frame) }),
+            Object.assign(group, {
+              words: group.frame === NO_FRAME ? UNKNOWN : frameWords(report.tables, group.frame),
+            }),
           ),
     [report, look, rows],
   );
   return useMemo(() => {
     const test = search === "" ? () => true : matcher(search);
     if (test === null) return [];
-    return groups.filter(({ words }) => test(words.function) || test(`${words.file}:${words.line}`));
+    return groups.filter(
+      ({ words }) => test(words.function) || test(`${words.file}:${words.line}`),
+    );
   }, [groups, search]);
 }
 
 /** What the flame graph searches for to find a group's place. */
 export function placeOf({ words }: NamedGroup): string {
-  return words.file === "" ? words.function : words.line > 0 ? `${words.file}:${words.line}` : words.function;
+  return words.file === ""
+    ? words.function
+    : words.line > 0
+      ? `${words.file}:${words.line}`
+      : words.function;
 }
 
 export function emptyTable(search: string, look: ProfileLook | null): string {

@@ -11,7 +11,9 @@ export const pageDocument: DocumentSource = {
   async read() {
     const holder = document.getElementById("tidemark-document");
     if (holder === null) {
-      throw new Error("This page holds no recording; write one with: tidemark report RECORDING -o FILE.html");
+      throw new Error(
+        "This page holds no recording; write one with: tidemark report RECORDING -o FILE.html",
+      );
     }
     const text = (holder.textContent ?? "").trim();
     holder.remove(); // lets the browser free the text
@@ -19,12 +21,16 @@ export const pageDocument: DocumentSource = {
     try {
       bytes = await inflate(fromBase64(text));
     } catch {
-      throw new Error("The recording in this page is damaged (cut off or changed); write it again with: tidemark report");
+      throw new Error(
+        "The recording in this page is damaged (cut off or changed); write it again with: tidemark report",
+      );
     }
     const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
     const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
     if (schema !== SCHEMA) {
-      throw new Error(`The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`);
+      throw new Error(
+        `The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`,
+      );
     }
     return value as ReportDocument;
   },

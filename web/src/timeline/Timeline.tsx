@@ -34,20 +34,31 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   const startMs = report.summary.window.startMs;
   const extent = useMemo(() => timeExtent(report, memory.times), [report, memory]);
   const marks = useRef<ChartMarks>({ startMs, events, lookTimesMs: [], atMs, baseMs });
-  marks.current = { startMs, events, lookTimesMs: report.looks.map((look) => look.timeMs), atMs, baseMs };
+  marks.current = {
+    startMs,
+    events,
+    lookTimesMs: report.looks.map((look) => look.timeMs),
+    atMs,
+    baseMs,
+  };
   const actions = useRef({ onTime, onWindow });
   actions.current = { onTime, onWindow };
   const hasPss = memory.pss.some((value) => value !== null);
   const hasLive = live.times.length > 0;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the style's colours follow the theme
   useEffect(() => {
     if (!top.current) return;
     const colours = chartColours(top.current);
     const made: uPlot[] = [];
-    const shared = (host: HTMLElement, height: number, named: boolean): Omit<uPlot.Options, "series"> => ({
+    const shared = (
+      host: HTMLElement,
+      height: number,
+      named: boolean,
+    ): Omit<uPlot.Options, "series"> => ({
       width: host.clientWidth,
       height,
-      padding: [named ? 12 : 4, 10, 0, 0],
+      padding: [named ? 12 : 6, 26, named && hasLive ? 8 : 0, 0],
       legend: { show: false },
       cursor: {
         sync: { key: SYNC, setSeries: false },
@@ -59,11 +70,18 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
         x: { time: false, range: () => zoom ?? extent },
         y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
       },
-      axes: axes(colours, startMs, named && hasLive),
+      axes: axes(colours, startMs, named && hasLive, named ? 5 : 3),
       hooks: {
         drawClear: [(chart) => drawSelection(chart, marks.current, colours)],
         draw: [(chart) => drawMarks(chart, marks.current, colours, named)],
-        setCursor: [(chart) => setReadout(chart.cursor.left !== undefined && chart.cursor.left >= 0 ? chart.posToVal(chart.cursor.left, "x") * 1000 : null)],
+        setCursor: [
+          (chart) =>
+            setReadout(
+              chart.cursor.left !== undefined && chart.cursor.left >= 0
+                ? chart.posToVal(chart.cursor.left, "x") * 1000
+                : null,
+            ),
+        ],
         setSelect: [
           (chart) => {
             const { left, width } = chart.select;
@@ -95,7 +113,13 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
           ...shared(top.current, hasLive ? 168 : 210, true),
           series: [
             {},
-            { label: "RSS", stroke: colours.rss, width: 1.75, fill: `${colours.rss}1c`, spanGaps: true },
+            {
+              label: "RSS",
+              stroke: colours.rss,
+              width: 1.75,
+              fill: `${colours.rss}1c`,
+              spanGaps: true,
+            },
             { label: "PSS", stroke: colours.pss, width: 1.5, dash: [5, 4], spanGaps: true },
           ],
         },
@@ -145,20 +169,37 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   }, [atMs, baseMs, events]);
 
   if (memory.times.length === 0) {
-    return <p className="empty">No readings of this process: it ended before the first poll, or /proc could not be read.</p>;
+    return (
+      <p className="empty">
+        No readings of this process: it ended before the first poll, or /proc could not be read.
+      </p>
+    );
   }
   const chosen = baseMs !== null && atMs !== null && baseMs !== atMs;
   return (
     <figure className="timeline" aria-label="Memory over time">
       <figcaption className="timeline-legend">
         <span className="key key-rss">RSS</span>
-        {hasPss ? <span className="key key-pss">PSS</span> : <span className="missing">PSS could not be read</span>}
+        {hasPss ? (
+          <span className="key key-pss">PSS</span>
+        ) : (
+          <span className="missing">PSS could not be read</span>
+        )}
         {hasLive && <span className="timeline-divider">live bytes</span>}
         {hasLive && <span className="key key-python">Python</span>}
         {hasLive && <span className="key key-native">native</span>}
         {hasLive && <span className="key key-mapped">mapped</span>}
         <span className="timeline-readout" aria-live="off">
-          {readout !== null && <Readout timeMs={readout} startMs={startMs} memory={memory} live={live} events={events} span={(zoom ?? extent)[1] - (zoom ?? extent)[0]} />}
+          {readout !== null && (
+            <Readout
+              timeMs={readout}
+              startMs={startMs}
+              memory={memory}
+              live={live}
+              events={events}
+              span={(zoom ?? extent)[1] - (zoom ?? extent)[0]}
+            />
+          )}
         </span>
         {chosen && (
           <button type="button" className="quiet" onClick={() => setZoom(windowOf(baseMs, atMs))}>
@@ -175,7 +216,9 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
       {hasLive ? (
         <div ref={bottom} className="chart" data-testid="live-chart" />
       ) : (
-        <p className="empty">No samples: this program was not profiled, or it allocated less than a sampling period.</p>
+        <p className="empty">
+          No samples: this program was not profiled, or it allocated less than a sampling period.
+        </p>
       )}
     </figure>
   );
@@ -194,7 +237,10 @@ interface ReadoutProps {
 function Readout({ timeMs, startMs, memory, live, events, span }: ReadoutProps) {
   const rss = lastBefore(memory.times, memory.rss, timeMs / 1000);
   const pss = lastBefore(memory.times, memory.pss, timeMs / 1000);
-  const total = live.stacked.length > 0 ? lastBefore(live.times, live.stacked[live.stacked.length - 1], timeMs / 1000) : null;
+  const total =
+    live.stacked.length > 0
+      ? lastBefore(live.times, live.stacked[live.stacked.length - 1], timeMs / 1000)
+      : null;
   const near = events.filter((event) => Math.abs(event.timeMs - timeMs) < span * 6).slice(0, 2);
   return (
     <>
@@ -213,7 +259,11 @@ export function eventWords(event: TimelineEvent): string {
   return `${event.kind.replace("-", " ")} ${event.pid}${event.detail ? `: ${event.detail}` : ""}`;
 }
 
-function lastBefore(times: readonly number[], values: readonly (number | null)[], time: number): number | null {
+function lastBefore(
+  times: readonly number[],
+  values: readonly (number | null)[],
+  time: number,
+): number | null {
   let found: number | null = null;
   for (let i = 0; i < times.length && times[i] <= time; i++) found = values[i] ?? found;
   return found;
@@ -237,7 +287,12 @@ function eventsOf(report: ReportDocument, pid: number | null): TimelineEvent[] {
   const { peakMs, peakBytes } = report.summary.rss;
   const hasPeak = kept.some((event) => event.kind === "peak");
   if (pid === null && !hasPeak && peakMs > 0) {
-    kept.push({ timeMs: peakMs, pid: report.summary.target.pid, kind: "peak", detail: formatBytes(peakBytes) });
+    kept.push({
+      timeMs: peakMs,
+      pid: report.summary.target.pid,
+      kind: "peak",
+      detail: formatBytes(peakBytes),
+    });
   }
   return kept.sort((a, b) => a.timeMs - b.timeMs);
 }

@@ -1,5 +1,5 @@
 /** Options that both charts of the timeline share, and what is drawn over them. */
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import { formatBytes, formatRelative } from "../page/format.js";
 
@@ -40,7 +40,12 @@ export function chartColours(element: Element): ChartColours {
   };
 }
 
-export function axes(colours: ChartColours, startMs: number, compact: boolean): uPlot.Axis[] {
+export function axes(
+  colours: ChartColours,
+  startMs: number,
+  compact: boolean,
+  lines: number,
+): uPlot.Axis[] {
   const font = "11px system-ui, sans-serif";
   const line = { stroke: colours.grid, width: 1 };
   return [
@@ -51,9 +56,14 @@ export function axes(colours: ChartColours, startMs: number, compact: boolean): 
       grid: line,
       ticks: { ...line, size: 4 },
       space: 80,
-      incrs: [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400],
-      splits: (chart, _axis, min, max, increment) => splitsFrom(startMs / 1000, min, max, increment, chart.bbox.width),
-      values: (_, splits) => splits.map((time) => (compact ? "" : formatRelative(time * 1000, startMs))),
+      incrs: [
+        0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400,
+        28800, 86400,
+      ],
+      splits: (_chart, _axis, min, max, increment) =>
+        splitsFrom(startMs / 1000, min, max, increment),
+      values: (_, splits) =>
+        splits.map((time) => (compact ? "" : formatRelative(time * 1000, startMs))),
     },
     {
       stroke: colours.faint,
@@ -62,14 +72,14 @@ export function axes(colours: ChartColours, startMs: number, compact: boolean): 
       grid: line,
       ticks: { show: false },
       space: 34,
-      splits: (_, __, ___, max) => byteSplits(max),
+      splits: (_chart, _axis, _min, max) => byteSplits(max, lines),
       values: (_, splits) => splits.map((bytes) => (bytes === 0 ? "0" : formatBytes(bytes))),
     },
   ];
 }
 
 /** Round distances from the start, not from 1970. */
-function splitsFrom(start: number, min: number, max: number, increment: number, _width: number): number[] {
+function splitsFrom(start: number, min: number, max: number, increment: number): number[] {
   const splits: number[] = [];
   for (let k = Math.ceil((min - start) / increment - 1e-9); start + k * increment <= max; k++) {
     splits.push(start + k * increment);
@@ -77,11 +87,10 @@ function splitsFrom(start: number, min: number, max: number, increment: number, 
   return splits;
 }
 
-/** Three to six lines at powers of two, or their halves. */
-function byteSplits(max: number): number[] {
+/** At most `most` lines above zero, at multiples of a power of two. */
+function byteSplits(max: number, most: number): number[] {
   if (!(max > 0)) return [0];
-  let step = 2 ** Math.floor(Math.log2(max / 3));
-  if (max / step > 5) step *= 2;
+  const step = 2 ** Math.ceil(Math.log2(max / (most + 0.999)));
   const splits: number[] = [];
   for (let value = 0; value <= max; value += step) splits.push(value);
   return splits;
@@ -96,13 +105,17 @@ export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartCol
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   if (marks.atMs !== null && marks.baseMs !== null) {
-    const [from, to] = [x(Math.min(marks.atMs, marks.baseMs)), x(Math.max(marks.atMs, marks.baseMs))];
+    const [from, to] = [
+      x(Math.min(marks.atMs, marks.baseMs)),
+      x(Math.max(marks.atMs, marks.baseMs)),
+    ];
     ctx.fillStyle = colours.selection;
     ctx.fillRect(from, bbox.top, to - from, bbox.height);
   }
   ctx.fillStyle = colours.faint;
   const tick = 4 * devicePixelRatio;
-  for (const timeMs of marks.lookTimesMs) ctx.fillRect(x(timeMs), bbox.top + bbox.height - tick, devicePixelRatio, tick);
+  for (const timeMs of marks.lookTimesMs)
+    ctx.fillRect(x(timeMs), bbox.top + bbox.height - tick, devicePixelRatio, tick);
   ctx.restore();
 }
 
@@ -118,7 +131,12 @@ const EVENT_SHOWN: Partial<Record<TimelineEvent["kind"], "danger" | "accent" | "
 };
 
 /** Events and the chosen times, over the curves; events closer than a few pixels share a line. */
-export function drawMarks(chart: uPlot, marks: ChartMarks, colours: ChartColours, named: boolean): void {
+export function drawMarks(
+  chart: uPlot,
+  marks: ChartMarks,
+  colours: ChartColours,
+  named: boolean,
+): void {
   const { ctx, bbox } = chart;
   const ratio = devicePixelRatio;
   ctx.save();

@@ -47,17 +47,31 @@ function joined(series: readonly MemorySeries[], rss: Metric, pss: Metric): Curv
     }
   }
   points.sort((a, b) => a[0] - b[0]);
-  return { times: points.map((p) => p[0]), rss: points.map((p) => p[1]), pss: points.map((p) => p[2]) };
+  return {
+    times: points.map((p) => p[0]),
+    rss: points.map((p) => p[1]),
+    pss: points.map((p) => p[2]),
+  };
 }
 
 /** The sum of what each process was last read to hold, at every reading of any of them. */
 function summed(series: readonly MemorySeries[]): Curves {
   const readings = series.flatMap((one, which) =>
-    Array.from(one.timesMs, (timeMs, i) => ({ timeMs, which, value: reading(one, "rssBytes", i) ?? 0 })),
+    Array.from(one.timesMs, (timeMs, i) => ({
+      timeMs,
+      which,
+      value: reading(one, "rssBytes", i) ?? 0,
+    })),
   );
-  const ends = series.map((one, which) => ({ timeMs: (one.timesMs.at(-1) ?? 0) + 0.5, which, value: 0 }));
+  const ends = series.map((one, which) => ({
+    timeMs: (one.timesMs.at(-1) ?? 0) + 0.5,
+    which,
+    value: 0,
+  }));
   const lastMs = Math.max(0, ...readings.map((one) => one.timeMs));
-  const steps = [...readings, ...ends.filter((end) => end.timeMs < lastMs)].sort((a, b) => a.timeMs - b.timeMs);
+  const steps = [...readings, ...ends.filter((end) => end.timeMs < lastMs)].sort(
+    (a, b) => a.timeMs - b.timeMs,
+  );
   const now = new Float64Array(series.length);
   let sum = 0;
   const times: number[] = [];
@@ -80,7 +94,11 @@ function reading(series: MemorySeries, metric: Metric, i: number): number | null
 }
 
 /** Live bytes by allocator at each look; `pid` null: of all processes. */
-export function liveCurves(tables: ProfileTables, looks: readonly ProfileLook[], pid: number | null): LiveCurves {
+export function liveCurves(
+  tables: ProfileTables,
+  looks: readonly ProfileLook[],
+  pid: number | null,
+): LiveCurves {
   const domains = Object.values(Domain);
   const stacked = domains.map(() => new Array<number>(looks.length).fill(0));
   looks.forEach(({ sites }, at) => {

@@ -1,0 +1,73 @@
+/** A document of any size, for the tests of the report page and its bench. */
+import type { ProfileTables } from "../src/model/profile.js";
+import type { ReportDocument } from "../src/model/report.js";
+import { newSiteTable } from "../src/model/site_columns.js";
+import { serviceReport } from "./serviceReport.js";
+
+/** A tree of about `nodes` stacks, every one with a site: wide at the leaves, forty frames deep. */
+export function wideReport(nodes: number): ReportDocument {
+  const service = serviceReport();
+  const functions = 5000;
+  const parent = new Uint32Array(nodes);
+  const frame = new Uint32Array(nodes);
+  const depth = new Uint8Array(nodes);
+  let state = 12345;
+  const random = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  for (let node = 1; node < nodes; node++) {
+    let above = Math.floor(random() ** 2 * node);
+    while (depth[above] >= 40) above = parent[above];
+    parent[node] = above;
+    depth[node] = depth[above] + 1;
+    frame[node] = Math.floor(random() * functions);
+  }
+  const strings = [""];
+  const tables: ProfileTables = {
+    ...service.tables,
+    strings,
+    frames: {
+      length: functions,
+      function: Uint32Array.from(
+        { length: functions },
+        (_, i) => strings.push(`function_${i}`) - 1,
+      ),
+      file: Uint32Array.from(
+        { length: functions },
+        (_, i) => strings.push(`/srv/wide/module_${i % 97}.py`) - 1,
+      ),
+      line: Uint32Array.from({ length: functions }, (_, i) => i + 1),
+      firstLine: new Uint32Array(functions),
+      kind: new Uint8Array(functions),
+      address: new Float64Array(functions),
+    },
+    stacks: { length: nodes, parent, frame },
+    labels: {
+      length: 1,
+      parent: new Uint32Array(1),
+      key: new Uint32Array(1),
+      value: new Uint32Array(1),
+    },
+  };
+  const sites = newSiteTable(nodes, 1);
+  for (let row = 0; row < nodes; row++) {
+    const bytes = 1024 * (1 + random() * 63);
+    sites.stack[row] = row;
+    sites.domain[row] = row % 3;
+    sites.liveBytes[row] =
+      sites.allocatedBytes[row] =
+      sites.peakBytes[row] =
+      sites.cohortBytes[row] =
+        bytes;
+    sites.liveObjects[row] = 1;
+    sites.liveVariance[row] = bytes * 4096;
+  }
+  const endMs = service.summary.window.endMs;
+  return {
+    ...service,
+    title: "wide.tidemark",
+    tables,
+    looks: [{ timeMs: endMs, durationMs: 600_000, sites, cohorts: [endMs], peakMs: [endMs] }],
+  };
+}

@@ -1,0 +1,38 @@
+/** The words of the flame graph. */
+import type { ReportDocument } from "../../../src/model/report.js";
+import { frameWords } from "../data/frameNames.js";
+import { type Choices, isObjects } from "../page/state.js";
+import type { FlameGraph } from "./flameGraph.js";
+
+/** What stands in a rectangle. */
+export function labelOf(
+  report: ReportDocument,
+  flame: FlameGraph,
+  position: number,
+  choices: Choices,
+) {
+  if (position === 0) return { name: `all ${describe(choices)}`, place: "" };
+  const words = frameWords(report.tables, flame.graph.frame[flame.layout.node[position]]);
+  return { name: words.function, place: words.place };
+}
+
+/** The chosen figure: "live bytes". */
+export function describe({ value }: Choices): string {
+  const unit = isObjects(value) ? "objects" : "bytes";
+  return value.startsWith("live")
+    ? `live ${unit}`
+    : value.startsWith("peak")
+      ? `${unit} at the peak`
+      : `allocated ${unit}`;
+}
+
+/** Why there is nothing to draw. */
+export function emptyWords(choices: Choices, compared: boolean): string {
+  const { filter } = choices;
+  if (compared && choices.differenceWidth === "growth")
+    return "Nothing grew between these two looks.";
+  const filtered = Object.values(filter).some((part) => part !== null);
+  return filtered
+    ? `No ${describe(choices)} pass these filters.`
+    : `No samples of ${describe(choices)} at this look: the program may have allocated less than a sampling period.`;
+}
