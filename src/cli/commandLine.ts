@@ -57,11 +57,24 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
   try {
-    const program = await buildProgram((args[0] === "help" ? args[1] : args[0]) ?? "");
-    await program.parseAsync(args as string[], { from: "user" });
+    const words = understandHelp(args);
+    const program = await buildProgram(words[0] ?? "");
+    await program.parseAsync(words, { from: "user" });
   } catch (error) {
     process.exitCode = reportFailure(error, args);
   }
+}
+
+/** `tidemark` alone asks for help, `tidemark help run` for `run --help`. */
+function understandHelp(args: readonly string[]): string[] {
+  const [first, second] = args;
+  if (first === undefined || (first === "help" && second === undefined)) {
+    return ["--help"];
+  }
+  const words = first === "help" ? [second as string, "--help"] : [...args];
+  // Of an unknown command commander would show the program's help instead of saying so.
+  const known = (words[0] as string).startsWith("-") || COMMAND_NAMES.includes(words[0] as string);
+  return known ? words : words.slice(0, 1);
 }
 
 /** The program with the named command in full and every other one as a line of the help. */
@@ -70,7 +83,7 @@ export async function buildProgram(wanted: string): Promise<Command> {
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
     .version(packageVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
-    .helpCommand("help [command]", "show the help of a command")
+    .helpCommand("help [command]", "the same as COMMAND --help")
     .enablePositionalOptions()
     .addHelpText(
       "after",
@@ -84,7 +97,6 @@ export async function buildProgram(wanted: string): Promise<Command> {
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({ outputError: () => undefined });
   }
-  program.action(() => program.outputHelp());
   return program;
 }
 
@@ -109,7 +121,7 @@ function usageError(error: CommanderError, args: readonly string[]): TidemarkErr
   const command = COMMAND_NAMES.includes(args[0] ?? "") ? ` ${args[0]}` : "";
   const help = `see tidemark${command} --help`;
   return badUsage(
-    oneLine((what ?? "").replace(/\.$/, "")),
+    oneLine((what ?? "").replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
 }

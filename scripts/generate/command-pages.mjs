@@ -1,0 +1,32 @@
+// docs/commands.md from the built program's own --help, so that the two cannot disagree.
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+/** @returns {Map<string, string>} path in the repository -> text; needs a build */
+export function commandPages() {
+  const overview = help();
+  const names = [...overview.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1]);
+  const parts = [
+    "# Commands",
+    "Made by `npm run generate` from `--help`; exit codes: 0 done, 1 a finding, 2 bad usage or input,",
+    "3 not permitted, 4 the target is gone or refused, 5 a bug of Tidemark's. `run` passes its program's",
+    "exit code through. Text and JSON go to stdout, progress and errors to stderr; `run` writes all of",
+    "its own words to stderr. Colour is used on terminals alone, and never where `NO_COLOR` is set.",
+    "",
+    block(overview),
+    ...names.flatMap((name) => [`## tidemark ${name}`, "", block(help(name))]),
+  ];
+  return new Map([["docs/commands.md", `${parts.join("\n").trimEnd()}\n`]]);
+}
+
+/** @param {string[]} words @returns {string} */
+function help(...words) {
+  return execFileSync(process.execPath, [program, ...words, "--help"], { encoding: "utf8" });
+}
+
+/** @param {string} text @returns {string} */
+function block(text) {
+  return `\`\`\`\n${text.trimEnd()}\n\`\`\`\n`;
+}

@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { processKey, readLastLook, writeLastLook } from "./lastLook.js";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "tidemark-look-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+it("remembers sizes by process, and makes its folder", () => {
+  const path = join(folder, "cache", "tidemark", "ps.json");
+  const look = { timeMs: 5, sizes: new Map([[processKey(7, 99), 1024]]) };
+  expect(readLastLook(path)).toBeNull();
+  writeLastLook(look, path);
+  expect(readLastLook(path)).toEqual(look);
+});
+
+it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes":null}'])(
+  "takes garbage for no look: %s",
+  (text) => {
+    const path = join(folder, "ps.json");
+    writeFileSync(path, text);
+    expect(readLastLook(path)).toBeNull();
+  },
+);
+
+it("survives a place it cannot write to", () => {
+  const file = join(folder, "file");
+  writeFileSync(file, "");
+  expect(() => writeLastLook({ timeMs: 1, sizes: new Map() }, join(file, "ps.json"))).not.toThrow();
+});

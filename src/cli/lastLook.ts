@@ -1,0 +1,52 @@
+/**
+ * What `ps` saw the last time, in the user's cache folder: a memory of sizes, so that the next look
+ * can tell growth. Losing it costs nothing, so nothing here ever fails.
+ */
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { homedir, hostname } from "node:os";
+import { join } from "node:path";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+
+export interface LastLook {
+  readonly timeMs: TimeMs;
+  /** Key: pid and start ticks, which no two processes of a boot share. */
+  readonly sizes: ReadonlyMap<string, Bytes>;
+}
+
+export function processKey(pid: Pid, startTicks: number): string {
+  return `${pid}:${startTicks}`;
+}
+
+/** null where there was none, or it cannot be read. */
+export function readLastLook(path = defaultPath()): LastLook | null {
+  try {
+    const { timeMs, sizes } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    if (typeof timeMs !== "number" || typeof sizes !== "object" || sizes === null) {
+      return null;
+    }
+    const entries = Object.entries(sizes).filter(
+      (entry): entry is [string, number] => typeof entry[1] === "number",
+    );
+    return { timeMs, sizes: new Map(entries) };
+  } catch {
+    return null;
+  }
+}
+
+export function writeLastLook(look: LastLook, path = defaultPath()): void {
+  try {
+    mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
+    const text = JSON.stringify({ timeMs: look.timeMs, sizes: Object.fromEntries(look.sizes) });
+    const neighbour = `${path}.${process.pid}`;
+    writeFileSync(neighbour, text, { mode: 0o600 });
+    renameSync(neighbour, path);
+  } catch {
+    // A read-only home: the next look tells no growth.
+  }
+}
+
+/** By host: home directories are shared, pids are not. */
+function defaultPath(): string {
+  const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
+  return join(cache, "tidemark", `ps-${hostname().replace(/[^\w.-]/g, "_")}.json`);
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { parseBytes, parseCount, selectRows } from "./options.js";
+
+describe("parseBytes", () => {
+  it.each([
+    ["0", 0],
+    ["4096", 4096],
+    ["64K", 65_536],
+    ["64KiB", 65_536],
+    ["10mb", 10 * 2 ** 20],
+    ["1.5 GiB", 1.5 * 2 ** 30],
+    ["2t", 2 ** 41],
+  ])("reads %s", (text, bytes) => {
+    expect(parseBytes(text)).toBe(bytes);
+  });
+
+  it.each(["", "-1", "1e9", "ten", "5X", "99999999999T", "1.2.3K", "0x10"])("refuses '%s'", (text) => {
+    expect(() => parseBytes(text)).toThrow(/a size such as/);
+  });
+});
+
+describe("parseCount", () => {
+  it("takes whole numbers alone", () => {
+    expect(parseCount("0")).toBe(0);
+    for (const text of ["", "-1", "1.5", "x", "99999999999999999999"]) {
+      expect(() => parseCount(text)).toThrow(/whole number/);
+    }
+  });
+});
+
+describe("selectRows", () => {
+  const rows = [
+    { size: 10, text: "Alpha" },
+    { size: -8, text: "beta" },
+    { size: 1, text: "alphabet" },
+  ];
+  const select = (options: object, defaultTop = 0) =>
+    selectRows(rows, options, defaultTop, (row) => row.size, (row) => row.text);
+
+  it("takes the first, the large, the matching, and counts the rest", () => {
+    expect(select({}, 2)).toEqual({ rows: rows.slice(0, 2), leftOut: 1 });
+    expect(select({ top: 0 }, 2).rows).toHaveLength(3);
+    expect(select({ min: 8 }).rows.map((row) => row.size)).toEqual([10, -8]);
+    expect(select({ filter: "ALPHA", top: 1 })).toEqual({ rows: [rows[0]], leftOut: 1 });
+  });
+});

@@ -1,0 +1,123 @@
+import { basename } from "node:path";
+import type { PsJson } from "../../model/documents.js";
+import { oneLine } from "../../model/errors.js";
+import type { Millis } from "../../model/units.js";
+import {
+  type Column,
+  cutEnd,
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatDuration,
+  formatTable,
+  type Screen,
+  wrap,
+} from "../output.js";
+import { shellWord } from "./summary.js";
+
+type Row = PsJson["processes"][number];
+
+const CONTAINER_DIGITS = 12;
+/** Below, a row holds what matters most; the rest is in --json. */
+const WIDE = 110;
+
+export function printProcessList(
+  screen: Screen,
+  rows: readonly Row[],
+  shown: { readonly leftOut: number; readonly sinceMs: Millis | null; readonly quiet: boolean },
+): void {
+  const { paint } = screen;
+  if (rows.length === 0) {
+    screen.line(paint.dim("no Python process that matches"));
+    return;
+  }
+  const wide = screen.columns >= WIDE;
+  const users = new Set(rows.map((row) => row.user));
+  const contained = rows.some((row) => row.container !== "");
+  const fields: (Column & { readonly show: boolean; readonly text: (row: Row) => string })[] = [
+    { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
+    { title: "USER", show: wide || users.size > 1, text: (row) => cutEnd(oneLine(row.user), 10) },
+    { title: "RSS", align: "right", paint: paint.bold, show: true, text: (row) => formatBytes(row.rssBytes) },
+    { title: "PSS", align: "right", show: wide, text: (row) => known(row.pssBytes) },
+    { title: "USS", align: "right", show: true, text: (row) => known(row.ussBytes) },
+    {
+      title: "GROWTH",
+      align: "right",
+      show: shown.sinceMs !== null,
+      text: (row) => (row.growthBytes === 0 ? "-" : formatChange(row.growthBytes)),
+    },
+    { title: "THR", align: "right", show: true, text: (row) => formatCount(row.threads) },
+    { title: "PYTHON", show: true, text: (row) => (row.python === "" ? "?" : row.python) },
+    {
+      title: "CONTAINER",
+      show: contained && wide,
+      text: (row) => (row.container === "" ? "-" : row.container.slice(0, CONTAINER_DIGITS)),
+    },
+    {
+      title: "ATTACH",
+      show: wide || rows.some((row) => !row.attach.ok),
+      text: (row) => (row.attach.ok ? "yes" : "no"),
+    },
+    {
+      title: "COMMAND",
+      flexible: "cutEnd",
+      show: true,
+      text: (row) => commandOf(row, wide),
+    },
+  ];
+  const columns = fields.filter((field) => field.show);
+  const table = formatTable(
+    screen,
+    columns,
+    rows.map((row) => columns.map((column) => column.text(row))),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (!shown.quiet) {
+    printRemarks(screen, rows, shown);
+  }
+}
+
+function printRemarks(
+  screen: Screen,
+  rows: readonly Row[],
+  shown: { readonly leftOut: number; readonly sinceMs: Millis | null },
+): void {
+  const remarks = [
+    shown.leftOut > 0 ? `${formatCount(shown.leftOut)} more` : "",
+    shown.sinceMs === null ? "" : `growth of RSS since the last look, ${formatDuration(shown.sinceMs)} ago`,
+    ...refusals(rows),
+  ].filter((remark) => remark !== "");
+  if (remarks.length > 0) {
+    screen.line();
+  }
+  for (const line of remarks.flatMap((remark) => wrap(oneLine(remark), screen.columns - 2))) {
+    screen.line(`  ${screen.paint.dim(line)}`);
+  }
+}
+
+/** One line a reason, with the processes it holds for. */
+function refusals(rows: readonly Row[]): string[] {
+  const byReason = new Map<string, number[]>();
+  for (const { pid, attach } of rows) {
+    if (!attach.ok) {
+      const text = attach.remedy === "" ? attach.reason : `${attach.reason}; ${attach.remedy}`;
+      byReason.set(text, [...(byReason.get(text) ?? []), pid]);
+    }
+  }
+  return [...byReason].map(([text, pids]) => {
+    const named = pids.slice(0, 5).join(", ");
+    return `no attach to ${named}${pids.length > 5 ? ` and ${pids.length - 5} more` : ""}: ${text}`;
+  });
+}
+
+/** Where room is scarce the program's directory goes first. */
+function commandOf(row: Row, wide: boolean): string {
+  const [program = "", ...rest] = row.command;
+  return [wide ? program : basename(program), ...rest].map(shellWord).join(" ");
+}
+
+function known(bytes: number): string {
+  return bytes > 0 ? formatBytes(bytes) : "?";
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
+import { groupSites, isOwnFrame, placeOf, shortPath, splitStack } from "./sites.js";
+
+function frame(text: string): FrameJson {
+  const [name = "", file = "", line = "0", kind = "python"] = text.split(" ");
+  return { function: name, file, line: Number(line), kind: kind as FrameJson["kind"] };
+}
+
+function site(stack: string[], liveBytes: number, error: number, domain = "python"): SummarySiteJson {
+  return {
+    stack: stack.map(frame),
+    domain: domain as SummarySiteJson["domain"],
+    liveBytes,
+    liveObjects: 1,
+    liveBytesAtPeak: liveBytes * 2,
+    allocatedBytes: liveBytes * 3,
+    allocatedObjects: 3,
+    standardErrorBytes: error,
+    standardErrorAtPeakBytes: error,
+    standardErrorAllocatedBytes: error,
+  };
+}
+
+describe("isOwnFrame", () => {
+  it.each([
+    ["load /srv/app/loader.py 3", true],
+    ["<module> <string> 1", true],
+    ["load /srv/app/bin/tool.py 3", true],
+    ["<module> /srv/.venv/bin/pytest 8", false],
+    ["loads /usr/lib/python3.11/json/decoder.py 337", false],
+    ["loads /opt/py/lib/python3.13t/json/decoder.py 337", false],
+    ["genfromtxt /srv/.venv/lib/python3.11/site-packages/numpy/npyio.py 12", false],
+    ["x /usr/lib/python3/dist-packages/apt/cache.py 12", false],
+    ["_find <frozen importlib._bootstrap> 12", false],
+    ["malloc /lib/libc.so.6 0 native", false],
+  ])("%s: %s", (text, own) => {
+    expect(isOwnFrame(frame(text))).toBe(own);
+  });
+});
+
+describe("splitStack", () => {
+  it("headlines the user's innermost frame, the library's leaf beside it", () => {
+    const stack = [
+      "decode /usr/lib/python3.11/json/decoder.py 337",
+      "load /srv/app.py 41",
+      "main /srv/app.py 90",
+    ].map(frame);
+    expect(splitStack(stack)).toEqual({ headline: stack[1], leaf: stack[0] });
+    expect(splitStack(stack.slice(1))).toEqual({ headline: stack[1], leaf: null });
+  });
+
+  it("falls back to the leaf, and says where there is no stack", () => {
+    const library = [frame("f /usr/lib/python3.11/a.py 1")];
+    expect(splitStack(library)).toEqual({ headline: library[0], leaf: null });
+    expect(splitStack([]).headline.function).toBe("(no Python stack)");
+  });
+});
+
+describe("groupSites", () => {
+  it("joins stacks that differ only further out; their variances add", () => {
+    const groups = groupSites([
+      site(["f /srv/a.py 1", "g /srv/a.py 2"], 100, 3),
+      site(["f /srv/a.py 1", "h /srv/a.py 3"], 50, 4),
+      site(["f /srv/a.py 1"], 7, 1, "native"),
+    ]);
+    expect(groups).toHaveLength(2);
+    expect(groups[0]?.live).toEqual({ bytes: 150, standardErrorBytes: 5 });
+    expect(groups[0]?.atPeak.bytes).toBe(300);
+  });
+});
+
+describe("places", () => {
+  it("tells a path from its package, the current directory, or as it is", () => {
+    expect(shortPath("/x/lib/python3.11/site-packages/numpy/npyio.py")).toBe("numpy/npyio.py");
+    expect(shortPath("/x/lib/python3.11/json/decoder.py")).toBe("json/decoder.py");
+    expect(shortPath(`${process.cwd()}/src/a.py`)).toBe("src/a.py");
+    expect(shortPath("/srv/elsewhere/a.py")).toBe("/srv/elsewhere/a.py");
+    expect(placeOf(frame("f /usr/lib/libtorch.so 0 native"))).toBe("libtorch.so");
+    expect(placeOf(frame("f <string> 3"))).toBe("<string>:3");
+  });
+});

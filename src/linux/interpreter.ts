@@ -1,0 +1,86 @@
+/** Which CPython a process runs, read from outside: its mapped library and the version inside. */
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { Pid } from "../model/units.js";
+import { readText } from "./files.js";
+import { readCommand, readExecutable } from "./process.js";
+
+/** The interpreter's whole version ("3.11.7"), its minor version where that is all there is to read
+ * ("3.11"), "" where it cannot be told; null for a process without a Python interpreter. */
+export function readInterpreter(pid: Pid): string | null {
+  const executable = readExecutable(pid);
+  const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
+  if (library !== null) {
+    // Through the process's own root: in a container the path means another file here.
+    return versionIn(`/proc/${pid}/root${library}`, minorOf(library));
+  }
+  if (executable !== null) {
+    return isPythonName(executable) ? versionIn(`/proc/${pid}/exe`, minorOf(executable)) : null;
+  }
+  // Another user's: its command line is all that everybody may read.
+  const program = readCommand(pid)?.[0] ?? "";
+  return isPythonName(program) ? minorOf(program) : null;
+}
+
+const LIBRARY = /^libpython3(?:\.\d+)?[a-z]*\.so(?:\.|$)/;
+
+/** First libpython in the text of /proc/PID/maps ("address perms offset dev inode   path"). */
+export function findLibrary(maps: string): string | null {
+  for (const line of maps.split("\n")) {
+    const slash = line.indexOf("/");
+    const path = slash < 0 ? "" : line.slice(slash).replace(/ \(deleted\)$/, "");
+    if (path.includes("libpython") && LIBRARY.test(basename(path))) {
+      return path;
+    }
+  }
+  return null;
+}
+
+function isPythonName(path: string): boolean {
+  return /^-?python3?(?:\.\d+)?[a-z]*$/.test(basename(path.replace(/ \(deleted\)$/, "")));
+}
+
+/** "3.11" of ".../libpython3.11.so.1.0" or ".../python3.11"; "" where the name has none. */
+function minorOf(path: string): string {
+  return /python(3\.\d+)/.exec(basename(path))?.[1] ?? "";
+}
+
+/** By device and inode: one read serves every process of an interpreter. */
+const versions = new Map<string, string>();
+const LARGEST_FILE = 512 * 2 ** 20;
+
+function versionIn(path: string, minor: string): string {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "r");
+  } catch {
+    return minor;
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    const key = `${stats.dev}:${stats.ino}:${stats.mtimeMs}`;
+    let version = versions.get(key);
+    if (version === undefined) {
+      version = stats.size > LARGEST_FILE ? minor : (findVersion(readFileSync(descriptor), minor) ?? minor);
+      versions.set(key, version);
+    }
+    return version;
+  } catch {
+    return minor;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** PY_VERSION as Py_GetVersion prints it: a string of its own, "3.11.7" and a NUL. */
+export function findVersion(file: Buffer, minor: string): string | null {
+  const start = `${minor === "" ? "3" : minor}.`;
+  for (let at = file.indexOf(start); at >= 0; at = file.indexOf(start, at + 1)) {
+    const text = file.toString("latin1", Math.max(0, at - 1), at + 24);
+    const match = /^[^\w.](3\.\d{1,2}\.\d{1,2}(?:(?:a|b|rc)\d+)?\+?)\0/.exec(text);
+    if (match) {
+      return match[1] as string;
+    }
+  }
+  return null;
+}
