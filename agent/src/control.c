@@ -9,7 +9,7 @@
 
 #define SHARE 0.003
 #define CREDIT_NS 10000000ll       /* an account holds at most 10 ms */
-#define FIRST_CREDIT_NS 2000000ll  /* first sights of code are dear, and come at the start */
+#define FIRST_CREDIT_NS 500000ll   /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32u
 #define PREEMPTED_NS 200000u       /* longer than any slow path: the thread was off its core */
 #define LARGEST_PERIOD (1ull << 40)
@@ -66,7 +66,7 @@ void tm_control(uint64_t ticks_spent)
 {
     double most = PREEMPTED_NS / 0.33;
     tm_core.slow_ticks += (double)ticks_spent > most ? (uint64_t)most : ticks_spent;
-    if (++tm_core.slow_samples < SAMPLES_A_CHECK)
+    if (++tm_core.slow_samples != SAMPLES_A_CHECK)
         return;
     tm_core.slow_samples = 0;
     check();

@@ -156,9 +156,7 @@ static __attribute__((noinline)) void *map(void *address, size_t length, int pro
                                            off_t offset, const void *return_address)
 {
     int live = (flags & MAP_ANONYMOUS) && protection != PROT_NONE && !(flags & (MAP_NORESERVE | MAP_STACK));
-    int fixed = flags & MAP_FIXED, locked = fixed && lock_for(address, length);
-    int sampled = live && !is_container(return_address) && tm_spend(page_up(length)) && !locked &&
-                  tm_enter(page_up(length));
+    int locked = flags & MAP_FIXED && lock_for(address, length);
     void *result = tm_real_mmap(address, length, protection, flags, descriptor, offset);
     if (locked) {
         int saved = errno;
@@ -167,10 +165,9 @@ static __attribute__((noinline)) void *map(void *address, size_t length, int pro
         tm_unlock();
         errno = saved;
     }
-    if (sampled && result != MAP_FAILED)
+    if (result != MAP_FAILED && live && !is_container(return_address) && tm_spend(page_up(length)) &&
+        tm_enter(page_up(length)))
         tm_record(result, page_up(length), TM_DOMAIN_MAPPED, return_address);
-    else if (sampled)
-        tm_leave();
     return result;
 }
 

@@ -95,7 +95,6 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* controller */
     uint64_t slow_ticks, slow_ns_reported;
     uint32_t slow_samples;
-    uint64_t checked_samples;
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, slow_ns_checked;
     int64_t credit_ns;

@@ -1,0 +1,169 @@
+/* mappings.c - anonymous mappings against a plain page map of what is mapped. */
+#include <errno.h>
+
+#include "harness.h"
+
+#define PAGE ((size_t)TM_PAGE)
+#define READ_WRITE (PROT_READ | PROT_WRITE)
+#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+
+static void on(void)
+{
+    agent_on("period=1", 5); /* every mapping is a sample of weight 1 */
+    no_controller();
+}
+
+static char *map(size_t pages)
+{
+    char *start = tidemark_test_mmap(NULL, pages * PAGE, READ_WRITE, ANONYMOUS, -1, 0);
+    CHECK(start != MAP_FAILED);
+    return start;
+}
+
+static double live_pages(void)
+{
+    return site_sums().live_bytes / (double)PAGE;
+}
+
+static void parts_go_one_by_one(void)
+{
+    on();
+    char *start = map(10);
+    CHECK(live_pages() == 10);
+    CHECK(tidemark_test_munmap(start + 4 * PAGE, 2 * PAGE) == 0); /* middle */
+    CHECK(live_pages() == 8);
+    CHECK(tidemark_test_munmap(start + 3 * PAGE, 4 * PAGE) == 0); /* over the hole */
+    CHECK(live_pages() == 6);
+    CHECK(tidemark_test_munmap(start, PAGE) == 0);
+    CHECK(live_pages() == 5 && site_sums().live_samples == 1);
+    CHECK(tidemark_test_munmap(start, 10 * PAGE) == 0);
+    CHECK(live_pages() == 0 && site_sums().live_samples == 0 && tm_core.fragment_count == 0);
+    CHECK(tm_core.header->frees_seen == 1);
+}
+
+static void one_call_may_end_several(void)
+{
+    on();
+    char *reserved = tidemark_test_mmap(NULL, 30 * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(reserved != MAP_FAILED && live_pages() == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(tidemark_test_mmap(reserved + i * 10 * PAGE, 10 * PAGE, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) !=
+              MAP_FAILED);
+    CHECK(live_pages() == 30 && site_sums().live_samples == 3);
+    CHECK(tidemark_test_munmap(reserved, 30 * PAGE) == 0);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
+}
+
+static void fixed_replaces(void)
+{
+    on();
+    char *start = map(10);
+    CHECK(tidemark_test_mmap(start + 2 * PAGE, 3 * PAGE, PROT_NONE, ANONYMOUS | MAP_FIXED, -1, 0) == start + 2 * PAGE);
+    CHECK(live_pages() == 7);
+    CHECK(tidemark_test_mmap(start, 10 * PAGE, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) == start);
+    CHECK(live_pages() == 10);
+    tidemark_test_munmap(start, 10 * PAGE);
+    CHECK(live_pages() == 0);
+}
+
+static void remaps_carry_their_sample(void)
+{
+    on();
+    char *start = map(10);
+    start = tidemark_test_mremap(start, 10 * PAGE, 25 * PAGE, MREMAP_MAYMOVE);
+    CHECK(start != MAP_FAILED && live_pages() == 25 && site_sums().live_samples == 1);
+    CHECK(site_sums().allocated_bytes == 25.0 * PAGE);
+    start = tidemark_test_mremap(start, 25 * PAGE, 5 * PAGE, 0);
+    CHECK(start != MAP_FAILED && live_pages() == 5);
+    char *place = map(8);
+    CHECK(live_pages() == 13);
+    start = tidemark_test_mremap(start, 5 * PAGE, 5 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    CHECK(start == place && live_pages() == 8); /* 5 moved over the first 5 of 8 */
+    CHECK(tidemark_test_mremap(start, 3 * PAGE + 1, (size_t)1 << 50, 0) == MAP_FAILED && live_pages() == 8);
+    CHECK(tidemark_test_munmap(place, 8 * PAGE) == 0);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
+}
+
+static void failures_change_nothing(void)
+{
+    on();
+    char *start = map(10);
+    CHECK(tidemark_test_munmap(start + 1, PAGE) == -1 && errno == EINVAL);
+    CHECK(tidemark_test_mmap(NULL, 0, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
+    CHECK(tidemark_test_mmap(NULL, (size_t)1 << 60, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED);
+    CHECK(tidemark_test_mmap(start + 1, PAGE, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED);
+    CHECK(live_pages() == 10 && site_sums().live_samples == 1);
+    tidemark_test_munmap(start, 10 * PAGE);
+}
+
+static void random_calls_agree_with_a_page_map(void)
+{
+    enum { PAGES = 400 };
+    static uint8_t mapped[PAGES];
+    on();
+    struct tm_thread_state random = {.random = 4711};
+    char *area = mmap(NULL, PAGES * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(area != MAP_FAILED);
+    for (int step = 0; step < 20000; step++) {
+        unsigned at = (unsigned)(tm_random(&random) % PAGES), n = 1 + (unsigned)(tm_random(&random) % 20);
+        if (at + n > PAGES)
+            n = PAGES - at;
+        unsigned already = 0;
+        for (unsigned i = 0; i < n; i++)
+            already += mapped[at + i];
+        if (step % 2 && (already == 0 || step % 4 == 1)) {
+            CHECK(tidemark_test_mmap(area + at * PAGE, n * PAGE, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+            memset(mapped + at, 1, n);
+        } else {
+            CHECK(tidemark_test_munmap(area + at * PAGE, n * PAGE) == 0);
+            CHECK(mmap(area + at * PAGE, n * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED);
+            memset(mapped + at, 0, n);
+        }
+        unsigned truth = 0;
+        for (unsigned i = 0; i < PAGES; i++)
+            truth += mapped[i];
+        CHECK_NEAR(live_pages(), truth, 1e-6);
+    }
+    tidemark_test_munmap(area, PAGES * PAGE);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0 && site_sums().live_samples == 0);
+}
+
+static void reservations_and_files_do_not_count(void)
+{
+    on();
+    char *none = tidemark_test_mmap(NULL, 64 * PAGE, PROT_NONE, ANONYMOUS, -1, 0);
+    char *lazy = tidemark_test_mmap(NULL, 64 * PAGE, READ_WRITE, ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(none != MAP_FAILED && lazy != MAP_FAILED && tm_core.header->samples == 0);
+    FILE *self = fopen("/proc/self/exe", "rb");
+    char *file = tidemark_test_mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(self), 0);
+    CHECK(file != MAP_FAILED && site_sums().live_samples == 0);
+    tidemark_test_munmap(none, 64 * PAGE);
+    tidemark_test_munmap(lazy, 64 * PAGE);
+    tidemark_test_munmap(file, PAGE);
+}
+
+static void pieces_are_bounded(void)
+{
+    enum { PIECES = 6000 };
+    on();
+    char *start = map(2 * PIECES);
+    for (int i = 0; i < PIECES; i++) /* every other page: more pieces than there is room for */
+        CHECK(tidemark_test_munmap(start + 2 * (size_t)i * PAGE, PAGE) == 0);
+    CHECK(tm_core.fragment_count <= TM_FRAGMENT_COUNT && live_pages() <= PIECES);
+    CHECK(tidemark_test_munmap(start, 2 * PIECES * PAGE) == 0);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
+}
+
+int main(void)
+{
+    begin_tests();
+    RUN(parts_go_one_by_one);
+    RUN(one_call_may_end_several);
+    RUN(fixed_replaces);
+    RUN(remaps_carry_their_sample);
+    RUN(failures_change_nothing);
+    RUN(random_calls_agree_with_a_page_map);
+    RUN(reservations_and_files_do_not_count);
+    RUN(pieces_are_bounded);
+    return end_tests();
+}

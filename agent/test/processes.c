@@ -1,0 +1,354 @@
+/* processes.c - threads, forks, readers beside the writer, and pools that are none. */
+#define _DEFAULT_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+#include "harness.h"
+
+static void *churn(void *argument)
+{
+    struct tm_thread_state random = {.random = (uintptr_t)argument * 2 + 1};
+    void *blocks[64] = {0};
+    for (int i = 0; i < 20000; i++) {
+        unsigned at = (unsigned)(tm_random(&random) % 64);
+        tidemark_test_free(blocks[at]);
+        blocks[at] = tidemark_test_malloc(100 + tm_random(&random) % 1000);
+    }
+    for (int i = 0; i < 64; i++)
+        tidemark_test_free(blocks[i]);
+    return NULL;
+}
+
+static void threads_leave_nothing_behind(void)
+{
+    pthread_t threads[8];
+    agent_on("period=512", 5);
+    for (uintptr_t i = 0; i < 8; i++)
+        CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(tm_core.header->samples > 100);
+    CHECK(site_sums().live_samples == 0 && tm_core.live_count == 0);
+    uint32_t named = tm_core.header->sections[TM_SECTION_THREADS].count;
+    CHECK(named >= 9 && named <= 10);
+}
+
+static void *hand_over[4096];
+static _Atomic unsigned given, freed;
+
+static void *consume(void *unused)
+{
+    (void)unused;
+    while (freed < 4096)
+        if (freed < given)
+            tidemark_test_free(hand_over[freed++]);
+        else
+            sched_yield();
+    return NULL;
+}
+
+static void frees_by_other_threads_are_seen(void)
+{
+    pthread_t thread;
+    agent_on("period=1", 5);
+    no_controller();
+    CHECK(pthread_create(&thread, NULL, consume, NULL) == 0);
+    for (int i = 0; i < 4096; i++) {
+        hand_over[i] = tidemark_test_malloc(100);
+        given++;
+    }
+    pthread_join(thread, NULL);
+    CHECK(tm_core.header->samples == 4096 && tm_core.header->frees_seen == 4096 && site_sums().live_samples == 0);
+}
+
+/* A child has the parent's heap but not its profile; a free of inherited memory means nothing to it. */
+static int child_starts_empty(void *inherited, uint64_t parent_samples)
+{
+    tidemark_test_free(inherited);
+    void *own = tidemark_test_malloc(1 << 20);
+    struct tm_site sums = site_sums();
+    int good = tm_armed() && tm_core.pid == (uint32_t)getpid() && tm_core.header->pid == (uint32_t)getpid() &&
+               tm_core.header->samples < parent_samples && sums.live_samples == 1 && sums.live_bytes >= 1 << 20;
+    tidemark_test_free(own);
+    good = good && site_sums().live_samples == 0;
+    char path[128];
+    snprintf(path, sizeof path, "%s/tidemark-%d.pool", test_directory, (int)getpid());
+    good = good && access(path, R_OK) == 0;
+    unlink(path);
+    return good ? 0 : 1;
+}
+
+static void expect_child(pid_t pid)
+{
+    int status = -1;
+    CHECK(pid > 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void forks_among_threads(void)
+{
+    pthread_t threads[4];
+    agent_on("period=512", 5);
+    no_controller();
+    void *block = tidemark_test_malloc(100000);
+    for (int i = 0; i < 100; i++)
+        tidemark_test_free(tidemark_test_malloc(10000));
+    CHECK(tm_is_sampled(block));
+    for (uintptr_t i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, churn, (void *)i);
+    for (int i = 0; i < 25; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(child_starts_empty(block, tm_core.header ? 0 : 50));
+        expect_child(pid);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(tm_is_sampled(block));
+    tidemark_test_free(block);
+    CHECK(site_sums().live_samples == 0);
+}
+
+/* Raw clone(2) runs no atfork handlers. */
+static void clones_without_handlers(void)
+{
+    agent_on("period=512", 5);
+    void *block = tidemark_test_malloc(100000);
+    for (int i = 0; i < 100; i++)
+        tidemark_test_free(tidemark_test_malloc(10000));
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(child_starts_empty(block, 50));
+    expect_child(pid);
+    CHECK(tm_is_sampled(block));
+}
+
+/* Between vfork and exec the child runs in our memory with another number. */
+static void vfork_writes_nothing(void)
+{
+    agent_on("period=1", 5);
+    no_controller();
+    tidemark_test_free(tidemark_test_malloc(1000));
+    uint64_t samples = tm_core.header->samples;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        for (int i = 0; i < 100; i++)
+            tidemark_test_free(tidemark_test_malloc(1000));
+        _exit(0);
+    }
+    expect_child(pid);
+    CHECK(tm_core.header->samples == samples && tm_armed());
+    tidemark_test_free(tidemark_test_malloc(1000));
+    CHECK(tm_core.header->samples == samples + 1);
+}
+
+/* ---- a reader beside the writer ------------------------------------------------------- */
+
+static int read_at(int pool, void *to, size_t bytes, uint64_t offset)
+{
+    return pread(pool, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* With every allocation 1000 bytes at weight 1, a whole record obeys live_bytes = 1000 live_samples. */
+static int watch(const char *path)
+{
+    int pool = open(path, O_RDONLY);
+    struct tm_pool_header head;
+    struct tm_segment_header header;
+    unsigned whole = 0, torn = 0;
+    for (int look = 0; look < 20000; look++) {
+        if (!read_at(pool, &head, sizeof head, 0) || !read_at(pool, &header, sizeof header, head.slots_offset))
+            return 2;
+        const struct tm_section *sites = &header.sections[TM_SECTION_SITES], *live = &header.sections[TM_SECTION_LIVE];
+        struct tm_site site;
+        if (sites->count && read_at(pool, &site, sizeof site, head.slots_offset + sites->offset)) {
+            if (site.sequence_begin != site.sequence_end)
+                torn++;
+            else if (whole++, fabs(site.live_bytes - 1000.0 * site.live_samples) > 0.5)
+                return 3;
+        }
+        struct tm_live record;
+        uint64_t at = (uint64_t)(look % 64) * sizeof record;
+        if (read_at(pool, &record, sizeof record, head.slots_offset + live->offset + at) &&
+            record.sequence_begin == record.sequence_end && record.address && record.bytes != 1000)
+            return 4;
+    }
+    fprintf(stderr, "# %u whole, %u torn\n", whole, torn);
+    return whole > 1000 ? 0 : 5;
+}
+
+static void readers_never_see_half_a_record(void)
+{
+    char path[128];
+    agent_on("period=1", 5);
+    no_controller();
+    snprintf(path, sizeof path, "%s/tidemark-%d.pool", test_directory, (int)getpid());
+    pid_t reader = fork();
+    if (reader == 0)
+        _exit(watch(path));
+    void *blocks[50] = {0};
+    int status;
+    for (unsigned i = 0; waitpid(reader, &status, WNOHANG) == 0; i++) {
+        for (int k = 0; k < 100; k++) {
+            unsigned at = (i * 7 + (unsigned)k * 13) % 50;
+            tidemark_test_free(blocks[at]);
+            blocks[at] = tidemark_test_malloc(1000);
+        }
+    }
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* ---- coming on, staying off --------------------------------------------------------------- */
+
+static void try_pool(const char *path)
+{
+    char value[256];
+    snprintf(value, sizeof value, "pool=%s", path);
+    setenv("TIDEMARK", value, 1);
+    tm_start();
+    CHECK(!tm_armed());
+    void *block = tidemark_test_malloc(1 << 22);
+    CHECK(block);
+    tidemark_test_free(block);
+}
+
+static void write_file(const char *path, const void *bytes, size_t length, size_t size)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0 && write(file, bytes, length) == (ssize_t)length && ftruncate(file, (off_t)size) == 0);
+    close(file);
+}
+
+static const struct tm_pool_header good_head = {
+    .magic = TM_POOL_MAGIC,
+    .version = TM_SEGMENT_VERSION,
+    .slot_count = 2,
+    .slots_offset = 2 * TM_PAGE,
+    .slot_stride = TM_SLOT_STRIDE,
+    .period_bytes = 4096,
+};
+
+static void pools_that_are_none_are_refused(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/pool", test_directory);
+    try_pool("/nonexistent/pool");
+    try_pool("/dev/null");
+    try_pool("/proc/self/stat");
+    try_pool(test_directory);
+    struct tm_pool_header head = good_head;
+    size_t size = 2 * TM_PAGE + 2 * TM_SLOT_STRIDE;
+    write_file(path, "garbage", 7, 7), try_pool(path);
+    write_file(path, &head, sizeof head, size - 1), try_pool(path);
+    head.version = 99, write_file(path, &head, sizeof head, size), try_pool(path);
+    head = good_head, head.slot_count = 0xffffffff, write_file(path, &head, sizeof head, size), try_pool(path);
+    head = good_head, head.slots_offset = ~0ull, write_file(path, &head, sizeof head, size), try_pool(path);
+    head = good_head, head.slot_stride = TM_PAGE, write_file(path, &head, sizeof head, size), try_pool(path);
+    unlink(path);
+}
+
+static void full_pools_count_the_unserved(void)
+{
+    char path[128], value[160];
+    struct tm_pool_header head = good_head;
+    snprintf(path, sizeof path, "%s/full", test_directory);
+    write_file(path, &head, sizeof head, 2 * TM_PAGE + 2 * TM_SLOT_STRIDE);
+    snprintf(value, sizeof value, "pool=%s", path);
+    setenv("TIDEMARK", value, 1);
+    tm_start();
+    CHECK(tm_armed() && tm_core.period == 4096);
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            for (int k = 0; k < 1000; k++)
+                tidemark_test_free(tidemark_test_malloc(10000));
+            _exit(tm_armed() == (i == 0) ? 0 : 1);
+        }
+        expect_child(pid);
+    }
+    const struct tm_pool_header *mapped = tm_settings.pool.head;
+    CHECK(mapped->claims == 2 && mapped->unserved == 2 && mapped->unserved_reason == ENOSPC);
+    unlink(path);
+}
+
+static void lease_ends_it(void)
+{
+    agent_on("period=64", 5);
+    tidemark_test_free(tidemark_test_malloc(10000));
+    tm_settings.pool.head->lease_until_ms = 1;
+    for (int i = 0; i < 100; i++)
+        tidemark_test_free(tidemark_test_malloc(10000));
+    CHECK(!tm_armed() && tm_core.header->state == TM_STATE_DISARMED);
+    CHECK(memmem(tm_core.header->log, tm_core.header->log_length, "recorder", 8));
+    CHECK(tm_core.header->limits & TM_LIMIT_TURNED_OFF);
+}
+
+static void a_stuck_lock_ends_it(void)
+{
+    agent_on("period=64", 5);
+    void *block = tidemark_test_malloc(10000);
+    tm_core.lock = 1; /* a holder that never comes back */
+    tm_core.lock_owner = &block;
+    for (int i = 0; i < 200; i++)
+        tidemark_test_free(tidemark_test_malloc(10000));
+    CHECK(!tm_armed() && tm_core.header->state == TM_STATE_DISARMED);
+    tidemark_test_free(block);
+}
+
+static void off_is_off(void)
+{
+    setenv("TIDEMARK", "off", 1);
+    tm_start();
+    CHECK(!tm_armed());
+    void *block = tidemark_test_realloc(tidemark_test_malloc(1 << 20), 1 << 21);
+    CHECK(block && !tm_armed());
+    tidemark_test_free(block);
+    unsetenv("TIDEMARK");
+    tm_start();
+    CHECK(!tm_armed() && tm_settings.pool.head == NULL);
+}
+
+static void file_size_limits_raise_no_signal(void)
+{
+    struct rlimit limit = {1 << 20, 1 << 20};
+    char value[160];
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    snprintf(value, sizeof value, "dir=%s", test_directory);
+    setenv("TIDEMARK", value, 1);
+    tm_start();
+    CHECK(!tm_armed());
+    tidemark_test_free(tidemark_test_malloc(1 << 22));
+}
+
+static void the_end_is_marked(void)
+{
+    agent_on("period=64,wrong=7", 5);
+    void *block = tidemark_test_malloc(10000);
+    tm_end();
+    CHECK(!tm_armed() && tm_core.header->state == TM_STATE_ENDED && site_sums().live_samples == 1);
+    CHECK(memmem(tm_core.header->log, tm_core.header->log_length, "wrong=7", 7));
+    tidemark_test_free(block);
+}
+
+int main(void)
+{
+    begin_tests();
+    RUN(threads_leave_nothing_behind);
+    RUN(frees_by_other_threads_are_seen);
+    RUN(forks_among_threads);
+    RUN(clones_without_handlers);
+    RUN(vfork_writes_nothing);
+    RUN(readers_never_see_half_a_record);
+    RUN(pools_that_are_none_are_refused);
+    RUN(full_pools_count_the_unserved);
+    RUN(lease_ends_it);
+    RUN(a_stuck_lock_ends_it);
+    RUN(off_is_off);
+    RUN(file_size_limits_raise_no_signal);
+    RUN(the_end_is_marked);
+    return end_tests();
+}

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""The agent inside real interpreters: frames, small objects, modes, endings.
+
+    python_check.py LIBRARY LAYOUT [NAME...]
+
+LIBRARY is build/libtidemark.so, LAYOUT the program that prints segment.h as JSON. With
+names, only interpreters whose name contains one of them. Prints `ok`, `not ok` or `skip`
+lines; fails when one is not ok.
+"""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from python_interpreters import interpreters
+from python_segment import Layout, read_pool
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FULL, FRAMES_ONLY, MALLOC = 1, 2, 3
+LIMIT_DEBUG, LIMIT_HOOKS_REPLACED = 1 << 0, 1 << 11
+PYTHON = 0
+# A figure may be this many standard errors off its truth: once in 2 million looks by chance.
+SIGMAS = 5.0
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Interpreter:
+    """Runs the programs of python_programs/ under the agent in one interpreter."""
+
+    def __init__(self, name, minor, command, root, library, layout):
+        self.name, self.minor, self.command, self.layout = name, minor, command, layout
+        self.scratch = tempfile.mkdtemp(prefix="tidemark-python-", dir=os.path.join(root, "tmp") if root else None)
+        self.inside = self.scratch[len(root):]
+        shutil.copytree(os.path.join(HERE, "python_programs"), os.path.join(self.scratch, "programs"))
+        shutil.copytree(os.path.join(HERE, "..", "..", "python", "tidemark"),
+                        os.path.join(self.scratch, "programs", "tidemark"))
+        self.library = shutil.copy(library, self.scratch)
+        self.runs = 0
+
+    def close(self):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def run(self, program, options=(), environment=(), period=4096, agent=True):
+        """Output and segments of one run; the program must end with 0 and write no error."""
+        self.runs += 1
+        pools = os.path.join(self.scratch, f"pools{self.runs}")
+        os.mkdir(pools)
+        variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **dict(environment)}
+        if agent:
+            variables["TIDEMARK"] = f"period={period},dir={self.inside}/pools{self.runs}"
+            variables["LD_PRELOAD"] = f"{self.inside}/{os.path.basename(self.library)}"
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        before, command = self.command[:-1], self.command[-1]
+        ended = subprocess.run([*before, "/usr/bin/env", "-i", *settings, command, *options,
+                                f"{self.inside}/programs/{program}"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+        expect(ended.returncode == 0, f"{program} ended with {ended.returncode}: {ended.stderr[-600:]}")
+        expect(not ended.stderr, f"{program} wrote: {ended.stderr[-600:]}")
+        segments = [s for path in sorted(os.listdir(pools)) for s in read_pool(os.path.join(pools, path), self.layout)]
+        expect(segments or not agent, f"{program} left no segment")
+        return ended.stdout, segments
+
+
+def estimate(segment, line, program):
+    """Live bytes of the sites whose leaf is at a line of a program, their standard error, the sites."""
+    sites = [s for s in segment.sites if s.stack and s.stack[0].line == line and s.stack[0].file.endswith(program)]
+    return sum(s.live_bytes for s in sites), math.sqrt(sum(s.live_variance for s in sites)), sites
+
+
+def check_frames(python):
+    output, (segment,) = python.run("frames.py", period=1 << 20)
+    truth = {int(size): stack for size, stack in json.loads(output).items()}
+    expect(len(truth) > 70, f"only {len(truth)} stacks noted")
+    seen = {live.bytes: live.site for live in segment.live}
+    expect(segment.python_state == FULL, f"python_state {segment.python_state}: {segment.log}")
+    for size, stack in truth.items():
+        expect(size in seen, f"the allocation of {size} bytes at {stack[1]} is not live in the segment")
+        site = seen[size]
+        found = [[f.function, f.file, f.line] for f in site.stack if f.kind == 0]
+        expect(found == stack, f"stack of {size} bytes:\n#   found {found}\n#   truth {stack}")
+        expect(site.domain == PYTHON, f"{size} bytes at {stack[1]} count as domain {site.domain}")
+
+
+def check_small(python):
+    output, (segment,) = python.run("small.py", period=16384)
+    samples = [live for live in segment.live if live.bytes <= 512 and live.site.domain == PYTHON]
+    expect(len(samples) > 100, f"only {len(samples)} small objects sampled")
+    for what, (line, size, alive) in json.loads(output).items():
+        live, _, sites = estimate(segment, line, "small.py")
+        expect(alive == 0 or sites, f"{what}: no site at line {line}")
+        expect(all(s.domain == PYTHON for s in sites), f"{what}: not all are Python's")
+        if alive == 0:
+            expect(live < 1, f"{what}: {live:.0f} bytes live after all were freed")
+            continue
+        # The list that holds them and the numbers in between allocate at the same line: the
+        # objects themselves are those of their own size.
+        own = [l for l in segment.live if l.bytes == size and l.site in sites]
+        counted = sum(1 / (1 - math.exp(-size / live.period)) for live in own)
+        chance = 1 - math.exp(-size / max(live.period for live in segment.live))
+        spread = math.sqrt(alive * (1 - chance) / chance)
+        expect(abs(counted - alive) < SIGMAS * spread,
+               f"{what}: {counted:.0f} objects live, {alive} are, standard error {spread:.0f}")
+
+
+def check_blocks(python):
+    output, _ = python.run("blocks.py")
+    plain, _ = python.run("blocks.py", agent=False)
+    expect(abs(int(output) - int(plain)) < 50, f"getallocatedblocks() drifted by {output.strip()}, alone by {plain.strip()}")
+
+
+def check_modes(python):
+    modes = [
+        (("-I", "-E"), (), FULL, 0),
+        (("-s", "-B"), (("PYTHONMALLOC", "pymalloc"),), FULL, 0),
+        ((), (("PYTHONMALLOC", "malloc"),), MALLOC, 0),
+        ((), (("PYTHONMALLOC", "debug"),), FRAMES_ONLY, LIMIT_DEBUG),
+        ((), (("PYTHONMALLOC", "malloc_debug"),), FRAMES_ONLY, LIMIT_DEBUG),
+        (("-X", "dev"), (), FRAMES_ONLY, LIMIT_DEBUG),
+        (("-X", "tracemalloc=5"), (), FULL, 0),
+        (("-X", "tracemalloc=5"), (("PYTHONMALLOC", "pymalloc"),), FULL, 0),
+    ]
+    if python.minor >= 13 and "mimalloc" in has_mimalloc(python):
+        modes.append(((), (("PYTHONMALLOC", "mimalloc"),), FRAMES_ONLY, LIMIT_HOOKS_REPLACED))
+    for options, environment, state, limits in modes:
+        name = " ".join([*options, *(f"{k}={v}" for k, v in environment)])
+        output, segments = python.run("frames.py", options, environment, period=1 << 20)
+        segment = segments[0]
+        expect(segment.python_state == state, f"{name}: python_state {segment.python_state}, not {state}: {segment.log}")
+        known = LIMIT_DEBUG | LIMIT_HOOKS_REPLACED
+        expect(segment.limits & known == limits, f"{name}: limits {segment.limits:#x}")
+        # A debug allocator adds some bytes to each, so sizes are no key there: stacks are.
+        wanted = {json.dumps(stack) for stack in json.loads(output).values()}
+        found = {json.dumps([[f.function, f.file, f.line] for f in l.site.stack if f.kind == 0]) for l in segment.live}
+        expect(wanted <= found, f"{name}: {len(wanted - found)} of {len(wanted)} stacks missing: {segment.log}")
+
+
+def has_mimalloc(python):
+    ended = subprocess.run([*python.command, "-c", "print('mimalloc')"], env={"PYTHONMALLOC": "mimalloc"},
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return ended.stdout
+
+
+def check_traced(python):
+    output, (segment,) = python.run("traced.py")
+    truth = 50_000 * (100 + 33)
+    expect(truth < int(output) < truth * 1.2, f"tracemalloc saw {output.strip()} bytes, {truth} were kept")
+    for line in (7, 9, 13):
+        live, error, _ = estimate(segment, line, "traced.py")
+        expect(truth * 0.98 - SIGMAS * error < live < truth * 1.15 + SIGMAS * error,
+               f"line {line}: {live:.0f} bytes live, {truth} are, standard error {error:.0f}")
+
+
+def check_daemons(python):
+    for _ in range(8):
+        output, _ = python.run("daemons.py", period=2048)
+        expect(output == "ended\n", f"printed {output!r}")
+
+
+def check_subinterpreter(python):
+    output, (segment,) = python.run("subinterpreter.py")
+    found = [l.site.stack for l in segment.live if l.bytes == int(output)]
+    expect(len(found) == 1, f"{len(found)} allocations of {output.strip()} bytes")
+    expect(found[0] and found[0][0].function == "in_subinterpreter", f"stack {found[0]}")
+    small = sum(s.live_bytes for s in segment.sites if s.stack and s.stack[0].line == 4 and s.domain == PYTHON)
+    expect(small > 20_000 * 233 * 0.8, f"{small:.0f} bytes of small objects in the subinterpreter")
+
+
+def check_forks(python):
+    output, segments = python.run("forks.py")
+    by_pid = {segment.pid: segment for segment in segments}
+    child = by_pid.pop(int(output), None)
+    expect(child and len(by_pid) == 1, f"segments of {[s.pid for s in segments]}, the child is {output.strip()}")
+    parent = list(by_pid.values())[0]
+    for segment, own, other in ((child, "in_child", "in_parent"), (parent, "in_parent", "in_child")):
+        functions = {frame.function for live in segment.live for frame in live.site.stack}
+        expect(any(own in f for f in functions), f"{own} is missing in its own segment")
+        expect(not any(other in f for f in functions), f"{other} is in the segment of {own}")
+        expect(segment.python_state == FULL, f"{own}: python_state {segment.python_state}")
+
+
+def check_labels(python):
+    output, (segment,) = python.run("labels.py", period=1 << 20)
+    for size, labels in json.loads(output).items():
+        found = [l.site.labels for l in segment.live if l.bytes == int(size)]
+        expect(found == [labels], f"{size} bytes are labelled {found}, not {labels}")
+    steps = [(kind, number, labels.get("step")) for kind, number, labels in segment.events() if kind in (1, 2)]
+    expect(steps == [(1, 1, "train"), (2, 1, "train"), (1, 2, "train"), (2, 2, "train"), (1, 1, "bare"),
+                     (2, 1, "bare"), (1, 2, "bare")], f"steps {steps}")
+
+
+CHECKS = [
+    ("frames equal what CPython sees", check_frames),
+    ("small objects: counted once, freed, intact", check_small),
+    ("getallocatedblocks() does not drift", check_blocks),
+    ("allocator modes and switches", check_modes),
+    ("tracemalloc started and stopped meanwhile", check_traced),
+    ("daemon threads at exit", check_daemons),
+    ("subinterpreter", check_subinterpreter),
+    ("fork", check_forks),
+    ("labels and steps of the package", check_labels),
+]
+
+
+def main(arguments):
+    if len(arguments) < 2:
+        sys.exit(__doc__)
+    library, layout = arguments[0], Layout(subprocess.check_output([arguments[1]], text=True))
+    failed = tested = 0
+    for name, minor, command, root in interpreters():
+        if arguments[2:] and not any(part in name for part in arguments[2:]):
+            continue
+        tested += 1
+        python = Interpreter(name, minor, command, root, library, layout)
+        for what, check in CHECKS:
+            try:
+                check(python)
+            except (Failure, subprocess.TimeoutExpired) as failure:
+                failed += 1
+                print(f"not ok Python {name}: {what}\n#   {failure}", flush=True)
+            else:
+                print(f"ok Python {name}: {what}", flush=True)
+        python.close()
+    if not tested:
+        print("skip Python: no interpreter of 3.9 to 3.15 found")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

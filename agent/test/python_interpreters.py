@@ -1,0 +1,60 @@
+"""Finds the interpreters to test with: PATH, /usr/bin, pyenv, and the Debian forky chroot.
+
+An interpreter is (name, command, root): `root` is the folder that the command sees as "/",
+"" for those outside the chroot. At most one for each version, build and place.
+"""
+
+import glob
+import os
+import re
+import subprocess
+
+ASK = ("import sys, sysconfig; print(sys.implementation.name, '.'.join(map(str, sys.version_info[:3])), "
+       "sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0, "
+       "sysconfig.get_config_var('Py_ENABLE_SHARED') or 0)")
+
+
+def ask(command):
+    try:
+        answer = subprocess.run(command + ["-I", "-S", "-c", ASK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                text=True, timeout=60, env={"PATH": "/usr/bin:/bin"})
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = answer.stdout.split()
+    return words if answer.returncode == 0 and len(words) == 5 else None
+
+
+def chroot_folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "tidemark", "chroot-forky")
+
+
+def candidates():
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    folders = ["/usr/bin", "/usr/local/bin"] + os.environ.get("PATH", "").split(":")
+    folders += glob.glob(os.path.join(pyenv, "versions", "3.*", "bin"))
+    paths = set()
+    for folder in folders:
+        if folder and "shims" not in folder:
+            for path in glob.glob(os.path.join(folder, "python3*")):
+                if re.fullmatch(r"python3(\.\d+)?", os.path.basename(path)):
+                    paths.add(os.path.realpath(path))
+    for path in sorted(paths):
+        yield [path], ""
+    root = chroot_folder()
+    if os.path.isdir(root) and os.geteuid() == 0:
+        for path in sorted(glob.glob(os.path.join(root, "usr/bin/python3.*"))):
+            if re.fullmatch(r"python3\.\d+", os.path.basename(path)):
+                yield ["chroot", root, "/usr/bin/" + os.path.basename(path)], root
+
+
+def interpreters():
+    seen = set()
+    for command, root in candidates():
+        words = ask(command)
+        if not words or words[0] != "cpython" or words[3] != "0" or not 9 <= int(words[2]) <= 15:
+            continue
+        name = f"{words[1]} {'shared' if words[4] == '1' else 'static'}{' (forky)' if root else ''}"
+        if name not in seen:
+            seen.add(name)
+            yield name, int(words[2]), command, root

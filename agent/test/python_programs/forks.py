@@ -1,0 +1,21 @@
+"""A child allocates where its parent does not; both end at once."""
+
+import os
+import sys
+
+
+def in_child():
+    return [bytes(100) for _ in range(20_000)], bytes(400_001)
+
+
+def in_parent():
+    return [bytes(100) for _ in range(20_000)], bytes(500_001)
+
+
+child = os.fork()
+kept = in_parent() if child else in_child()
+if child:
+    os.waitpid(child, 0)
+    print(child)
+    sys.stdout.flush()
+os._exit(0)

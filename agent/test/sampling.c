@@ -1,0 +1,196 @@
+/* sampling.c - do the sums tell the truth? Programs that know what they allocated, many
+ * runs with fixed seeds: the estimates' mean must be the truth, and their 95 % intervals
+ * must hold it in 95 % of the runs. */
+#include <errno.h>
+
+#include "harness.h"
+
+#define REPLICATES 120
+
+struct outcome {
+    double truth_live, truth_allocated, truth_objects;
+    struct tm_site sums;
+};
+
+/* One replicate: its own sites' figures are told apart from earlier ones by subtraction. */
+static struct outcome replicate(unsigned count, const size_t *sizes, unsigned size_count, uint64_t seed,
+                                void (*midway)(unsigned at))
+{
+    static void *blocks[20000];
+    tm_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+    tm_thread.countdown = 0;
+    tm_thread.period = 0;
+    struct outcome outcome = {0};
+    struct tm_site before = site_sums();
+    for (unsigned i = 0; i < count; i++) {
+        size_t size = sizes[i % size_count];
+        blocks[i] = tidemark_test_malloc(size);
+        outcome.truth_allocated += (double)size;
+        if (midway)
+            midway(i);
+    }
+    for (unsigned i = 0; i < count; i += 3) {
+        tidemark_test_free(blocks[i]);
+        blocks[i] = NULL;
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (blocks[i]) {
+            outcome.truth_live += (double)sizes[i % size_count];
+            outcome.truth_objects++;
+        }
+    outcome.sums = site_sums();
+    outcome.sums.live_bytes -= before.live_bytes;
+    outcome.sums.live_objects -= before.live_objects;
+    outcome.sums.live_variance -= before.live_variance;
+    outcome.sums.allocated_bytes -= before.allocated_bytes;
+    outcome.sums.allocated_variance -= before.allocated_variance;
+    for (unsigned i = 0; i < count; i++)
+        tidemark_test_free(blocks[i]);
+    CHECK(site_sums().live_samples == before.live_samples);
+    return outcome;
+}
+
+/* Mean within its own error; intervals that hold. */
+static void judge(const double *estimates, const double *variances, double truth)
+{
+    double sum = 0, squares = 0;
+    int held = 0;
+    for (int i = 0; i < REPLICATES; i++) {
+        sum += estimates[i];
+        squares += estimates[i] * estimates[i];
+        held += fabs(estimates[i] - truth) <= 1.96 * sqrt(variances[i]);
+    }
+    double mean = sum / REPLICATES, spread = sqrt(fmax(squares / REPLICATES - mean * mean, 0));
+    CHECK_NEAR(mean, truth, 3.5 * spread / sqrt(REPLICATES) + 1e-6 * truth);
+    if (held < REPLICATES * 0.88)
+        fprintf(stderr, "# only %d of %d intervals hold the truth; spread %g, claimed %g\n", held, REPLICATES, spread,
+                sqrt(variances[0]));
+    CHECK(held >= REPLICATES * 0.88);
+}
+
+static void judge_mix(uint64_t period, unsigned count, const size_t *sizes, unsigned size_count,
+                      void (*midway)(unsigned), void (*before_each)(void))
+{
+    static double live[REPLICATES], live_variance[REPLICATES], allocated[REPLICATES], allocated_variance[REPLICATES],
+        objects[REPLICATES], zero[REPLICATES];
+    struct outcome outcome = {0};
+    char options[64];
+    snprintf(options, sizeof options, "period=%llu", (unsigned long long)period);
+    agent_on(options, 1);
+    no_controller();
+    for (int i = 0; i < REPLICATES; i++) {
+        if (before_each)
+            before_each();
+        outcome = replicate(count, sizes, size_count, (uint64_t)i, midway);
+        live[i] = outcome.sums.live_bytes;
+        live_variance[i] = outcome.sums.live_variance;
+        allocated[i] = outcome.sums.allocated_bytes;
+        allocated_variance[i] = outcome.sums.allocated_variance;
+        objects[i] = outcome.sums.live_objects;
+    }
+    judge(live, live_variance, outcome.truth_live);
+    judge(allocated, allocated_variance, outcome.truth_allocated);
+    for (int i = 0; i < REPLICATES; i++)
+        zero[i] = INFINITY; /* objects carry no variance: only the mean is judged */
+    judge(objects, zero, outcome.truth_objects);
+}
+
+static const size_t small[] = {24}, medium[] = {300, 5000}, large[] = {100000},
+                    mixed[] = {16, 16, 40, 100, 100, 513, 2048, 9000, 70000};
+
+static void small_objects(void) { judge_mix(4096, 20000, small, 1, NULL, NULL); }
+static void medium_objects(void) { judge_mix(32768, 3000, medium, 2, NULL, NULL); }
+static void large_objects(void) { judge_mix(65536, 120, large, 1, NULL, NULL); }
+static void mixed_objects(void) { judge_mix(16384, 2000, mixed, 9, NULL, NULL); }
+static void every_byte(void) { judge_mix(1, 300, mixed, 9, NULL, NULL); }
+
+/* The period rises and falls between allocations, as the controller would have it. */
+static void wander(unsigned at)
+{
+    if (at % 500 != 250)
+        return;
+    CHECK(tm_lock());
+    tm_set_period(at % 1000 == 250 ? 32768 : 8192);
+    tm_unlock();
+}
+static void changing_period(void) { judge_mix(16384, 4000, mixed, 9, wander, NULL); }
+
+/* What lives is thinned halfway, twice. */
+static void thin_midway(unsigned at)
+{
+    if (at != 1000 && at != 1500)
+        return;
+    CHECK(tm_lock());
+    tm_thin();
+    tm_unlock();
+}
+static void reset_period(void)
+{
+    CHECK(tm_lock());
+    tm_core.table_period = 0;
+    tm_set_period(8192);
+    tm_unlock();
+}
+static void thinned(void) { judge_mix(8192, 2000, mixed, 9, thin_midway, reset_period); }
+
+static void others_of_the_family(void)
+{
+    agent_on("period=1", 3);
+    no_controller();
+    void *aligned = NULL;
+    errno = 77;
+    void *blocks[] = {tidemark_test_calloc(100, 10), tidemark_test_memalign(64, 1000),
+                      tidemark_test_reallocarray(NULL, 10, 100), tidemark_test_strdup(strlen("hello") ? "hello" : ""),
+                      tidemark_test_realloc(NULL, 1000)};
+    CHECK(tidemark_test_posix_memalign(&aligned, 256, 1000) == 0 && (uintptr_t)aligned % 256 == 0);
+    CHECK(errno == 77);
+    CHECK(site_sums().live_samples == 6);
+    CHECK_NEAR(site_sums().live_bytes, 5006 + 6 / (1 - exp(-6)) - 6, 0.02);
+    blocks[0] = tidemark_test_realloc(blocks[0], 5000);
+    CHECK_NEAR(site_sums().live_bytes, 9006 + 6 / (1 - exp(-6)) - 6, 0.02);
+    CHECK(errno == 77);
+    for (unsigned i = 0; i < 5; i++)
+        tidemark_test_free(blocks[i]);
+    tidemark_test_free(aligned);
+    CHECK(site_sums().live_samples == 0 && site_sums().live_bytes == 0 && errno == 77);
+    CHECK(tm_core.header->live_bytes == 0);
+}
+
+static void failures_change_nothing(void)
+{
+    agent_on("period=1", 3);
+    no_controller();
+    void *block = tidemark_test_malloc(1000);
+    struct tm_site before = site_sums();
+    volatile size_t huge = SIZE_MAX / 2;
+    CHECK(tidemark_test_malloc(huge) == NULL && errno == ENOMEM);
+    CHECK(tidemark_test_calloc(huge, 16) == NULL);
+    CHECK(tidemark_test_realloc(block, huge) == NULL);
+    CHECK(tidemark_test_reallocarray(block, huge, 16) == NULL && errno == ENOMEM);
+    void *untouched = (void *)16;
+    CHECK(tidemark_test_posix_memalign(&untouched, 3, 100) == EINVAL);
+    struct tm_site after = site_sums();
+    CHECK(after.live_samples == 1 && after.live_bytes == before.live_bytes);
+    CHECK(after.allocated_bytes == before.allocated_bytes && after.freed_bytes == 0);
+    CHECK(tm_is_sampled(block));
+    tidemark_test_free(tidemark_test_malloc(0));
+    tidemark_test_free(NULL);
+    CHECK(site_sums().live_samples == 1);
+    tidemark_test_free(block);
+    CHECK(site_sums().live_samples == 0 && tm_core.header->samples == 1);
+}
+
+int main(void)
+{
+    begin_tests();
+    RUN(small_objects);
+    RUN(medium_objects);
+    RUN(large_objects);
+    RUN(mixed_objects);
+    RUN(every_byte);
+    RUN(changing_period);
+    RUN(thinned);
+    RUN(others_of_the_family);
+    RUN(failures_change_nothing);
+    return end_tests();
+}
