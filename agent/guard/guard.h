@@ -26,6 +26,9 @@ struct inherited {
 void inherited_take(struct inherited *inherited);
 /* In a child before exec: as the shell had it. */
 void inherited_give_back(const struct inherited *inherited);
+/* Moves a descriptor of the guard's own above the standard ones, which the shell may have closed: the
+ * program must find them so. Returns -1 with errno where there is no room. */
+int descriptor_aside(int fd);
 /* Closes every descriptor from 3 up but those in keep[]. */
 void close_descriptors_but(const int *keep, size_t count);
 /* Lets go of what the shell gave, so that a pipe's reader sees its end when the program closes it;

@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +18,16 @@ void inherited_take(struct inherited *inherited) {
 void inherited_give_back(const struct inherited *inherited) {
     sigaction(SIGCHLD, &inherited->sigchld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+}
+
+int descriptor_aside(int fd) {
+    if (fd < 0 || fd > 2)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int why = errno;
+    close(fd);
+    errno = why;
+    return moved;
 }
 
 static bool kept(int fd, const int *keep, size_t count) {

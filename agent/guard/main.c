@@ -55,6 +55,9 @@ static void start_recorder(struct guard *guard, char **arguments) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         fail("cannot make a socket");
+    for (int i = 0; i < 2; i++)
+        if ((ends[i] = descriptor_aside(ends[i])) < 0)
+            fail("cannot make a socket");
     guard->recorder = fork();
     if (guard->recorder < 0)
         fail("cannot start the recorder");
@@ -273,7 +276,9 @@ static void finish(struct guard *guard) {
 
 static void serve(struct guard *guard) {
     for (;;) {
-        bool recorder_done = guard->recorder == 0 || (guard->wire.fd < 0 && guard->leave_code < 0);
+        /* Before a start the recorder's own exit status is the answer: wait for it. */
+        bool gave_up = guard->started && guard->wire.fd < 0 && guard->leave_code < 0;
+        bool recorder_done = guard->recorder == 0 || gave_up;
         if (recorder_done && guard->wire.fd < 0 && !guard->program)
             finish(guard);
         struct pollfd waits[2] = {{.fd = guard->signals, .events = POLLIN},
@@ -309,7 +314,7 @@ int main(int count, char **arguments) {
     inherited_take(&guard.inherited);
     sigset_t all;
     sigfillset(&all);
-    guard.signals = signalfd(-1, &all, SFD_CLOEXEC);
+    guard.signals = descriptor_aside(signalfd(-1, &all, SFD_CLOEXEC));
     if (guard.signals < 0)
         fail("cannot listen for signals");
     guard.witness = witness_start();

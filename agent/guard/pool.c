@@ -63,7 +63,7 @@ static int fill(int fd, uint32_t slots, uint64_t offset, uint64_t period, uint32
 }
 
 int pool_create(uint32_t slots, uint64_t period, uint32_t options) {
-    int fd = memfd_create("tidemark-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = descriptor_aside(memfd_create("tidemark-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -1;
     struct rlimit before;
