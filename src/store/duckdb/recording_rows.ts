@@ -1,0 +1,46 @@
+/** A recording as rows of the store's tables. */
+import type { MemorySeries } from "../../model/series.js";
+import type { Recording } from "../../record/index.js";
+import { SampleRows } from "./sample_rows.js";
+import type { AddRow } from "./schema.js";
+import { SeriesRows, whole } from "./series_rows.js";
+
+const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
+
+/** Hands every row of the recording to `add`; one profile is in memory at a time. */
+export function addRecording(recording: Recording, add: AddRow): void {
+  const series = new SeriesRows(recording, add);
+  for (const one of recording.series) {
+    addMetrics(one, series, add);
+  }
+  for (const event of recording.events) {
+    const severity = WARNINGS.has(event.kind) ? "warning" : "info";
+    add(
+      "events",
+      series.of(event.pid, event.timeMs),
+      whole(event.timeMs),
+      event.kind,
+      severity,
+      event.detail,
+    );
+  }
+  const samples = new SampleRows(series, add);
+  recording.looks.forEach((_, index) => {
+    samples.addProfile(recording.profileOf(index));
+  });
+}
+
+function addMetrics(series: MemorySeries, rows: SeriesRows, add: AddRow): void {
+  const { timesMs, values } = series;
+  if (timesMs.length === 0) {
+    return;
+  }
+  const id = rows.of(series.pid, timesMs[0]!);
+  for (const [name, column] of values) {
+    for (let row = 0; row < timesMs.length; row++) {
+      if (!Number.isNaN(column[row]!)) {
+        add("metrics", id, whole(timesMs[row]!), name, column[row]!);
+      }
+    }
+  }
+}
