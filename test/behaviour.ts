@@ -49,3 +49,9 @@ export function expectSpeaksClearly(text: string): void {
     /Traceback|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /,
   );
 }
+
+/** One clear line says it: a sentence in Tidemark's words, however the screen breaks it, and no second time. */
+export function expectSaidOnce(ours: string, reason: RegExp): void {
+  const unbroken = ours.replace(/\n +/g, " ");
+  expect(unbroken.match(new RegExp(reason, `g${reason.flags}`)) ?? [], ours).toHaveLength(1);
+}

@@ -73,15 +73,16 @@ export function removeScratch(): void {
   }
 }
 
-/** The environment of a login shell: nothing of the test runner's own. */
+/** The environment that a login shell gives in a folder: nothing of the test runner's own. */
 export function plainEnvironment(
+  folder: string,
   extra: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
   const kept = ["PATH", "HOME", "LANG", "TMPDIR", "USER"].flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
   });
-  return { ...Object.fromEntries(kept), PYTHONDONTWRITEBYTECODE: "1", ...extra };
+  return { ...Object.fromEntries(kept), PWD: folder, PYTHONDONTWRITEBYTECODE: "1", ...extra };
 }
 
 /** Runs a command to its end. Its output goes to files, so that what it leaves running keeps nobody waiting. */
@@ -91,13 +92,14 @@ export async function execute(
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
   const files = { stdout: join(folder, "stdout"), stderr: join(folder, "stderr") };
+  const cwd = settings.cwd ?? folder;
   const stdout = openSync(files.stdout, "a");
   const stderr = openSync(files.stderr, "a");
   try {
     const [program, ...args] = [...(settings.before ?? []), ...command];
     const child = spawn(program as string, args, {
-      cwd: settings.cwd ?? folder,
-      env: plainEnvironment(settings.env),
+      cwd,
+      env: plainEnvironment(cwd, settings.env),
       stdio: [settings.input === undefined ? "ignore" : "pipe", stdout, stderr],
       detached: true,
     });

@@ -103,7 +103,7 @@ describe("by the commands: exit code 2 and one line", () => {
     ["summary", (path) => ["summary", path]],
     ["summary --json", (path) => ["summary", path, "--json"]],
     ["report", (path) => ["report", path, "-o", join(folder, "report.html")]],
-    ["diff", (path) => ["diff", path, path]],
+    ["diff", (path) => ["diff", join(folder, "whole.tidemark"), path]],
     ["export", (path) => ["export", path, "--format", "folded", "-o", join(folder, "out.folded")]],
   ];
   const inputs: [string, (path: string) => void][] = [

@@ -15,7 +15,6 @@ import {
   type RunSettings,
   record,
   removeScratch,
-  scratch,
 } from "../run.js";
 import { expectFigure, placeName, placeOf, topPlaces, truthIn } from "../truth.js";
 
@@ -161,8 +160,8 @@ async function loadService(log: string, requests: number): Promise<void> {
   // uvicorn's parent names the port before its workers listen.
   await sleep(1000);
   const load = spawn(python, [join(programs, "load.py"), port, String(requests)], {
-    cwd: scratch(),
-    env: plainEnvironment(),
+    cwd: programs,
+    env: plainEnvironment(programs),
     stdio: "ignore",
   });
   const [status] = await once(load, "exit");
