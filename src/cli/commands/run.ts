@@ -1,8 +1,13 @@
-import { accessSync, constants, existsSync, statSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Command, Option } from "commander";
-import { fileUnusable, programNotStarted, recordingExists, TidemarkError } from "../../model/errors.js";
-import { openRecording, runUnderAgent, type RunResult, summarize } from "../../record/index.js";
+import {
+  fileUnusable,
+  programNotStarted,
+  recordingExists,
+  TidemarkError,
+} from "../../model/errors.js";
+import { openRecording, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
 import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type ListOptions,
@@ -12,9 +17,9 @@ import {
   withListOptions,
 } from "../options.js";
 import { printError, printNote, screenOf } from "../output.js";
-import { selectSites } from "../selectSites.js";
 import { DEFAULT_SITES, printSummary, programName } from "../screens/summary.js";
 import { summaryContext } from "../screens/summaryContext.js";
+import { selectSites } from "../selectSites.js";
 
 interface RunOptions extends ListOptions {
   readonly output?: string;
@@ -87,14 +92,15 @@ async function run(command: string[], options: RunOptions): Promise<void> {
 }
 
 function tellEnd(result: RunResult, options: RunOptions): void {
-  for (const note of result.notes) {
-    printNote(note);
-  }
   if (options.quiet === true && options.json === undefined) {
+    tellNotes(result.notes);
     return;
   }
   const recording = openRecording(result.recordingPath);
   const document = summarize(recording, "end");
+  // The summary's own "Not seen" says most of them: once is enough.
+  const said: readonly string[] = options.quiet === true ? [] : document.limits;
+  tellNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
     try {
@@ -106,11 +112,13 @@ function tellEnd(result: RunResult, options: RunOptions): void {
   if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
-    printSummary(
-      screen,
-      summaryContext(recording, document, "end", result.recorderCpuMs),
-      options,
-    );
+    printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
+  }
+}
+
+function tellNotes(notes: readonly string[]): void {
+  for (const note of notes) {
+    printNote(note);
   }
 }
 
@@ -121,7 +129,7 @@ function parsePeriod(text: string): number {
 /** The path of -o, else NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
 function chooseRecordingPath(command: readonly string[], options: RunOptions): string {
   const path = resolve(options.output ?? unusedName(defaultRecordingName(command, new Date())));
-  const existing = statSync(path, { throwIfNoEntry: false });
+  const existing = existingFile(path);
   if (existing !== undefined && !existing.isFile()) {
     throw fileUnusable(path, "write", "it is not a regular file");
   }
@@ -137,7 +145,10 @@ export function defaultRecordingName(command: readonly string[], now: Date): str
   const two = (value: number) => String(value).padStart(2, "0");
   const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
   const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
-  const name = programName(command).replace(/[^\w.+-]/g, "_").slice(0, 100) || "program";
+  const name =
+    programName(command)
+      .replace(/[^\w.+-]/g, "_")
+      .slice(0, 100) || "program";
   return `${name}-${date}-${time}.tidemark`;
 }
 
@@ -150,11 +161,19 @@ function unusedName(name: string): string {
   return candidate;
 }
 
+/** Undefined where there is nothing. Throws TidemarkError where nothing can be: a file on the way to it is no folder. */
+function existingFile(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw fileUnusable(path, "write", (error as Error).message);
+  }
+}
+
 /** Before the program starts: after a day's run it would be too late to say it. */
 function requireWritable(path: string): void {
-  const existing = statSync(path, { throwIfNoEntry: false }) !== undefined;
   try {
-    accessSync(existing ? path : dirname(resolve(path)), constants.W_OK);
+    accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
   } catch (error) {
     throw fileUnusable(path, "write", (error as Error).message);
   }
