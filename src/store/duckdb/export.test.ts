@@ -1,13 +1,13 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FIXTURE_TIME_MS, profileOf } from "../../model/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/tables_builder.js";
 import { openRecording, type Recording } from "../../record/index.js";
 import { RecordingWriter } from "../../record/writer.js";
-import { exportDuckDb, exportParquet } from "./export.js";
+import { writeDuckdb, writeParquet } from "./export.js";
 
 let directory: string;
 let recording: Recording;
@@ -136,17 +136,23 @@ async function checkAnswers(ask: (sql: string) => Promise<unknown[]>): Promise<v
 }
 
 describe("a recording", () => {
-  it("becomes a DuckDB file, twice the same", async () => {
+  it("becomes a DuckDB file", async () => {
     const path = join(directory, "it's.duckdb");
-    await exportDuckDb(recording, path);
-    await exportDuckDb(recording, path);
+    const told: [number, number][] = [];
+    await writeDuckdb(recording, path, (...progress) => told.push(progress));
+    expect(told).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
     await checkAnswers((sql) => query(path, [], sql));
     expect(readdirSync(directory).sort()).toEqual(["it's.duckdb", "run.tidemark"]);
   });
 
   it("becomes Parquet files", async () => {
     const path = join(directory, "it's parquet");
-    await exportParquet(recording, path);
+    mkdirSync(path);
+    const files = await writeParquet(recording, path, () => {});
+    expect(files.map((file) => basename(file)).sort()).toEqual(readdirSync(path).sort());
     const views = readdirSync(path).map(
       (name) =>
         `CREATE VIEW ${name.replace(".parquet", "")} AS FROM '${join(path, name).replaceAll("'", "''")}'`,
@@ -156,11 +162,9 @@ describe("a recording", () => {
   });
 
   it("says in one line where it cannot be written", async () => {
-    await expect(exportDuckDb(recording, join(directory, "missing", "x.duckdb"))).rejects.toThrow(
-      "TM-E004",
-    );
-    await expect(exportParquet(recording, join(directory, "run.tidemark"))).rejects.toThrow(
-      "TM-E004",
-    );
+    const nowhere = join(directory, "missing", "x.duckdb");
+    await expect(writeDuckdb(recording, nowhere, () => {})).rejects.toThrow("TM-E004");
+    const file = join(directory, "run.tidemark");
+    await expect(writeParquet(recording, file, () => {})).rejects.toThrow("TM-E004");
   });
 });

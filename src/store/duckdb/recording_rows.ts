@@ -7,8 +7,11 @@ import { SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
+/** Told after each look: how many of how many were written. */
+export type Progress = (done: number, of: number) => void;
+
 /** Hands every row of the recording to `add`; one profile is in memory at a time. */
-export function addRecording(recording: Recording, add: AddRow): void {
+export function addRecording(recording: Recording, add: AddRow, tell: Progress): void {
   const series = new SeriesRows(recording, add);
   for (const one of recording.series) {
     addMetrics(one, series, add);
@@ -27,6 +30,7 @@ export function addRecording(recording: Recording, add: AddRow): void {
   const samples = new SampleRows(series, add);
   recording.looks.forEach((_, index) => {
     samples.addProfile(recording.profileOf(index));
+    tell(index + 1, recording.looks.length);
   });
 }
 

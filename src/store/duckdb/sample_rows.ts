@@ -7,6 +7,7 @@ import type { AddRow } from "./schema.js";
 import { type SeriesRows, whole } from "./series_rows.js";
 
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
+const MAX_INTEGER = 2 ** 31 - 1;
 const KIND_NAMES = ["python", "native", "mark"] as const;
 
 /** Profiles and samples, with the frames, stacks and labels they need, each row of those once. */
@@ -188,7 +189,7 @@ export class SampleRows {
             frameId,
             frameName(profile, frame),
             strings[frames.file[frame]!]!,
-            frames.line[frame]!,
+            Math.min(frames.line[frame]!, MAX_INTEGER),
             kind,
           );
         }

@@ -1,22 +1,85 @@
 /**
- * The store's tables, the same for every store. Times are ms since 1970, sizes bytes; ids are those
- * of content_ids.ts. Live figures are of the moment `ts_ms`; allocated ones since the start.
+ * The store's tables, in every store the same. Ids are 64-bit hashes of content (content_ids.ts),
+ * times ms since 1970, sizes bytes. Live figures are gauges of their moment; allocated ones are what
+ * came since the profile before, so that they sum.
  */
 export const TABLES = {
-  series: `series_id BIGINT, service VARCHAR, host VARCHAR, pid BIGINT, parent_pid BIGINT,
-           command VARCHAR[], python VARCHAR, started_ms DOUBLE, ended_ms DOUBLE, profiled BOOLEAN`,
-  metrics: "series_id BIGINT, ts_ms DOUBLE, name VARCHAR, value DOUBLE",
-  frames: 'frame_id BIGINT, "function" VARCHAR, file VARCHAR, line INTEGER, kind VARCHAR',
-  stacks: "stack_id BIGINT, frame_ids BIGINT[]",
-  labels: "label_id BIGINT, keys VARCHAR[], vals VARCHAR[]",
-  profiles: `profile_id BIGINT, series_id BIGINT, ts_ms DOUBLE, duration_ms DOUBLE, kind VARCHAR,
-             period_bytes DOUBLE`,
-  samples: `day DATE, series_id BIGINT, ts_ms DOUBLE, profile_id BIGINT, stack_id BIGINT,
-            thread VARCHAR, label_id BIGINT, domain VARCHAR, live_objects DOUBLE, live_bytes DOUBLE,
-            live_variance DOUBLE, peak_objects DOUBLE, peak_bytes DOUBLE, allocated_objects DOUBLE,
-            allocated_bytes DOUBLE`,
-  events: "series_id BIGINT, ts_ms DOUBLE, kind VARCHAR, body VARCHAR, value DOUBLE",
+  series: {
+    series_id: "UBIGINT",
+    tenant: "VARCHAR",
+    service: "VARCHAR",
+    version: "VARCHAR",
+    env: "VARCHAR",
+    host: "VARCHAR",
+    pod: "VARCHAR",
+    container: "VARCHAR",
+    pid: "INTEGER",
+    started_ms: "BIGINT",
+    gpu: "VARCHAR",
+    label_keys: "VARCHAR[]",
+    label_vals: "VARCHAR[]",
+  },
+  metrics: { series_id: "UBIGINT", ts_ms: "BIGINT", name: "VARCHAR", value: "DOUBLE" },
+  frames: {
+    frame_id: "UBIGINT",
+    function: "VARCHAR",
+    file: "VARCHAR",
+    line: "INTEGER",
+    kind: "VARCHAR",
+  },
+  /** Leaf first. */
+  stacks: { stack_id: "UBIGINT", frame_ids: "UBIGINT[]" },
+  labels: { label_id: "UBIGINT", keys: "VARCHAR[]", vals: "VARCHAR[]" },
+  /** `duration_ms`: since the profile before it, which is what its allocated figures cover. */
+  profiles: {
+    profile_id: "UBIGINT",
+    series_id: "UBIGINT",
+    ts_ms: "BIGINT",
+    duration_ms: "BIGINT",
+    kind: "VARCHAR",
+    period_bytes: "DOUBLE",
+  },
+  /** `age_bucket` b: 2^(b-1) to 2^b ms old; 0 where nothing lives. A site has one row for each bucket it
+   * has bytes in; the first of them carries its allocated and peak figures. */
+  samples: {
+    day: "DATE",
+    series_id: "UBIGINT",
+    ts_ms: "BIGINT",
+    profile_id: "UBIGINT",
+    stack_id: "UBIGINT",
+    thread: "VARCHAR",
+    label_id: "UBIGINT",
+    age_bucket: "INTEGER",
+    live_objects: "DOUBLE",
+    live_bytes: "DOUBLE",
+    live_variance: "DOUBLE",
+    allocated_objects: "DOUBLE",
+    allocated_bytes: "DOUBLE",
+    domain: "VARCHAR",
+    peak_bytes: "DOUBLE",
+  },
+  events: {
+    series_id: "UBIGINT",
+    ts_ms: "BIGINT",
+    kind: "VARCHAR",
+    severity: "VARCHAR",
+    body: "VARCHAR",
+  },
+  artifacts: {
+    artifact_id: "UBIGINT",
+    series_id: "UBIGINT",
+    ts_ms: "BIGINT",
+    kind: "VARCHAR",
+    bytes: "BIGINT",
+    body: "BLOB",
+  },
 } as const;
 
 export type TableName = keyof typeof TABLES;
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
+
+/** A value of a column: ids are bigint, days "2026-11-21". */
+export type ColumnValue = string | number | bigint | readonly string[] | readonly bigint[];
+
+/** Takes one row: a value for each column of the table, in its order. */
+export type AddRow = (table: TableName, ...values: ColumnValue[]) => void;

@@ -1,0 +1,182 @@
+import { mkdirSync, readdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
+import type { WrittenJson } from "../../model/documents.js";
+import { badUsage, fileUnusable } from "../../model/errors.js";
+import type { Profile, SiteValue } from "../../model/profile.js";
+import type { Recording } from "../../record/index.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
+import { formatBytes, printJson, screenOf } from "../output.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment, sizeOfFile } from "../recordings.js";
+import { requireOtherFile, writeWhole } from "../writeWhole.js";
+
+const SUFFIXES = {
+  pprof: ".pb.gz",
+  folded: ".folded.txt",
+  speedscope: ".speedscope.json",
+  csv: ".csv",
+  parquet: ".parquet",
+  duckdb: ".duckdb",
+} as const;
+type Format = keyof typeof SUFFIXES;
+const FORMATS = Object.keys(SUFFIXES) as Format[];
+
+const VALUES: readonly SiteValue[] = [
+  "liveBytes",
+  "liveObjects",
+  "peakBytes",
+  "peakObjects",
+  "allocatedBytes",
+  "allocatedObjects",
+];
+
+interface ExportOptions extends CommonOptions {
+  readonly format: Format[];
+  readonly output?: string;
+  readonly at: string;
+  readonly value: SiteValue;
+}
+
+export function buildCommand(): Command {
+  const command = new Command("export")
+    .description(
+      "Write a recording for other tools: pprof (go tool pprof, Pyroscope), folded (flamegraph.pl),\n" +
+        "speedscope, csv; or all of it as a DuckDB database or a folder of Parquet files for SQL.",
+    )
+    .argument("<recording>", "a .tidemark file")
+    .requiredOption("--format <formats>", `one or more of ${FORMATS.join(", ")}`, parseFormats)
+    .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
+    .option("--at <moment>", `${MOMENT_HELP}; parquet and duckdb hold all`, "end")
+    .addOption(
+      new Option("--value <figure>", "what folded stacks count").choices(VALUES).default("liveBytes"),
+    );
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark export app.tidemark --format pprof && go tool pprof -http : app.pb.gz",
+    "tidemark export app.tidemark --format folded --at peak -o - | flamegraph.pl > app.svg",
+    "tidemark export app.tidemark --format duckdb,csv",
+  ).action(exportRecording);
+}
+
+async function exportRecording(path: string, options: ExportOptions): Promise<void> {
+  if (options.output !== undefined && options.format.length > 1) {
+    throw badUsage("-o names one file, and --format several", "leave -o out");
+  }
+  const recording = openRecordingAt(path);
+  const files: WrittenJson["files"] = [];
+  for (const format of options.format) {
+    const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${SUFFIXES[format]}`;
+    if (output === "-") {
+      writeToStdout(recording, format, options);
+      return;
+    }
+    requireOtherFile(output, path);
+    for (const file of await writeFormat(recording, format, output, options)) {
+      files.push({ file, bytes: sizeOfFile(file) });
+    }
+  }
+  const written: WrittenJson = {
+    schema: "tidemark.written/1",
+    format: options.format.join(","),
+    files,
+  };
+  if (options.json === true) {
+    printJson(written);
+  } else if (options.quiet !== true) {
+    const screen = screenOf(process.stdout);
+    for (const { file, bytes } of files) {
+      screen.line(`${file} ${screen.paint.dim(`(${formatBytes(bytes)})`)}`);
+    }
+  }
+}
+
+function writeToStdout(recording: Recording, format: Format, options: ExportOptions): void {
+  if (format === "parquet" || format === "duckdb") {
+    throw badUsage(`${format} cannot be written to stdout`, "name a file with -o");
+  }
+  if (format === "pprof" && process.stdout.isTTY) {
+    throw badUsage("pprof is no text for a terminal", "name a file with -o, or a pipe");
+  }
+  process.stdout.write(encode(profileFor(recording, options), format, recording, options));
+}
+
+/** @returns the files written. */
+async function writeFormat(
+  recording: Recording,
+  format: Format,
+  output: string,
+  options: ExportOptions,
+): Promise<string[]> {
+  if (format === "duckdb" || format === "parquet") {
+    // Loaded only here: its native library is large.
+    const { writeDuckdb, writeParquet } = await import("../../store/duckdb/export.js");
+    const progress = progressOf(format, options);
+    if (format === "duckdb") {
+      await writeWhole(output, (file) => writeDuckdb(recording, file, progress));
+      return [output];
+    }
+    makeFolder(output);
+    return writeParquet(recording, output, progress);
+  }
+  const bytes = encode(profileFor(recording, options), format, recording, options);
+  await writeWhole(output, (file) => writeFile(file, bytes));
+  return [output];
+}
+
+/** A folder of something else is not to be mixed with tables; an older export is replaced. */
+function makeFolder(folder: string): void {
+  let names: string[];
+  try {
+    mkdirSync(folder, { recursive: true });
+    names = readdirSync(folder);
+  } catch (error) {
+    throw fileUnusable(folder, "write", (error as Error).message);
+  }
+  const foreign = names.find((name) => !name.endsWith(".parquet"));
+  if (foreign !== undefined) {
+    throw fileUnusable(folder, "write", `it holds other files (${foreign})`);
+  }
+}
+
+function profileFor(recording: Recording, options: ExportOptions): Profile {
+  return recording.profileAt(parseMoment(options.at, recording).moment);
+}
+
+function encode(
+  profile: Profile,
+  format: "pprof" | "folded" | "speedscope" | "csv",
+  recording: Recording,
+  options: ExportOptions,
+): string | Uint8Array {
+  switch (format) {
+    case "pprof":
+      return toPprof(profile);
+    case "folded":
+      return toFolded(profile, options.value);
+    case "speedscope":
+      return toSpeedscope(profile, recording.meta.command.join(" "));
+    case "csv":
+      return toCsv(profile);
+  }
+}
+
+/** On a terminal: one line that counts looks, and goes when all are written. */
+function progressOf(format: Format, options: ExportOptions): (done: number, of: number) => void {
+  if (options.quiet === true || !process.stderr.isTTY) {
+    return () => undefined;
+  }
+  return (done, of) => {
+    process.stderr.write(done === of ? "\r\x1b[K" : `\r${format}: ${done} of ${of} looks`);
+  };
+}
+
+function parseFormats(text: string): Format[] {
+  const names = text.split(",").map((name) => name.trim());
+  const unknown = names.find((name) => !FORMATS.includes(name as Format));
+  if (unknown !== undefined) {
+    throw new InvalidArgumentError(`'${unknown}' is none of ${FORMATS.join(", ")}`);
+  }
+  return [...new Set(names)] as Format[];
+}
