@@ -11,6 +11,8 @@ import { PoolReader } from "../segment/pool.js";
 const guard = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
 const recorder = fileURLToPath(new URL("./fixtures/recorder.mjs", import.meta.url));
 const surroundings = fileURLToPath(new URL("./fixtures/surroundings.py", import.meta.url));
+/** What has not ended by then hangs. */
+const HANGS_AFTER_MS = 60_000;
 let folder: string;
 
 beforeAll(() => {
@@ -33,7 +35,7 @@ function hosted(command: readonly string[], script: Script = {}): { arguments: s
 
 function run(command: readonly string[], script: Script = {}) {
   const { arguments: words, report } = hosted(command, script);
-  const outcome = spawnSync(guard, words, { encoding: "utf8", cwd: folder });
+  const outcome = spawnSync(guard, words, { encoding: "utf8", cwd: folder, timeout: HANGS_AFTER_MS });
   return { ...outcome, messages: readFileSync(report, "utf8").split("\n").map((line) => line.split("\t")) };
 }
 
@@ -41,7 +43,7 @@ function run(command: readonly string[], script: Script = {}) {
 function bySomeShell(preparation: string, command: readonly string[]) {
   const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   const shell = (words: readonly string[]) =>
-    spawnSync("bash", ["-c", `${preparation}\nexec ${quoted(words)}`], { encoding: "utf8", cwd: folder, input: "text" });
+    spawnSync("bash", ["-c", `${preparation}\nexec ${quoted(words)}`], { encoding: "utf8", cwd: folder, input: "text", timeout: HANGS_AFTER_MS });
   return { alone: shell(command), under: shell([guard, ...hosted(command).arguments]) };
 }
 
@@ -198,7 +200,7 @@ describe("the pool", () => {
   });
 
   test("fits under a file-size limit, which stays the program's", () => {
-    const { arguments: words, report } = hosted(["sh", "-c", "ulimit -f"], { before: pool });
+    const { arguments: words, report } = hosted(["bash", "-c", "ulimit -f"], { before: pool });
     const quoted = words.map((word) => `'${word}'`).join(" ");
     const { stdout } = spawnSync("bash", ["-c", `ulimit -f 50000; exec ${guard} ${quoted}`], { encoding: "utf8" });
     expect(stdout.trim()).toBe("50000");

@@ -12,6 +12,7 @@ import type { Profile, ProfileLook, ProfileTables, SiteTable } from "../model/pr
 import { pickSites } from "../model/site_columns.js";
 import { ProfileTablesBuilder, type TablesMap } from "../model/tables_builder.js";
 import type { TimeMs } from "../model/units.js";
+import { Symboliser } from "../native/index.js";
 import { poolLimits, PoolReader, ProfileAssembler, SegmentReader } from "../segment/index.js";
 import { processLives } from "./process_identity.js";
 import { OpenRecording } from "./reader.js";
@@ -116,7 +117,7 @@ function append(recording: OpenRecording, descriptor: number, source: string, ti
   if (header.runId !== recording.meta.runId) {
     throw damagedInput(source, "it is of another run than the recording beside it");
   }
-  const assembler = new ProfileAssembler();
+  const assembler = new ProfileAssembler(new Symboliser());
   for (const slot of pool.slots()) {
     const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
     if (found) {

@@ -1,6 +1,6 @@
 import { findCgroup, type CgroupMemory, type CgroupPlace, readLimiting } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
-import type { Millis, Pid, TimeMs } from "../model/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, nowMs } from "./clock.js";
 import type { ExitReport } from "./guard.js";
 import type { PoolWatch } from "./pool_watch.js";
@@ -33,6 +33,7 @@ export class Recorder {
   private readonly startMs = monotonicMs();
   private readonly cpuAtStart = process.cpuUsage();
   private readonly cgroup: CgroupPlace | null;
+  private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
   private oomKills: number | null = null;
   private timer: NodeJS.Timeout | null = null;
   private pendingMetrics: MetricRow[] = [];
@@ -62,12 +63,21 @@ export class Recorder {
     }
     const timeMs = nowMs();
     const { writer, pool } = this.options;
-    if (pool) {
-      const poll = this.tree.newPoll();
-      pool.poll(this.tree, timeMs, poll);
-      this.take(timeMs, poll);
-      this.look("end", timeMs);
+    const poll = this.tree.poll(timeMs, false);
+    pool?.poll(this.tree, timeMs, poll);
+    this.pollCgroup(timeMs, poll);
+    if (this.highest) {
+      const { timeMs: peakMs, bytes } = this.highest;
+      poll.events.push({
+        timeMs: peakMs,
+        pid: this.options.pid,
+        kind: "peak",
+        detail: "highest RSS of all processes together",
+        value: bytes,
+      });
     }
+    this.take(timeMs, poll);
+    this.look("end", timeMs);
     this.take(timeMs, this.tree.end(timeMs));
     this.flush(timeMs);
     writer?.end({
@@ -129,8 +139,12 @@ export class Recorder {
 
   private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
     const memory = this.cgroup && readLimiting(this.cgroup);
-    if (!memory || !this.rootLives) {
+    if (!memory) {
       return;
+    }
+    this.noticeOomKill(timeMs, memory, poll.events);
+    if (!this.rootLives) {
+      return; // the figures are kept with the root's, which has ended
     }
     const add = (metric: Metric, value: number | null) => {
       if (value !== null) {
@@ -142,7 +156,6 @@ export class Recorder {
     add("cgroupOomKills", memory.oomKills);
     add("cgroupHighEvents", memory.highEvents);
     add("cgroupMaxEvents", memory.maxEvents);
-    this.noticeOomKill(timeMs, memory, poll.events);
   }
 
   private noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
@@ -176,7 +189,12 @@ export class Recorder {
     }
     writer?.events(timeMs, poll.events);
     writer?.limits(timeMs, poll.limits);
-    this.pendingMetrics.push(...poll.metrics);
+    for (const row of poll.metrics) {
+      this.pendingMetrics.push(row);
+      if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {
+        this.highest = { timeMs, bytes: row.value };
+      }
+    }
   }
 
   private flush(timeMs: TimeMs): void {

@@ -81,7 +81,9 @@ export class LookSchedule {
   }
 
   looked(elapsedMs: Millis, liveBytes: Bytes, cpuMs: Millis): void {
-    this.cost.add(cpuMs);
+    if (elapsedMs > START_PHASE_MS) {
+      this.cost.add(cpuMs);
+    }
     this.lastMs = elapsedMs;
     this.highBytes = Math.max(this.highBytes, liveBytes);
   }

@@ -141,7 +141,7 @@ function unprofiled({ meta, processes }: Recording): string[] {
   }
   const names = [...new Set(without.map(({ command }) => programName(command)))];
   const shown = names.length > 4 ? `${names.slice(0, 4).join(", ")}, ...` : names.join(", ");
-  const [verb] = without.length === 1 ? ["has"] : ["have"];
+  const verb = without.length === 1 ? "has" : "have";
   return [
     `${without.length} of ${processes.length} processes ${verb} no profile (${shown}): the agent could not run in them, or they allocated too little to be sampled.`,
   ];
