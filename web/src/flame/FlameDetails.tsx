@@ -1,8 +1,7 @@
 /** What is selected in the flame graph: where it is in the source, and all its figures. */
 import { useMemo, useState } from "react";
-import { Domain, type ProfileLook, type SiteValue } from "../../../src/model/profile.js";
+import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { ownFigures, withDescendants } from "../data/callGraph.js";
 import { type FrameWords, frameWords } from "../data/frameNames.js";
 import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../page/format.js";
 import { type Choices, isObjects } from "../page/state.js";
@@ -46,16 +45,7 @@ function Selected({
   const { graph, layout, total, own, totalBefore, variance } = flame;
   const node = layout.node[position];
   const words = position === 0 ? null : frameWords(report.tables, graph.frame[node]);
-  const totals = useMemo(() => {
-    const of = (column: SiteValue) =>
-      withDescendants(graph, ownFigures(graph, look.sites, rows, column));
-    return {
-      liveBytes: of("liveBytes"),
-      peakBytes: of("peakBytes"),
-      allocatedBytes: of("allocatedBytes"),
-      liveObjects: of("liveObjects"),
-    };
-  }, [graph, look, rows]);
+  const totals = useMemo(() => sumsUnder(flame, look, rows, node), [flame, look, rows, node]);
   const whole = total[0] || 1;
   const measure = (amount: number) =>
     isObjects(choices.value) ? formatCount(amount) : formatBytes(amount);
@@ -88,13 +78,13 @@ function Selected({
       <table className="plain">
         <tbody>
           <Row name={choices.reversed ? "ends here" : "itself"} value={measure(own[node])} />
-          <Row name="live" value={formatBytes(totals.liveBytes[node])} />
-          <Row name="at peak" value={formatBytes(totals.peakBytes[node])} />
-          <Row name="allocated" value={formatBytes(totals.allocatedBytes[node])} />
-          <Row name="live objects" value={formatCount(totals.liveObjects[node])} />
+          <Row name="live" value={formatBytes(totals.liveBytes)} />
+          <Row name="at peak" value={formatBytes(totals.peakBytes)} />
+          <Row name="allocated" value={formatBytes(totals.allocatedBytes)} />
+          <Row name="live objects" value={formatCount(totals.liveObjects)} />
         </tbody>
       </table>
-      <DomainSplit look={look} rows={rows} flame={flame} node={node} value={choices.value} />
+      <DomainSplit parts={totals.byDomain} />
       {position > 0 && (
         <button type="button" className="button" onClick={zoom}>
           Zoom to it
@@ -173,48 +163,26 @@ export function linkTo(
   return /^\s*(javascript|data|vbscript):/i.test(link) ? null : link;
 }
 
-interface DomainSplitProps {
-  look: ProfileLook;
-  rows: Uint32Array;
-  flame: FlameGraph;
-  node: number;
-  value: SiteValue;
-}
+const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
-const DOMAIN_NAMES = {
-  [Domain.python]: "python",
-  [Domain.native]: "native",
-  [Domain.mapped]: "mapped",
-} as const;
-
-function DomainSplit({ look, rows, flame, node, value }: DomainSplitProps) {
-  const parts = useMemo(() => {
-    const inside = descendants(flame, node);
-    const sums = [0, 0, 0];
-    for (const row of rows) {
-      if (inside[flame.graph.nodeOfStack[look.sites.stack[row]]])
-        sums[look.sites.domain[row]] += look.sites[value][row];
-    }
-    return sums;
-  }, [look, rows, flame, node, value]);
+function DomainSplit({ parts }: { parts: readonly number[] }) {
   const sum = parts.reduce((a, b) => a + b, 0);
   if (!(sum > 0)) return null;
   return (
     <>
       <div className="split" aria-hidden="true">
-        {parts.map((part, domain) => (
+        {DOMAIN_NAMES.map((name, domain) => (
           <i
-            key={DOMAIN_NAMES[domain as Domain]}
-            className={`dot-${DOMAIN_NAMES[domain as Domain]}`}
-            style={{ width: `${(part / sum) * 100}%` }}
+            key={name}
+            className={`dot-${name}`}
+            style={{ width: `${(parts[domain] / sum) * 100}%` }}
           />
         ))}
       </div>
       <p className="split-words">
-        {parts
-          .map((part, domain) =>
-            part > 0 ? `${DOMAIN_NAMES[domain as Domain]} ${formatShare(part / sum)}` : "",
-          )
+        {DOMAIN_NAMES.map((name, domain) =>
+          parts[domain] > 0 ? `${name} ${formatShare(parts[domain] / sum)}` : "",
+        )
           .filter(Boolean)
           .join(" · ")}
       </p>
@@ -222,9 +190,28 @@ function DomainSplit({ look, rows, flame, node, value }: DomainSplitProps) {
   );
 }
 
-function descendants({ graph }: FlameGraph, top: number): Uint8Array {
+/** All figures of what lies at and under a node, and its live bytes by allocator. */
+function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, top: number) {
   const inside = new Uint8Array(graph.length);
   inside[top] = 1;
-  for (let node = top + 1; node < graph.length; node++) inside[node] = inside[graph.parent[node]];
-  return inside;
+  for (let node = top + 1; node < graph.length; node++) {
+    inside[node] = inside[node] | inside[graph.parent[node]];
+  }
+  const { sites } = look;
+  const sums = {
+    liveBytes: 0,
+    peakBytes: 0,
+    allocatedBytes: 0,
+    liveObjects: 0,
+    byDomain: [0, 0, 0],
+  };
+  for (const row of rows) {
+    if (inside[graph.nodeOfStack[sites.stack[row]]] === 0) continue;
+    sums.liveBytes += sites.liveBytes[row];
+    sums.peakBytes += sites.peakBytes[row];
+    sums.allocatedBytes += sites.allocatedBytes[row];
+    sums.liveObjects += sites.liveObjects[row];
+    sums.byDomain[sites.domain[row]] += sites.liveBytes[row];
+  }
+  return sums;
 }

@@ -1,5 +1,5 @@
 /** The flame graph with its breadcrumb, search, tooltip and the details of what is selected. */
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { framesMatching } from "../data/frameNames.js";
@@ -47,7 +47,9 @@ function FlameGraphView({
   theme,
 }: FlamePanelProps & { look: ProfileLook }) {
   const { tables } = report;
-  const { value, reversed, differenceWidth, colourMode, rootsBelow, search } = choices;
+  const { value, reversed, differenceWidth, colourMode, rootsBelow } = choices;
+  // Typing goes on while a large tree is searched.
+  const search = useDeferredValue(choices.search);
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
   const surface = useRef<HTMLCanvasElement>(null);

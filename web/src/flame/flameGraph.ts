@@ -54,7 +54,7 @@ export function buildFlameGraph(
   differenceWidth: DifferenceWidth,
 ): FlameGraph {
   const graph = reversed
-    ? callersBelow(tables, usedStacks(before ? [after, before] : [after], value))
+    ? callersBelow(tables, stackWeights(tables, before ? [after, before] : [after], value))
     : calleesBelow(tables);
   const own = ownFigures(graph, after.look.sites, after.rows, value);
   const total = withDescendants(graph, own);
@@ -85,12 +85,17 @@ export function buildFlameGraph(
   };
 }
 
-function usedStacks(looks: readonly FilteredLook[], value: SiteValue): Set<number> {
-  const used = new Set<number>();
+/** What each stack holds, in all looks together. */
+function stackWeights(
+  tables: ProfileTables,
+  looks: readonly FilteredLook[],
+  value: SiteValue,
+): Float64Array {
+  const weights = new Float64Array(tables.stacks.length);
   for (const { look, rows } of looks) {
-    for (const row of rows) if (look.sites[value][row] > 0) used.add(look.sites.stack[row]);
+    for (const row of rows) weights[look.sites.stack[row]] += look.sites[value][row];
   }
-  return used;
+  return weights;
 }
 
 /** Number of the palette's fill, by position of the layout. */
