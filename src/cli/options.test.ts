@@ -14,9 +14,12 @@ describe("parseBytes", () => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
-  it.each(["", "-1", "1e9", "ten", "5X", "99999999999T", "1.2.3K", "0x10"])("refuses '%s'", (text) => {
-    expect(() => parseBytes(text)).toThrow(/a size such as/);
-  });
+  it.each(["", "-1", "1e9", "ten", "5X", "99999999999T", "1.2.3K", "0x10"])(
+    "refuses '%s'",
+    (text) => {
+      expect(() => parseBytes(text)).toThrow(/a size such as/);
+    },
+  );
 });
 
 describe("parseCount", () => {
@@ -35,7 +38,13 @@ describe("selectRows", () => {
     { size: 1, text: "alphabet" },
   ];
   const select = (options: object, defaultTop = 0) =>
-    selectRows(rows, options, defaultTop, (row) => row.size, (row) => row.text);
+    selectRows(
+      rows,
+      options,
+      defaultTop,
+      (row) => row.size,
+      (row) => row.text,
+    );
 
   it("takes the first, the large, the matching, and counts the rest", () => {
     expect(select({}, 2)).toEqual({ rows: rows.slice(0, 2), leftOut: 1 });

@@ -81,13 +81,21 @@ describe("figures", () => {
 describe("text", () => {
   it("keeps a path's file and as many directories as fit", () => {
     expect(cutMiddle("/srv/service/models/vision/loader.py:41", 24)).toBe("…/vision/loader.py:41");
-    expect(cutMiddle("src/service/models/vision/loader.py:41", 30)).toBe("…/models/vision/loader.py:41");
-    expect(cutMiddle("src/service/models/vision/loader.py:41", 32)).toBe("src/…/models/vision/loader.py:41");
+    expect(cutMiddle("src/service/models/vision/loader.py:41", 30)).toBe(
+      "…/models/vision/loader.py:41",
+    );
+    expect(cutMiddle("src/service/models/vision/loader.py:41", 32)).toBe(
+      "src/…/models/vision/loader.py:41",
+    );
     expect(cutMiddle("short.py:1", 30)).toBe("short.py:1");
   });
 
   it.each([1, 2, 3, 5, 8, 13, 21])("never exceeds %d columns", (width) => {
-    for (const text of ["/a/very/long/path/to/some_module_name.py:123", "漢字漢字漢字漢字漢字漢字", "no_slash_in_here_at_all"]) {
+    for (const text of [
+      "/a/very/long/path/to/some_module_name.py:123",
+      "漢字漢字漢字漢字漢字漢字",
+      "no_slash_in_here_at_all",
+    ]) {
       expect(widthOf(cutMiddle(text, width))).toBeLessThanOrEqual(width);
       expect(widthOf(cutEnd(text, width))).toBeLessThanOrEqual(width);
     }

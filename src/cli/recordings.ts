@@ -64,7 +64,10 @@ function parseTime(text: string, recording: Recording): TimeMs | null {
 }
 
 /** "REC" or "REC@MOMENT"; a file whose own name holds an @ is found first. */
-export function splitMoment(argument: string): { readonly path: string; readonly at: string | null } {
+export function splitMoment(argument: string): {
+  readonly path: string;
+  readonly at: string | null;
+} {
   const at = argument.lastIndexOf("@");
   if (at <= 0 || existsSync(argument)) {
     return { path: argument, at: null };

@@ -47,7 +47,8 @@ function diff(a: string, b: string, options: DiffOptions): void {
       options,
       0,
       (site) => site.growthBytes,
-      (site) => site.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`).join(" "),
+      (site) =>
+        site.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`).join(" "),
     );
     printJson({ ...document, sites: rows });
   } else {
@@ -93,8 +94,7 @@ export function compare(a: Side, b: Side): DiffJson {
   }
   const sites = [...joined.values()].sort((x, y) => y.growthBytes - x.growthBytes);
   const total = addUp(sites, (site) => [site.growthBytes, site.standardErrorBytes]);
-  const sumOf = (side: Side) =>
-    side.summary.sites.reduce((sum, site) => sum + site.liveBytes, 0);
+  const sumOf = (side: Side) => side.summary.sites.reduce((sum, site) => sum + site.liveBytes, 0);
   return {
     schema: "tidemark.diff/1",
     a: { file: a.file, atMs: a.summary.atMs, target: a.summary.target },

@@ -49,7 +49,9 @@ export function buildCommand(): Command {
     .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
     .option("--at <moment>", `${MOMENT_HELP}; parquet and duckdb hold all`, "end")
     .addOption(
-      new Option("--value <figure>", "what folded stacks count").choices(VALUES).default("liveBytes"),
+      new Option("--value <figure>", "what folded stacks count")
+        .choices(VALUES)
+        .default("liveBytes"),
     );
   withCommonOptions(command, "stdout");
   return withExamples(

@@ -1,5 +1,5 @@
-import { Command } from "commander";
 import { realpathSync } from "node:fs";
+import { Command } from "commander";
 import type { FrameJson, LinesJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
 import { nothingThere } from "../../model/errors.js";
 import { summarize } from "../../record/index.js";

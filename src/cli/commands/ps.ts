@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import {
+  listPids,
   readAttachPermission,
   readCommand,
   readContainer,
@@ -7,7 +8,6 @@ import {
   readRollup,
   readStat,
   readStatus,
-  listPids,
   userName,
 } from "../../linux/index.js";
 import type { PsJson } from "../../model/documents.js";

@@ -9,8 +9,8 @@ import {
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
-import { summaryContext } from "../screens/summaryContext.js";
 import { DEFAULT_SITES, printSummary } from "../screens/summary.js";
+import { summaryContext } from "../screens/summaryContext.js";
 import { selectSites } from "../selectSites.js";
 
 interface SummaryOptions extends CommonOptions, ListOptions {
@@ -40,9 +40,5 @@ function summary(path: string, options: SummaryOptions): void {
     printJson({ ...document, sites: selectSites(document.sites, options) });
     return;
   }
-  printSummary(
-    screenOf(process.stdout),
-    summaryContext(recording, document, name, null),
-    options,
-  );
+  printSummary(screenOf(process.stdout), summaryContext(recording, document, name, null), options);
 }

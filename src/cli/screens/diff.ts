@@ -2,7 +2,14 @@ import type { DiffJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options.js";
-import { formatBytes, formatChange, formatCount, formatTable, type Screen, wrap } from "../output.js";
+import {
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatTable,
+  type Screen,
+  wrap,
+} from "../output.js";
 import { functionOf, placeOf, splitStack } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
@@ -28,7 +35,13 @@ export function printDiff(
   screen.line();
   const rows = groupRows(document).sort((x, y) => y.b - y.a - (x.b - x.a));
   const changed = rows.filter((row) => row.a !== row.b);
-  const chosen = selectRows(changed, options, DEFAULT_GROWTHS, (row) => row.b - row.a, (row) => row.place);
+  const chosen = selectRows(
+    changed,
+    options,
+    DEFAULT_GROWTHS,
+    (row) => row.b - row.a,
+    (row) => row.place,
+  );
   const table = formatTable(
     screen,
     [
@@ -87,7 +100,7 @@ function groupRows(document: DiffJson): Row[] {
   return [...rows.values()];
 }
 
-function printTotals(screen: Screen, { totals }: DiffJson): void {
+function printTotals(screen: Screen, { a, b, totals }: DiffJson): void {
   const { paint } = screen;
   const arrow = (a: Bytes, b: Bytes) => `${formatBytes(a)} → ${formatBytes(b)}`;
   screen.line();
@@ -95,8 +108,10 @@ function printTotals(screen: Screen, { totals }: DiffJson): void {
     `${paint.bold("Live")}      ${paint.bold(formatChange(totals.growthBytes))} ` +
       `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
   );
-  screen.line(
-    `${paint.bold("Peak RSS")}  ${paint.bold(formatChange(totals.peakRssBytesB - totals.peakRssBytesA))}` +
-      `  (${arrow(totals.peakRssBytesA, totals.peakRssBytesB)})`,
-  );
+  if (a.file !== b.file) {
+    screen.line(
+      `${paint.bold("Peak RSS")}  ${paint.bold(formatChange(totals.peakRssBytesB - totals.peakRssBytesA))}` +
+        `  (${arrow(totals.peakRssBytesA, totals.peakRssBytesB)})`,
+    );
+  }
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { LinesJson } from "../../model/documents.js";
+import type { FrameJson, LinesJson } from "../../model/documents.js";
 import { formatBytes, formatCount, formatShare, formatTable, type Screen } from "../output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
@@ -12,14 +12,15 @@ export function printLines(
   shown: { readonly moment: string; readonly byLine: boolean; readonly leftOut: number },
 ): void {
   const { paint } = screen;
-  const when = shown.moment === "end" ? "AT END" : shown.moment === "peak" ? "AT PEAK" : `AT ${shown.moment}`;
+  const when =
+    shown.moment === "end" ? "AT END" : shown.moment === "peak" ? "AT PEAK" : `AT ${shown.moment}`;
   const sources = new Map<string, string[]>();
   const table = formatTable(
     screen,
     [
       { title: `LIVE ${when}`, align: "right", paint: paint.bold },
       { title: "±", align: "right", paint: paint.dim },
-      { title: "HIGHEST", align: "right" },
+      { title: "AT PEAK", align: "right" },
       { title: "ALLOCATED", align: "right" },
       { title: "PYTHON", align: "right" },
       shown.byLine
@@ -33,8 +34,8 @@ export function printLines(
       formatBytes(row.liveBytesAtPeak),
       formatBytes(row.allocatedBytes),
       formatShare(row.pythonShare),
-      shown.byLine ? String(row.line) : functionOf({ ...row, kind: "python" }),
-      shown.byLine ? sourceOf(row, sources) : placeOf({ ...row, kind: "python" }),
+      shown.byLine ? String(row.line) : functionOf(frameOf(row)),
+      shown.byLine ? sourceOf(row, sources) : placeOf(frameOf(row)),
     ]),
   );
   const files = [...new Set(rows.map((row) => row.file))];
@@ -49,6 +50,11 @@ export function printLines(
   }
 }
 
+/** The document does not say who ran the code; native code has no lines. */
+function frameOf(row: Row): FrameJson {
+  return { ...row, kind: row.line > 0 ? "python" : "native" };
+}
+
 /** The line's text where the file is here, else its function's name. */
 function sourceOf(row: Row, sources: Map<string, string[]>): string {
   let text = sources.get(row.file);
@@ -61,5 +67,5 @@ function sourceOf(row: Row, sources: Map<string, string[]>): string {
     sources.set(row.file, text);
   }
   const line = text[row.line - 1]?.replaceAll("\t", "    ");
-  return line === undefined || line.trim() === "" ? `(in ${functionOf({ ...row, kind: "python" })})` : line;
+  return line === undefined || line.trim() === "" ? `(in ${functionOf(frameOf(row))})` : line;
 }

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import type { PsJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Millis } from "../../model/units.js";
@@ -13,7 +12,7 @@ import {
   type Screen,
   wrap,
 } from "../output.js";
-import { shellWord } from "./summary.js";
+import { commandText, shellWord } from "./summary.js";
 
 type Row = PsJson["processes"][number];
 
@@ -37,7 +36,13 @@ export function printProcessList(
   const fields: (Column & { readonly show: boolean; readonly text: (row: Row) => string })[] = [
     { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
     { title: "USER", show: wide || users.size > 1, text: (row) => cutEnd(oneLine(row.user), 10) },
-    { title: "RSS", align: "right", paint: paint.bold, show: true, text: (row) => formatBytes(row.rssBytes) },
+    {
+      title: "RSS",
+      align: "right",
+      paint: paint.bold,
+      show: true,
+      text: (row) => formatBytes(row.rssBytes),
+    },
     { title: "PSS", align: "right", show: wide, text: (row) => known(row.pssBytes) },
     { title: "USS", align: "right", show: true, text: (row) => known(row.ussBytes) },
     {
@@ -62,7 +67,7 @@ export function printProcessList(
       title: "COMMAND",
       flexible: "cutEnd",
       show: true,
-      text: (row) => commandOf(row, wide),
+      text: (row) => (wide ? row.command.map(shellWord).join(" ") : commandText(row.command)),
     },
   ];
   const columns = fields.filter((field) => field.show);
@@ -86,7 +91,9 @@ function printRemarks(
 ): void {
   const remarks = [
     shown.leftOut > 0 ? `${formatCount(shown.leftOut)} more` : "",
-    shown.sinceMs === null ? "" : `growth of RSS since the last look, ${formatDuration(shown.sinceMs)} ago`,
+    shown.sinceMs === null
+      ? ""
+      : `growth of RSS since the last look, ${formatDuration(shown.sinceMs)} ago`,
     ...refusals(rows),
   ].filter((remark) => remark !== "");
   if (remarks.length > 0) {
@@ -110,12 +117,6 @@ function refusals(rows: readonly Row[]): string[] {
     const named = pids.slice(0, 5).join(", ");
     return `no attach to ${named}${pids.length > 5 ? ` and ${pids.length - 5} more` : ""}: ${text}`;
   });
-}
-
-/** Where room is scarce the program's directory goes first. */
-function commandOf(row: Row, wide: boolean): string {
-  const [program = "", ...rest] = row.command;
-  return [wide ? program : basename(program), ...rest].map(shellWord).join(" ");
 }
 
 function known(bytes: number): string {

@@ -7,7 +7,12 @@ function frame(text: string): FrameJson {
   return { function: name, file, line: Number(line), kind: kind as FrameJson["kind"] };
 }
 
-function site(stack: string[], liveBytes: number, error: number, domain = "python"): SummarySiteJson {
+function site(
+  stack: string[],
+  liveBytes: number,
+  error: number,
+  domain = "python",
+): SummarySiteJson {
   return {
     stack: stack.map(frame),
     domain: domain as SummarySiteJson["domain"],
@@ -77,6 +82,8 @@ describe("places", () => {
     expect(shortPath(`${process.cwd()}/src/a.py`)).toBe("src/a.py");
     expect(shortPath("/srv/elsewhere/a.py")).toBe("/srv/elsewhere/a.py");
     expect(placeOf(frame("f /usr/lib/libtorch.so 0 native"))).toBe("libtorch.so");
+    expect(placeOf(frame("f /x/_core.cpython-312-x86_64-linux-gnu.so 0 native"))).toBe("_core.so");
+    expect(shortPath("<frozen importlib._bootstrap>")).toBe("importlib._bootstrap");
     expect(placeOf(frame("f <string> 3"))).toBe("<string>:3");
   });
 });

@@ -81,7 +81,9 @@ export function splitStack(stack: readonly FrameJson[]): {
 export function isOwnFrame(frame: FrameJson): boolean {
   return (
     frame.kind === "python" &&
-    !/[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]/.test(frame.file) &&
+    !/[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]/.test(
+      frame.file,
+    ) &&
     !/\.zip[/\\]/.test(frame.file) &&
     // The interpreter's own frozen modules, and scripts that only start a package's main function.
     !frame.file.startsWith("<frozen ") &&
@@ -98,8 +100,13 @@ export function placeOf(frame: FrameJson): string {
   if (frame.file === "") {
     return "";
   }
-  const file = frame.kind === "native" ? basename(frame.file) : shortPath(frame.file);
+  const file = frame.kind === "native" ? objectName(frame.file) : shortPath(frame.file);
   return frame.line > 0 ? `${file}:${frame.line}` : file;
+}
+
+/** "_multiarray_umath.so": without the tag that says for which interpreter it was built. */
+function objectName(path: string): string {
+  return basename(path).replace(/\.(?:cpython-\w+(?:-\w+)*|abi3)\.so$/, ".so");
 }
 
 /** Name for people: native frames without a symbol show their address's object alone. */
@@ -116,7 +123,7 @@ export function shortPath(path: string): string {
     return installed[1];
   }
   if (!path.startsWith("/")) {
-    return path;
+    return /^<frozen (.+)>$/.exec(path)?.[1] ?? path;
   }
   const here = relative(process.cwd(), path);
   if (here !== "" && !here.startsWith("..")) {

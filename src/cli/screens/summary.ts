@@ -1,5 +1,5 @@
 /** The screen at the end of `run`, and of `summary`. */
-import { basename } from "node:path";
+import { basename, relative } from "node:path";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Millis, TimeMs } from "../../model/units.js";
@@ -48,6 +48,7 @@ export interface SummaryContext {
 }
 
 export const DEFAULT_SITES = 5;
+const DEFAULT_PROCESSES = 8;
 const LABEL_WIDTH = 11;
 const BAR_WIDTH = 10;
 
@@ -76,7 +77,7 @@ export function printSummary(
 
 function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   const { paint } = screen;
-  const command = oneLine(summary.target.command.map(shellWord).join(" "));
+  const command = oneLine(commandText(summary.target.command));
   const facts = [
     ending,
     formatDuration(summary.window.endMs - summary.window.startMs),
@@ -101,7 +102,9 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     Math.min(40, screen.columns - LABEL_WIDTH - widthOf(text) - 6),
   );
   screen.line(
-    label(screen, "RSS") + text.replace(peak, paint.bold(peak)) + (drawn ? `   ${paint.blue(drawn)}` : ""),
+    label(screen, "RSS") +
+      text.replace(peak, paint.bold(peak)) +
+      (drawn ? `   ${paint.blue(drawn)}` : ""),
   );
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
     screen.line(label(screen, "Live") + paint.dim("no allocation was sampled"));
@@ -123,7 +126,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
   );
   const rate = summary.agent.allocatedBytesPerSecond;
   screen.line(
-    label(screen, "Allocated") + `${withError(allocated)} in all · ${formatBytes(rate)}/s`,
+    `${label(screen, "Allocated")}${withError(allocated)} in all · ${formatBytes(rate)}/s`,
   );
 }
 
@@ -243,16 +246,16 @@ function spread(
 }
 
 function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
-  const byPeak = [...summary.processes].sort((a, b) => b.peakRssBytes - a.peakRssBytes);
+  // One that lived between two polls has no figures to show.
+  const measured = summary.processes.filter((row) => row.peakRssBytes > 0);
+  const brief = summary.processes.length - measured.length;
   const { rows, leftOut } = selectRows(
-    byPeak,
+    measured.sort((a, b) => b.peakRssBytes - a.peakRssBytes),
     options,
-    8,
+    DEFAULT_PROCESSES,
     (row) => row.peakRssBytes,
     (row) => `${row.pid} ${row.command.join(" ")}`,
   );
-  screen.line();
-  screen.line(screen.paint.bold("Processes"));
   const table = formatTable(
     screen,
     [
@@ -267,15 +270,29 @@ function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptio
       row.endRssBytes > 0 ? formatBytes(row.endRssBytes) : "ended",
       String(row.pid),
       row.python === "" ? "-" : row.python,
-      `${row.command.map(shellWord).join(" ")}${row.profiled ? "" : "  (without agent)"}`,
+      `${row.profiled ? "" : "(without agent) "}${commandText(row.command)}`,
     ]),
   );
-  for (const line of table) {
+  const remarks = [
+    leftOut > 0 ? `${formatCount(leftOut)} more` : "",
+    brief > 0 ? `${formatCount(brief)} too short to be measured` : "",
+  ].filter((remark) => remark !== "");
+  screen.line();
+  screen.line(
+    `${screen.paint.bold("Processes")}  ${screen.paint.dim(`${formatCount(summary.processes.length)} in all`)}`,
+  );
+  for (const line of rows.length > 0 ? table : []) {
     screen.line(line);
   }
-  if (leftOut > 0) {
-    screen.line(screen.paint.dim(`${" ".repeat(11)}${formatCount(leftOut)} more`));
+  if (remarks.length > 0) {
+    screen.line(screen.paint.dim(`  ${remarks.join(", ")}`));
   }
+}
+
+/** A command with its program's name alone: the directory says little and takes the room. */
+export function commandText(command: readonly string[]): string {
+  const [program = "", ...rest] = command;
+  return [basename(program), ...rest].map(shellWord).join(" ");
 }
 
 function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryContext): void {
@@ -296,7 +313,8 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
 }
 
 function printNext(screen: Screen, context: SummaryContext): void {
-  const path = oneLine(shellWord(context.recordingPath));
+  const here = relative(process.cwd(), context.recordingPath);
+  const path = oneLine(shellWord(here.startsWith("..") ? context.recordingPath : here));
   // A path to copy is never cut: rather a line that wraps.
   screen.line(
     `${label(screen, "Recording")}${path} ${screen.paint.dim(`(${formatBytes(context.recordingBytes)})`)}`,
