@@ -13,6 +13,8 @@
  *
  *   PyObject_Malloc -> [tracemalloc ->] hook (record i) -> pymalloc -> malloc (513 bytes) -> record
  */
+#include <stdlib.h>
+
 #include "python.h"
 #include "python_state.h"
 #include "state.h"
@@ -40,12 +42,21 @@ enum python_domain { DOMAIN_RAW = 0, DOMAIN_MEMORY = 1, DOMAIN_OBJECT = 2 };
 /* 256 KiB in 3.9, 1 MiB since; smaller mappings are chunks of the frame stack (3.11 on). */
 #define SMALLEST_ARENA (256u << 10)
 
+/* What stands at the bottom of a domain's chain of allocators. */
+enum bottom {
+    BOTTOM_PYMALLOC,
+    BOTTOM_MALLOC,
+    BOTTOM_DEBUG,
+    BOTTOM_FOREIGN,
+};
+
 /* What one setting of a hook covers. */
 struct record {
     void *(*malloc)(void *, size_t);
     void *(*calloc)(void *, size_t, size_t);
     void *(*realloc)(void *, void *, size_t);
     size_t small_limit; /* blocks up to this come from pools; 0: everything reaches malloc */
+    enum bottom bottom;
 };
 
 /* ---- the hooks -------------------------------------------------------------------- */
@@ -210,15 +221,6 @@ static void arena_free(void *context, void *arena, size_t size)
 
 /* ---- setting, and looking whether they stand ----------------------------------------- */
 
-/* What stands at the bottom of a domain's chain of allocators. */
-enum bottom {
-    BOTTOM_HOOKED,   /* one of our hooks is in the chain */
-    BOTTOM_PYMALLOC,
-    BOTTOM_MALLOC,
-    BOTTOM_DEBUG,
-    BOTTOM_FOREIGN,
-};
-
 static void (*get_allocator)(int domain, struct allocator *allocator);
 static void (*set_allocator)(int domain, struct allocator *allocator);
 static uintptr_t interpreter_start, interpreter_end;
@@ -226,19 +228,20 @@ static struct allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NUL
 static unsigned settings[2];         /* records in use */
 static _Atomic int can_hook;
 
-static int is_hook(void *(*function)(void *, size_t))
+/* The record of one of our hooks; NULL: the function is no hook. */
+static const struct record *find_record(void *(*function)(void *, size_t))
 {
     for (unsigned domain = 0; domain < 2; domain++)
         for (unsigned i = 0; i < settings[domain]; i++)
             if (hooks[domain][i].malloc == function)
-                return 1;
-    return 0;
+                return &records[domain][i];
+    return NULL;
 }
 
 static int is_known_function(uintptr_t function)
 {
     return (function >= interpreter_start && function < interpreter_end) ||
-           is_hook((void *(*)(void *, size_t))function);
+           find_record((void *(*)(void *, size_t))function) != NULL;
 }
 
 /* The allocator that a wrapper of the interpreter's covers, where its context tells:
@@ -261,15 +264,18 @@ static int unwrap(const struct allocator *outer, struct allocator *inner)
     return 0;
 }
 
-static enum bottom find_bottom(int domain, struct allocator allocator)
+/* What `allocator` of a domain comes down to. *hooked: one of our hooks is in its chain. */
+static enum bottom find_bottom(int domain, struct allocator allocator, int *hooked)
 {
     struct allocator raw, inner;
     get_allocator(DOMAIN_RAW, &raw);
     while (unwrap(&raw, &inner) == 1)
         raw = inner;
     for (unsigned depth = 0; depth < 4; depth++) {
-        if (is_hook(allocator.malloc))
-            return BOTTOM_HOOKED;
+        const struct record *record = find_record(allocator.malloc);
+        *hooked = record != NULL;
+        if (record)
+            return record->bottom;
         if (pymalloc[domain - 1].malloc && allocator.malloc == pymalloc[domain - 1].malloc)
             return BOTTOM_PYMALLOC;
         if (allocator.malloc == raw.malloc)
@@ -287,48 +293,38 @@ static enum bottom find_bottom(int domain, struct allocator allocator)
     return BOTTOM_FOREIGN;
 }
 
-/* Covers `allocator`, the domain's present one. 0: no record is left. */
-static int cover(int domain, struct allocator allocator, size_t small_limit)
-{
-    unsigned index = settings[domain - 1];
-    if (index == RECORDS_PER_DOMAIN)
-        return 0;
-    struct record *record = &records[domain - 1][index];
-    *record = (struct record){allocator.malloc, allocator.calloc, allocator.realloc, small_limit};
-    settings[domain - 1] = index + 1;
-    const struct allocator *hook = &hooks[domain - 1][index];
-    allocator.malloc = hook->malloc;
-    allocator.calloc = hook->calloc;
-    allocator.realloc = hook->realloc;
-    set_allocator(domain, &allocator);
-    return 1;
-}
-
 /* Hooks one domain unless it is hooked; gives what stands at its bottom. */
 static enum bottom hook_domain(int domain)
 {
     struct allocator allocator;
+    int hooked;
     get_allocator(domain, &allocator);
-    enum bottom bottom = find_bottom(domain, allocator);
-    if (bottom == BOTTOM_HOOKED || bottom == BOTTOM_FOREIGN)
+    enum bottom bottom = find_bottom(domain, allocator, &hooked);
+    unsigned index = settings[domain - 1];
+    if (hooked || bottom == BOTTOM_FOREIGN)
         return bottom;
-    return cover(domain, allocator, bottom == BOTTOM_PYMALLOC ? SMALL_LIMIT : 0) ? bottom : BOTTOM_FOREIGN;
+    if (index == RECORDS_PER_DOMAIN)
+        return BOTTOM_FOREIGN; /* replaced once too often */
+    records[domain - 1][index] = (struct record){
+        .malloc = allocator.malloc,
+        .calloc = allocator.calloc,
+        .realloc = allocator.realloc,
+        .small_limit = bottom == BOTTOM_PYMALLOC ? SMALL_LIMIT : 0,
+        .bottom = bottom,
+    };
+    settings[domain - 1] = index + 1;
+    allocator.malloc = hooks[domain - 1][index].malloc;
+    allocator.calloc = hooks[domain - 1][index].calloc;
+    allocator.realloc = hooks[domain - 1][index].realloc;
+    set_allocator(domain, &allocator);
+    return bottom;
 }
 
-static void hook_both(void)
+static void tell(enum bottom bottom, int settled)
 {
-    static _Atomic int last = -1;
-    hook_domain(DOMAIN_MEMORY);
-    enum bottom bottom = hook_domain(DOMAIN_OBJECT);
-    if (bottom == BOTTOM_HOOKED && atomic_load(&last) != -1)
-        return;
-    if (atomic_exchange(&last, (int)bottom) == (int)bottom)
-        return;
-    atomic_store(&arenas_are_containers, bottom == BOTTOM_PYMALLOC);
     switch (bottom) {
-    case BOTTOM_HOOKED:
     case BOTTOM_PYMALLOC:
-        tm_set_python(TM_PYTHON_FULL, tm_python.version);
+        tm_set_python(settled ? TM_PYTHON_FULL : TM_PYTHON_FRAMES_ONLY, tm_python.version);
         break;
     case BOTTOM_MALLOC:
         tm_set_python(TM_PYTHON_MALLOC, tm_python.version);
@@ -344,6 +340,30 @@ static void hook_both(void)
         tm_log("another allocator serves Python's small objects: they are not seen");
         break;
     }
+}
+
+/* Hooks what is not hooked, and tells what is seen then when it is not what was told last.
+ * `settled`: nothing will replace the allocators any more without the program's own doing. */
+static void hook_both(int settled)
+{
+    static _Atomic int told = -1;
+    hook_domain(DOMAIN_MEMORY);
+    enum bottom bottom = hook_domain(DOMAIN_OBJECT);
+    int now = (int)bottom * 2 + settled;
+    if (atomic_exchange(&told, now) == now)
+        return;
+    atomic_store(&arenas_are_containers, bottom == BOTTOM_PYMALLOC);
+    tell(bottom, settled);
+}
+
+/* Whether an interpreter that starts now keeps its default allocator. */
+static int default_is_kept(void)
+{
+    const char *names[] = {"PYTHONMALLOC", "PYTHONDEVMODE"};
+    for (unsigned i = 0; i < 2; i++)
+        if (getenv(names[i]) && *getenv(names[i]))
+            return 0;
+    return 1;
 }
 
 /* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
@@ -391,7 +411,7 @@ void tm_python_hook_allocators(const struct tm_object *object)
     atomic_store(&can_hook, 1);
     /* Once it runs, its tables may change only under the GIL: tm_python_verify() then. */
     if (!tm_python.is_initialized())
-        hook_both();
+        hook_both(default_is_kept());
     else
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
 }
@@ -401,6 +421,6 @@ void tm_python_verify(void)
     if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || !tm_python_holds_gil() ||
         !tm_python_try_exclusive())
         return;
-    hook_both();
+    hook_both(1);
     tm_python_end_exclusive();
 }

@@ -1,17 +1,17 @@
 """Finds the interpreters to test with: PATH, /usr/bin, pyenv, and the Debian forky chroot.
 
 An interpreter is (name, command, root): `root` is the folder that the command sees as "/",
-"" for those outside the chroot. At most one for each version, build and place.
+"" for those outside the chroot. At most one for each version and place.
 """
 
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 ASK = ("import sys, sysconfig; print(sys.implementation.name, '.'.join(map(str, sys.version_info[:3])), "
-       "sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0, "
-       "sysconfig.get_config_var('Py_ENABLE_SHARED') or 0)")
+       "sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)")
 
 
 def ask(command):
@@ -21,7 +21,7 @@ def ask(command):
     except (OSError, subprocess.TimeoutExpired):
         return None
     words = answer.stdout.split()
-    return words if answer.returncode == 0 and len(words) == 5 else None
+    return words if answer.returncode == 0 and len(words) == 4 else None
 
 
 def chroot_folder():
@@ -41,11 +41,11 @@ def candidates():
                     paths.add(os.path.realpath(path))
     for path in sorted(paths):
         yield [path], ""
-    root = chroot_folder()
-    if os.path.isdir(root) and os.geteuid() == 0:
+    root, chroot = chroot_folder(), shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if chroot and os.path.isdir(root) and os.geteuid() == 0:
         for path in sorted(glob.glob(os.path.join(root, "usr/bin/python3.*"))):
             if re.fullmatch(r"python3\.\d+", os.path.basename(path)):
-                yield ["chroot", root, "/usr/bin/" + os.path.basename(path)], root
+                yield [chroot, root, "/usr/bin/" + os.path.basename(path)], root
 
 
 def interpreters():
@@ -54,7 +54,7 @@ def interpreters():
         words = ask(command)
         if not words or words[0] != "cpython" or words[3] != "0" or not 9 <= int(words[2]) <= 15:
             continue
-        name = f"{words[1]} {'shared' if words[4] == '1' else 'static'}{' (forky)' if root else ''}"
+        name = f"{words[1]}{' (forky)' if root else ''}"
         if name not in seen:
             seen.add(name)
             yield name, int(words[2]), command, root
