@@ -75,6 +75,5 @@ function listLength(value: unknown, type: keyof typeof LISTS): number | null {
 
 function columnLength(value: unknown, type: string): number | null {
   const Class = COLUMN_CLASSES[type as keyof typeof COLUMN_CLASSES];
-  // A Buffer is a Uint8Array, too, and is what the codec gives for one.
   return value instanceof Class ? value.length : null;
 }

@@ -9,7 +9,7 @@
  */
 import { deflateSync, inflateSync } from "node:zlib";
 import { decodeColumns, encodeColumns } from "../model/columns.js";
-import { damagedInput, notOurs, unknownVersion } from "../model/errors.js";
+import { damagedInput, notOurs, tooLarge, unknownVersion } from "../model/errors.js";
 import type { TimeMs } from "../model/units.js";
 import { crc32 } from "./checksum.js";
 
@@ -31,10 +31,10 @@ export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
 export const FILE_HEAD_BYTES = 16;
 export const FRAME_HEAD_BYTES = 20;
+/** Bound of a batch: what a hostile payload may make a reader allocate. */
+export const MAX_BATCH_BYTES = 256 << 20;
 /** No writer makes a larger payload; a larger length is damage. */
-export const MAX_PAYLOAD_BYTES = 64 << 20;
-/** Bound of an inflated payload: what a hostile one may make a reader allocate. */
-const MAX_BATCH_BYTES = 512 << 20;
+export const MAX_PAYLOAD_BYTES = MAX_BATCH_BYTES + (1 << 20);
 const FLAG_DEFLATED = 1;
 const MAGIC = Buffer.from("TIDEMARK");
 /** Below this, deflate's own bytes outweigh what it saves. */
@@ -74,8 +74,12 @@ export function decodeFileHead(head: Buffer, source: string): number {
   return version;
 }
 
+/** Throws TidemarkError (TM-E008) for a batch that no reader would take. */
 export function encodeFrame(kind: FrameKind, timeMs: TimeMs, batch: unknown): Buffer {
   const plain = encodeColumns(batch);
+  if (plain.length > MAX_BATCH_BYTES) {
+    throw tooLarge("a look at the profile", `${MAX_BATCH_BYTES >> 20} MiB`);
+  }
   const deflated = plain.length >= WORTH_DEFLATING;
   // Level 1: a look costs the recorder three times less than at 6, for a tenth more bytes.
   const payload = deflated ? deflateSync(plain, { level: 1 }) : plain;
@@ -107,14 +111,15 @@ export function decodePayload(head: FrameHead, payload: Buffer, source: string):
   if ((head.flags & ~FLAG_DEFLATED) !== 0) {
     throw damagedInput(source, `a frame has unknown flags ${head.flags}`);
   }
-  if ((head.flags & FLAG_DEFLATED) === 0) {
-    return decodeColumns(payload, source);
-  }
-  let plain: Buffer;
+  const plain = (head.flags & FLAG_DEFLATED) === 0 ? payload : inflate(payload, source);
+  // Columns are to be plain typed arrays, and a Buffer's parts are Buffers.
+  return decodeColumns(new Uint8Array(plain.buffer, plain.byteOffset, plain.length), source);
+}
+
+function inflate(payload: Buffer, source: string): Buffer {
   try {
-    plain = inflateSync(payload, { maxOutputLength: MAX_BATCH_BYTES });
+    return inflateSync(payload, { maxOutputLength: MAX_BATCH_BYTES });
   } catch (error) {
     throw damagedInput(source, `a frame does not inflate: ${(error as Error).message}`);
   }
-  return decodeColumns(plain, source);
 }

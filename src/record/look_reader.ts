@@ -22,6 +22,20 @@ const SITE_COLUMNS = {
   peakVariance: "f64",
 } as const;
 
+const FIGURES = [
+  "liveBytes",
+  "liveObjects",
+  "liveVariance",
+  "allocatedBytes",
+  "allocatedObjects",
+  "allocatedVariance",
+  "peakBytes",
+  "peakObjects",
+  "peakVariance",
+  "lifetimes",
+  "cohortBytes",
+] as const;
+
 /** A profile from its samples and the dictionaries. Throws BatchError where they do not fit. */
 export function readSamples(
   value: unknown,
@@ -47,6 +61,12 @@ export function readSamples(
   checkIds(batch.thread, tables.threads.length, "a site's thread");
   checkIds(batch.label, tables.labels.length, "a site's label");
   checkIds(batch.domain, 3, "a site's domain");
+  for (const name of FIGURES) {
+    demand(
+      batch[name].every((figure) => figure >= 0 && figure < Number.POSITIVE_INFINITY),
+      `a site's ${name} is no figure`,
+    );
+  }
   const { profile: _, periodBytes, peakMs, cohorts, ...columns } = batch;
   const sites: SiteTable = { length, ...columns };
   return {

@@ -75,7 +75,7 @@ export class OpenRecording implements Recording {
         const batch = decodePayload(place.head, payload, path);
         const kind = place.head.kind as FrameKind;
         const current = upgrade(version, kind, batch);
-        if (current !== null) {
+        if (current !== undefined) {
           this.take(place, kind, current);
         }
       },

@@ -131,7 +131,7 @@ export class Recorder {
     this.options.pool?.poll(this.tree, timeMs, poll);
     this.pollCgroup(timeMs, poll);
     this.take(timeMs, poll);
-    if (elapsedMs - this.flushedMs >= FLUSH_MS || this.flushedMs === 0) {
+    if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.flush(timeMs);
       this.flushedMs = elapsedMs;
     }

@@ -1,15 +1,15 @@
 import { FORMAT_VERSION, type FrameKind } from "./frames.js";
 
-/** Turns a frame's batch as format `version` had it into what `version + 1` has; null leaves the frame out. */
-export type Upgrader = (kind: FrameKind, batch: unknown) => unknown | null;
+/** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
+export type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
 
 /** `UPGRADERS.get(n)` leads from n to n + 1. Version 1 is the first: there is no older one to read. */
 const UPGRADERS: ReadonlyMap<number, Upgrader> = new Map();
 
 /** A batch of any older version in the newest form. */
-export function upgrade(version: number, kind: FrameKind, batch: unknown): unknown | null {
+export function upgrade(version: number, kind: FrameKind, batch: unknown): unknown {
   let current = batch;
-  for (let step = version; step < FORMAT_VERSION && current !== null; step++) {
+  for (let step = version; step < FORMAT_VERSION && current !== undefined; step++) {
     const upgrader = UPGRADERS.get(step);
     current = upgrader ? upgrader(kind, current) : current;
   }

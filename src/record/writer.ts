@@ -8,7 +8,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import { fileUnusable, type TidemarkError } from "../model/errors.js";
+import { fileUnusable, TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
@@ -187,8 +187,16 @@ export class RecordingWriter {
   }
 
   private frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
-    if (!this.broken) {
+    if (this.broken) {
+      return;
+    }
+    try {
       this.write(encodeFrame(kind, timeMs, batch));
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      this.limits(timeMs, [`${error.what} (${error.why}): it is left out.`]);
     }
   }
 
