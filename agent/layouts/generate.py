@@ -67,7 +67,7 @@ def main(arguments):
     for minor, include in include_folders():
         text = table(include)
         if minor in tables and offsets(tables[minor]) != offsets(text):
-            print(f"not ok {include}: another table than the other headers of 3.{minor}")
+            print(f"not ok - {include}: another table than the other headers of 3.{minor}")
             failed = True
         tables.setdefault(minor, text)
     for minor, text in sorted(tables.items()):
@@ -80,9 +80,9 @@ def main(arguments):
         committed = open(path, encoding="ascii").read() if os.path.exists(path) else "\n"
         same = offsets(committed) == offsets(text)
         failed = failed or not same
-        print(f"{'ok' if same else 'not ok'} layout table of 3.{minor} agrees with its headers")
+        print(f"{'ok' if same else 'not ok'} - layout table of 3.{minor} agrees with its headers")
     if not tables:
-        print("# no interpreter headers found: layout tables not checked")
+        print("ok - layout tables # SKIP no interpreter headers found")
     if failed and check:
         print(f"# to write the tables again: python3 {os.path.relpath(__file__)}")
     return 1 if failed else 0

@@ -55,7 +55,7 @@ void tm_python_wait_for_readers(void);
 /* Copies `length` bytes at `address` of this process; 0 when they are not readable. */
 int tm_python_read(const void *address, void *copy, size_t length);
 
-/* python_hooks.c: sets the hooks when nobody can be in the middle of an allocation. */
+/* python_install.c: sets the hooks when nobody can be in the middle of an allocation. */
 void tm_python_hook_allocators(const struct tm_object *object);
 
 /* python_text.c */

@@ -4,8 +4,8 @@
     python_check.py LIBRARY LAYOUT [NAME...]
 
 LIBRARY is build/libtidemark.so, LAYOUT the program that prints segment.h as JSON. With
-names, only interpreters whose name contains one of them. Prints `ok`, `not ok` or `skip`
-lines; fails when one is not ok.
+names, only interpreters whose name contains one of them. Prints `ok` and `not ok` lines; fails
+when one is not ok.
 """
 
 import json
@@ -241,12 +241,12 @@ def main(arguments):
                 check(python)
             except (Failure, subprocess.TimeoutExpired) as failure:
                 failed += 1
-                print(f"not ok Python {name}: {what}\n#   {failure}", flush=True)
+                print(f"not ok - Python {name}: {what}\n#   {failure}", flush=True)
             else:
-                print(f"ok Python {name}: {what}", flush=True)
+                print(f"ok - Python {name}: {what}", flush=True)
         python.close()
     if not tested:
-        print("skip Python: no interpreter of 3.9 to 3.15 found")
+        print("ok - Python in the agent # SKIP no interpreter of 3.9 to 3.15 found")
     return 1 if failed else 0
 
 

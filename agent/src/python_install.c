@@ -1,0 +1,217 @@
+/* python_install.c - sets the hooks of python_hooks.c, and looks whether they still stand.
+ *
+ * Hooks set before the interpreter starts survive an ordinary start; PYTHONMALLOC and -X dev
+ * replace them without a word, tracemalloc covers them and takes itself away again. So what
+ * stands is looked at from time to time by a thread that holds the GIL, and hooked again
+ * where it is known what serves the blocks underneath.
+ */
+#include <stdlib.h>
+
+#include "python.h"
+#include "python_hooks.h"
+#include "python_state.h"
+
+enum python_domain { DOMAIN_RAW = 0, DOMAIN_MEMORY = 1, DOMAIN_OBJECT = 2 };
+
+static void (*get_allocator)(int domain, struct tm_python_allocator *allocator);
+static void (*set_allocator)(int domain, struct tm_python_allocator *allocator);
+static uintptr_t interpreter_start, interpreter_end;
+static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
+static unsigned settings[2];         /* records in use */
+static _Atomic int can_hook;
+
+/* The record of one of our hooks; NULL: the function is no hook. */
+static const struct tm_python_record *find_record(void *(*function)(void *, size_t))
+{
+    for (unsigned domain = 0; domain < 2; domain++)
+        for (unsigned i = 0; i < settings[domain]; i++)
+            if (tm_python_hooks[domain][i].malloc == function)
+                return &tm_python_records[domain][i];
+    return NULL;
+}
+
+static int is_known_function(uintptr_t function)
+{
+    return (function >= interpreter_start && function < interpreter_end) ||
+           find_record((void *(*)(void *, size_t))function) != NULL;
+}
+
+/* The allocator that a wrapper of the interpreter's covers, where its context tells:
+ *   tracemalloc        context -> struct tm_python_allocator
+ *   debug allocator    context -> 'r', 'm' or 'o' in a word, then struct tm_python_allocator
+ * 0: no such wrapper. 1: tracemalloc's kind. 2: debug. */
+static int unwrap(const struct tm_python_allocator *outer, struct tm_python_allocator *inner)
+{
+    uint64_t words[6];
+    if ((uintptr_t)outer->context < TM_PAGE || !tm_python_read(outer->context, words, sizeof words))
+        return 0;
+    if ((words[0] == 'r' || words[0] == 'm' || words[0] == 'o') && is_known_function(words[2])) {
+        memcpy(inner, &words[1], sizeof *inner);
+        return 2;
+    }
+    if (is_known_function(words[1])) {
+        memcpy(inner, &words[0], sizeof *inner);
+        return 1;
+    }
+    return 0;
+}
+
+/* What `allocator` of a domain comes down to. *hooked: one of our hooks is in its chain. */
+static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator allocator, int *hooked)
+{
+    struct tm_python_allocator raw, inner;
+    get_allocator(DOMAIN_RAW, &raw);
+    while (unwrap(&raw, &inner) == 1)
+        raw = inner;
+    for (unsigned depth = 0; depth < 4; depth++) {
+        const struct tm_python_record *record = find_record(allocator.malloc);
+        *hooked = record != NULL;
+        if (record)
+            return record->bottom;
+        if (pymalloc[domain - 1].malloc && allocator.malloc == pymalloc[domain - 1].malloc)
+            return TM_BOTTOM_PYMALLOC;
+        if (allocator.malloc == raw.malloc)
+            return TM_BOTTOM_MALLOC;
+        switch (unwrap(&allocator, &inner)) {
+        case 1:
+            allocator = inner;
+            continue;
+        case 2:
+            return TM_BOTTOM_DEBUG;
+        default:
+            return TM_BOTTOM_FOREIGN;
+        }
+    }
+    return TM_BOTTOM_FOREIGN;
+}
+
+/* Hooks one domain unless it is hooked; gives what stands at its bottom. */
+static enum tm_python_bottom hook_domain(int domain)
+{
+    struct tm_python_allocator allocator;
+    int hooked;
+    get_allocator(domain, &allocator);
+    enum tm_python_bottom bottom = find_bottom(domain, allocator, &hooked);
+    unsigned index = settings[domain - 1];
+    if (hooked || bottom == TM_BOTTOM_FOREIGN)
+        return bottom;
+    if (index == TM_PYTHON_RECORDS)
+        return TM_BOTTOM_FOREIGN; /* replaced once too often */
+    tm_python_records[domain - 1][index] = (struct tm_python_record){
+        .malloc = allocator.malloc,
+        .calloc = allocator.calloc,
+        .realloc = allocator.realloc,
+        .small_limit = bottom == TM_BOTTOM_PYMALLOC ? TM_PYTHON_SMALL_LIMIT : 0,
+        .bottom = bottom,
+    };
+    settings[domain - 1] = index + 1;
+    allocator.malloc = tm_python_hooks[domain - 1][index].malloc;
+    allocator.calloc = tm_python_hooks[domain - 1][index].calloc;
+    allocator.realloc = tm_python_hooks[domain - 1][index].realloc;
+    set_allocator(domain, &allocator);
+    return bottom;
+}
+
+static void tell(enum tm_python_bottom bottom, int settled)
+{
+    switch (bottom) {
+    case TM_BOTTOM_PYMALLOC:
+        tm_set_python(settled ? TM_PYTHON_FULL : TM_PYTHON_FRAMES_ONLY, tm_python.version);
+        break;
+    case TM_BOTTOM_MALLOC:
+        tm_set_python(TM_PYTHON_MALLOC, tm_python.version);
+        break;
+    case TM_BOTTOM_DEBUG:
+        tm_set_limit(TM_LIMIT_DEBUG_ALLOCATOR);
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+        tm_log("Python's debug allocator is on: small objects show as its arenas");
+        break;
+    case TM_BOTTOM_FOREIGN:
+        tm_set_limit(TM_LIMIT_HOOKS_REPLACED);
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+        tm_log("another allocator serves Python's small objects: they are not seen");
+        break;
+    }
+}
+
+/* Hooks what is not hooked, and tells what is seen then when it is not what was told last.
+ * `settled`: nothing will replace the allocators any more without the program's own doing. */
+static void hook_both(int settled)
+{
+    static _Atomic int told = -1;
+    hook_domain(DOMAIN_MEMORY);
+    enum tm_python_bottom bottom = hook_domain(DOMAIN_OBJECT);
+    int now = (int)bottom * 2 + settled;
+    if (atomic_exchange(&told, now) == now)
+        return;
+    tm_python_arenas_are_containers(bottom == TM_BOTTOM_PYMALLOC);
+    tell(bottom, settled);
+}
+
+/* Whether an interpreter that starts now keeps its default allocator. */
+static int default_is_kept(void)
+{
+    const char *names[] = {"PYTHONMALLOC", "PYTHONDEVMODE"};
+    for (unsigned i = 0; i < 2; i++)
+        if (getenv(names[i]) && *getenv(names[i]))
+            return 0;
+    return 1;
+}
+
+/* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
+ * somebody wrapped it; before it runs (3.12 cannot be asked then) the default stands, which
+ * is pymalloc but for builds without it and debug builds. */
+static void remember_pymalloc(const struct tm_object *object)
+{
+    const char *(*current_name)(void) = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
+    struct tm_python_allocator raw, objects, inner;
+    get_allocator(DOMAIN_RAW, &raw);
+    get_allocator(DOMAIN_OBJECT, &objects);
+    if (objects.malloc == raw.malloc || unwrap(&objects, &inner))
+        return;
+    if (tm_python.is_initialized()) {
+        const char *name = current_name ? current_name() : NULL;
+        if (!name || strcmp(name, "pymalloc") != 0)
+            return;
+    }
+    get_allocator(DOMAIN_MEMORY, &pymalloc[DOMAIN_MEMORY - 1]);
+    pymalloc[DOMAIN_OBJECT - 1] = objects;
+}
+
+void tm_python_hook_allocators(const struct tm_object *object)
+{
+    get_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_GetAllocator");
+    set_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_SetAllocator");
+    void (*get_arenas)(struct tm_python_arenas *) =
+        (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_GetArenaAllocator");
+    void (*set_arenas)(struct tm_python_arenas *) =
+        (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_SetArenaAllocator");
+    if (!get_allocator || !set_allocator || !get_arenas || !set_arenas) {
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+        return;
+    }
+    interpreter_start = object->start;
+    interpreter_end = object->end;
+    remember_pymalloc(object);
+
+    struct tm_python_arenas arenas;
+    get_arenas(&arenas);
+    arenas = tm_python_cover_arenas(arenas);
+    set_arenas(&arenas);
+
+    atomic_store(&can_hook, 1);
+    /* Once it runs, its tables may change only under the GIL: tm_python_verify() then. */
+    if (!tm_python.is_initialized())
+        hook_both(default_is_kept());
+    else
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+}
+
+void tm_python_verify(void)
+{
+    if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || !tm_python_holds_gil() ||
+        !tm_python_try_exclusive())
+        return;
+    hook_both(1);
+    tm_python_end_exclusive();
+}
