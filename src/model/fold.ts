@@ -10,14 +10,21 @@ export function foldSites(tables: readonly SiteTable[], cohortCount: number): Si
   const index = new RowIndex();
   let length = 0;
   for (const table of tables) {
-    for (let row = 0; row < table.length; row++) {
-      let hash = 0;
-      for (const key of SITE_KEYS) {
-        hash = mixHash(hash, table[key][row]!);
-      }
-      let target = index.find(hash, (candidate) =>
-        SITE_KEYS.every((key) => folded[key][candidate] === table[key][row]),
+    // Held once, for they are used once a row.
+    const { stack, process, thread, label, domain } = table;
+    let row = 0;
+    const isSame = (candidate: number) =>
+      folded.stack[candidate] === stack[row] &&
+      folded.process[candidate] === process[row] &&
+      folded.thread[candidate] === thread[row] &&
+      folded.label[candidate] === label[row] &&
+      folded.domain[candidate] === domain[row];
+    for (; row < table.length; row++) {
+      const hash = mixHash(
+        mixHash(mixHash(mixHash(stack[row]!, process[row]!), thread[row]!), label[row]!),
+        domain[row]!,
       );
+      let target = index.find(hash, isSame);
       if (target < 0) {
         target = length++;
         index.add(hash, target);

@@ -53,7 +53,10 @@ export class ProfileAssembler {
   #endedAsOne: SiteTable = newSiteTable(0, 0);
   #crowd: { readonly process: ProcessIndex; readonly thread: ThreadIndex } | null = null;
   readonly #peakMs: TimeMs[] = [];
-  readonly #headers: SegmentHeader[] = [];
+  /** Of processes that ended. */
+  readonly #endedTotals = { samples: 0, lost: 0, cpuMs: 0, allocatedBytes: 0 };
+  /** Processes beyond the bound. */
+  #uncounted = 0;
   readonly #limits: [Pid, readonly string[]][] = [];
   #events: TimelineEvent[] = [];
   #startMs: TimeMs = Number.POSITIVE_INFINITY;
@@ -71,6 +74,7 @@ export class ProfileAssembler {
     parentPid: Pid = header.parentPid,
   ): ProcessIndex {
     if (this.#processes >= MAX_PROCESSES - 1) {
+      this.#uncounted += 1;
       return this.#crowdOfProcesses().process;
     }
     const index = this.#addProcess(processOf(header, pid, parentPid));
@@ -102,7 +106,6 @@ export class ProfileAssembler {
     const before = tables.processes[process]!;
     this.#builder.setProcess(process, processOf(header, watched.pid, before.parentPid));
     this.#peakMs[process] = header.peakMs;
-    this.#headers[process] = header;
     this.#events.push(
       ...watched.events.take(look, watched.pid, (label) =>
         labelWords(tables.labels, tables.strings, watched.dictionary.label(label)),
@@ -125,6 +128,7 @@ export class ProfileAssembler {
       this.#watched.delete(process);
       return;
     }
+    addTotals(this.#endedTotals, watched.look.header);
     const sites = sitesOf(watched.look, watched.dictionary, process, [1], 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
       sites[figure].fill(0);
@@ -167,24 +171,28 @@ export class ProfileAssembler {
 
   /** What the profile cannot show, as sentences; each process's latest. */
   limits(): string[] {
-    return gatherLimits(this.#limits.filter((entry) => entry !== undefined));
+    const limits = gatherLimits(this.#limits.filter((entry) => entry !== undefined));
+    if (this.#uncounted > 0) {
+      limits.push(
+        `${this.#uncounted} processes after the first ${MAX_PROCESSES - 1} are not in the profile`,
+      );
+    }
+    return limits;
   }
 
   totals(): AgentTotals {
+    const totals = { ...this.#endedTotals };
     let periodBytes = 0;
     let mostLive = -1;
-    const totals = { samples: 0, lost: 0, cpuMs: 0, allocatedBytes: 0 };
-    this.#headers.forEach((header, index) => {
-      totals.samples += header.samples;
-      totals.lost += header.samplesLost;
-      totals.cpuMs += header.slowPathMs;
-      totals.allocatedBytes += header.allocatedBytes;
-      const live = this.#watched.has(index) ? header.liveBytes : 0;
-      if (live > mostLive) {
-        mostLive = live;
-        periodBytes = header.periodBytes;
+    for (const { look } of this.#watched.values()) {
+      if (look !== null) {
+        addTotals(totals, look.header);
+        if (look.header.liveBytes > mostLive) {
+          mostLive = look.header.liveBytes;
+          periodBytes = look.header.periodBytes;
+        }
       }
-    });
+    }
     return { ...totals, periodBytes };
   }
 
@@ -222,6 +230,16 @@ export class ProfileAssembler {
     }
     return this.#crowd;
   }
+}
+
+function addTotals(
+  totals: { samples: number; lost: number; cpuMs: Millis; allocatedBytes: Bytes },
+  header: SegmentHeader,
+): void {
+  totals.samples += header.samples;
+  totals.lost += header.samplesLost;
+  totals.cpuMs += header.slowPathMs;
+  totals.allocatedBytes += header.allocatedBytes;
 }
 
 function processOf(header: SegmentHeader, pid: Pid, parentPid: Pid): ProfileProcess {

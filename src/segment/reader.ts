@@ -78,7 +78,7 @@ export class SegmentReader {
           return null;
         }
         const after = this.#copy(header);
-        if (last || (after.layoutGeneration === header.layoutGeneration && this.#unmoved(after))) {
+        if (last || (this.#unmoved(header, after) && this.#ofOnePeak(header, after))) {
           return this.#look(after);
         }
       } catch (error) {
@@ -112,15 +112,30 @@ export class SegmentReader {
     this.#stacks.refresh(read, after.sections[CONSTANTS.TM_SECTION_STACKS]!);
     this.#frames.refresh(read, after.sections[CONSTANTS.TM_SECTION_FRAMES]!);
     this.#strings.refresh(read, after.sections[CONSTANTS.TM_SECTION_STRINGS]!);
-    if (after.peakNumber !== header.peakNumber) {
-      // At a new peak every site is rewritten, and the copies straddle two peaks: take the sites again.
-      this.#sites.refresh(read, after.sections[CONSTANTS.TM_SECTION_SITES]!, this.#sites.count);
-    }
     return after;
   }
 
-  #unmoved(header: SegmentHeader): boolean {
-    return layoutGeneration(this.#page()) === header.layoutGeneration;
+  #unmoved(before: SegmentHeader, after: SegmentHeader): boolean {
+    return (
+      after.layoutGeneration === before.layoutGeneration &&
+      layoutGeneration(this.#page()) === after.layoutGeneration
+    );
+  }
+
+  /** At a new peak every site is rewritten with its number, then the header: copies that straddle that
+   * moment mix two peaks. */
+  #ofOnePeak(before: SegmentHeader, after: SegmentHeader): boolean {
+    if (before.peakNumber !== after.peakNumber) {
+      return false;
+    }
+    const { bytes } = this.#sites;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let at = SITE.peak_number; at < bytes.length; at += SITE.size) {
+      if (view.getUint32(at, true) === after.peakNumber + 1) {
+        return false;
+      }
+    }
+    return true;
   }
 
   #page(): Uint8Array {

@@ -241,6 +241,12 @@ describe("a segment", () => {
     expect([...profileAfter(readerOf(), 4000).look.sites.peakBytes]).toEqual([0, 111, 0]);
   });
 
+  it("takes a peak that was never finished with the one before", () => {
+    const segment = pythonProcess();
+    segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
+    expect([...profileAfter(readerOf(), 4000).look.sites.peakBytes]).toEqual([400_000, 111, 0]);
+  });
+
   it("gives steps and periods as events, each once, and counts those that the ring lost", () => {
     const segment = pythonProcess();
     const step = segment.label("step", "train");
@@ -272,6 +278,24 @@ describe("a segment", () => {
       Array.from({ length: 2048 }, (_, index) => 952 + index),
     );
     expect(assembler.limits()[0]).toContain("952 events");
+  });
+
+  it("adds the oldest of many ended processes up as one, and loses no byte", () => {
+    pythonProcess();
+    const look = readerOf().look()!;
+    const assembler = new ProfileAssembler();
+    for (let pid = 1000; pid < 1600; pid++) {
+      const process = assembler.begin(look.header, pid);
+      assembler.renew(process, look);
+      assembler.end(process);
+    }
+    const { tables, look: profile } = assembler.take(START_REALTIME_MS + 4000);
+    const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
+    expect(sum(profile.sites.allocatedBytes)).toBe(600 * 975_000);
+    expect(sum(profile.sites.liveBytes)).toBe(0);
+    expect(profile.sites.length).toBeLessThan(3 * 260);
+    expect(tables.processes.some(({ command }) => command[0] === "ended processes")).toBe(true);
+    expect(profile.peakMs).toHaveLength(tables.processes.length);
   });
 
   it("turns limits into sentences, one for many processes", () => {

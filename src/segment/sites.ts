@@ -57,7 +57,9 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
     sites.liveObjects[row] = readEstimate(view, at + SITE.live_objects);
     sites.liveVariance[row] = readEstimate(view, at + SITE.live_variance);
   }
-  if (peakNumber > 0 && view.getUint32(at + SITE.peak_number, true) === peakNumber) {
+  const ownPeak = view.getUint32(at + SITE.peak_number, true);
+  // One ahead: the owner was killed while it noted a new peak. The rest is of the one before, 2 % lower.
+  if (ownPeak > 0 && (ownPeak === peakNumber || ownPeak === peakNumber + 1)) {
     sites.peakBytes[row] = readEstimate(view, at + SITE.peak_bytes);
     sites.peakObjects[row] = readEstimate(view, at + SITE.peak_objects);
     sites.peakVariance[row] = readEstimate(view, at + SITE.peak_variance);
