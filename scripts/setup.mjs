@@ -92,7 +92,7 @@ function readPackages(path) {
  * The npm that started this script, else the one on PATH.
  * @param {string[]} args @returns {[string, string[]]}
  */
-function npm(...args) {
+export function npm(...args) {
   const script = process.env.npm_execpath;
   return script?.endsWith("npm-cli.js") ? [process.execPath, [script, ...args]] : ["npm", args];
 }
