@@ -2,7 +2,7 @@
  *
  * An ordinary mutex would let the program hang when a holder never comes back: a signal
  * handler left by siglongjmp(), a thread killed by the kernel alone. Here a waiter gives
- * up after 20 ms, its sample counts as lost, and when nobody got the lock for fifty such
+ * up after 100 ms, its sample counts as lost, and when nobody got the lock for twenty such
  * waits in a row the agent turns itself off.
  */
 #include <linux/futex.h>
@@ -12,8 +12,8 @@
 
 #include "state.h"
 
-#define WAIT_NS 20000000
-#define WAITS_BEFORE_OFF 50u
+#define WAIT_NS 100000000
+#define WAITS_BEFORE_OFF 20u
 
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {

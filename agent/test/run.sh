@@ -1,0 +1,128 @@
+#!/bin/sh
+# run.sh BUILD - every check of the agent. Prints "ok" and "not ok" lines; the last line
+# is "N passed, N failed, N skipped". What a machine cannot run counts as skipped.
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+library=$(cd "$build" && pwd)/libtidemark.so
+programs=$(cd "$build" && pwd)/test/programs
+work=$(mktemp -d) || exit 1
+results=$work/results
+: > "$results"
+trap 'rm -rf "$work"' EXIT INT TERM
+
+pass() { echo "ok - $1" | tee -a "$results"; }
+fail() { echo "not ok - $1" | tee -a "$results"; }
+skip() { echo "ok - $1 # SKIP $2" | tee -a "$results"; }
+verdict() { if [ "$1" = 0 ]; then pass "$2"; else fail "$2"; fi; }
+
+# ---- the core, in every way of checking it ----
+run_core() { # name, command...
+    name=$1; shift
+    "$@" > "$work/out" 2> "$work/errors"
+    status=$?
+    sed "s|^\(.*ok\) [0-9]* - |\1 - $name: |" "$work/out" | tee -a "$results"
+    if [ $status != 0 ] || ! grep -q '^ok' "$work/out"; then fail "$name ran to its end"; fi
+    if grep -q '^not ok' "$work/out"; then grep -v '^ok' "$work/errors" | head -40; fi
+}
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+export UBSAN_OPTIONS=halt_on_error=1
+export TSAN_OPTIONS=allocator_may_return_null=1
+for way in plain address thread; do
+    for test in numbers sampling tables mappings processes; do
+        run_core "$way $test" "$build/test/$way/$test"
+    done
+done
+if command -v valgrind > /dev/null; then
+    for test in numbers tables mappings; do
+        run_core "valgrind $test" valgrind -q --error-exitcode=9 "$build/test/plain/$test"
+    done
+else
+    skip "valgrind" "not installed"
+fi
+
+# ---- the library's own looks: what it needs, what it exports ----
+needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so\.6$' -e '^libdl\.so\.2$' -e '^libpthread\.so\.0$')
+[ -z "$needed" ]; verdict $? "needs nothing but the C library $needed"
+newest=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sort -u -t_ -k2 -V | tail -1)
+[ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -t_ -k2 -V | tail -1)" = GLIBC_2.28 ]
+verdict $? "no symbol newer than GLIBC_2.28 (newest: $newest)"
+readelf -dW "$library" | grep -q STATIC_TLS; verdict $? "thread state in static TLS"
+tls=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
+[ $((tls)) -le 64 ]; verdict $? "static TLS within 64 bytes ($((tls)))"
+unexpected=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v -x -E 'malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|strdup|strndup|mmap|mmap64|munmap|mremap|dlsym|tidemark_.*')
+[ -z "$unexpected" ]; verdict $? "exports no name by accident $unexpected"
+
+# ---- the real library under real programs ----
+on() { # options, command...
+    options=$1; shift
+    TIDEMARK=$options LD_PRELOAD=$library "$@"
+}
+summary() { "$programs/pool_summary" "$1"; }
+new_pool() { "$programs/make_pool" "$work/pool" "$@"; }
+
+new_pool 400 4096 0
+out=$(on "pool=$work/pool" "$programs/stress" 2>&1); [ "$out" = fine ]; verdict $? "stress: threads, forks, dlopen, signals"
+summary "$work/pool" | awk '/^pid/ {n++; if ($0 !~ /torn=0/) bad = 1} END {exit !(n > 60 && !bad)}'
+verdict $? "stress: each process has a whole segment"
+new_pool 400 4096 1
+out=$(on "pool=$work/pool" "$programs/stress" 2>&1); [ "$out" = fine ]; verdict $? "stress with native stacks"
+
+if [ -x "$programs/exceptions" ]; then
+    new_pool 4 512 0
+    out=$(on "pool=$work/pool" "$programs/exceptions" 2>&1); [ "$out" = fine ]; verdict $? "C++ exceptions and new_handler"
+    new_pool 4 512 1
+    out=$(on "pool=$work/pool" "$programs/exceptions" 2>&1); [ "$out" = fine ]; verdict $? "C++ exceptions with native stacks"
+else
+    skip "C++ exceptions" "no C++ compiler"
+fi
+
+new_pool 1024 65536 0
+on "pool=$work/pool" "$programs/behaviour" > "$work/with" 2>&1
+"$programs/behaviour" > "$work/without" 2>&1
+cmp -s "$work/with" "$work/without" && grep -q 'first descriptor 3' "$work/with"; verdict $? "a program sees no difference"
+diff "$work/without" "$work/with" | head -5
+summary "$work/pool" | grep -c '^pid' | grep -qx 2; verdict $? "a child of closed descriptors is recorded"
+
+new_pool 1024 65536 0
+out=$(on "pool=$work/pool" "$programs/forks" 2>&1); [ "$out" = fine ]; verdict $? "200 children"
+summary "$work/pool" | awk '/^pid/ {n++; live += substr($6, 10)} END {exit !(n > 190 && live > 120 && live < 280)}'
+verdict $? "200 children: their sums"
+new_pool 50 65536 0
+out=$(on "pool=$work/pool" "$programs/forks" 2>&1); [ "$out" = fine ]; verdict $? "200 children, 50 slots"
+summary "$work/pool" | awk -F'[= ]' 'NR == 1 {exit !($2 > 140 && $4 == 50)}'; verdict $? "the unserved are counted"
+new_pool 1024 65536 2
+out=$(on "pool=$work/pool" "$programs/forks" 2>&1)
+[ "$out" = fine ] && summary "$work/pool" | grep -c '^pid' | grep -qx 1; verdict $? "children are not followed when asked"
+
+new_pool 4 65536 0
+on "pool=$work/pool" "$programs/tiny" && summary "$work/pool" | grep -q 'state=3 .*live_mib=[234] '
+verdict $? "a tiny program: constructors to exit handlers"
+on "pool=$work/pool" "$programs/tiny" x 2> "$work/errors"; [ $? = 134 ] && summary "$work/pool" | grep -q 'state=1 .*live_mib=[23] '
+verdict $? "a program that aborts leaves its live heap"
+for i in 1 2 3 4 5; do on "pool=$work/pool" "$programs/tiny" || break; done; verdict $? "a full pool stops nobody"
+
+on "dir=$work,native,period=1K" "$programs/recursion" && summary "$work"/tidemark-*.pool | grep -q 'live_mib=3 '
+verdict $? "deep native recursion"
+rm -f "$work"/tidemark-*.pool
+(ulimit -f 100; on "dir=$work" "$programs/tiny"); verdict $? "ulimit -f: runs unprofiled"
+(ulimit -v 200000; on "dir=$work" "$programs/tiny"); verdict $? "ulimit -v: runs"
+on "dir=/nonexistent" "$programs/tiny"; verdict $? "no such directory: runs"
+on "pool=/dev/zero" "$programs/tiny"; verdict $? "a pool that is none: runs"
+on "off" "$programs/tiny"; verdict $? "off: runs"
+LD_PRELOAD=$library "$programs/tiny"; verdict $? "no TIDEMARK: runs"
+out=$(printf 'a\nb\n' | on "dir=$work" sh -c 'cat | sort -r; exit 7' 2>&1); [ $? = 7 ] && [ "$out" = "b
+a" ]; verdict $? "a shell with a pipeline"
+
+# ---- real interpreters, and the offset tables against the headers of those present ----
+if command -v python3 > /dev/null; then
+    python3 "$here/../layouts/generate.py" --check | tee -a "$results"
+    python3 "$here/python_check.py" "$library" "$build/layout" | tee -a "$results"
+else
+    skip "Python in the agent" "no python3"
+fi
+
+passed=$(grep '^ok' "$results" | grep -vc SKIP)
+failed=$(grep -c '^not ok' "$results")
+skipped=$(grep -c SKIP "$results")
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
