@@ -34,9 +34,13 @@ async function withPython<Value>(python: string, look: (pid: number) => Value): 
 
 it.each(interpreters())("tells the whole version that %s itself tells", async (python) => {
   // Launchers (pyenv's shims) are scripts that exec the interpreter: what runs in the end counts.
-  const version = execFileSync(python, ["-c", "import platform; print(platform.python_version())"], {
-    encoding: "utf8",
-  }).trim();
+  const version = execFileSync(
+    python,
+    ["-c", "import platform; print(platform.python_version())"],
+    {
+      encoding: "utf8",
+    },
+  ).trim();
   expect(await withPython(python, readInterpreter)).toBe(version);
 });
 
@@ -47,7 +51,9 @@ it("takes no other process for Python", () => {
 
 it("finds a library with spaces in its path, deleted or not", () => {
   const line = "7f00-7f01 r-xp 00000000 08:01 42                 /opt/my app/libpython3.12.so.1.0";
-  expect(findLibrary(`7e00-7e01 rw-p 00000000 00:00 0 \n${line}\n`)).toBe("/opt/my app/libpython3.12.so.1.0");
+  expect(findLibrary(`7e00-7e01 rw-p 00000000 00:00 0 \n${line}\n`)).toBe(
+    "/opt/my app/libpython3.12.so.1.0",
+  );
   expect(findLibrary(`${line} (deleted)`)).toBe("/opt/my app/libpython3.12.so.1.0");
   expect(findLibrary("7f00-7f01 r-xp 00000000 08:01 42 /opt/libpython3-notes.txt")).toBeNull();
 });

@@ -61,7 +61,8 @@ function versionIn(path: string, minor: string): string {
     const key = `${stats.dev}:${stats.ino}:${stats.mtimeMs}`;
     let version = versions.get(key);
     if (version === undefined) {
-      version = stats.size > LARGEST_FILE ? minor : (findVersion(readFileSync(descriptor), minor) ?? minor);
+      version =
+        stats.size > LARGEST_FILE ? minor : (findVersion(readFileSync(descriptor), minor) ?? minor);
       versions.set(key, version);
     }
     return version;

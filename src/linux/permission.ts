@@ -41,11 +41,19 @@ function explain(pid: Pid, code: string): AttachAnswer {
     return { ok: false, reason: `it belongs to ${userName(uid)}`, remedy: AS_ROOT };
   }
   if (uid !== undefined && ownerOf(pid) !== uid && !capable) {
-    return { ok: false, reason: "it is not dumpable (it changed its uid or asked for it)", remedy: AS_ROOT };
+    return {
+      ok: false,
+      reason: "it is not dumpable (it changed its uid or asked for it)",
+      remedy: AS_ROOT,
+    };
   }
   const scope = Number(readText("/proc/sys/kernel/yama/ptrace_scope") ?? "0");
   if (scope === 3) {
-    return { ok: false, reason: "kernel.yama.ptrace_scope is 3: nobody may, until the next boot", remedy: "" };
+    return {
+      ok: false,
+      reason: "kernel.yama.ptrace_scope is 3: nobody may, until the next boot",
+      remedy: "",
+    };
   }
   if (scope === 2 && !capable) {
     return { ok: false, reason: "kernel.yama.ptrace_scope is 2", remedy: AS_ROOT };

@@ -123,10 +123,10 @@ export class Recorder {
   private poll(elapsedMs: Millis): void {
     const timeMs = nowMs();
     const dear = this.polls.dearIsDue(elapsedMs);
-    const before = monotonicMs();
+    const before = process.cpuUsage();
     const poll = this.tree.poll(timeMs, dear);
     if (dear) {
-      this.polls.dearRead(elapsedMs, monotonicMs() - before);
+      this.polls.dearRead(elapsedMs, cpuSince(before));
     }
     this.options.pool?.poll(this.tree, timeMs, poll);
     this.pollCgroup(timeMs, poll);

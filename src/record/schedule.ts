@@ -8,7 +8,7 @@ const DEAR_SHARE = 0.003;
 const LOOK_SHARE = 0.003;
 const FIRST_POLL_MS = 250;
 /** How long the first distance is kept, and how long costs are let pass: an interpreter warming up. */
-const START_PHASE_MS = 5_000;
+const START_PHASE_MS = 3_000;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
 
@@ -50,8 +50,8 @@ export class PollSchedule {
     return elapsedMs >= this.nextDearMs;
   }
 
-  dearRead(elapsedMs: Millis, wallMs: Millis): void {
-    this.dear.add(wallMs);
+  dearRead(elapsedMs: Millis, cpuMs: Millis): void {
+    this.dear.add(cpuMs);
     this.nextDearMs = elapsedMs + Math.max(4 * FIRST_POLL_MS, this.dear.distance(DEAR_SHARE));
   }
 }

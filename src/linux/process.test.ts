@@ -1,0 +1,151 @@
+/** /proc as we read it, beside what the processes know of themselves. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  countDescriptors,
+  parseRollup,
+  parseStat,
+  parseStatus,
+  readCommand,
+  readExecutable,
+  readRollup,
+  readStat,
+  readStatus,
+  readThreads,
+  startTimeMs,
+} from "./process.js";
+import { childrenByScan, childrenOf, descendantsOf, listPids } from "./tree.js";
+import { parsePasswords, userName } from "./users.js";
+
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+  }
+});
+
+/** Starts a Python program that prints one line of JSON and waits; gives that line. */
+async function python(program: string): Promise<{ pid: number; says: Record<string, never> }> {
+  const child = spawn("python3", ["-c", `${program}\nsys.stdin.read()`], { stdio: ["pipe", "pipe", "inherit"] });
+  children.push(child);
+  const line = await new Promise<string>((resolve) => {
+    let text = "";
+    child.stdout?.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) {
+        resolve(text);
+      }
+    });
+  });
+  const says = JSON.parse(line);
+  return { pid: says.pid, says };
+}
+
+describe("one process", () => {
+  test("threads, descriptors, sockets, memory", async () => {
+    const { pid, says } = await python(`import json, os, socket, sys, threading, time
+block = bytearray(64 << 20)
+held = [open("/dev/null") for _ in range(5)] + list(socket.socketpair())
+threads = [threading.Thread(target=time.sleep, args=(600,), daemon=True) for _ in range(3)]
+for thread in threads: thread.start()
+open("/proc/self/task/%d/comm" % threads[1].native_id, "w").write("odd) (name")
+private = sum(int(l.split()[1]) for l in open("/proc/self/smaps_rollup") if l.startswith("Private_") and "Huge" not in l)
+print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir("/proc/self/fd")) - 1, "tid": threads[1].native_id,
+  "sockets": sum(1 for p in map("/proc/self/fd/%d".__mod__, range(64)) if os.path.islink(p) and os.readlink(p).startswith("socket:")),
+  "private": private * 1024, "peak": __import__("resource").getrusage(0).ru_maxrss * 1024}), flush=True)`);
+    const status = readStatus(pid);
+    expect(status).toMatchObject({ uid: says.uid, threads: 4 });
+    expect(status?.namespacePids.at(0)).toBe(pid);
+    expect(status?.rssBytes).toBeGreaterThan(64 << 20);
+    expect(status?.vmsBytes).toBeGreaterThanOrEqual(status?.rssBytes ?? 0);
+    expect(Math.abs((status?.vmHwmBytes ?? 0) - says.peak)).toBeLessThan(4 << 20);
+    const rollup = readRollup(pid);
+    expect(Math.abs((rollup?.ussBytes ?? 0) - says.private)).toBeLessThan(1 << 20);
+    expect(rollup?.pssBytes).toBeGreaterThanOrEqual(rollup?.ussBytes ?? 0);
+    expect(says.sockets).toBeGreaterThanOrEqual(2);
+    expect(countDescriptors(pid)).toEqual({ files: says.fds, sockets: says.sockets });
+    expect(readThreads(pid)).toContainEqual({ tid: says.tid, name: "odd) (name" });
+    expect(readExecutable(pid)).toMatch(/python/);
+  });
+
+  test("stat: name, parent, start", () => {
+    const stat = readStat(process.pid);
+    expect(stat).toMatchObject({ parentPid: process.ppid });
+    expect(stat?.state).toMatch(/[RS]/);
+    expect(Math.abs(startTimeMs(stat?.startTicks ?? 0) - (Date.now() - process.uptime() * 1000))).toBeLessThan(5000);
+    const used = process.cpuUsage();
+    expect(Math.abs((stat?.userMs ?? 0) - used.user / 1000)).toBeLessThan(2000);
+  });
+
+  test("arguments, with spaces, none and empty ones", async () => {
+    const child = spawn("sleep", ["600"], { argv0: "odd name" });
+    children.push(child);
+    await new Promise((resolve) => child.once("spawn", resolve));
+    await expect.poll(() => readCommand(child.pid as number)).toEqual(["odd name", "600"]);
+  });
+
+  test("a stopped one says so; a vanished one answers null", async () => {
+    const child = spawn("sleep", ["600"]);
+    children.push(child);
+    const pid = child.pid as number;
+    process.kill(pid, "SIGSTOP");
+    await expect.poll(() => readStat(pid)?.state).toBe("T");
+    child.kill("SIGKILL");
+    await new Promise((resolve) => child.once("exit", resolve));
+    for (const read of [readStatus, readStat, readRollup, countDescriptors, readThreads, readCommand, readExecutable]) {
+      expect(read(pid)).toBeNull();
+    }
+    expect(childrenOf(pid)).toEqual([]);
+  });
+
+  test("a kernel thread has no memory and no arguments", () => {
+    const thread = listPids().find((pid) => readStat(pid)?.name === "kthreadd");
+    if (thread !== undefined) {
+      expect(readCommand(thread)).toEqual([]);
+      expect(readStatus(thread)).toMatchObject({ rssBytes: 0, vmsBytes: 0 });
+    }
+  });
+});
+
+describe("trees", () => {
+  test("children of every thread, and theirs", async () => {
+    const { pid, says } = await python(`import json, os, subprocess, sys, threading
+found = []
+def start(): found.append(subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True))
+threads = [threading.Thread(target=start) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+grandchildren = [int(process.stdout.readline()) for process in found]
+print(json.dumps({"pid": os.getpid(), "children": sorted(p.pid for p in found), "grandchildren": sorted(grandchildren)}), flush=True)`);
+    const sorted = (pids: readonly number[] | undefined) => [...(pids ?? [])].sort((a, b) => a - b);
+    expect(sorted(childrenOf(pid))).toEqual(says.children);
+    expect(sorted(childrenByScan().get(pid))).toEqual(says.children);
+    const tree = descendantsOf(pid);
+    expect(tree[0]).toBe(pid);
+    expect(sorted(tree.slice(1))).toEqual(sorted([...(says.children as number[]), ...(says.grandchildren as number[])]));
+    for (const grandchild of says.grandchildren as number[]) {
+      process.kill(grandchild, "SIGKILL");
+    }
+  });
+});
+
+describe("texts", () => {
+  test("a name may hold brackets, spaces and newlines", () => {
+    const text = `42 (a) b (c\n) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 0 0 20 0 1 0 9876 1000 50 18446744073709551615 1 2 140000 0 0\n`;
+    expect(parseStat(text)).toEqual({ name: "a) b (c\n", state: "S", parentPid: 7, startTicks: 9876, userMs: 1500, systemMs: 250, stackStart: 140000 });
+    expect(parseStat("")).toBeNull();
+  });
+
+  test("a zombie has a status and no memory", () => {
+    expect(parseStatus("Name:\tz\nState:\tZ (zombie)\nUid:\t5\t5\t5\t5\nThreads:\t1\n")).toMatchObject({ uid: 5, rssBytes: 0, threads: 1 });
+    expect(parseRollup("")).toBeNull();
+  });
+
+  test("users", () => {
+    expect(parsePasswords("root:x:0:0::/:/bin/sh\n# no\nweb:x:33:33::/:\n")).toEqual(new Map([[0, "root"], [33, "web"]]));
+    expect(userName(0)).toBe(execFileSync("id", ["-un", "0"], { encoding: "utf8" }).trim());
+    expect(userName(3_999_999_999)).toBe("3999999999");
+    expect(readFileSync("/etc/passwd", "utf8")).toContain("root");
+  });
+});

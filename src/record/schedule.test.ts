@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { LookSchedule, PollSchedule } from "./schedule.js";
+
+const HOUR = 3_600_000;
+const MIB = 2 ** 20;
+
+/** A run of so long, played through: what was polled and looked at. */
+function play(lengthMs: number, costs: { poll: number; look: number }, liveBytes: (elapsedMs: number) => number) {
+  const polls = new PollSchedule();
+  const looks = new LookSchedule();
+  const taken: { elapsedMs: number; kind: string }[] = [];
+  let cpuMs = 0;
+  let count = 0;
+  for (let elapsedMs = 0; elapsedMs < lengthMs; elapsedMs += polls.distance(elapsedMs)) {
+    count += 1;
+    polls.polled(elapsedMs, costs.poll);
+    cpuMs += costs.poll;
+    const kind = looks.due(elapsedMs, liveBytes(elapsedMs));
+    if (kind) {
+      looks.looked(elapsedMs, liveBytes(elapsedMs), costs.look);
+      cpuMs += costs.look;
+      taken.push({ elapsedMs, kind });
+    }
+  }
+  return { polls: count, looks: taken, share: cpuMs / lengthMs };
+}
+
+describe("polls", () => {
+  test("four a second in the first minute, fewer later", () => {
+    const schedule = new PollSchedule();
+    expect([0, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at))).toEqual([250, 250, 250, 500, 1000, 2000]);
+    expect(play(60_000, { poll: 0.5, look: 5 }, () => 0).polls).toBe(240);
+  });
+
+  test.each([
+    ["a small tree", 0.5],
+    ["a hundred processes", 30],
+    ["a thousand processes", 400],
+  ])("%s costs under 1 %% of a core after the start", (_name, poll) => {
+    expect(play(HOUR, { poll, look: 20 }, () => 0).share).toBeLessThan(0.01);
+  });
+
+  test("what is dear is read at the distance its cost asks for", () => {
+    const schedule = new PollSchedule();
+    expect(schedule.dearIsDue(0)).toBe(true);
+    schedule.dearRead(0, 50); // 10 GiB under the target's lock
+    expect(schedule.dearIsDue(1000)).toBe(false);
+    expect(schedule.dearIsDue(50 / 0.003 + 1)).toBe(true);
+  });
+});
+
+describe("looks", () => {
+  test.each([
+    ["a minute", HOUR / 60],
+    ["an hour", HOUR],
+    ["a month", 30 * 24 * HOUR],
+  ])("bounded in %s, and at a steady pace of its length", (_name, length) => {
+    const growing = play(length, { poll: 0.5, look: 10 }, (elapsedMs) => elapsedMs * 1000 + 64 * MIB);
+    expect(growing.looks.length).toBeGreaterThan(10);
+    expect(growing.looks.length).toBeLessThan(250);
+    growing.looks.slice(1).forEach(({ elapsedMs }, i) => {
+      const before = growing.looks[i]?.elapsedMs ?? 0;
+      expect(elapsedMs - before).toBeLessThan(Math.max(5_000, elapsedMs * 0.25 + 240_000));
+    });
+  });
+
+  test("a new high is looked at when it comes", () => {
+    const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) => (elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB));
+    const peak = looks.find(({ elapsedMs }) => elapsedMs > HOUR / 2);
+    expect(peak?.kind).toBe("peak");
+    expect((peak?.elapsedMs ?? 0) - HOUR / 2).toBeLessThan(10_000);
+  });
+
+  test("however dear, they stay in their share", () => {
+    expect(play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share).toBeLessThan(0.012);
+  });
+});
