@@ -1,8 +1,10 @@
 /** Recordings as command lines name them: a path, and often a moment. */
 import { existsSync, statSync } from "node:fs";
+import type { SummaryJson } from "../model/documents.js";
 import { badUsage, nothingThere } from "../model/errors.js";
 import type { TimeMs } from "../model/units.js";
 import { finishOrphan, type Moment, openRecording, type Recording } from "../record/index.js";
+import { formatDuration } from "./output.js";
 
 /** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
 export function openRecordingAt(path: string): Recording {
@@ -41,6 +43,12 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   const clamped = Math.max(recording.startMs, Math.min(recording.endMs, timeMs));
   return { moment: clamped, name: text };
+}
+
+/** The moment's words, and how far into the run the look was taken that stands for it. */
+export function seenAt(name: string, { atMs, window }: SummaryJson): string {
+  const seen = formatDuration(Math.max(0, atMs - window.startMs));
+  return name === "end" || name === "peak" ? name : `${name} (seen at ${seen})`;
 }
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };

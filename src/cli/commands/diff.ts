@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { DiffJson, SummaryJson } from "../../model/documents.js";
-import { badUsage } from "../../model/errors.js";
+import { badUsage, nothingThere } from "../../model/errors.js";
 import { summarize } from "../../record/index.js";
 import {
   type CommonOptions,
@@ -11,7 +11,7 @@ import {
   withListOptions,
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
-import { openRecordingAt, parseMoment, splitMoment } from "../recordings.js";
+import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../recordings.js";
 import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
 import { addUp } from "../screens/sites.js";
 
@@ -40,6 +40,12 @@ function diff(a: string, b: string, options: DiffOptions): void {
     throw badUsage("both sides are the same recording at the same moment", "add @MOMENT to one");
   }
   const [sideA, sideB] = [readSide(a), readSide(b)];
+  if (sideA.file === sideB.file && sideA.summary.atMs === sideB.summary.atMs) {
+    throw nothingThere(
+      `${a} and ${b} fall on the same look`,
+      "looks are rare in a short run: take moments further apart",
+    );
+  }
   const document = compare(sideA, sideB);
   if (options.json === true) {
     const { rows } = selectRows(
@@ -66,7 +72,8 @@ function readSide(argument: string): Side {
   const { path, at } = splitMoment(argument);
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(at ?? "end", recording);
-  return { file: path, name: `${path} at ${name}`, summary: summarize(recording, moment) };
+  const summary = summarize(recording, moment);
+  return { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
 }
 
 /** Joins the sites of both by stack and domain. */

@@ -1,6 +1,13 @@
 import { readFileSync } from "node:fs";
 import type { FrameJson, LinesJson } from "../../model/documents.js";
-import { formatBytes, formatCount, formatShare, formatTable, type Screen } from "../output.js";
+import {
+  type Column,
+  formatBytes,
+  formatCount,
+  formatShare,
+  formatTable,
+  type Screen,
+} from "../output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];
@@ -13,35 +20,45 @@ export function printLines(
 ): void {
   const { paint } = screen;
   const when =
-    shown.moment === "end" ? "AT END" : shown.moment === "peak" ? "AT PEAK" : `AT ${shown.moment}`;
+    shown.moment === "end"
+      ? "AT END"
+      : shown.moment === "peak"
+        ? "AT PEAK"
+        : `AT ${shown.moment.toUpperCase()}`;
   const sources = new Map<string, string[]>();
+  const figures: (Column & { readonly text: (row: Row) => string })[] = [
+    { title: when, align: "right", paint: paint.bold, text: (row) => formatBytes(row.liveBytes) },
+    {
+      title: "±",
+      align: "right",
+      paint: paint.dim,
+      text: (row) => formatBytes(row.standardErrorBytes),
+    },
+    { title: "AT PEAK", align: "right", text: (row) => formatBytes(row.liveBytesAtPeak) },
+    { title: "ALLOCATED", align: "right", text: (row) => formatBytes(row.allocatedBytes) },
+    { title: "PYTHON", align: "right", text: (row) => formatShare(row.pythonShare) },
+  ];
+  const places: typeof figures = shown.byLine
+    ? [
+        { title: "LINE", align: "right", text: (row) => String(row.line) },
+        { title: "SOURCE", flexible: "cutEnd", text: (row) => sourceOf(row, sources) },
+      ]
+    : [
+        { title: "FUNCTION", paint: paint.cyan, text: (row) => functionOf(frameOf(row)) },
+        { title: "PLACE", flexible: "cutMiddle", text: (row) => placeOf(frameOf(row)) },
+      ];
+  const columns = [
+    ...figures.filter((column, index) => index === 0 || column.title !== when),
+    ...places,
+  ];
   const table = formatTable(
     screen,
-    [
-      { title: `LIVE ${when}`, align: "right", paint: paint.bold },
-      { title: "±", align: "right", paint: paint.dim },
-      { title: "AT PEAK", align: "right" },
-      { title: "ALLOCATED", align: "right" },
-      { title: "PYTHON", align: "right" },
-      shown.byLine
-        ? { title: "LINE", align: "right" as const }
-        : { title: "FUNCTION", paint: paint.cyan },
-      { title: shown.byLine ? "SOURCE" : "PLACE", flexible: shown.byLine ? "cutEnd" : "cutMiddle" },
-    ],
-    rows.map((row) => [
-      formatBytes(row.liveBytes),
-      formatBytes(row.standardErrorBytes),
-      formatBytes(row.liveBytesAtPeak),
-      formatBytes(row.allocatedBytes),
-      formatShare(row.pythonShare),
-      shown.byLine ? String(row.line) : functionOf(frameOf(row)),
-      shown.byLine ? sourceOf(row, sources) : placeOf(frameOf(row)),
-    ]),
+    columns,
+    rows.map((row) => columns.map((column) => column.text(row))),
   );
   const files = [...new Set(rows.map((row) => row.file))];
-  if (shown.byLine) {
-    screen.line(paint.bold(files.map(shortPath).join(", ")));
-  }
+  const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
+  screen.line(paint.bold(`Live bytes ${what}`));
   for (const line of table) {
     screen.line(line);
   }
@@ -66,6 +83,6 @@ function sourceOf(row: Row, sources: Map<string, string[]>): string {
     }
     sources.set(row.file, text);
   }
-  const line = text[row.line - 1]?.replaceAll("\t", "    ");
-  return line === undefined || line.trim() === "" ? `(in ${functionOf(frameOf(row))})` : line;
+  const line = text[row.line - 1]?.trim();
+  return line === undefined || line === "" ? `(in ${functionOf(frameOf(row))})` : line;
 }

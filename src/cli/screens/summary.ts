@@ -91,23 +91,15 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
 }
 
 function printFigures(screen: Screen, context: SummaryContext): void {
-  const { summary, rss } = context;
-  const { paint } = screen;
+  const { summary } = context;
   const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
-  const peak = formatBytes(summary.rss.peakBytes);
-  const text = `peak ${peak} at ${since(summary.rss.peakMs)} · end ${formatBytes(summary.rss.endBytes)}`;
-  const drawn = sparkline(
-    rss.timesMs,
-    rss.bytes,
-    Math.min(40, screen.columns - LABEL_WIDTH - widthOf(text) - 6),
-  );
-  screen.line(
-    label(screen, "RSS") +
-      text.replace(peak, paint.bold(peak)) +
-      (drawn ? `   ${paint.blue(drawn)}` : ""),
-  );
+  const rss = [
+    `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
+    `end ${formatBytes(summary.rss.endBytes)}`,
+  ];
+  printFacts(screen, "RSS", rss, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
-    screen.line(label(screen, "Live") + paint.dim("no allocation was sampled"));
+    screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));
     return;
   }
   const live = addUp(summary.sites, (site) => [site.liveBytes, site.standardErrorBytes]);
@@ -120,14 +112,36 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     site.standardErrorAllocatedBytes,
   ]);
   const when = context.livePeakMs === null ? "" : ` at ${since(context.livePeakMs)}`;
-  screen.line(
-    label(screen, "Live") +
-      `peak ${withError(atPeak)}${when} · ${momentWord(context)} ${withError(live)}`,
-  );
-  const rate = summary.agent.allocatedBytesPerSecond;
-  screen.line(
-    `${label(screen, "Allocated")}${withError(allocated)} in all · ${formatBytes(rate)}/s`,
-  );
+  const now = `${context.moment === "end" ? "end" : `at ${context.moment}`} ${withError(live)}`;
+  printFacts(screen, "Live", [
+    `peak ${withError(atPeak)}${when}`,
+    ...(context.moment === "peak" ? [] : [now]),
+  ]);
+  printFacts(screen, "Allocated", [
+    `${withError(allocated)} in all`,
+    `${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`,
+  ]);
+}
+
+/** Facts side by side where they fit, else one below the other; RSS with its course behind. */
+function printFacts(
+  screen: Screen,
+  name: string,
+  facts: readonly string[],
+  course?: SummaryContext,
+): void {
+  const room = screen.columns - LABEL_WIDTH;
+  const joined = facts.join(" · ");
+  const lines = widthOf(joined) <= room ? [joined] : facts;
+  for (const [index, line] of lines.entries()) {
+    const width = Math.min(40, room - widthOf(line) - 3);
+    const drawn =
+      course !== undefined && index === 0 && width >= 8
+        ? sparkline(course.rss.timesMs, course.rss.bytes, width)
+        : "";
+    const strong = line.replace(/^peak [\d.]+ \w+/, (text) => screen.paint.bold(text));
+    screen.line(`${label(screen, index === 0 ? name : "")}${strong}   ${screen.paint.blue(drawn)}`);
+  }
 }
 
 /** At the peak first: it is what the machine had to have; what is left comes after. */
@@ -341,10 +355,6 @@ function withError(figure: Estimate): string {
   return figure.standardErrorBytes > 0
     ? `${formatBytes(figure.bytes)} ±${formatBytes(figure.standardErrorBytes)}`
     : formatBytes(figure.bytes);
-}
-
-function momentWord({ moment }: SummaryContext): string {
-  return moment === "end" ? "end" : `at ${moment}`;
 }
 
 function momentPhrase({ moment }: SummaryContext): string {

@@ -2,8 +2,7 @@ import { constants } from "node:os";
 import type { SummaryJson } from "../../model/documents.js";
 import type { Millis } from "../../model/units.js";
 import type { Recording } from "../../record/index.js";
-import { formatDuration } from "../output.js";
-import { sizeOfFile } from "../recordings.js";
+import { seenAt, sizeOfFile } from "../recordings.js";
 import type { SummaryContext } from "./summary.js";
 
 /** What the summary's screen needs of a recording besides the document. */
@@ -20,9 +19,7 @@ export function summaryContext(
   );
   return {
     summary,
-    moment: /^\d{12,14}$/.test(moment)
-      ? formatDuration(Number(moment) - recording.startMs)
-      : moment,
+    moment: seenAt(moment, summary),
     livePeakMs: highest?.timeMs ?? null,
     rss: {
       timesMs: root?.timesMs ?? [],

@@ -1,0 +1,473 @@
+/** The command line as people and programs meet it: help, mistakes, JSON, files, terminals. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { Ajv } from "ajv";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { COMMAND_NAMES } from "../src/cli/commandLine.js";
+import { anyInterpreter } from "./environment.js";
+import {
+  execute,
+  type Outcome,
+  type RunSettings,
+  removeScratch,
+  repository,
+  scratch,
+  tidemark,
+} from "./run.js";
+
+const python = anyInterpreter().path;
+const program = `import sys, time
+kept = []
+def keep(number):
+    kept.append(bytearray(number << 20))
+def scratch():
+    return bytes(24 << 20)
+scratch()
+time.sleep(0.6)
+for _ in range(16): keep(2)
+time.sleep(1.2)
+sys.exit(3)
+`;
+
+let folder: string;
+let recording: string;
+let ran: Outcome;
+
+beforeAll(async () => {
+  folder = scratch();
+  recording = join(folder, "app.tidemark");
+  writeFileSync(join(folder, "app.py"), program);
+  ran = await execute(
+    [tidemark, "run", "-o", recording, "--json", join(folder, "run.json"), "--", python, "app.py"],
+    { cwd: folder },
+  );
+});
+afterAll(removeScratch);
+
+function cli(words: readonly string[], settings: RunSettings = {}): Promise<Outcome> {
+  return execute([tidemark, ...words], { cwd: folder, ...settings });
+}
+
+function errorLine(outcome: Outcome): string {
+  expect(outcome.stdout).toBe("");
+  expect(outcome.stderr.trimEnd().split("\n"), outcome.stderr).toHaveLength(1);
+  return outcome.stderr;
+}
+
+const ajv = new Ajv({ strict: true, allErrors: true, allowUnionTypes: true });
+
+/** Checks a document against the schema that it names itself. */
+function validate(text: string, name: string): Record<string, unknown> {
+  const document = JSON.parse(text) as Record<string, unknown>;
+  expect(document.schema).toMatch(new RegExp(`^tidemark\\.${name}/\\d+$`));
+  const file = `${(document.schema as string).replace("tidemark.", "").replace("/", "-")}.json`;
+  const schema = JSON.parse(readFileSync(join(repository, "docs/json", file), "utf8"));
+  const check = ajv.compile(schema);
+  expect(check(document), JSON.stringify(check.errors)).toBe(true);
+  return document;
+}
+
+describe("help", () => {
+  test.each(COMMAND_NAMES)("%s shows an example of itself and its options", async (name) => {
+    const { status, stdout, stderr } = await cli([name, "--help"]);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(new RegExp(`^Examples:\\n {2}\\$ tidemark ${name}\\b`, "m"));
+    for (const option of ["--json", "--quiet", "--debug", "--help"]) {
+      expect(stdout).toContain(option);
+    }
+    expect(stdout.split("\n").every((line) => line.length <= 100)).toBe(true);
+    expect((await cli(["help", name])).stdout).toBe(stdout);
+  });
+
+  test("names every command, and is what no words at all give", async () => {
+    const { status, stdout } = await cli(["--help"]);
+    expect(status).toBe(0);
+    for (const name of COMMAND_NAMES) {
+      expect(stdout).toMatch(new RegExp(`^ {2}${name} `, "m"));
+    }
+    expect((await cli([])).stdout).toBe(stdout);
+  });
+
+  test("the version is the package's", async () => {
+    const { version } = JSON.parse(readFileSync(join(repository, "package.json"), "utf8"));
+    expect((await cli(["--version"])).stdout).toBe(`${version}\n`);
+  });
+});
+
+describe("mistakes", () => {
+  test.each([
+    [["sumary", "x"], /unknown command 'sumary'; did you mean summary\?/],
+    [["help", "nothing"], /unknown command 'nothing'/],
+    [["--wrong"], /unknown option '--wrong'/],
+    [["summary", "--jsn", "x"], /unknown option '--jsn'; did you mean --json\?/],
+    [["summary"], /missing required argument 'recording'/],
+    [["summary", "a", "b"], /too many arguments/],
+    [["ps", "--top", "-1"], /whole number/],
+    [["ps", "--min", "much"], /size such as/],
+    [["export", "app.tidemark"], /--format/],
+    [["export", "app.tidemark", "--format", "pdf"], /'pdf' is none of pprof/],
+    [["export", "app.tidemark", "--format", "csv,pprof", "-o", "x"], /-o names one file/],
+    [["export", "app.tidemark", "--format", "duckdb", "-o", "-"], /cannot be written to stdout/],
+    [
+      ["export", "app.tidemark", "--format", "csv", "-o", "app.tidemark"],
+      /is the recording itself/,
+    ],
+    [["report", "app.tidemark", "-o", "app.tidemark"], /is the recording itself/],
+    [["diff", "app.tidemark", "app.tidemark"], /same moment/],
+    [["diff", "app.tidemark@soon", "app.tidemark"], /'soon' is no moment/],
+    [["summary", "app.tidemark", "--at", "3h"], /outside of app\.tidemark/],
+    [["summary", "missing.tidemark"], /no such/],
+    [["summary", "app.py"], /TM-E00[57]/],
+    [["summary", "."], /TM-E00/],
+    [["lines", "app.tidemark", "other.py"], /nothing was allocated from other\.py/],
+    [["run"], /missing required argument/],
+    [["run", "--", "./no-such-program"], /cannot start|no such/],
+    [["run", "--period", "often", "--", "true"], /size such as/],
+    [["run", "-o", "missing/x.tidemark", "--", "true"], /cannot write/],
+    [["run", "-o", "app.tidemark", "--", "true"], /exists.*-f/],
+  ])("%j: one line", async (words, says) => {
+    const outcome = await cli(words);
+    expect(errorLine(outcome)).toMatch(says);
+    expect(outcome.stderr).toMatch(/^tidemark: TM-E\d{3} /);
+    expect(outcome.status === 2 || words[0] === "run").toBe(true);
+    expect(outcome.status).not.toBe(0);
+  });
+
+  test("--debug adds the stack, nothing else does", async () => {
+    expect((await cli(["summary", "missing.tidemark"])).stderr).not.toMatch(/^ +at /m);
+    expect((await cli(["summary", "missing.tidemark", "--debug"])).stderr).toMatch(/^ +at /m);
+  });
+
+  test("a full disk behind stdout is said, a closed pipe is not", async () => {
+    const full = await execute(["sh", "-c", `'${tidemark}' ps --json > /dev/full`]);
+    expect(errorLine(full)).toMatch(/TM-E004 cannot write the standard output/);
+    const closed = await execute([
+      "sh",
+      "-c",
+      `'${tidemark}' summary '${recording}' --json --top 0 | true`,
+    ]);
+    expect([closed.status, closed.stderr]).toEqual([0, ""]);
+  });
+});
+
+describe("run", () => {
+  test("passes the exit code, and says all on stderr", () => {
+    expect([ran.status, ran.stdout]).toEqual([3, ""]);
+    for (const word of [
+      "exit code 3",
+      "RSS",
+      "Top sites at the peak",
+      "app.py",
+      "Precision",
+      "tidemark report app.tidemark",
+    ]) {
+      expect(ran.stderr).toContain(word);
+    }
+    expect(ran.stderr).not.toContain("\x1b");
+    expect(ran.stderr.split("\n").every((line) => Array.from(line).length <= 80)).toBe(true);
+  });
+
+  test("--quiet says nothing, and the recording is there under a name of its own", async () => {
+    const place = scratch();
+    copyFileSync(join(folder, "app.py"), join(place, "app.py"));
+    const words = ["run", "--quiet", "--", python, "-c", "print('hello')"];
+    for (let time = 0; time < 2; time++) {
+      expect(await cli(words, { cwd: place })).toMatchObject({
+        status: 0,
+        stdout: "hello\n",
+        stderr: "",
+      });
+    }
+    const names = readdirSync(place).filter((name) => name.endsWith(".tidemark"));
+    expect(names).toHaveLength(2);
+  });
+
+  test("-f replaces a recording", async () => {
+    const path = join(scratch(), "x.tidemark");
+    const words = ["run", "--quiet", "-o", path, "--", "true"];
+    expect((await cli(words)).status).toBe(0);
+    expect((await cli(words)).status).toBe(2);
+    expect((await cli(["run", "-f", ...words.slice(1)])).status).toBe(0);
+  });
+
+  test("options behind the program are the program's", async () => {
+    const { stdout } = await cli([
+      "run",
+      "--quiet",
+      "-f",
+      "-o",
+      join(folder, "args.tidemark"),
+      python,
+      "-c",
+      "import sys; print(sys.argv)",
+      "--json",
+      "--",
+      "-o",
+      "x y",
+    ]);
+    expect(stdout).toBe("['-c', '--json', '--', '-o', 'x y']\n");
+  });
+
+  test("bytes pass both ways unchanged", async () => {
+    const input = Array.from({ length: 70_000 }, (_, i) => String.fromCharCode(32 + (i % 90))).join(
+      "",
+    );
+    const copy = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)";
+    const { status, stdout } = await cli(
+      ["run", "--quiet", "-f", "-o", join(folder, "copy.tidemark"), "--", python, "-c", copy],
+      { input },
+    );
+    expect(status).toBe(0);
+    expect(stdout).toBe(input);
+  });
+
+  test("starts from another folder, through a link, under a path with spaces", async () => {
+    const place = join(scratch(), "a folder with  spaces");
+    mkdirSync(join(place, "bin"), { recursive: true });
+    mkdirSync(join(place, "links"));
+    copyFileSync(tidemark, join(place, "bin/tidemark"));
+    symlinkSync(join(repository, "dist"), join(place, "dist"));
+    symlinkSync("../bin/tidemark", join(place, "links/once"));
+    symlinkSync("once", join(place, "links/twice again"));
+    for (const start of ["bin/tidemark", "links/once", "links/twice again"]) {
+      const outcome = await execute(
+        [
+          join(place, start),
+          "run",
+          "--quiet",
+          "-f",
+          "-o",
+          "r.tidemark",
+          "--",
+          "sh",
+          "-c",
+          "exit 7",
+        ],
+        { cwd: join(place, "links") },
+      );
+      expect([outcome.status, outcome.stderr]).toEqual([7, ""]);
+    }
+  });
+
+  test("says how to build what is not built", async () => {
+    const place = join(scratch(), "bare");
+    mkdirSync(join(place, "bin"), { recursive: true });
+    copyFileSync(tidemark, join(place, "bin/tidemark"));
+    const outcome = await execute([join(place, "bin/tidemark"), "run", "--", "true"]);
+    expect(outcome.status).toBe(4);
+    expect(errorLine(outcome)).toMatch(/TM-E012 .*npm run build/);
+  });
+});
+
+describe("on a terminal", () => {
+  /** Runs a command on a pty of its own through Python's pty module; what the terminal saw is stdout. */
+  const onTerminal = (
+    words: readonly string[],
+    settings: RunSettings & { columns?: number } = {},
+  ) =>
+    execute(
+      [
+        python,
+        "-c",
+        `import fcntl, os, pty, struct, sys, termios
+def sized(words):
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, ${settings.columns ?? 100}, 0, 0))
+    os.execvp(words[0], words)
+pid, terminal = pty.fork()
+if pid == 0: sized(sys.argv[1:])
+out = b""
+while True:
+    try: data = os.read(terminal, 65536)
+    except OSError: break
+    if not data: break
+    out += data
+    if b"INTERRUPT-ME" in out:
+        out = out.replace(b"INTERRUPT-ME", b"interrupting")
+        os.write(terminal, b"\\x03")
+os.write(1, out)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 255)`,
+        ...words,
+      ],
+      { cwd: folder, ...settings, env: { TERM: "xterm-256color", ...settings.env } },
+    );
+
+  test("the program has the terminal, and the summary its width and colours", async () => {
+    const say =
+      "import os, sys; print('terminal', [os.isatty(n) for n in (0, 1, 2)], os.get_terminal_size().columns)";
+    const words = [tidemark, "run", "-f", "-o", "tty.tidemark", "--", python, "-c", say];
+    const { status, stdout } = await onTerminal(words);
+    expect(status).toBe(0);
+    expect(stdout).toContain("terminal [True, True, True] 100");
+    expect(stdout).toContain("\x1b[1m");
+    const plain = await onTerminal(words, { env: { NO_COLOR: "1" } });
+    expect(plain.stdout).not.toContain("\x1b[");
+    expect(plain.stdout).toContain("Precision");
+  });
+
+  test.each([60, 80, 120])("nothing is wider than %d columns", async (columns) => {
+    const words = [tidemark, "summary", "app.tidemark"];
+    const { stdout } = await onTerminal(words, { columns, env: { NO_COLOR: "1" } });
+    const widest = Math.max(...stdout.split("\r\n").map((line) => Array.from(line).length));
+    expect(widest).toBeLessThanOrEqual(columns);
+    expect(stdout).toContain("app.py");
+  });
+
+  test("Ctrl-C reaches the program once, and the summary still comes", async () => {
+    const wait = `import sys, time
+try:
+    print("INTERRUPT" + "-ME", flush=True); time.sleep(60)
+except KeyboardInterrupt:
+    print("caught", flush=True); sys.exit(9)`;
+    const { status, stdout } = await onTerminal([
+      tidemark,
+      "run",
+      "-f",
+      "-o",
+      "int.tidemark",
+      "--",
+      python,
+      "-c",
+      wait,
+    ]);
+    expect(status).toBe(9);
+    expect(stdout.match(/caught/g)).toHaveLength(1);
+    expect(stdout).toContain("exit code 9");
+  });
+});
+
+describe("JSON", () => {
+  test("of run and summary", async () => {
+    const fromRun = validate(readFileSync(join(folder, "run.json"), "utf8"), "summary");
+    const { stdout, stderr } = await cli(["summary", recording, "--json"]);
+    expect(stderr).toBe("");
+    const summary = validate(stdout, "summary");
+    expect(summary).toEqual(fromRun);
+    const sites = summary.sites as { liveBytes: number; stack: { function: string }[] }[];
+    expect(sites.length).toBeGreaterThan(0);
+    expect(sites.map((site) => site.liveBytes)).toEqual(
+      sites.map((site) => site.liveBytes).sort((a, b) => b - a),
+    );
+  });
+
+  test("lists obey --top, --min and --filter", async () => {
+    const sitesOf = async (...words: string[]) =>
+      JSON.parse((await cli(["summary", recording, "--at", "peak", "--json", ...words])).stdout)
+        .sites as {
+        liveBytes: number;
+        stack: { function: string }[];
+      }[];
+    expect(await sitesOf("--top", "1")).toHaveLength(1);
+    const large = await sitesOf("--min", "10MiB");
+    expect(large.length).toBeGreaterThan(0);
+    expect(large.every((site) => site.liveBytes >= 10 * 2 ** 20)).toBe(true);
+    const kept = await sitesOf("--filter", "KEEP");
+    expect(kept.length).toBeGreaterThan(0);
+    expect(kept.every((site) => site.stack.some((frame) => frame.function === "keep"))).toBe(true);
+  });
+
+  test("of diff: what grew between two moments of one recording", async () => {
+    const { stdout } = await cli(["diff", "app.tidemark@end", "app.tidemark@peak", "--json"]);
+    const document = validate(stdout, "diff");
+    const first = (document.sites as { growthBytes: number; stack: { function: string }[] }[])[0];
+    expect(first?.stack.map((frame) => frame.function)).toContain("keep");
+    expect(first?.growthBytes).toBeGreaterThan(8 * 2 ** 20);
+    const text = await cli(["diff", "app.tidemark@end", "app.tidemark@peak"]);
+    expect(text.stdout).toMatch(/\+\d.* keep app\.py:4/);
+  });
+
+  test("of lines, all and of one file", async () => {
+    const all = validate(
+      (await cli(["lines", recording, "--at", "peak", "--json"])).stdout,
+      "lines",
+    );
+    expect((all.lines as { line: number }[]).length).toBeGreaterThan(0);
+    const { stdout } = await cli(["lines", recording, "app.py", "--at", "peak", "--json"]);
+    const rows = validate(stdout, "lines").lines as { line: number; file: string }[];
+    expect(rows.map((row) => row.line)).toContain(4);
+    expect(rows.every((row) => basename(row.file) === "app.py")).toBe(true);
+    const text = (await cli(["lines", recording, "app.py", "--at", "peak"])).stdout;
+    expect(text).toContain("kept.append(bytearray(number << 20))");
+  });
+
+  test("of ps: the process, its interpreter, and its growth since the last look", async () => {
+    const version = (
+      await execute([python, "-c", "import platform; print(platform.python_version())"])
+    ).stdout.trim();
+    const grow =
+      "import sys; print('up', flush=True); sys.stdin.readline(); kept = b'x' * (64 << 20); print('grown', flush=True); sys.stdin.readline()";
+    const look = async (cache: string) => {
+      const { stdout } = await cli(["ps", "--json"], { env: { XDG_CACHE_HOME: cache } });
+      return validate(stdout, "ps").processes as Record<string, number | string | string[]>[];
+    };
+    const cache = join(folder, "cache");
+    const child = spawn(python, ["-c", grow], { stdio: ["pipe", "pipe", "inherit"] });
+    try {
+      await once(child.stdout, "data");
+      const before = (await look(cache)).find((row) => row.pid === child.pid);
+      expect(before).toMatchObject({
+        python: version,
+        parentPid: process.pid,
+        growthBytes: 0,
+        threads: 1,
+      });
+      child.stdin.write("\n");
+      await once(child.stdout, "data");
+      const after = (await look(cache)).find((row) => row.pid === child.pid);
+      expect(after?.growthBytes).toBeGreaterThan(60 * 2 ** 20);
+      expect(after?.ussBytes).toBeGreaterThan(60 * 2 ** 20);
+      expect(after?.attach).toMatchObject({ ok: true });
+    } finally {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+  });
+
+  test("of report and export", async () => {
+    const page = validate((await cli(["report", "app.tidemark", "--json"])).stdout, "written");
+    expect(page.files).toEqual([
+      { file: "app.html", bytes: statSync(join(folder, "app.html")).size },
+    ]);
+    const formats = "pprof,folded,speedscope,csv,duckdb,parquet";
+    const { stdout } = await cli([
+      "export",
+      "app.tidemark",
+      "--at",
+      "peak",
+      "--format",
+      formats,
+      "--json",
+    ]);
+    const files = validate(stdout, "written").files as { file: string; bytes: number }[];
+    expect(
+      files.every(({ file, bytes }) => statSync(join(folder, file)).size === bytes && bytes > 0),
+    ).toBe(true);
+    expect(gunzipSync(readFileSync(join(folder, "app.pb.gz"))).includes("keep")).toBe(true);
+    expect(readFileSync(join(folder, "app.folded.txt"), "utf8")).toMatch(/keep.* \d+$/m);
+    JSON.parse(readFileSync(join(folder, "app.speedscope.json"), "utf8"));
+    expect(existsSync(join(folder, "app.parquet/samples.parquet"))).toBe(true);
+    expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+    const piped = await cli([
+      "export",
+      "app.tidemark",
+      "--at",
+      "peak",
+      "--format",
+      "folded",
+      "-o",
+      "-",
+    ]);
+    expect(piped.stdout).toBe(readFileSync(join(folder, "app.folded.txt"), "utf8"));
+  });
+});
