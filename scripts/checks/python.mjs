@@ -10,8 +10,9 @@ export async function checkPython() {
   for (const { version, path, chroot } of readEnvironment().interpreters) {
     if (chroot !== undefined) continue;
     process.stdout.write(`  Python ${version}\n`);
-    const args = ["-B", "-m", "unittest", "discover", "-s", "tests", "-t", "."];
-    const { status, lines } = await stream(path, args, { cwd: join(root, "python") });
+    const args = ["-B", "-m", "unittest", "discover", "-s", "python/tests"];
+    const env = { ...process.env, PYTHONPATH: join(root, "python") };
+    const { status, lines } = await stream(path, args, { env });
     const count = countOfUnittest(lines, status);
     if (count === undefined) return undefined;
     counts.push(count);
