@@ -1,12 +1,12 @@
 /** Small rules of the repository that no other tool knows. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
 import { npm, root } from "../setup.mjs";
 import { sum, verdicts } from "./stream.mjs";
 
 export async function checkHouse() {
-  return sum([registriesAreUnnamed(), await lockFileIsWhole()]);
+  return sum([registriesAreUnnamed(), await lockFileIsWhole(), await linksLeadSomewhere()]);
 }
 
 /**
@@ -44,4 +44,20 @@ function registriesAreUnnamed() {
       return found === null;
     }),
   );
+}
+
+/** Every link of a Markdown page to a file of the repository finds it. */
+async function linksLeadSomewhere() {
+  const { output } = await capture("git", ["ls-files", "*.md"], { cwd: root });
+  const pages = output.split("\n").filter((name) => name !== "");
+  const broken = pages.flatMap((page) => {
+    const targets = readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)#\s]+)[^)]*\)/g);
+    return [...targets]
+      .map(([, target = ""]) => target)
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .filter((target) => !existsSync(join(root, dirname(page), target)))
+      .map((target) => `${page} leads to ${target}, which is not there`);
+  });
+  for (const line of broken) process.stdout.write(`  ${line}\n`);
+  return verdicts([pages.length > 0 && broken.length === 0]);
 }
