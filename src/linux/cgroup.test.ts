@@ -15,27 +15,45 @@ describe("where a process's group is", () => {
   test("version 2", () => {
     expect(placeOf("0::/user.slice/app.scope\n", MOUNTS_V2)).toEqual({
       version: 2,
-      directories: ["/sys/fs/cgroup/user.slice/app.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"],
+      directories: [
+        "/sys/fs/cgroup/user.slice/app.scope",
+        "/sys/fs/cgroup/user.slice",
+        "/sys/fs/cgroup",
+      ],
     });
   });
 
   test("version 1, and both at once: the one with the memory controller", () => {
     expect(placeOf("5:memory:/docker/abc\n2:cpu,cpuacct:/x\n0::/\n", MOUNTS_V1)).toEqual({
       version: 1,
-      directories: ["/sys/fs/cgroup/memory/docker/abc", "/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/memory"],
+      directories: [
+        "/sys/fs/cgroup/memory/docker/abc",
+        "/sys/fs/cgroup/memory/docker",
+        "/sys/fs/cgroup/memory",
+      ],
     });
   });
 
   test("a container that has only its own group mounted", () => {
     const mounts = "35 32 0:30 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-    expect(placeOf("5:memory:/docker/abc/inner\n", mounts)?.directories[0]).toBe("/sys/fs/cgroup/memory/inner");
-    expect(placeOf("5:memory:/docker/abc\n", mounts)?.directories).toEqual(["/sys/fs/cgroup/memory"]);
-    expect(placeOf("5:memory:/docker/other\n", mounts)?.directories).toEqual(["/sys/fs/cgroup/memory"]);
-    expect(placeOf("0::/../../outside\n", MOUNTS_V2)?.directories[0]).toBe("/sys/fs/cgroup/outside");
+    expect(placeOf("5:memory:/docker/abc/inner\n", mounts)?.directories[0]).toBe(
+      "/sys/fs/cgroup/memory/inner",
+    );
+    expect(placeOf("5:memory:/docker/abc\n", mounts)?.directories).toEqual([
+      "/sys/fs/cgroup/memory",
+    ]);
+    expect(placeOf("5:memory:/docker/other\n", mounts)?.directories).toEqual([
+      "/sys/fs/cgroup/memory",
+    ]);
+    expect(placeOf("0::/../../outside\n", MOUNTS_V2)?.directories[0]).toBe(
+      "/sys/fs/cgroup/outside",
+    );
   });
 
   test("a mount point with a space", () => {
-    expect(placeOf("0::/a\n", "30 23 0:26 / /sys/fs/c\\040group rw - cgroup2 c rw\n")?.directories[0]).toBe("/sys/fs/c group/a");
+    expect(
+      placeOf("0::/a\n", "30 23 0:26 / /sys/fs/c\\040group rw - cgroup2 c rw\n")?.directories[0],
+    ).toBe("/sys/fs/c group/a");
   });
 
   test("none", () => {
@@ -61,8 +79,16 @@ describe("what limits", () => {
   }
 
   test("the smallest limit among the ancestors, with that group's figures", () => {
-    const leaf = group("pod/app", { "memory.max": "max\n", "memory.current": "100\n", "memory.events": "oom_kill 9\n" });
-    const pod = group("pod", { "memory.max": "5000\n", "memory.current": "400\n", "memory.events": "low 0\nhigh 3\nmax 4\noom 2\noom_kill 1\n" });
+    const leaf = group("pod/app", {
+      "memory.max": "max\n",
+      "memory.current": "100\n",
+      "memory.events": "oom_kill 9\n",
+    });
+    const pod = group("pod", {
+      "memory.max": "5000\n",
+      "memory.current": "400\n",
+      "memory.events": "low 0\nhigh 3\nmax 4\noom 2\noom_kill 1\n",
+    });
     const top = group("", { "memory.max": "9000\n", "memory.current": "800\n" });
     expect(readLimiting({ version: 2, directories: [leaf, pod, top] })).toEqual({
       directory: pod,
@@ -75,8 +101,16 @@ describe("what limits", () => {
   });
 
   test("no limit: the own group's figures", () => {
-    const leaf = group("app", { "memory.max": "max\n", "memory.current": "100\n", "memory.events": "oom_kill 0\n" });
-    expect(readLimiting({ version: 2, directories: [leaf, root] })).toMatchObject({ directory: leaf, limitBytes: null, usageBytes: 100 });
+    const leaf = group("app", {
+      "memory.max": "max\n",
+      "memory.current": "100\n",
+      "memory.events": "oom_kill 0\n",
+    });
+    expect(readLimiting({ version: 2, directories: [leaf, root] })).toMatchObject({
+      directory: leaf,
+      limitBytes: null,
+      usageBytes: 100,
+    });
   });
 
   test("version 1", () => {
@@ -101,7 +135,12 @@ describe("what limits", () => {
   });
 
   test("what is no limit", () => {
-    expect([parseLimit("max\n"), parseLimit("9223372036854771712\n"), parseLimit(null), parseLimit("")]).toEqual([null, null, null, null]);
+    expect([
+      parseLimit("max\n"),
+      parseLimit("9223372036854771712\n"),
+      parseLimit(null),
+      parseLimit(""),
+    ]).toEqual([null, null, null, null]);
     expect(parseLimit("4096\n")).toBe(4096);
   });
 });
@@ -126,10 +165,19 @@ describe("containers", () => {
   test.each([
     [`5:memory:/docker/${id}\n`, id],
     [`0::/system.slice/docker-${id}.scope\n`, id],
-    [`0::/kubepods.slice/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice/cri-containerd-${id}.scope\n`, id],
+    [
+      `0::/kubepods.slice/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice/cri-containerd-${id}.scope\n`,
+      id,
+    ],
     [`0::/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555/${id}\n`, id],
-    ["0::/kubepods/pod11111111-2222-3333-4444-555555555555\n", "11111111-2222-3333-4444-555555555555"],
-    ["0::/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice\n", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"],
+    [
+      "0::/kubepods/pod11111111-2222-3333-4444-555555555555\n",
+      "11111111-2222-3333-4444-555555555555",
+    ],
+    [
+      "0::/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice\n",
+      "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee",
+    ],
     ["0::/lxc.payload.web1/init.scope\n", "web1"],
     ["0::/machine.slice/machine-web2.scope\n", "web2"],
     ["0::/user.slice/user-1000.slice/session-2.scope\n", ""],

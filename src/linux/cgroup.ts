@@ -77,7 +77,9 @@ function findMount(mountinfo: string, version: 1 | 2): { root: string; point: st
     const fields = before?.split(" ") ?? [];
     const [type, , options] = after?.split(" ") ?? [];
     const right =
-      version === 2 ? type === "cgroup2" : type === "cgroup" && (options ?? "").split(",").includes("memory");
+      version === 2
+        ? type === "cgroup2"
+        : type === "cgroup" && (options ?? "").split(",").includes("memory");
     if (right && fields[3] !== undefined && fields[4] !== undefined) {
       return { root: unescapeMount(fields[3]), point: unescapeMount(fields[4]) };
     }
@@ -87,7 +89,9 @@ function findMount(mountinfo: string, version: 1 | 2): { root: string; point: st
 
 /** mountinfo writes space, tab, newline and backslash as \ooo. */
 function unescapeMount(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  return text.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
 }
 
 function upwards(point: string, inside: string): string[] {
@@ -111,7 +115,9 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
   }
   const candidates = nearest ? [nearest.directory] : place.directories;
   for (const directory of candidates) {
-    const usage = readText(`${directory}/${place.version === 2 ? "memory.current" : "memory.usage_in_bytes"}`);
+    const usage = readText(
+      `${directory}/${place.version === 2 ? "memory.current" : "memory.usage_in_bytes"}`,
+    );
     if (usage !== null) {
       return {
         directory,
@@ -134,7 +140,11 @@ type Events = Pick<CgroupMemory, "oomKills" | "highEvents" | "maxEvents">;
 
 function eventsOf(directory: string): Events {
   const text = readText(`${directory}/memory.events`);
-  return { oomKills: count(text, "oom_kill"), highEvents: count(text, "high"), maxEvents: count(text, "max") };
+  return {
+    oomKills: count(text, "oom_kill"),
+    highEvents: count(text, "high"),
+    maxEvents: count(text, "max"),
+  };
 }
 
 function killsOf(directory: string): Events {

@@ -20,5 +20,9 @@ export function containerOf(cgroup: string): string {
   if (pod !== undefined) {
     return pod.replaceAll("_", "-");
   }
-  return /\/(?:lxc(?:\.payload)?[./]|machine-)([^/\n]+?)(?:\.(?:scope|service))?(?:$|\/)/m.exec(cgroup)?.[1] ?? "";
+  return (
+    /\/(?:lxc(?:\.payload)?[./]|machine-)([^/\n]+?)(?:\.(?:scope|service))?(?:$|\/)/m.exec(
+      cgroup,
+    )?.[1] ?? ""
+  );
 }

@@ -41,7 +41,10 @@ export function parseElfHeader(readAt: ReadAt): ElfHeader | null {
     return null;
   }
   const count = head.readUInt16LE(56);
-  const table = readAt(Number(head.readBigUInt64LE(32)), Math.min(count, MOST_HEADERS) * PROGRAM_HEADER_BYTES);
+  const table = readAt(
+    Number(head.readBigUInt64LE(32)),
+    Math.min(count, MOST_HEADERS) * PROGRAM_HEADER_BYTES,
+  );
   let interpreter: string | null = null;
   let dynamic = false;
   for (let at = 0; at + PROGRAM_HEADER_BYTES <= table.length; at += PROGRAM_HEADER_BYTES) {

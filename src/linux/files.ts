@@ -1,7 +1,16 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** Why /proc did not answer: the process went, or it is another user's. */
-const EXPECTED = new Set(["ENOENT", "ESRCH", "EACCES", "EPERM", "EINVAL", "ENOTDIR", "EIO", "ENODEV"]);
+const EXPECTED = new Set([
+  "ENOENT",
+  "ESRCH",
+  "EACCES",
+  "EPERM",
+  "EINVAL",
+  "ENOTDIR",
+  "EIO",
+  "ENODEV",
+]);
 
 /** The file's text, or null where it is gone or not ours to read. */
 export function readText(path: string): string | null {

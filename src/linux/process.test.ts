@@ -27,7 +27,9 @@ afterEach(() => {
 
 /** Starts a Python program that prints one line of JSON and waits; gives that line. */
 async function python(program: string): Promise<{ pid: number; says: Record<string, never> }> {
-  const child = spawn("python3", ["-c", `${program}\nsys.stdin.read()`], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn("python3", ["-c", `${program}\nsys.stdin.read()`], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   children.push(child);
   const line = await new Promise<string>((resolve) => {
     let text = "";
@@ -73,7 +75,9 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     const stat = readStat(process.pid);
     expect(stat).toMatchObject({ parentPid: process.ppid });
     expect(stat?.state).toMatch(/[RS]/);
-    expect(Math.abs(startTimeMs(stat?.startTicks ?? 0) - (Date.now() - process.uptime() * 1000))).toBeLessThan(5000);
+    expect(
+      Math.abs(startTimeMs(stat?.startTicks ?? 0) - (Date.now() - process.uptime() * 1000)),
+    ).toBeLessThan(5000);
     const used = process.cpuUsage();
     expect(Math.abs((stat?.userMs ?? 0) - used.user / 1000)).toBeLessThan(2000);
   });
@@ -93,7 +97,15 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     await expect.poll(() => readStat(pid)?.state).toBe("T");
     child.kill("SIGKILL");
     await new Promise((resolve) => child.once("exit", resolve));
-    for (const read of [readStatus, readStat, readRollup, countDescriptors, readThreads, readCommand, readExecutable]) {
+    for (const read of [
+      readStatus,
+      readStat,
+      readRollup,
+      countDescriptors,
+      readThreads,
+      readCommand,
+      readExecutable,
+    ]) {
       expect(read(pid)).toBeNull();
     }
     expect(childrenOf(pid)).toEqual([]);
@@ -123,7 +135,9 @@ print(json.dumps({"pid": os.getpid(), "children": sorted(p.pid for p in found), 
     expect(sorted(childrenByScan().get(pid))).toEqual(says.children);
     const tree = descendantsOf(pid);
     expect(tree[0]).toBe(pid);
-    expect(sorted(tree.slice(1))).toEqual(sorted([...(says.children as number[]), ...(says.grandchildren as number[])]));
+    expect(sorted(tree.slice(1))).toEqual(
+      sorted([...(says.children as number[]), ...(says.grandchildren as number[])]),
+    );
     for (const grandchild of says.grandchildren as number[]) {
       process.kill(grandchild, "SIGKILL");
     }
@@ -133,17 +147,32 @@ print(json.dumps({"pid": os.getpid(), "children": sorted(p.pid for p in found), 
 describe("texts", () => {
   test("a name may hold brackets, spaces and newlines", () => {
     const text = `42 (a) b (c\n) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 0 0 20 0 1 0 9876 1000 50 18446744073709551615 1 2 140000 0 0\n`;
-    expect(parseStat(text)).toEqual({ name: "a) b (c\n", state: "S", parentPid: 7, startTicks: 9876, userMs: 1500, systemMs: 250, stackStart: 140000 });
+    expect(parseStat(text)).toEqual({
+      name: "a) b (c\n",
+      state: "S",
+      parentPid: 7,
+      startTicks: 9876,
+      userMs: 1500,
+      systemMs: 250,
+      stackStart: 140000,
+    });
     expect(parseStat("")).toBeNull();
   });
 
   test("a zombie has a status and no memory", () => {
-    expect(parseStatus("Name:\tz\nState:\tZ (zombie)\nUid:\t5\t5\t5\t5\nThreads:\t1\n")).toMatchObject({ uid: 5, rssBytes: 0, threads: 1 });
+    expect(
+      parseStatus("Name:\tz\nState:\tZ (zombie)\nUid:\t5\t5\t5\t5\nThreads:\t1\n"),
+    ).toMatchObject({ uid: 5, rssBytes: 0, threads: 1 });
     expect(parseRollup("")).toBeNull();
   });
 
   test("users", () => {
-    expect(parsePasswords("root:x:0:0::/:/bin/sh\n# no\nweb:x:33:33::/:\n")).toEqual(new Map([[0, "root"], [33, "web"]]));
+    expect(parsePasswords("root:x:0:0::/:/bin/sh\n# no\nweb:x:33:33::/:\n")).toEqual(
+      new Map([
+        [0, "root"],
+        [33, "web"],
+      ]),
+    );
     expect(userName(0)).toBe(execFileSync("id", ["-un", "0"], { encoding: "utf8" }).trim());
     expect(userName(3_999_999_999)).toBe("3999999999");
     expect(readFileSync("/etc/passwd", "utf8")).toContain("root");

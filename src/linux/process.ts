@@ -106,14 +106,17 @@ export function readRollup(pid: Pid): MemoryRollup | null {
 
 /** null for a process without memory (a zombie). */
 export function parseRollup(text: string): MemoryRollup | null {
-  const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN);
+  const kilobytes = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN);
   const pss = kilobytes("Pss");
   const uss = kilobytes("Private_Clean") + kilobytes("Private_Dirty");
   return Number.isNaN(pss + uss) ? null : { pssBytes: pss * 1024, ussBytes: uss * 1024 };
 }
 
 /** Open descriptors and how many of them are sockets; one system call a descriptor. */
-export function countDescriptors(pid: Pid): { readonly files: number; readonly sockets: number } | null {
+export function countDescriptors(
+  pid: Pid,
+): { readonly files: number; readonly sockets: number } | null {
   const names = readNames(`/proc/${pid}/fd`);
   if (names === null) {
     return null;

@@ -1,5 +1,15 @@
 /** Programs of every kind, made here: what a preloaded library would meet. */
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -91,7 +101,9 @@ describe("ELF files", () => {
 
   test("headers that point anywhere", () => {
     for (const offset of [0n, 1n << 40n, (1n << 63n) + 5n, 0xffffffffffffffffn]) {
-      expect(typeof kindOf(changed("wild", (bytes) => bytes.writeBigUInt64LE(offset, 32)))).toBe("string");
+      expect(typeof kindOf(changed("wild", (bytes) => bytes.writeBigUInt64LE(offset, 32)))).toBe(
+        "string",
+      );
     }
   });
 });
@@ -101,7 +113,11 @@ describe("scripts", () => {
     const first = file("first", "#!/bin/sh\n");
     expect(kindOf(file("second", `#! ${first} -x\n`))).toBe("glibc");
     expect(kindOf(file("static-script", `#!${join(folder, "static")}\n`))).toBe("static");
-    expect(inspectProgram([join(folder, "second")]).chain).toEqual([join(folder, "second"), first, "/bin/sh"]);
+    expect(inspectProgram([join(folder, "second")]).chain).toEqual([
+      join(folder, "second"),
+      first,
+      "/bin/sh",
+    ]);
   });
 
   test("through env, with its options", () => {

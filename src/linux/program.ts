@@ -1,5 +1,14 @@
 /** What a program is, before it is started: whether a preloaded library would reach it at all. */
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { basename, resolve } from "node:path";
 import { type ElfHeader, MACHINE_X86_64, parseElfHeader } from "./elf_header.js";
 
@@ -44,7 +53,11 @@ export function inspectProgram(
   return follow(command, context, []);
 }
 
-function follow(command: readonly string[], context: ProgramContext, chain: readonly string[]): ProgramAnswer {
+function follow(
+  command: readonly string[],
+  context: ProgramContext,
+  chain: readonly string[],
+): ProgramAnswer {
   const name = command[0] ?? "";
   const found = lookUp(name, context);
   if (typeof found !== "string") {
@@ -65,7 +78,10 @@ function follow(command: readonly string[], context: ProgramContext, chain: read
   return follow([...file.script, found, ...command.slice(1)], context, along);
 }
 
-function lookUp(name: string, context: ProgramContext): string | { kind: "missing" | "not-executable" } {
+function lookUp(
+  name: string,
+  context: ProgramContext,
+): string | { kind: "missing" | "not-executable" } {
   if (name === "") {
     return { kind: "missing" };
   }
@@ -116,7 +132,9 @@ function describe(path: string): Description {
   try {
     const readAt = (offset: number, length: number) => {
       const bytes = Buffer.alloc(Math.max(0, length));
-      const got = Number.isSafeInteger(offset) ? readSync(descriptor, bytes, 0, bytes.length, offset) : 0;
+      const got = Number.isSafeInteger(offset)
+        ? readSync(descriptor, bytes, 0, bytes.length, offset)
+        : 0;
       return bytes.subarray(0, got);
     };
     const script = scriptLine(readAt(0, LONGEST_SCRIPT_LINE));

@@ -13,17 +13,23 @@ const COLUMN_CLASSES = {
 const SCALARS = {
   number: (value: unknown) => typeof value === "number" && Number.isFinite(value),
   string: (value: unknown) => typeof value === "string",
-  "number?": (value: unknown) => value === null || (typeof value === "number" && Number.isFinite(value)),
+  "number?": (value: unknown) =>
+    value === null || (typeof value === "number" && Number.isFinite(value)),
 } as const;
 const LISTS = {
   strings: (value: unknown) => typeof value === "string",
-  lists: (value: unknown) => Array.isArray(value) && value.every((part) => typeof part === "string"),
+  lists: (value: unknown) =>
+    Array.isArray(value) && value.every((part) => typeof part === "string"),
 } as const;
 
 export type FieldType = keyof typeof COLUMN_CLASSES | keyof typeof SCALARS | keyof typeof LISTS;
 
 /** Checks the fields' types, and that all columns and lists have one length; returns it (0 without columns). */
-export function checkTable(value: unknown, fields: Readonly<Record<string, FieldType>>, name: string): number {
+export function checkTable(
+  value: unknown,
+  fields: Readonly<Record<string, FieldType>>,
+  name: string,
+): number {
   const table = record(value, name);
   let length: number | undefined;
   for (const [field, type] of Object.entries(fields)) {
@@ -32,7 +38,8 @@ export function checkTable(value: unknown, fields: Readonly<Record<string, Field
       demand(SCALARS[type as keyof typeof SCALARS](cell), `${name}.${field} is not a ${type}`);
       continue;
     }
-    const found = type in LISTS ? listLength(cell, type as keyof typeof LISTS) : columnLength(cell, type);
+    const found =
+      type in LISTS ? listLength(cell, type as keyof typeof LISTS) : columnLength(cell, type);
     demand(found !== null, `${name}.${field} is not a column of ${type}`);
     length ??= found as number;
     demand(found === length, `${name}.${field} has ${found} rows, the others ${length}`);
@@ -41,7 +48,10 @@ export function checkTable(value: unknown, fields: Readonly<Record<string, Field
 }
 
 export function record(value: unknown, name: string): Record<string, unknown> {
-  demand(typeof value === "object" && value !== null && !Array.isArray(value), `${name} is missing`);
+  demand(
+    typeof value === "object" && value !== null && !Array.isArray(value),
+    `${name} is missing`,
+  );
   return value as Record<string, unknown>;
 }
 

@@ -44,7 +44,11 @@ export interface DictionaryBatch {
     readonly kind: Uint8Array;
     readonly address: Float64Array;
   };
-  readonly stacks: { readonly from: number; readonly parent: Uint32Array; readonly frame: Uint32Array };
+  readonly stacks: {
+    readonly from: number;
+    readonly parent: Uint32Array;
+    readonly frame: Uint32Array;
+  };
   readonly labels: {
     readonly from: number;
     readonly parent: Uint32Array;

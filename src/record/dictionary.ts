@@ -1,5 +1,10 @@
 /** The dictionaries that all profiles of a recording share: written as they grow, put together on reading. */
-import { type GrowingColumn, growingFloat64, growingUint8, growingUint32 } from "../model/growing_column.js";
+import {
+  type GrowingColumn,
+  growingFloat64,
+  growingUint8,
+  growingUint32,
+} from "../model/growing_column.js";
 import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/profile.js";
 import { checkIds, checkParents, checkTable, demand, record } from "./batch_check.js";
 import type { DictionaryBatch } from "./batches.js";
@@ -75,10 +80,15 @@ export class DictionaryWriter {
 }
 
 /** Rows whose content is new; `known` is brought up to date. The period is kept with each look instead. */
-function changedRows(rows: readonly (ProfileThread | ProfileProcess)[], known: string[]): Uint32Array {
+function changedRows(
+  rows: readonly (ProfileThread | ProfileProcess)[],
+  known: string[],
+): Uint32Array {
   const changed: number[] = [];
   rows.forEach((row, index) => {
-    const content = JSON.stringify(row, (key, value) => (key === "periodBytes" ? undefined : value));
+    const content = JSON.stringify(row, (key, value) =>
+      key === "periodBytes" ? undefined : value,
+    );
     if (known[index] !== content) {
       known[index] = content;
       changed.push(index);
@@ -149,7 +159,11 @@ export class DictionaryReader {
         kind: frames.kind.view(),
         address: frames.address.view(),
       },
-      stacks: { length: stacks.parent.length, parent: stacks.parent.view(), frame: stacks.frame.view() },
+      stacks: {
+        length: stacks.parent.length,
+        parent: stacks.parent.view(),
+        frame: stacks.frame.view(),
+      },
       processes: this.processes,
       threads: this.threads,
       labels: {
@@ -186,14 +200,28 @@ export class DictionaryReader {
     );
     checkTable(
       batch.processes,
-      { row: "u32", pid: "u32", parentPid: "u32", command: "lists", python: "strings", startedMs: "f64" },
+      {
+        row: "u32",
+        pid: "u32",
+        parentPid: "u32",
+        command: "lists",
+        python: "strings",
+        startedMs: "f64",
+      },
       "processes",
     );
     this.checkReferences(batch);
     return batch;
   }
 
-  private checkReferences({ strings, frames, stacks, labels, threads, processes }: DictionaryBatch): void {
+  private checkReferences({
+    strings,
+    frames,
+    stacks,
+    labels,
+    threads,
+    processes,
+  }: DictionaryBatch): void {
     demand(strings.from === this.strings.length, "strings do not follow on");
     demand(frames.from === this.frames.function.length, "frames do not follow on");
     demand(stacks.from === this.stacks.parent.length, "stacks do not follow on");
@@ -206,12 +234,20 @@ export class DictionaryReader {
     checkIds(labels.value, stringCount, "a label's value");
     const frameCount = frames.from + frames.function.length;
     // The empty stack, row 0, has no frame.
-    checkIds(stacks.from === 0 ? stacks.frame.subarray(1) : stacks.frame, frameCount, "a stack's frame");
+    checkIds(
+      stacks.from === 0 ? stacks.frame.subarray(1) : stacks.frame,
+      frameCount,
+      "a stack's frame",
+    );
     checkParents(stacks.parent, stacks.from, "stack");
     checkParents(labels.parent, labels.from, "label");
     checkRows(processes.row, this.processes.length, "processes");
     checkRows(threads.row, this.threads.length, "threads");
-    const processCount = Math.max(this.processes.length, ...Array.from(processes.row, (row) => row + 1), 0);
+    const processCount = Math.max(
+      this.processes.length,
+      ...Array.from(processes.row, (row) => row + 1),
+      0,
+    );
     checkIds(threads.process, processCount, "a thread's process");
   }
 }

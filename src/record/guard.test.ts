@@ -28,22 +28,51 @@ interface Script {
 
 let runs = 0;
 
-function hosted(command: readonly string[], script: Script = {}): { arguments: string[]; report: string } {
+function hosted(
+  command: readonly string[],
+  script: Script = {},
+): { arguments: string[]; report: string } {
   const report = join(folder, `report-${runs++}`);
-  return { arguments: ["host", "--", process.execPath, recorder, report, JSON.stringify(script), ...command], report };
+  return {
+    arguments: [
+      "host",
+      "--",
+      process.execPath,
+      recorder,
+      report,
+      JSON.stringify(script),
+      ...command,
+    ],
+    report,
+  };
 }
 
 function run(command: readonly string[], script: Script = {}) {
   const { arguments: words, report } = hosted(command, script);
-  const outcome = spawnSync(guard, words, { encoding: "utf8", cwd: folder, timeout: HANGS_AFTER_MS });
-  return { ...outcome, messages: readFileSync(report, "utf8").split("\n").map((line) => line.split("\t")) };
+  const outcome = spawnSync(guard, words, {
+    encoding: "utf8",
+    cwd: folder,
+    timeout: HANGS_AFTER_MS,
+  });
+  return {
+    ...outcome,
+    messages: readFileSync(report, "utf8")
+      .split("\n")
+      .map((line) => line.split("\t")),
+  };
 }
 
 /** What a shell with odd habits gives to a program, alone and under the guard. */
 function bySomeShell(preparation: string, command: readonly string[]) {
-  const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  const quoted = (words: readonly string[]) =>
+    words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   const shell = (words: readonly string[]) =>
-    spawnSync("bash", ["-c", `${preparation}\nexec ${quoted(words)}`], { encoding: "utf8", cwd: folder, input: "text", timeout: HANGS_AFTER_MS });
+    spawnSync("bash", ["-c", `${preparation}\nexec ${quoted(words)}`], {
+      encoding: "utf8",
+      cwd: folder,
+      input: "text",
+      timeout: HANGS_AFTER_MS,
+    });
   return { alone: shell(command), under: shell([guard, ...hosted(command).arguments]) };
 }
 
@@ -54,10 +83,25 @@ describe("the program's surroundings are as without the guard", () => {
     ["ignored signals", "trap '' HUP INT QUIT PIPE USR1 USR2 TERM TSTP CHLD XFSZ"],
     ["open descriptors", "exec 3</etc/passwd 5>>/dev/null 77</dev/zero 2>/dev/null"],
     ["closed standard descriptors", "exec 0<&- 2>&-"],
-    ["limits", "ulimit -Sn 300; ulimit -Hn 700; ulimit -Sf 100000; ulimit -Ss 4096; ulimit -Sc 0; ulimit -v 40000000"],
-    ["umask, directory, niceness, one processor", "umask 027; cd /; renice -n 3 $$ >/dev/null; taskset -cp 0 $$ >/dev/null"],
+    [
+      "limits",
+      "ulimit -Sn 300; ulimit -Hn 700; ulimit -Sf 100000; ulimit -Ss 4096; ulimit -Sc 0; ulimit -v 40000000",
+    ],
+    [
+      "umask, directory, niceness, one processor",
+      "umask 027; cd /; renice -n 3 $$ >/dev/null; taskset -cp 0 $$ >/dev/null",
+    ],
   ])("%s", (_name, preparation) => {
-    const { alone, under } = bySomeShell(preparation, ["python3", surroundings, "a b", "tab\there", "back\\slash", "", "neu\nline", "é"]);
+    const { alone, under } = bySomeShell(preparation, [
+      "python3",
+      surroundings,
+      "a b",
+      "tab\there",
+      "back\\slash",
+      "",
+      "neu\nline",
+      "é",
+    ]);
     expect(alone.status, alone.stderr).toBe(0);
     expect(under.status, under.stderr).toBe(0);
     expect(JSON.parse(under.stdout)).toEqual(JSON.parse(alone.stdout));
@@ -71,9 +115,15 @@ os.execvp(sys.argv[1], sys.argv[1:])`;
     const { alone, under } = bySomeShell(":", ["python3", surroundings]);
     expect(under.stdout).toBe(alone.stdout);
     const words = ["-c", block];
-    const plain = spawnSync("python3", [...words, "python3", surroundings], { encoding: "utf8", cwd: folder });
+    const plain = spawnSync("python3", [...words, "python3", surroundings], {
+      encoding: "utf8",
+      cwd: folder,
+    });
     const hostedWords = hosted(["python3", surroundings]).arguments;
-    const blocked = spawnSync("python3", [...words, guard, ...hostedWords], { encoding: "utf8", cwd: folder });
+    const blocked = spawnSync("python3", [...words, guard, ...hostedWords], {
+      encoding: "utf8",
+      cwd: folder,
+    });
     expect(JSON.parse(blocked.stdout).signals).toEqual(JSON.parse(plain.stdout).signals);
     expect(JSON.parse(plain.stdout).signals.SigBlk).not.toMatch(/^0+$/);
   });
@@ -93,7 +143,9 @@ os.execvp(sys.argv[1], sys.argv[1:])`;
 os.write(1, b"bye"); os.close(1); os.close(0)
 while not os.path.exists(sys.argv[1]): time.sleep(0.01)`;
     const go = join(folder, "go");
-    const child = spawn(guard, hosted(["python3", "-c", script, go]).arguments, { stdio: ["pipe", "pipe", "inherit"] });
+    const child = spawn(guard, hosted(["python3", "-c", script, go]).arguments, {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     let text = "";
     child.stdout.on("data", (data) => {
       text += data;
@@ -113,10 +165,13 @@ describe("the program's end is the guard's", () => {
     expect(messages.find(([verb]) => verb === "exited")?.[1]).toBe(String(code << 8));
   });
 
-  test.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGINT", "SIGPIPE", "SIGHUP"] as const)("%s", (name) => {
-    const { status, signal } = run(["sh", "-c", `ulimit -c 0; kill -${name.slice(3)} $$`]);
-    expect({ status, signal }).toEqual({ status: null, signal: name });
-  });
+  test.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGINT", "SIGPIPE", "SIGHUP"] as const)(
+    "%s",
+    (name) => {
+      const { status, signal } = run(["sh", "-c", `ulimit -c 0; kill -${name.slice(3)} $$`]);
+      expect({ status, signal }).toEqual({ status: null, signal: name });
+    },
+  );
 
   test("the recorder may leave with another code", () => {
     expect(run(["true"], { leave: 1 }).status).toBe(1);
@@ -134,7 +189,9 @@ describe("the program's end is the guard's", () => {
   });
 
   test("a recorder that cannot start: nothing runs", () => {
-    const { status, stderr } = spawnSync(guard, ["host", "--", "/nonexistent/node"], { encoding: "utf8" });
+    const { status, stderr } = spawnSync(guard, ["host", "--", "/nonexistent/node"], {
+      encoding: "utf8",
+    });
     expect(status).toBe(127);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
@@ -150,12 +207,15 @@ deadline = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < deadline: time.sleep(0.05)
 print(",".join(seen))`;
 
-  test.each(["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)("%s to the guard alone is passed on", async (name) => {
-    const { child, output } = await startReady(["python3", "-c", counter, "1"]);
-    process.kill(child.pid as number, name);
-    expect(await ended(child)).toEqual({ code: 0, signal: null });
-    expect(output()).toBe(`ready\n${name}\n`);
-  });
+  test.each(["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)(
+    "%s to the guard alone is passed on",
+    async (name) => {
+      const { child, output } = await startReady(["python3", "-c", counter, "1"]);
+      process.kill(child.pid as number, name);
+      expect(await ended(child)).toEqual({ code: 0, signal: null });
+      expect(output()).toBe(`ready\n${name}\n`);
+    },
+  );
 
   test("one to the whole group comes once", async () => {
     const { child, output } = await startReady(["python3", "-c", counter, "1"]);
@@ -187,13 +247,27 @@ describe("the pool", () => {
   const pool = [["pool", "8", "4096", "1"]] as const;
 
   test("is sealed, sized and says what was asked for", async () => {
-    const { child, report } = await startReady(["sh", "-c", "echo ready; read line"], { before: pool });
+    const { child, report } = await startReady(["sh", "-c", "echo ready; read line"], {
+      before: pool,
+    });
     const [, pid, descriptor] = messageOf(report, "pool");
     const file = openSync(`/proc/${pid}/fd/${descriptor}`, "r+");
     const header = new PoolReader(file).header();
-    expect(header).toMatchObject({ slotCount: 8, periodBytes: 4096, options: 1, keeperPid: child.pid, keeperFd: Number(descriptor) });
-    expect(header.slotsOffset + 8 * CONSTANTS.TM_SLOT_STRIDE).toBe(statSync(`/proc/${pid}/fd/${descriptor}`).size);
-    const resize = spawnSync("python3", ["-c", `import os\nos.truncate("/proc/${pid}/fd/${descriptor}", 4096)`], { encoding: "utf8" });
+    expect(header).toMatchObject({
+      slotCount: 8,
+      periodBytes: 4096,
+      options: 1,
+      keeperPid: child.pid,
+      keeperFd: Number(descriptor),
+    });
+    expect(header.slotsOffset + 8 * CONSTANTS.TM_SLOT_STRIDE).toBe(
+      statSync(`/proc/${pid}/fd/${descriptor}`).size,
+    );
+    const resize = spawnSync(
+      "python3",
+      ["-c", `import os\nos.truncate("/proc/${pid}/fd/${descriptor}", 4096)`],
+      { encoding: "utf8" },
+    );
     expect(resize.stderr).toMatch(/Operation not permitted/);
     child.stdin?.end("\n");
     expect(await ended(child)).toEqual({ code: 0, signal: null });
@@ -202,7 +276,9 @@ describe("the pool", () => {
   test("fits under a file-size limit, which stays the program's", () => {
     const { arguments: words, report } = hosted(["bash", "-c", "ulimit -f"], { before: pool });
     const quoted = words.map((word) => `'${word}'`).join(" ");
-    const { stdout } = spawnSync("bash", ["-c", `ulimit -f 50000; exec ${guard} ${quoted}`], { encoding: "utf8" });
+    const { stdout } = spawnSync("bash", ["-c", `ulimit -f 50000; exec ${guard} ${quoted}`], {
+      encoding: "utf8",
+    });
     expect(stdout.trim()).toBe("50000");
     expect(readFileSync(report, "utf8")).toMatch(/^pool\t/m);
   });
@@ -210,7 +286,9 @@ describe("the pool", () => {
   test("no room at all is an answer, not an end", () => {
     const { arguments: words, report } = hosted(["sh", "-c", "echo runs"], { before: pool });
     const quoted = words.map((word) => `'${word}'`).join(" ");
-    const { stdout, status } = spawnSync("bash", ["-c", `ulimit -f 10; exec ${guard} ${quoted}`], { encoding: "utf8" });
+    const { stdout, status } = spawnSync("bash", ["-c", `ulimit -f 10; exec ${guard} ${quoted}`], {
+      encoding: "utf8",
+    });
     expect({ stdout, status }).toEqual({ stdout: "runs\n", status: 0 });
     expect(readFileSync(report, "utf8")).toMatch(/^nopool\t27\t/m);
   });
@@ -235,7 +313,10 @@ parent = os.getppid()
 pool = next(path for path in glob.glob(f"/proc/{parent}/fd/*") if "tidemark-pool" in os.readlink(path))
 sys.argv = ["", pool]
 ${claim}`;
-    const { status, stdout } = run(["python3", "-c", find], { before: [...pool, ["orphan", orphan]], dieWhen: "started" });
+    const { status, stdout } = run(["python3", "-c", find], {
+      before: [...pool, ["orphan", orphan]],
+      dieWhen: "started",
+    });
     expect({ status, stdout }).toEqual({ status: 9, stdout: "still here\n" });
     const left = statSync(orphan);
     expect(left.mode & 0o777).toBe(0o600);
@@ -272,7 +353,9 @@ async function startReady(command: readonly string[], script: Script = {}) {
 }
 
 function messageOf(report: string, verb: string): string[] {
-  const line = readFileSync(report, "utf8").split("\n").find((text) => text.startsWith(`${verb}\t`));
+  const line = readFileSync(report, "utf8")
+    .split("\n")
+    .find((text) => text.startsWith(`${verb}\t`));
   return (line ?? "").split("\t");
 }
 

@@ -25,7 +25,10 @@ export type StartAnswer =
 export class GuardClient {
   private readonly socket: Socket;
   private received = "";
-  private readonly waiting: { readonly verbs: readonly string[]; resolve(fields: string[]): void }[] = [];
+  private readonly waiting: {
+    readonly verbs: readonly string[];
+    resolve(fields: string[]): void;
+  }[] = [];
   private reportExit!: (report: ExitReport | null) => void;
 
   /** Settles when the program has ended; null where the guard itself is gone. */

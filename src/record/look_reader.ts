@@ -1,4 +1,9 @@
-import { LIFETIME_BUCKETS, type Profile, type ProfileTables, type SiteTable } from "../model/profile.js";
+import {
+  LIFETIME_BUCKETS,
+  type Profile,
+  type ProfileTables,
+  type SiteTable,
+} from "../model/profile.js";
 import type { Millis, TimeMs } from "../model/units.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type { SampleBatch } from "./batches.js";
@@ -55,7 +60,10 @@ export function readSamples(
   );
   demand(processCount <= tables.processes.length, "samples know more processes than there are");
   demand(batch.lifetimes.length === length * LIFETIME_BUCKETS, "lifetimes do not fit the sites");
-  demand(batch.cohortBytes.length === length * batch.cohorts.length, "cohorts do not fit the sites");
+  demand(
+    batch.cohortBytes.length === length * batch.cohorts.length,
+    "cohorts do not fit the sites",
+  );
   checkIds(batch.stack, tables.stacks.length, "a site's stack");
   checkIds(batch.process, processCount, "a site's process");
   checkIds(batch.thread, tables.threads.length, "a site's thread");
@@ -71,7 +79,10 @@ export function readSamples(
   const sites: SiteTable = { length, ...columns };
   return {
     ...tables,
-    processes: tables.processes.map((process, i) => ({ ...process, periodBytes: periodBytes[i] ?? 0 })),
+    processes: tables.processes.map((process, i) => ({
+      ...process,
+      periodBytes: periodBytes[i] ?? 0,
+    })),
     timeMs: look.timeMs,
     durationMs: look.durationMs,
     sites,

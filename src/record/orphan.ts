@@ -13,7 +13,7 @@ import { pickSites } from "../model/site_columns.js";
 import { ProfileTablesBuilder, type TablesMap } from "../model/tables_builder.js";
 import type { TimeMs } from "../model/units.js";
 import { Symboliser } from "../native/index.js";
-import { poolLimits, PoolReader, ProfileAssembler, SegmentReader } from "../segment/index.js";
+import { PoolReader, ProfileAssembler, poolLimits, SegmentReader } from "../segment/index.js";
 import { processLives } from "./process_identity.js";
 import { OpenRecording } from "./reader.js";
 import { orphanPath } from "./run.js";
@@ -29,7 +29,11 @@ import { RecordingWriter } from "./writer.js";
 export function finishOrphan(path: string): string | null {
   const recording = new OpenRecording(path);
   const { meta } = recording;
-  if (recording.complete || recording.damaged || processLives(meta.recorder.pid, meta.recorder.startTicks)) {
+  if (
+    recording.complete ||
+    recording.damaged ||
+    processLives(meta.recorder.pid, meta.recorder.startTicks)
+  ) {
     return null;
   }
   try {
@@ -111,7 +115,13 @@ function openForReading(path: string, flags: number): number | null {
 }
 
 /** Appends a look at all segments of the pool; `last`: the end, too. */
-function append(recording: OpenRecording, descriptor: number, source: string, timeMs: TimeMs, last: boolean): void {
+function append(
+  recording: OpenRecording,
+  descriptor: number,
+  source: string,
+  timeMs: TimeMs,
+  last: boolean,
+): void {
   const pool = new PoolReader(descriptor, source);
   const header = pool.header();
   if (header.runId !== recording.meta.runId) {
@@ -124,18 +134,39 @@ function append(recording: OpenRecording, descriptor: number, source: string, ti
       assembler.renew(assembler.begin(found.header), found);
     }
   }
-  const before = recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
+  const before =
+    recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
   const atMs = Math.max(timeMs, recording.endMs);
   const { tables, look } = merge(recording.tables(), before, assembler.take(atMs));
-  const writer = RecordingWriter.resume(recording.path, recording.wholeBytes, recording.tables(), recording.looks.length);
+  const writer = RecordingWriter.resume(
+    recording.path,
+    recording.wholeBytes,
+    recording.tables(),
+    recording.looks.length,
+  );
   try {
     if (look.sites.length > 0) {
-      writer.look(tables, look, { kind: last ? "end" : "poll", agent: agentOf(recording, assembler) });
+      writer.look(tables, look, {
+        kind: last ? "end" : "poll",
+        agent: agentOf(recording, assembler),
+      });
     }
-    writer.agentLimits(atMs, [...assembler.limits(), ...poolLimits(header.unserved, header.unservedReason)]);
+    writer.agentLimits(atMs, [
+      ...assembler.limits(),
+      ...poolLimits(header.unserved, header.unservedReason),
+    ]);
     if (last) {
-      writer.limits(atMs, ["The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended."]);
-      writer.end({ timeMs: atMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+      writer.limits(atMs, [
+        "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
+      ]);
+      writer.end({
+        timeMs: atMs,
+        exitCode: null,
+        signal: null,
+        maxRssBytes: 0,
+        userMs: 0,
+        systemMs: 0,
+      });
     }
     if (writer.failure) {
       throw writer.failure;
@@ -165,7 +196,9 @@ function merge(
   });
   const parts = [sites];
   if (before) {
-    const rows = Array.from(before.sites.process.keys()).filter((row) => !present.has(before.sites.process[row] as number));
+    const rows = Array.from(before.sites.process.keys()).filter(
+      (row) => !present.has(before.sites.process[row] as number),
+    );
     const ended = pickSites(before.sites, rows, 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
       ended[figure].fill(0);
@@ -176,7 +209,8 @@ function merge(
 }
 
 function translate(sites: SiteTable, map: TablesMap): SiteTable {
-  const through = (ids: Uint32Array | Uint16Array, to: Uint32Array) => Uint32Array.from(ids, (id) => to[id] as number);
+  const through = (ids: Uint32Array | Uint16Array, to: Uint32Array) =>
+    Uint32Array.from(ids, (id) => to[id] as number);
   return {
     ...sites,
     stack: through(sites.stack, map.stacks),

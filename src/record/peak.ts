@@ -35,7 +35,9 @@ export function peakProfile(recording: Recording): Profile {
   };
 }
 
-function greatestPeak(profile: Profile): { process: ProcessIndex; timeMs: TimeMs; bytes: Bytes } | null {
+function greatestPeak(
+  profile: Profile,
+): { process: ProcessIndex; timeMs: TimeMs; bytes: Bytes } | null {
   const { sites, peakMs } = profile;
   const bytes = new Float64Array(profile.processes.length);
   for (let row = 0; row < sites.length; row++) {
@@ -53,7 +55,10 @@ function greatestPeak(profile: Profile): { process: ProcessIndex; timeMs: TimeMs
 
 /** The process's sites with the peak's figures as the live ones. When they were born is not known. */
 function peakRows(sites: SiteTable, process: ProcessIndex): SiteTable {
-  const rows = rowsOf(sites, (row) => sites.process[row] === process && (sites.peakBytes[row] as number) > 0);
+  const rows = rowsOf(
+    sites,
+    (row) => sites.process[row] === process && (sites.peakBytes[row] as number) > 0,
+  );
   const picked = pickSites(sites, rows, 0);
   return {
     ...picked,
@@ -80,7 +85,8 @@ function highestLook({ looks }: Recording): number {
 }
 
 function nearestLook({ looks }: Recording, timeMs: TimeMs): number {
-  const distance = (index: number) => Math.abs((looks[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
+  const distance = (index: number) =>
+    Math.abs((looks[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
   return looks.reduce((best, _look, index) => (distance(index) < distance(best) ? index : best), 0);
 }
 

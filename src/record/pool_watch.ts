@@ -5,7 +5,13 @@ import type { Metric } from "../model/series.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../model/units.js";
 import { Symboliser } from "../native/index.js";
 import { parseSegmentHeader, type SegmentHeader } from "../segment/header.js";
-import { poolLimits, type PoolReader, type PoolSlot, ProfileAssembler, SegmentReader } from "../segment/index.js";
+import {
+  type PoolReader,
+  type PoolSlot,
+  ProfileAssembler,
+  poolLimits,
+  SegmentReader,
+} from "../segment/index.js";
 import { CONSTANTS } from "../segment/layout.js";
 import type { SeriesRow } from "./batches.js";
 import { monotonicMs } from "./clock.js";
@@ -137,7 +143,8 @@ export class PoolWatch {
     }
     watched.row = tree.profiled(watched.row, header.python, header.command, poll);
     const { series } = watched.row;
-    const add = (metric: Metric, value: number) => poll.metrics.push({ timeMs, series, metric, value });
+    const add = (metric: Metric, value: number) =>
+      poll.metrics.push({ timeMs, series, metric, value });
     add("liveBytes", header.liveBytes);
     add("liveObjects", header.liveObjects);
     add("allocatedBytes", header.allocatedBytes);
@@ -193,7 +200,11 @@ function newestImages(slots: readonly PoolSlot[]): Set<PoolSlot> {
   for (const slot of slots) {
     const key = `${slot.pid} ${slot.processStartTicks}`;
     const known = newest.get(key);
-    if (!known || slot.claimedMs > known.claimedMs || (slot.claimedMs === known.claimedMs && slot.image > known.image)) {
+    if (
+      !known ||
+      slot.claimedMs > known.claimedMs ||
+      (slot.claimedMs === known.claimedMs && slot.image > known.image)
+    ) {
       newest.set(key, slot);
     }
   }

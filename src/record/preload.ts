@@ -34,13 +34,17 @@ export async function preparePreload(
   }
   const library = preloadablePath(options.libraryPath);
   if (library === null) {
-    notes.push(`No agent: ${oneLine(options.libraryPath)} has a space or a colon in it and could not be linked elsewhere.`);
+    notes.push(
+      `No agent: ${oneLine(options.libraryPath)} has a space or a colon in it and could not be linked elsewhere.`,
+    );
     return null;
   }
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
   const answer = await guard.makePool(CONSTANTS.TM_DEFAULT_SLOT_COUNT, period, optionBits(options));
   if (!answer.made) {
-    notes.push(`No agent: its memory could not be made (${answer.reason}); only the figures of /proc are recorded.`);
+    notes.push(
+      `No agent: its memory could not be made (${answer.reason}); only the figures of /proc are recorded.`,
+    );
     return null;
   }
   const path = `/proc/${answer.guardPid}/fd/${answer.descriptor}`;
@@ -64,7 +68,9 @@ export async function preparePreload(
       closeSync(descriptor);
     }
     const why = error instanceof TidemarkError ? error.what : (error as Error).message;
-    notes.push(`No agent: its memory could not be opened (${oneLine(why)}); only the figures of /proc are recorded.`);
+    notes.push(
+      `No agent: its memory could not be opened (${oneLine(why)}); only the figures of /proc are recorded.`,
+    );
     return null;
   }
 }

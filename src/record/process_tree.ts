@@ -147,7 +147,9 @@ export class ProcessTree {
     const outlived = this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
     if (outlived.length > 0) {
       const [noun, verb] = outlived.length === 1 ? ["process", "runs"] : ["processes", "run"];
-      poll.limits.push(`${outlived.length} ${noun} of the program's ${verb} on after its end, no longer recorded.`);
+      poll.limits.push(
+        `${outlived.length} ${noun} of the program's ${verb} on after its end, no longer recorded.`,
+      );
     }
     for (const tracked of [...this.alive.values()]) {
       this.gone(tracked, timeMs, poll);
@@ -182,14 +184,18 @@ export class ProcessTree {
     }
     if (!this.uncounted) {
       this.uncounted = true;
-      poll.limits.push(`The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`);
+      poll.limits.push(
+        `The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`,
+      );
     }
     return true;
   }
 
   private stillRuns(pid: Pid): boolean {
     const stat = readStat(pid);
-    return stat !== null && stat.startTicks === this.alive.get(pid)?.startTicks && stat.state !== "Z";
+    return (
+      stat !== null && stat.startTicks === this.alive.get(pid)?.startTicks && stat.state !== "Z"
+    );
   }
 
   private search(timeMs: TimeMs, poll: TreePoll): void {
@@ -251,7 +257,12 @@ export class ProcessTree {
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
       this.replace({ ...tracked.row, command }, poll);
-      poll.events.push({ timeMs, pid: tracked.row.pid, kind: "exec", detail: commandLine(command) });
+      poll.events.push({
+        timeMs,
+        pid: tracked.row.pid,
+        kind: "exec",
+        detail: commandLine(command),
+      });
     }
   }
 
@@ -259,7 +270,12 @@ export class ProcessTree {
     const { row } = tracked;
     this.replace({ ...row, endedMs: timeMs }, poll);
     this.alive.delete(row.pid);
-    poll.events.push({ timeMs, pid: row.pid, kind: "process-end", detail: commandLine(row.command) });
+    poll.events.push({
+      timeMs,
+      pid: row.pid,
+      kind: "process-end",
+      detail: commandLine(row.command),
+    });
   }
 
   private replace(row: SeriesRow, poll: TreePoll): SeriesRow {

@@ -3,7 +3,15 @@ import type { Profile, ProfileTables } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
 import { BatchError, checkTable, demand, record } from "./batch_check.js";
-import type { EndBatch, EventBatch, LimitBatch, MetaBatch, ProcessBatch, ProfileBatch, SeriesRow } from "./batches.js";
+import type {
+  EndBatch,
+  EventBatch,
+  LimitBatch,
+  MetaBatch,
+  ProcessBatch,
+  ProfileBatch,
+  SeriesRow,
+} from "./batches.js";
 import { DictionaryReader } from "./dictionary.js";
 import { type FramePlace, readFrame, scanFrames } from "./frame_file.js";
 import { decodePayload, FrameKind } from "./frames.js";
@@ -11,7 +19,14 @@ import { readSamples } from "./look_reader.js";
 import { peakProfile } from "./peak.js";
 import { processLives } from "./process_identity.js";
 import { SeriesReader } from "./series_reader.js";
-import type { LookMoment, Moment, RecordedProcess, Recording, RecordingEnd, RecordingMeta } from "./types.js";
+import type {
+  LookMoment,
+  Moment,
+  RecordedProcess,
+  Recording,
+  RecordingEnd,
+  RecordingMeta,
+} from "./types.js";
 import { upgrade } from "./upgrade.js";
 
 /**
@@ -100,11 +115,16 @@ export class OpenRecording implements Recording {
       this.end === null &&
       scan.stopped?.kind !== "damaged" &&
       processLives(this.meta.recorder.pid, this.meta.recorder.startTicks);
-    this.damage = scan.stopped && !growing ? `${scan.stopped.detail}: only what comes before it is shown` : null;
+    this.damage =
+      scan.stopped && !growing
+        ? `${scan.stopped.detail}: only what comes before it is shown`
+        : null;
     if (this.damage) {
       this.limits.push(`The recording is damaged: ${this.damage}.`);
     } else if (this.end === null && !growing) {
-      this.limits.push("The recorder was killed: nothing is known of the time after its last look.");
+      this.limits.push(
+        "The recorder was killed: nothing is known of the time after its last look.",
+      );
     }
     this.limits.push(...this.agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
@@ -147,7 +167,10 @@ export class OpenRecording implements Recording {
         this.cached = { index, profile: readSamples(batch, this.tables(), look) };
       } catch (error) {
         if (error instanceof BatchError) {
-          throw damagedInput(this.path, `the look at byte ${place.offset} makes no sense: ${error.message}`);
+          throw damagedInput(
+            this.path,
+            `the look at byte ${place.offset} makes no sense: ${error.message}`,
+          );
         }
         throw error;
       }
@@ -167,7 +190,10 @@ export class OpenRecording implements Recording {
   }
 
   private take(place: FramePlace, kind: FrameKind, batch: unknown): void {
-    demand(kind === FrameKind.meta || this.metaBatch !== null, "it stands before the recording's description");
+    demand(
+      kind === FrameKind.meta || this.metaBatch !== null,
+      "it stands before the recording's description",
+    );
     demand(Number.isFinite(place.head.timeMs), "it has no time");
     switch (kind) {
       case FrameKind.meta:
@@ -270,7 +296,11 @@ export class OpenRecording implements Recording {
   }
 
   private takeProfile(value: unknown): void {
-    checkTable(value, { timeMs: "number", durationMs: "number", liveBytes: "number", kind: "string" }, "profile");
+    checkTable(
+      value,
+      { timeMs: "number", durationMs: "number", liveBytes: "number", kind: "string" },
+      "profile",
+    );
     const batch = value as ProfileBatch;
     demand(["poll", "peak", "end"].includes(batch.kind), "a profile's kind is unknown");
     checkTable(
@@ -293,7 +323,11 @@ export class OpenRecording implements Recording {
   }
 
   private takeEvents(value: unknown): void {
-    checkTable(value, { timeMs: "f64", pid: "u32", kind: "strings", detail: "strings", value: "f64" }, "events");
+    checkTable(
+      value,
+      { timeMs: "f64", pid: "u32", kind: "strings", detail: "strings", value: "f64" },
+      "events",
+    );
     const batch = value as EventBatch;
     batch.kind.forEach((kind, i) => {
       const timeMs = batch.timeMs[i] as number;

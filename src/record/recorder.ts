@@ -1,4 +1,4 @@
-import { findCgroup, type CgroupMemory, type CgroupPlace, readLimiting } from "../linux/index.js";
+import { type CgroupMemory, type CgroupPlace, findCgroup, readLimiting } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, nowMs } from "./clock.js";

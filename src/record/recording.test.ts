@@ -7,7 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TidemarkError } from "../model/errors.js";
 import { crc32 } from "./checksum.js";
 import { newBuilder, START_MS, smallLook, writeSmallRecording } from "./fixtures/recording.js";
-import { encodeFrame, FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES, FrameKind, MAX_BATCH_BYTES } from "./frames.js";
+import {
+  encodeFrame,
+  FILE_HEAD_BYTES,
+  FORMAT_VERSION,
+  FRAME_HEAD_BYTES,
+  FrameKind,
+  MAX_BATCH_BYTES,
+} from "./frames.js";
 import { openRecording } from "./reader.js";
 import { summarize } from "./summary.js";
 import type { Recording } from "./types.js";
@@ -36,7 +43,11 @@ function contentOf(recording: Recording) {
   return {
     processes: recording.processes,
     events: recording.events,
-    series: recording.series.map(({ pid, timesMs, values }) => ({ pid, timesMs, values: [...values] })),
+    series: recording.series.map(({ pid, timesMs, values }) => ({
+      pid,
+      timesMs,
+      values: [...values],
+    })),
     looks: recording.looks,
     profiles: recording.looks.map((_look, index) => recording.profileOf(index).sites),
   };
@@ -45,13 +56,24 @@ function contentOf(recording: Recording) {
 describe("what was written is read back", () => {
   test("description, processes, end", () => {
     const recording = openBytes(bytes);
-    expect(recording.meta).toMatchObject({ formatVersion: FORMAT_VERSION, command: ["python", "app.py", "--name", "é"], pid: 100 });
-    expect(recording.processes.map(({ pid, endedMs, profiled }) => ({ pid, endedMs, profiled }))).toEqual([
+    expect(recording.meta).toMatchObject({
+      formatVersion: FORMAT_VERSION,
+      command: ["python", "app.py", "--name", "é"],
+      pid: 100,
+    });
+    expect(
+      recording.processes.map(({ pid, endedMs, profiled }) => ({ pid, endedMs, profiled })),
+    ).toEqual([
       { pid: 100, endedMs: null, profiled: true },
       { pid: 101, endedMs: START_MS + 2500, profiled: false },
     ]);
     expect(recording.end).toMatchObject({ exitCode: 3, signal: null, maxRssBytes: 77 * MIB });
-    expect(recording).toMatchObject({ complete: true, damage: null, startMs: START_MS, endMs: START_MS + 3000 });
+    expect(recording).toMatchObject({
+      complete: true,
+      damage: null,
+      startMs: START_MS,
+      endMs: START_MS + 3000,
+    });
   });
 
   test("series: a column a metric, NaN where a poll did not read it", () => {
@@ -65,7 +87,13 @@ describe("what was written is read back", () => {
   test("events, with and without a value", () => {
     const { events } = openBytes(bytes);
     expect(events).toHaveLength(6);
-    expect(events[0]).toEqual({ timeMs: START_MS, pid: 100, kind: "step-begin", detail: "step 0", value: 0 });
+    expect(events[0]).toEqual({
+      timeMs: START_MS,
+      pid: 100,
+      kind: "step-begin",
+      detail: "step 0",
+      value: 0,
+    });
     expect(events[1]).toEqual({ timeMs: START_MS, pid: 101, kind: "exec", detail: "no value" });
   });
 
@@ -76,7 +104,12 @@ describe("what was written is read back", () => {
       const { look } = smallLook(builder, n);
       const profile = recording.profileOf(n);
       expect({ ...profile.sites }).toEqual(look.sites);
-      expect(profile).toMatchObject({ timeMs: look.timeMs, durationMs: look.durationMs, cohorts: look.cohorts, peakMs: look.peakMs });
+      expect(profile).toMatchObject({
+        timeMs: look.timeMs,
+        durationMs: look.durationMs,
+        cohorts: look.cohorts,
+        peakMs: look.peakMs,
+      });
     }
     const expected = builder.tables();
     const { strings, frames, stacks, labels, processes, threads } = recording.profileAt("end");
@@ -84,7 +117,10 @@ describe("what was written is read back", () => {
   });
 
   test("limits: the agents' last word, and all of the recorder's", () => {
-    expect(openBytes(bytes).limits).toEqual(["a limit of the recorder", "an agent's limit, 2 times"]);
+    expect(openBytes(bytes).limits).toEqual([
+      "a limit of the recorder",
+      "an agent's limit, 2 times",
+    ]);
   });
 
   test("moments", () => {
@@ -113,8 +149,18 @@ describe("what was written is read back", () => {
     smallLook(builder, 1);
     const writer = RecordingWriter.resume(path, cut.length, before.profileOf(1), 2);
     const { tables, look } = smallLook(builder, 2);
-    writer.look(tables, look, { kind: "end", agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 } });
-    writer.end({ timeMs: look.timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+    writer.look(tables, look, {
+      kind: "end",
+      agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 },
+    });
+    writer.end({
+      timeMs: look.timeMs,
+      exitCode: null,
+      signal: null,
+      maxRssBytes: 0,
+      userMs: 0,
+      systemMs: 0,
+    });
     writer.close();
     const after = openRecording(path);
     expect(after).toMatchObject({ complete: true, damage: null });
@@ -168,7 +214,7 @@ describe("damage", () => {
     const whole = contentOf(openBytes(bytes));
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
-      changed[at] = (changed[at] as number) ^ (1 << at % 8);
+      changed[at] = (changed[at] as number) ^ (1 << (at % 8));
       const recording = openDamaged(changed, whole);
       expect(recording === null || recording.damage !== null, `byte ${at}`).toBe(true);
     }
@@ -200,10 +246,22 @@ describe("damage", () => {
     ["an unknown metric", metricsFrame({ names: ["bogusBytes"] })],
     ["a poll before the last", metricsFrame({ timeMs: Float64Array.of(5) })],
     ["a time that is none", metricsFrame({ timeMs: Float64Array.of(Number.NaN) })],
-    ["an event of unknown kind", encodeFrame(FrameKind.events, START_MS, { timeMs: new Float64Array(1), pid: new Uint32Array(1), kind: ["bogus"], detail: [""], value: new Float64Array(1) })],
+    [
+      "an event of unknown kind",
+      encodeFrame(FrameKind.events, START_MS, {
+        timeMs: new Float64Array(1),
+        pid: new Uint32Array(1),
+        kind: ["bogus"],
+        detail: [""],
+        value: new Float64Array(1),
+      }),
+    ],
     ["no table at all", encodeFrame(FrameKind.events, START_MS, null)],
     ["a list for a table", encodeFrame(FrameKind.processes, START_MS, [1, 2])],
-    ["dictionaries that do not follow on", encodeFrame(FrameKind.dictionary, START_MS, dictionary({ from: 99 }))],
+    [
+      "dictionaries that do not follow on",
+      encodeFrame(FrameKind.dictionary, START_MS, dictionary({ from: 99 })),
+    ],
     ["a frame of unknown strings", encodeFrame(FrameKind.dictionary, START_MS, dictionary({}))],
   ])("with a true checksum, %s: reading stops there", (_name, frame) => {
     const recording = openBytes(Buffer.concat([bytes, frame]));
@@ -219,7 +277,14 @@ describe("damage", () => {
     ["figures that are none", { liveBytes: Float64Array.of(Number.NaN) }],
     ["figures below nothing", { liveBytes: Float64Array.of(-5) }],
   ])("a look with %s is refused when it is asked for", (_name, wrong) => {
-    const announced = { profile: 3, kind: "poll", timeMs: START_MS + 4000, durationMs: 1, liveBytes: 1, agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 } };
+    const announced = {
+      profile: 3,
+      kind: "poll",
+      timeMs: START_MS + 4000,
+      durationMs: 1,
+      liveBytes: 1,
+      agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 },
+    };
     const frames = [
       encodeFrame(FrameKind.profile, START_MS + 4000, announced),
       encodeFrame(FrameKind.samples, START_MS + 4000, { ...oneSample(), ...wrong }),
@@ -248,11 +313,15 @@ describe("versions and files that are none", () => {
     const newer = Buffer.from(bytes);
     newer.writeUInt32LE(FORMAT_VERSION + 1, 8);
     newer.writeUInt32LE(crc32(newer.subarray(0, 12)), 12);
-    expect(() => openBytes(newer)).toThrow(/TM-E006.*version 2, this Tidemark reads version 1.*newer.*update/);
+    expect(() => openBytes(newer)).toThrow(
+      /TM-E006.*version 2, this Tidemark reads version 1.*newer.*update/,
+    );
   });
 
   test("something else is not ours", () => {
-    expect(() => openBytes(Buffer.from("PK\x03\x04 a zip"))).toThrow(/TM-E007.*not a Tidemark recording/);
+    expect(() => openBytes(Buffer.from("PK\x03\x04 a zip"))).toThrow(
+      /TM-E007.*not a Tidemark recording/,
+    );
     expect(() => openBytes(Buffer.alloc(0))).toThrow(/TM-E007|TM-E005/);
     expect(() => openRecording(folder)).toThrow(/TM-E00[47]/);
     expect(() => openRecording(join(folder, "missing"))).toThrow(/TM-E003/);
@@ -290,11 +359,26 @@ function dictionary({ from = 6 }: { from?: number }) {
   const none = new Uint32Array(0);
   return {
     strings: { from, values: [] },
-    frames: { from: 4, function: Uint32Array.of(500), file: Uint32Array.of(0), line: Uint32Array.of(1), firstLine: Uint32Array.of(1), kind: Uint8Array.of(0), address: Float64Array.of(0) },
+    frames: {
+      from: 4,
+      function: Uint32Array.of(500),
+      file: Uint32Array.of(0),
+      line: Uint32Array.of(1),
+      firstLine: Uint32Array.of(1),
+      kind: Uint8Array.of(0),
+      address: Float64Array.of(0),
+    },
     stacks: { from: 5, parent: none, frame: none },
     labels: { from: 1, parent: none, key: none, value: none },
     threads: { row: none, process: none, tid: none, name: [], isMain: new Uint8Array(0) },
-    processes: { row: none, pid: none, parentPid: none, command: [], python: [], startedMs: new Float64Array(0) },
+    processes: {
+      row: none,
+      pid: none,
+      parentPid: none,
+      command: [],
+      python: [],
+      startedMs: new Float64Array(0),
+    },
   };
 }
 

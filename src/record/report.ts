@@ -20,7 +20,12 @@ const NO_TABLES: ProfileTables = {
   stacks: { length: 1, parent: new Uint32Array(1), frame: new Uint32Array(1) },
   processes: [],
   threads: [],
-  labels: { length: 1, parent: new Uint32Array(1), key: new Uint32Array(1), value: new Uint32Array(1) },
+  labels: {
+    length: 1,
+    parent: new Uint32Array(1),
+    key: new Uint32Array(1),
+    value: new Uint32Array(1),
+  },
 };
 
 /** All that a report page shows of a recording. Throws TidemarkError where a look turns out damaged. */
@@ -49,8 +54,13 @@ function chooseLooks({ looks }: Recording): number[] {
     return [];
   }
   const last = looks.length - 1;
-  const highest = looks.reduce((best, look, i) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? i : best), 0);
+  const highest = looks.reduce(
+    (best, look, i) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? i : best),
+    0,
+  );
   const count = Math.min(looks.length, MOST_LOOKS - 2);
-  const even = Array.from({ length: count }, (_, i) => Math.round((i * last) / Math.max(1, count - 1)));
+  const even = Array.from({ length: count }, (_, i) =>
+    Math.round((i * last) / Math.max(1, count - 1)),
+  );
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
 }

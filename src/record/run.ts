@@ -7,7 +7,7 @@ import type { TimeMs } from "../model/units.js";
 import { nowMs } from "./clock.js";
 import { type ExitReport, GuardClient } from "./guard.js";
 import { PoolWatch } from "./pool_watch.js";
-import { preparePreload, type Preload } from "./preload.js";
+import { type Preload, preparePreload } from "./preload.js";
 import { Recorder } from "./recorder.js";
 import type { RecordingMeta, RunOptions, RunResult } from "./types.js";
 import { TIDEMARK_VERSION } from "./version.js";
@@ -142,9 +142,13 @@ function openWriter(path: string, notes: string[]): RecordingWriter | null {
 /** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */
 function argumentBytes(command: readonly string[]): Buffer[] {
   const decoded = command.map((argument) => Buffer.from(argument));
-  const own = readFileSync("/proc/self/cmdline", "latin1").split("\0").slice(0, -1).slice(-command.length);
+  const own = readFileSync("/proc/self/cmdline", "latin1")
+    .split("\0")
+    .slice(0, -1)
+    .slice(-command.length);
   const raw = own.map((argument) => Buffer.from(argument, "latin1"));
-  const same = raw.length === command.length && raw.every((bytes, i) => bytes.toString() === command[i]);
+  const same =
+    raw.length === command.length && raw.every((bytes, i) => bytes.toString() === command[i]);
   return same ? raw : decoded;
 }
 

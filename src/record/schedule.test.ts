@@ -5,7 +5,11 @@ const HOUR = 3_600_000;
 const MIB = 2 ** 20;
 
 /** A run of so long, played through: what was polled and looked at. */
-function play(lengthMs: number, costs: { poll: number; look: number }, liveBytes: (elapsedMs: number) => number) {
+function play(
+  lengthMs: number,
+  costs: { poll: number; look: number },
+  liveBytes: (elapsedMs: number) => number,
+) {
   const polls = new PollSchedule();
   const looks = new LookSchedule();
   const taken: { elapsedMs: number; kind: string }[] = [];
@@ -28,7 +32,9 @@ function play(lengthMs: number, costs: { poll: number; look: number }, liveBytes
 describe("polls", () => {
   test("four a second in the first minute, fewer later", () => {
     const schedule = new PollSchedule();
-    expect([0, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at))).toEqual([250, 250, 250, 500, 1000, 2000]);
+    expect(
+      [0, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at)),
+    ).toEqual([250, 250, 250, 500, 1000, 2000]);
     expect(play(60_000, { poll: 0.5, look: 5 }, () => 0).polls).toBe(240);
   });
 
@@ -55,7 +61,11 @@ describe("looks", () => {
     ["an hour", HOUR],
     ["a month", 30 * 24 * HOUR],
   ])("bounded in %s, and at a steady pace of its length", (_name, length) => {
-    const growing = play(length, { poll: 0.5, look: 10 }, (elapsedMs) => elapsedMs * 1000 + 64 * MIB);
+    const growing = play(
+      length,
+      { poll: 0.5, look: 10 },
+      (elapsedMs) => elapsedMs * 1000 + 64 * MIB,
+    );
     expect(growing.looks.length).toBeGreaterThan(10);
     expect(growing.looks.length).toBeLessThan(250);
     growing.looks.slice(1).forEach(({ elapsedMs }, i) => {
@@ -65,13 +75,17 @@ describe("looks", () => {
   });
 
   test("a new high is looked at when it comes", () => {
-    const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) => (elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB));
+    const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) =>
+      elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB,
+    );
     const peak = looks.find(({ elapsedMs }) => elapsedMs > HOUR / 2);
     expect(peak?.kind).toBe("peak");
     expect((peak?.elapsedMs ?? 0) - HOUR / 2).toBeLessThan(10_000);
   });
 
   test("however dear, they stay in their share", () => {
-    expect(play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share).toBeLessThan(0.012);
+    expect(
+      play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
+    ).toBeLessThan(0.012);
   });
 });

@@ -40,7 +40,10 @@ export class PollSchedule {
 
   /** From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on. */
   distance(elapsedMs: Millis): Millis {
-    const doublings = Math.max(0, Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1);
+    const doublings = Math.max(
+      0,
+      Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1,
+    );
     const planned = FIRST_POLL_MS * 2 ** (Number.isFinite(doublings) ? doublings : 0);
     return Math.min(LONGEST_POLL_MS, Math.max(planned, this.polls.distance(POLL_SHARE)));
   }

@@ -23,7 +23,12 @@ export class SeriesReader {
     for (let i = 0; i < batch.series.length; i++) {
       const columns = this.columnsOf(batch.series[i] as number);
       const poll = pollAt(columns.timesMs, batch.timeMs[i] as number);
-      setAt(columns.values, batch.names[batch.name[i] as number] as Metric, poll, batch.value[i] as number);
+      setAt(
+        columns.values,
+        batch.names[batch.name[i] as number] as Metric,
+        poll,
+        batch.value[i] as number,
+      );
     }
   }
 

@@ -14,7 +14,10 @@ const MS_PER_HOUR = 3_600_000;
  * Throws TidemarkError (TM-E014) for a time outside the recording.
  */
 export function summarize(recording: Recording, moment: Moment): SummaryJson {
-  if (typeof moment === "number" && (moment < recording.startMs - 1000 || moment > recording.endMs + 1000)) {
+  if (
+    typeof moment === "number" &&
+    (moment < recording.startMs - 1000 || moment > recording.endMs + 1000)
+  ) {
     throw nothingThere(
       `the recording holds nothing at ${isoTime(moment)}`,
       `it covers ${isoTime(recording.startMs)} to ${isoTime(recording.endMs)}`,
@@ -31,7 +34,11 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
       python: rootProcess?.python ?? "",
       startedMs: recording.meta.startedMs,
     },
-    window: { startMs: recording.startMs, endMs: recording.endMs, points: root?.timesMs.length ?? 0 },
+    window: {
+      startMs: recording.startMs,
+      endMs: recording.endMs,
+      points: root?.timesMs.length ?? 0,
+    },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     rss: treeRss(recording),
     processes: recording.processes.map((process, index) => {
@@ -41,7 +48,10 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
         parentPid: process.parentPid,
         command: [...process.command],
         python: process.python,
-        peakRssBytes: Math.max(highest(series, "rssBytes").value, highest(series, "vmHwmBytes").value),
+        peakRssBytes: Math.max(
+          highest(series, "rssBytes").value,
+          highest(series, "vmHwmBytes").value,
+        ),
         endRssBytes: lastOf(series, "rssBytes"),
         profiled: process.profiled,
       };
@@ -65,11 +75,18 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   if (maxRss > peak.value) {
     peak = { value: maxRss, timeMs: peak.timeMs || recording.endMs };
   }
-  return { peakBytes: peak.value, peakMs: peak.timeMs || recording.endMs, endBytes: lastOf(root, "treeRssBytes") };
+  return {
+    peakBytes: peak.value,
+    peakMs: peak.timeMs || recording.endMs,
+    endBytes: lastOf(root, "treeRssBytes"),
+  };
 }
 
 /** The highest reading and when it was first reached; 0 where there is none. */
-function highest(series: MemorySeries | undefined, metric: Metric): { value: Bytes; timeMs: TimeMs } {
+function highest(
+  series: MemorySeries | undefined,
+  metric: Metric,
+): { value: Bytes; timeMs: TimeMs } {
   let value = 0;
   let timeMs = 0;
   series?.values.get(metric)?.forEach((reading, i) => {
@@ -108,7 +125,10 @@ function growthOf(root: MemorySeries | undefined): SummaryJson["series"] {
   };
 }
 
-function readingsOf(series: MemorySeries | undefined, metric: Metric): { times: number[]; values: number[] } {
+function readingsOf(
+  series: MemorySeries | undefined,
+  metric: Metric,
+): { times: number[]; values: number[] } {
   const times: number[] = [];
   const values: number[] = [];
   series?.values.get(metric)?.forEach((value, i) => {
@@ -121,7 +141,9 @@ function readingsOf(series: MemorySeries | undefined, metric: Metric): { times: 
 }
 
 function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {
-  const look = recording.looks.findLast(({ timeMs }) => timeMs <= (profile?.timeMs ?? 0)) ?? recording.looks.at(-1);
+  const look =
+    recording.looks.findLast(({ timeMs }) => timeMs <= (profile?.timeMs ?? 0)) ??
+    recording.looks.at(-1);
   const seconds = (profile?.durationMs ?? 0) / 1000;
   const allocated = profile?.sites.allocatedBytes.reduce((sum, bytes) => sum + bytes, 0) ?? 0;
   return {
@@ -207,7 +229,10 @@ function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   return [...sums.values()]
     .filter((sum) => sum.liveBytes + sum.allocatedBytes + sum.peakBytes > 0)
     .sort(
-      (a, b) => b.liveBytes - a.liveBytes || b.peakBytes - a.peakBytes || b.allocatedBytes - a.allocatedBytes,
+      (a, b) =>
+        b.liveBytes - a.liveBytes ||
+        b.peakBytes - a.peakBytes ||
+        b.allocatedBytes - a.allocatedBytes,
     )
     .map((sum) => ({
       stack: stacks.frames(sum.stack),

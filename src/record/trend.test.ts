@@ -6,18 +6,29 @@ const steps = (count: number) => Array.from({ length: count }, (_, i) => i);
 describe("Theil-Sen", () => {
   test("a line, exactly", () => {
     const x = steps(50);
-    expect(theilSen(x, x.map((at) => 7 + 3 * at))).toEqual({ slope: 3, start: 7 });
+    expect(
+      theilSen(
+        x,
+        x.map((at) => 7 + 3 * at),
+      ),
+    ).toEqual({ slope: 3, start: 7 });
   });
 
   test("a quarter of the points may be anything", () => {
     const x = steps(400);
-    const trend = theilSen(x, x.map((at) => (at % 4 === 0 ? 1e12 : 5 * at)));
+    const trend = theilSen(
+      x,
+      x.map((at) => (at % 4 === 0 ? 1e12 : 5 * at)),
+    );
     expect(trend.slope).toBeCloseTo(5, 0);
   });
 
   test("noise without a trend has none", () => {
     const x = steps(1000);
-    const { slope } = theilSen(x, x.map((at) => 100 + Math.sin(at * 12.9898) * 10));
+    const { slope } = theilSen(
+      x,
+      x.map((at) => 100 + Math.sin(at * 12.9898) * 10),
+    );
     expect(Math.abs(slope)).toBeLessThan(0.01);
   });
 
@@ -29,7 +40,12 @@ describe("Theil-Sen", () => {
 
   test("many points are thinned and give the same line", () => {
     const x = steps(100_000);
-    expect(theilSen(x, x.map((at) => 2 * at + 1))).toEqual({ slope: 2, start: 1 });
+    expect(
+      theilSen(
+        x,
+        x.map((at) => 2 * at + 1),
+      ),
+    ).toEqual({ slope: 2, start: 1 });
   });
 });
 

@@ -32,7 +32,10 @@ export function theilSen(x: readonly number[], y: readonly number[]): Trend {
   }
   const slope = slopes.length > 0 ? median(slopes) : 0;
   const first = x[0] ?? 0;
-  return { slope, start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))) };
+  return {
+    slope,
+    start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))),
+  };
 }
 
 /** 0 for no values. */

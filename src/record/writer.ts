@@ -12,7 +12,14 @@ import { fileUnusable, TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
-import type { EndBatch, MetaBatch, MetricBatch, ProfileBatch, SampleBatch, SeriesRow } from "./batches.js";
+import type {
+  EndBatch,
+  MetaBatch,
+  MetricBatch,
+  ProfileBatch,
+  SampleBatch,
+  SeriesRow,
+} from "./batches.js";
 import { DictionaryWriter } from "./dictionary.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
 
@@ -47,7 +54,12 @@ export class RecordingWriter {
   }
 
   /** Goes on with a recording whose recorder died: `keepBytes` of it are whole. */
-  static resume(path: string, keepBytes: number, tables: ProfileTables, profiles: number): RecordingWriter {
+  static resume(
+    path: string,
+    keepBytes: number,
+    tables: ProfileTables,
+    profiles: number,
+  ): RecordingWriter {
     const writer = RecordingWriter.openFile(path, constants.O_APPEND);
     ftruncateSync(writer.descriptor, keepBytes);
     writer.dictionary.next(tables);
@@ -118,7 +130,11 @@ export class RecordingWriter {
   }
 
   /** The dictionaries' new rows, then the look itself. */
-  look(tables: ProfileTables, look: ProfileLook, about: Pick<ProfileBatch, "kind" | "agent">): void {
+  look(
+    tables: ProfileTables,
+    look: ProfileLook,
+    about: Pick<ProfileBatch, "kind" | "agent">,
+  ): void {
     const added = this.dictionary.next(tables);
     if (added) {
       this.frame(FrameKind.dictionary, look.timeMs, added);
