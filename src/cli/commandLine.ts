@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { badUsage, fileUnusable, internalError, oneLine, TidemarkError } from "../model/errors.js";
-import { printError } from "./output.js";
 
 interface CommandEntry {
   readonly name: string;
@@ -61,7 +60,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
-    process.exitCode = reportFailure(error, args);
+    process.exitCode = await reportFailure(error, args);
   }
 }
 
@@ -101,13 +100,13 @@ export async function buildProgram(wanted: string): Promise<Command> {
 }
 
 /** @returns the exit code. */
-function reportFailure(error: unknown, args: readonly string[]): number {
+async function reportFailure(error: unknown, args: readonly string[]): Promise<number> {
   if (error instanceof CommanderError && error.exitCode === 0) {
     return 0;
   }
   const known = error instanceof CommanderError ? usageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
-  printError(failure.message);
+  await printFailure(failure.message);
   if (args.includes("--debug") && error instanceof Error) {
     process.stderr.write(`${error.stack ?? ""}\n`);
   }
@@ -126,16 +125,22 @@ function usageError(error: CommanderError, args: readonly string[]): TidemarkErr
   );
 }
 
+/** What prints is loaded when there is something to print: `--help` stays quick. */
+async function printFailure(message: string): Promise<void> {
+  const { printError } = await import("./output.js");
+  printError(message);
+}
+
 /** `tidemark summary REC | head` ends like any other program whose reader left. */
 function leaveQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
+    stream.on("error", async (error: NodeJS.ErrnoException) => {
       // On stderr there is nobody left to tell, and `run` still owes the shell its exit code.
       if (stream === process.stderr) {
         return;
       }
       if (error.code !== "EPIPE") {
-        printError(fileUnusable("the standard output", "write", error.message).message);
+        await printFailure(fileUnusable("the standard output", "write", error.message).message);
       }
       process.exit(error.code === "EPIPE" ? 0 : 2);
     });
