@@ -202,6 +202,8 @@ def recursive(depth):
 
 
 recursive(60)
+sys.setrecursionlimit(3000)
+recursive(700)
 
 
 def many_lines(which):
