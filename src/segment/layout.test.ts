@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-// @ts-expect-error: a script, without types
 import { segmentLayout, segmentLayoutPath } from "../../scripts/generate/segment-layout.mjs";
 
 it("layout.ts is what segment.h says (npm run generate mends it)", () => {

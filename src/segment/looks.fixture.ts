@@ -1,0 +1,70 @@
+/** The process that most tests look at, and looks at it. */
+import { Domain, type ProfileLook, type ProfileTables } from "../model/profile.js";
+import { ProfileAssembler } from "./assembler.js";
+import { type PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
+import { PoolReader } from "./pool.js";
+import { SegmentReader } from "./reader.js";
+
+/** A pool with one process that has two threads, three sites and a few live allocations. */
+export function addPythonProcess(pool: PoolFixture): SegmentFixture {
+  const segment = pool.segment(1, 42);
+  const main = segment.thread(42, "python");
+  const worker = segment.thread(43, "loader");
+  const label = segment.label("endpoint", "/x");
+  const load = segment.site("main;load", {
+    live: 300_000,
+    liveSamples: 3,
+    allocated: 900_000,
+    peak: 400_000,
+  });
+  segment.site("main;load;libx.so+1f0", {
+    live: 5000,
+    domain: Domain.native,
+    thread: worker,
+    label,
+  });
+  segment.site("main;parse", { allocated: 70_000, thread: main, lifetimes: [1, 2, 3] });
+  segment.live(5, load, 100_000, 100);
+  segment.live(900, load, 100_000, 100);
+  segment.live(901, load, 100_000, 3900);
+  return segment;
+}
+
+/** A reader of slot 1 as the pool is now. */
+export function readerOf(pool: PoolFixture): SegmentReader {
+  const fd = pool.open();
+  return new SegmentReader(fd, new PoolReader(fd).slotRange(1));
+}
+
+/** What one look gives, taken so long after the start. */
+export function profileAfter(
+  reader: SegmentReader,
+  afterMs: number,
+): { tables: ProfileTables; look: ProfileLook } {
+  const assembler = new ProfileAssembler();
+  const look = reader.look()!;
+  assembler.renew(assembler.begin(look.header), look);
+  return assembler.take(START_REALTIME_MS + afterMs);
+}
+
+/** "main;load" for each site. */
+export function stackTexts({
+  tables,
+  look,
+}: {
+  tables: ProfileTables;
+  look: ProfileLook;
+}): string[] {
+  return Array.from(look.sites.stack, (leaf) => {
+    const names: string[] = [];
+    for (let stack = leaf; stack !== 0; stack = tables.stacks.parent[stack]!) {
+      const frame = tables.stacks.frame[stack]!;
+      const name = tables.strings[tables.frames.function[frame]!]!;
+      names.unshift(
+        name ||
+          `${tables.strings[tables.frames.file[frame]!]}+${tables.frames.address[frame]!.toString(16)}`,
+      );
+    }
+    return names.join(";");
+  });
+}
