@@ -55,6 +55,16 @@ describe("splitStack", () => {
     expect(splitStack(stack.slice(1))).toEqual({ headline: stack[1], leaf: null });
   });
 
+  it("passes over the interpreter's own C code", () => {
+    const stack = [
+      "_PyObject_Malloc /usr/lib/libpython3.12.so.1.0 0 native",
+      "PyList_New /usr/bin/python3.12 0 native",
+      "load /srv/app.py 41",
+    ].map(frame);
+    expect(splitStack(stack)).toEqual({ headline: stack[2], leaf: null });
+    expect(splitStack(stack.slice(0, 2)).headline).toBe(stack[0]);
+  });
+
   it("falls back to the leaf, and says where there is no stack", () => {
     const library = [frame("f /usr/lib/python3.11/a.py 1")];
     expect(splitStack(library)).toEqual({ headline: library[0], leaf: null });

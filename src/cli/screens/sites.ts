@@ -72,7 +72,7 @@ export function splitStack(stack: readonly FrameJson[]): {
   readonly headline: FrameJson;
   readonly leaf: FrameJson | null;
 } {
-  const leaf = stack[0] ?? UNKNOWN_FRAME;
+  const leaf = stack.find((frame) => !isInterpreterFrame(frame)) ?? stack[0] ?? UNKNOWN_FRAME;
   const headline = stack.find(isOwnFrame) ?? stack.find((frame) => frame.kind === "python") ?? leaf;
   return { headline, leaf: headline === leaf ? null : leaf };
 }
@@ -88,6 +88,14 @@ export function isOwnFrame(frame: FrameJson): boolean {
     // The interpreter's own frozen modules, and scripts that only start a package's main function.
     !frame.file.startsWith("<frozen ") &&
     !(/[/\\]bin[/\\][^/\\.]+$/.test(frame.file) && frame.function === "<module>")
+  );
+}
+
+/** CPython's own C code: how it asks for memory tells nothing about who does. */
+function isInterpreterFrame(frame: FrameJson): boolean {
+  return (
+    frame.kind === "native" &&
+    /^(?:libpython3[\w.]*\.so.*|python3?(?:\.\d+)?)$/.test(basename(frame.file))
   );
 }
 

@@ -49,6 +49,7 @@ export interface SummaryContext {
 
 export const DEFAULT_SITES = 5;
 const DEFAULT_PROCESSES = 8;
+const UNSEEN_SHARE = 0.005;
 const LABEL_WIDTH = 11;
 const BAR_WIDTH = 10;
 
@@ -153,12 +154,21 @@ function printSites(
 ): void {
   const now = (group: SiteGroup) => group.live;
   const atPeak = (group: SiteGroup) => group.atPeak;
-  if (context.moment !== "peak") {
+  if (context.moment === "peak" || isAtPeak(groups)) {
+    const also = context.moment === "peak" ? "" : `, and ${momentPhrase(context)}`;
+    printRanking(screen, `Top sites at the peak${also}`, groups, now, options);
+  } else {
     printRanking(screen, "Top sites at the peak", groups, atPeak, options);
     printRanking(screen, `Top sites ${momentPhrase(context)}`, groups, now, options);
-  } else {
-    printRanking(screen, "Top sites at the peak", groups, now, options);
   }
+}
+
+/** Whether the moment's figures are the peak's, but for what nobody would see: one table then. */
+function isAtPeak(groups: readonly SiteGroup[]): boolean {
+  const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
+  return groups.every(
+    ({ live, atPeak }) => Math.abs(live.bytes - atPeak.bytes) <= UNSEEN_SHARE * total,
+  );
 }
 
 function printRanking(
