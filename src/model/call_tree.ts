@@ -29,9 +29,12 @@ export interface CallTree {
   readonly children: Uint32Array;
   /** By stack: the node that took its figures; 0 where it had none. */
   readonly nodeOfStack: Uint32Array;
-  /** True where nodes beyond the bound were left out; their figures stay with the last node above. */
+  /** True where small nodes were not split: their own figures hold what came from their callers. */
   readonly cut: boolean;
 }
+
+/** Of a gibibyte that is 4 KiB, far below what a sample stands for. */
+const SMALLEST_SHARE = 4e-6;
 
 /** A figure by stack: the sum over the sites of `rows` (all where absent). */
 export function stackFigures(profile: Profile, value: SiteValue, rows?: Uint32Array): Float64Array {
@@ -54,9 +57,11 @@ export function calleesBelow(
 ): CallTree {
   const { stacks } = tables;
   const keys = frameKeys(tables, granularity);
-  const used = withFigures(figures, stacks.length);
+  const weights = weightsOf(figures, stacks.length);
+  const used = new Uint8Array(stacks.length);
   for (let stack = stacks.length - 1; stack > 0; stack--) {
-    if (used[stack] === 1) {
+    if (used[stack] === 1 || weights[stack]! > 0) {
+      used[stack] = 1;
       used[stacks.parent[stack]!] = 1;
     }
   }
@@ -77,47 +82,50 @@ export function calleesBelow(
 }
 
 /** The tree turned over: the root's children are the frames that allocated, below each its callers.
- * It may be as large as all stacks together, so it ends at `maxNodes`. */
+ * All stacks take a step towards their roots at once, level by level. The whole could be as large as all
+ * stacks together, so a node below `smallestShare` of the figures' sum is not split into its callers. */
 export function callersBelow(
   tables: ProfileTables,
   figures: readonly Float64Array[],
   granularity: Granularity = "line",
-  maxNodes = 2_000_000,
+  smallestShare = SMALLEST_SHARE,
 ): CallTree {
   const { stacks } = tables;
   const keys = frameKeys(tables, granularity);
-  const nodeOfStack = new Uint32Array(stacks.length);
   const nodes = new NodeTable(1024);
-  // Level by level, so that a bound leaves whole levels out, not whole subtrees.
-  const used = withFigures(figures, stacks.length);
-  let pending = new Uint32Array(stacks.length);
-  let count = 0;
-  for (let stack = 1; stack < stacks.length; stack++) {
-    if (used[stack] === 1) {
-      pending[count++] = stack;
-    }
-  }
-  let leaves = pending.slice(0, count);
-  let cursors = leaves.slice();
-  while (leaves.length > 0 && nodes.length + leaves.length <= maxNodes) {
-    let left = 0;
-    pending = new Uint32Array(leaves.length);
-    const above = new Uint32Array(leaves.length);
-    for (let index = 0; index < leaves.length; index++) {
+  const nodeOfStack = new Uint32Array(stacks.length);
+  const weights = weightsOf(figures, stacks.length);
+  const smallest = weights.reduce((sum, weight) => sum + weight, 0) * smallestShare;
+  /** The stacks under way, and where each is now. */
+  const leaves = Uint32Array.from(weights.keys()).filter(
+    (stack) => stack !== 0 && weights[stack]! > 0,
+  );
+  const places = leaves.slice();
+  let cut = false;
+  for (let going = leaves.length; going > 0; ) {
+    const firstNew = nodes.beginLevel();
+    const levelWeights = new Float64Array(going);
+    for (let index = 0; index < going; index++) {
       const leaf = leaves[index]!;
-      const cursor = cursors[index]!;
-      const frame = stacks.frame[cursor]!;
-      nodeOfStack[leaf] = nodes.child(nodeOfStack[leaf]!, frame, keys[frame]!);
-      const parent = stacks.parent[cursor]!;
-      if (parent !== 0) {
-        pending[left] = leaf;
-        above[left++] = parent;
+      const frame = stacks.frame[places[index]!]!;
+      const node = nodes.child(nodeOfStack[leaf]!, frame, keys[frame]!);
+      nodeOfStack[leaf] = node;
+      levelWeights[node - firstNew]! += weights[leaf]!;
+    }
+    let left = 0;
+    for (let index = 0; index < going; index++) {
+      const leaf = leaves[index]!;
+      const caller = stacks.parent[places[index]!]!;
+      if (caller !== 0 && levelWeights[nodeOfStack[leaf]! - firstNew]! >= smallest) {
+        leaves[left] = leaf;
+        places[left++] = caller;
+      } else {
+        cut ||= caller !== 0;
       }
     }
-    leaves = pending.subarray(0, left);
-    cursors = above.subarray(0, left);
+    going = left;
   }
-  return finish(nodes, nodeOfStack, figures, leaves.length > 0);
+  return finish(nodes, nodeOfStack, figures, cut);
 }
 
 /** The children of a node, the largest first. */
@@ -125,17 +133,15 @@ export function childrenOf(tree: CallTree, node: number): Uint32Array {
   return tree.children.subarray(tree.childStart[node]!, tree.childStart[node + 1]!);
 }
 
-/** By stack: 1 where it has a figure itself. */
-function withFigures(figures: readonly Float64Array[], length: number): Uint8Array {
-  const used = new Uint8Array(length);
+/** By stack: the sum of its own figures' sizes; 0 where it has none. */
+function weightsOf(figures: readonly Float64Array[], length: number): Float64Array {
+  const weights = new Float64Array(length);
   for (const figure of figures) {
     for (let stack = 0; stack < length; stack++) {
-      if (figure[stack] !== 0) {
-        used[stack] = 1;
-      }
+      weights[stack]! += Math.abs(figure[stack]!);
     }
   }
-  return used;
+  return weights;
 }
 
 /** By frame: the first frame that is alike. */
@@ -176,7 +182,7 @@ class NodeTable {
   parent: Uint32Array;
   frame: Uint32Array;
   #keys: Uint32Array;
-  readonly #index = new RowIndex();
+  #index = new RowIndex();
   #wantedParent = 0;
   #wantedKey = 0;
   readonly #same = (node: number) =>
@@ -186,6 +192,12 @@ class NodeTable {
     this.parent = new Uint32Array(Math.max(capacity, 1));
     this.frame = new Uint32Array(Math.max(capacity, 1));
     this.#keys = new Uint32Array(Math.max(capacity, 1));
+  }
+
+  /** Of callers' trees: nodes above are not asked for again. Gives the number of the next node. */
+  beginLevel(): number {
+    this.#index = new RowIndex();
+    return this.length;
   }
 
   child(parent: number, frame: FrameId, key: FrameId): number {

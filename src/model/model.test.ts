@@ -100,10 +100,13 @@ describe("callersBelow", () => {
     );
   });
 
-  it("leaves whole levels out beyond its bound, and no figure", () => {
-    const tree = callersBelow(profile, figures, "line", 5);
+  it("does not split what is below a share of all, and loses no figure", () => {
+    const tree = callersBelow(profile, figures, "line", 0.5);
     expect(tree.cut).toBe(true);
-    expect(textOf(profile, tree)).toBe("all 18/0 [read 15/15, load 3/3]");
+    expect(textOf(profile, tree)).toBe(
+      "all 18/0 [read 15/1 [load 10/0 [main 10/10], parse 4/4], load 3/3]",
+    );
+    expect(callersBelow(profile, figures).cut).toBe(false);
   });
 });
 
