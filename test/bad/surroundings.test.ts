@@ -65,7 +65,7 @@ describe("file systems", () => {
     "a recording on a full device: one line, and the summary all the same",
     async () => {
       const folder = scratch();
-      const before = afterMounting(`mount -t tmpfs -o size=16k none ${folder}`);
+      const before = afterMounting(`mount -t tmpfs -o size=4k none ${folder}`);
       const program = `${keeps.replace("os._exit(5)", "")}
 import time
 functions = []
@@ -312,7 +312,6 @@ describe.skipIf(!isRoot)("another user", () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });
     const refused = await execute([tidemark, "summary", recorded.path], {
       before: asNobody,
-      inShell,
     });
     expect(refused.status).toBe(3);
     expect(refused.stderr.trimEnd().split("\n")).toHaveLength(1);
