@@ -91,11 +91,11 @@ export function isOwnFrame(frame: FrameJson): boolean {
   );
 }
 
-/** CPython's own C code: how it asks for memory tells nothing about who does. */
+/** CPython's own C code and the agent's hook in it: how memory is asked for tells not who asks. */
 function isInterpreterFrame(frame: FrameJson): boolean {
   return (
     frame.kind === "native" &&
-    /^(?:libpython3[\w.]*\.so.*|python3?(?:\.\d+)?)$/.test(basename(frame.file))
+    /^(?:libtidemark\.so|libpython3[\w.]*\.so.*|python3?(?:\.\d+)?)$/.test(basename(frame.file))
   );
 }
 
