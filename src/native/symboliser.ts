@@ -5,12 +5,19 @@ import type { Address, Pid, TimeMs } from "../model/units.js";
 import { demangle } from "./demangle.js";
 import { ElfSymbols } from "./elf_symbols.js";
 
+/** Reading a process's mappings holds it up for a moment, so the objects of one look share one reading. */
+const MAPPINGS_HOLD_MS = 1000;
 /** Objects whose index is kept; the one unused for longest goes first. */
 const MOST_OBJECTS = 64;
 
 export class Symboliser {
   /** By device, inode and time of change: one file in many places is read once. */
   readonly #objects = new Map<string, ElfSymbols | null>();
+  #mapped: {
+    readonly pid: Pid;
+    readonly atMs: number;
+    readonly inodes: Set<number> | null;
+  } | null = null;
 
   /** Demangled names of the functions at `addresses` (virtual, as the object has them) of the object that
    * process `pid`, started at `startedMs`, knows as `path`. "" where there is no symbol, or where the
@@ -23,7 +30,7 @@ export class Symboliser {
 
   /** Where the object's file is for us: through the process's own root while it lives. */
   #fileOf(pid: Pid, startedMs: TimeMs, path: string): ObjectFile | null {
-    const mapped = mappedInodes(pid);
+    const mapped = this.#mappedInodes(pid);
     if (mapped !== null) {
       const file = statFile(`/proc/${pid}/root${path}`);
       return file !== null && mapped.has(file.inode) ? file : null;
@@ -31,6 +38,14 @@ export class Symboliser {
     // It is gone, and nothing says which file it had mapped: only one that is older than the process.
     const file = statFile(path);
     return file !== null && file.changedMs <= startedMs ? file : null;
+  }
+
+  #mappedInodes(pid: Pid): Set<number> | null {
+    const now = performance.now();
+    if (this.#mapped?.pid !== pid || now - this.#mapped.atMs > MAPPINGS_HOLD_MS) {
+      this.#mapped = { pid, atMs: now, inodes: mappedInodes(pid) };
+    }
+    return this.#mapped.inodes;
   }
 
   #symbols({ path, key }: ObjectFile): ElfSymbols | null {
