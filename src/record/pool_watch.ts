@@ -70,7 +70,9 @@ export class PoolWatch {
     for (const slot of slots) {
       const watched = this.watch(slot);
       const header = this.header(slot);
-      watched.row ??= tree.find(slot.pid, slot.processStartTicks);
+      watched.row ??=
+        tree.find(slot.pid, slot.processStartTicks) ??
+        tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll);
       if (header) {
         this.readFigures(watched, header, tree, timeMs, poll);
       }

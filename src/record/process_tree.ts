@@ -78,6 +78,17 @@ export class ProcessTree {
     return null;
   }
 
+  /** Takes up a living process that its segment tells of: one whose parents ended between two polls
+   * (a daemon) hangs on no branch of the tree. null where there is none of that pid and start. */
+  adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): SeriesRow | null {
+    const stat = readStat(pid);
+    if (stat?.startTicks !== startTicks || stat.state === "Z" || this.alive.has(pid)) {
+      return null;
+    }
+    this.discover(pid, stat, timeMs, poll);
+    return this.alive.get(pid)?.row ?? null;
+  }
+
   lives({ series, pid }: SeriesRow): boolean {
     return this.alive.get(pid)?.row.series === series;
   }
