@@ -27,8 +27,13 @@ const periods = [16 << 10, 64 << 10, 512 << 10];
 
 /** @param {string[]} command */
 function output(command) {
-  const result = spawnSync(command[0], command.slice(1), { encoding: "utf8", cwd: scratch, maxBuffer: 1 << 30 });
-  if (result.status !== 0) throw new Error(`${command.join(" ")}: ${result.status}\n${result.stderr}`);
+  const result = spawnSync(command[0], command.slice(1), {
+    encoding: "utf8",
+    cwd: scratch,
+    maxBuffer: 1 << 30,
+  });
+  if (result.status !== 0)
+    throw new Error(`${command.join(" ")}: ${result.status}\n${result.stderr}`);
   return result.stdout;
 }
 
@@ -43,17 +48,42 @@ for (const period of periods) {
   const totalErrors = [];
   for (let run = 0; run < Number(options.runs); run++) {
     const recording = join(scratch, "r.tidemark");
-    const command = [python, join(here, "workloads/known_sites.py"), options.sites ?? "", String(run)];
+    const command = [
+      python,
+      join(here, "workloads/known_sites.py"),
+      options.sites ?? "",
+      String(run),
+    ];
     const truth = JSON.parse(
-      output([tidemark, "run", "--quiet", "-f", "--period", String(period), "-o", recording, "--", ...command]),
+      output([
+        tidemark,
+        "run",
+        "--quiet",
+        "-f",
+        "--period",
+        String(period),
+        "-o",
+        recording,
+        "--",
+        ...command,
+      ]),
     );
-    const summary = JSON.parse(output([tidemark, "summary", recording, "--json", "--top", "100000"]));
+    const summary = JSON.parse(
+      output([tidemark, "summary", recording, "--json", "--top", "100000"]),
+    );
     /** @type {Map<string, {live: number, liveVariance: number, allocated: number, allocatedVariance: number}>} */
     const estimates = new Map();
     for (const site of summary.sites) {
-      const frame = site.stack.find((/** @type {{function: string}} */ f) => /^site_\d+$/.test(f.function));
+      const frame = site.stack.find((/** @type {{function: string}} */ f) =>
+        /^site_\d+$/.test(f.function),
+      );
       if (!frame) continue;
-      const sum = estimates.get(frame.function) ?? { live: 0, liveVariance: 0, allocated: 0, allocatedVariance: 0 };
+      const sum = estimates.get(frame.function) ?? {
+        live: 0,
+        liveVariance: 0,
+        allocated: 0,
+        allocatedVariance: 0,
+      };
       sum.live += site.liveBytes;
       sum.liveVariance += site.standardErrorBytes ** 2;
       sum.allocated += site.allocatedBytes;
@@ -64,7 +94,12 @@ for (const period of periods) {
     let exact = 0;
     const ranked = Object.entries(truth).sort(([, a], [, b]) => b.liveBytes - a.liveBytes);
     for (const [rank, [name, site]] of ranked.entries()) {
-      const found = estimates.get(name) ?? { live: 0, liveVariance: 0, allocated: 0, allocatedVariance: 0 };
+      const found = estimates.get(name) ?? {
+        live: 0,
+        liveVariance: 0,
+        allocated: 0,
+        allocatedVariance: 0,
+      };
       estimated += found.live;
       exact += site.liveBytes;
       if (rank < 10) topErrors.push(Math.abs(found.live - site.liveBytes) / site.liveBytes);

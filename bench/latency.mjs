@@ -17,7 +17,10 @@ import { formatRatio, median, ratioWithInterval } from "./statistics.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const { values: options } = parseArgs({
-  options: { pairs: { type: "string", default: "12" }, requests: { type: "string", default: "4000" } },
+  options: {
+    pairs: { type: "string", default: "12" },
+    requests: { type: "string", default: "4000" },
+  },
 });
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
@@ -36,14 +39,24 @@ async function serveAndLoad(before) {
   const port = await freePort();
   const command = [...before, python, join(here, "workloads/fastapi_service.py"), String(port)];
   const server = spawn(command[0], command.slice(1), { stdio: "ignore", cwd: scratch });
-  const load = spawnSync(python, [join(here, "load.py"), String(port), options.requests ?? ""], { encoding: "utf8" });
+  const load = spawnSync(python, [join(here, "load.py"), String(port), options.requests ?? ""], {
+    encoding: "utf8",
+  });
   server.kill("SIGTERM");
   await once(server, "exit");
   if (load.status !== 0) throw new Error(`load failed: ${load.stderr}`);
   return JSON.parse(load.stdout);
 }
 
-const tidemark = [join(here, "../bin/tidemark"), "run", "--quiet", "-f", "-o", join(scratch, "r.tidemark"), "--"];
+const tidemark = [
+  join(here, "../bin/tidemark"),
+  "run",
+  "--quiet",
+  "-f",
+  "-o",
+  join(scratch, "r.tidemark"),
+  "--",
+];
 /** @type {{p50: number[], p99: number[], plain50: number[], plain99: number[]}} */
 const kept = { p50: [], p99: [], plain50: [], plain99: [] };
 for (let pair = 0; pair < Number(options.pairs); pair++) {

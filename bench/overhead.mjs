@@ -45,16 +45,90 @@ const micro = new Set(["small_allocations"]);
  * @type {Record<string, (c: {python: string, script: string, inner: string[], scratch: string}) => string[]>}
  */
 const tools = {
-  tidemark: ({ inner, scratch }) => [join(root, "bin/tidemark"), "run", "--quiet", "-f", "-o", join(scratch, "r.tidemark"), "--", ...inner],
-  "tidemark --native": ({ inner, scratch }) => [join(root, "bin/tidemark"), "run", "--native", "--quiet", "-f", "-o", join(scratch, "r.tidemark"), "--", ...inner],
-  memray: ({ python, script, scratch }) => [python, "-m", "memray", "run", "-q", "-f", "-o", join(scratch, "m.bin"), script],
-  "memray --native": ({ python, script, scratch }) => [python, "-m", "memray", "run", "-q", "--native", "-f", "-o", join(scratch, "m.bin"), script],
-  "memray --trace-python-allocators": ({ python, script, scratch }) => [python, "-m", "memray", "run", "-q", "--trace-python-allocators", "-f", "-o", join(scratch, "m.bin"), script],
+  tidemark: ({ inner, scratch }) => [
+    join(root, "bin/tidemark"),
+    "run",
+    "--quiet",
+    "-f",
+    "-o",
+    join(scratch, "r.tidemark"),
+    "--",
+    ...inner,
+  ],
+  "tidemark --native": ({ inner, scratch }) => [
+    join(root, "bin/tidemark"),
+    "run",
+    "--native",
+    "--quiet",
+    "-f",
+    "-o",
+    join(scratch, "r.tidemark"),
+    "--",
+    ...inner,
+  ],
+  memray: ({ python, script, scratch }) => [
+    python,
+    "-m",
+    "memray",
+    "run",
+    "-q",
+    "-f",
+    "-o",
+    join(scratch, "m.bin"),
+    script,
+  ],
+  "memray --native": ({ python, script, scratch }) => [
+    python,
+    "-m",
+    "memray",
+    "run",
+    "-q",
+    "--native",
+    "-f",
+    "-o",
+    join(scratch, "m.bin"),
+    script,
+  ],
+  "memray --trace-python-allocators": ({ python, script, scratch }) => [
+    python,
+    "-m",
+    "memray",
+    "run",
+    "-q",
+    "--trace-python-allocators",
+    "-f",
+    "-o",
+    join(scratch, "m.bin"),
+    script,
+  ],
   "tracemalloc, 1 frame": ({ python, script }) => [python, "-X", "tracemalloc=1", script],
   "tracemalloc, 25 frames": ({ python, script }) => [python, "-X", "tracemalloc=25", script],
-  scalene: ({ python, script, scratch }) => [python, "-m", "scalene", "run", "--outfile", join(scratch, "s.json"), script],
-  "memory_profiler (mprof)": ({ python, script, scratch }) => [python, "-m", "mprof", "run", "-o", join(scratch, "m.dat"), python, script],
-  "ddtrace, memory": ({ python, script }) => [python, "-m", "ddtrace.commands.ddtrace_run", python, script],
+  scalene: ({ python, script, scratch }) => [
+    python,
+    "-m",
+    "scalene",
+    "run",
+    "--outfile",
+    join(scratch, "s.json"),
+    script,
+  ],
+  "memory_profiler (mprof)": ({ python, script, scratch }) => [
+    python,
+    "-m",
+    "mprof",
+    "run",
+    "-o",
+    join(scratch, "m.dat"),
+    python,
+    script,
+  ],
+  "ddtrace, memory": ({ python, script }) => [
+    python,
+    "-m",
+    "ddtrace.commands.ddtrace_run",
+    python,
+    script,
+  ],
 };
 const peers = Object.keys(tools).filter((name) => !name.startsWith("tidemark"));
 
@@ -66,9 +140,12 @@ const { values: options } = parseArgs({
     tools: { type: "string" },
   },
 });
-const chosenTools = options.tools ? options.tools.split(",") : ["tidemark", "tidemark --native", ...peers];
+const chosenTools = options.tools
+  ? options.tools.split(",")
+  : ["tidemark", "tidemark --native", ...peers];
 const chosenWorkloads = options.only ? options.only.split(",") : workloads;
-for (const name of chosenTools) if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
+for (const name of chosenTools)
+  if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
 
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
@@ -100,7 +177,9 @@ function once(command, innerFile) {
     timeout: 300_000,
   });
   if (result.status !== 0) {
-    console.error(`  failed (${result.status}): ${command.slice(0, 6).join(" ")}\n  ${result.stderr.trim().split("\n").at(-1)}`);
+    console.error(
+      `  failed (${result.status}): ${command.slice(0, 6).join(" ")}\n  ${result.stderr.trim().split("\n").at(-1)}`,
+    );
     return null;
   }
   const whole = JSON.parse(readFileSync(outer, "utf8"));
@@ -128,14 +207,18 @@ for (const workload of chosenWorkloads) {
       const kept = ratios.get(tool)?.get(workload) ?? { cpu: [], wall: [], beside: [] };
       kept.cpu.push(watched.cpu / plain.cpu);
       kept.wall.push(watched.wall / plain.wall);
-      kept.beside.push(ours ? (watched.whole - watched.cpu) : 0);
+      kept.beside.push(ours ? watched.whole - watched.cpu : 0);
       ratios.get(tool)?.set(workload, kept);
     }
   }
-  console.error(`${workload}: ${chosenTools.map((tool) => {
-    const kept = ratios.get(tool)?.get(workload);
-    return `${tool} ${kept ? formatRatio(ratioWithInterval(kept.cpu)) : "failed"}`;
-  }).join("; ")}`);
+  console.error(
+    `${workload}: ${chosenTools
+      .map((tool) => {
+        const kept = ratios.get(tool)?.get(workload);
+        return `${tool} ${kept ? formatRatio(ratioWithInterval(kept.cpu)) : "failed"}`;
+      })
+      .join("; ")}`,
+  );
 }
 rmSync(scratch, { recursive: true, force: true });
 
@@ -153,7 +236,9 @@ for (const tool of chosenTools) {
     formatRatio(cpu),
     formatRatio(wall),
     worst ? formatRatio(ratioWithInterval(worst[1].cpu)) : "-",
-    tool.startsWith("tidemark") ? `${(beside.reduce((a, b) => a + b, 0) / beside.length).toFixed(2)} s a run` : "in the program",
+    tool.startsWith("tidemark")
+      ? `${(beside.reduce((a, b) => a + b, 0) / beside.length).toFixed(2)} s a run`
+      : "in the program",
     `${ordinary.length}`,
   ]);
 }

@@ -3,8 +3,9 @@
 
 /** Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2). */
 const studentT = [
-  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
-  2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145,
+  2.131, 2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048,
+  2.045, 2.042,
 ];
 
 /** @param {number[]} values */
@@ -38,10 +39,23 @@ export function ratioWithInterval(ratios) {
   const logs = ratios.map(Math.log);
   const centre = mean(logs);
   const pairs = logs.length;
-  if (pairs < 2) return { ratio: Math.exp(centre), low: Number.NaN, high: Number.NaN, pairs, logVariance: Number.NaN };
+  if (pairs < 2)
+    return {
+      ratio: Math.exp(centre),
+      low: Number.NaN,
+      high: Number.NaN,
+      pairs,
+      logVariance: Number.NaN,
+    };
   const logVariance = logs.reduce((sum, x) => sum + (x - centre) ** 2, 0) / (pairs - 1) / pairs;
   const half = (studentT[pairs - 2] ?? 1.96) * Math.sqrt(logVariance);
-  return { ratio: Math.exp(centre), low: Math.exp(centre - half), high: Math.exp(centre + half), pairs, logVariance };
+  return {
+    ratio: Math.exp(centre),
+    low: Math.exp(centre - half),
+    high: Math.exp(centre + half),
+    pairs,
+    logVariance,
+  };
 }
 
 /**
