@@ -11,7 +11,8 @@
 #define CREDIT_NS 10000000ll       /* an account holds at most 10 ms */
 #define FIRST_CREDIT_NS 500000ll   /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32u
-#define PREEMPTED_NS 200000u       /* longer than any slow path: the thread was off its core */
+#define TICKS_A_CHECK 300000000ull /* about 100 ms */
+#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
 #define LARGEST_PERIOD (1ull << 40)
 
 void tm_control_begin(void)
@@ -62,12 +63,21 @@ static void check(void)
     }
 }
 
+void tm_control_spent(uint64_t ticks)
+{
+    uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
+    tm_core.slow_ticks += ticks > most ? most : ticks;
+}
+
 void tm_control(uint64_t ticks_spent)
 {
-    double most = PREEMPTED_NS / 0.33;
-    tm_core.slow_ticks += (double)ticks_spent > most ? (uint64_t)most : ticks_spent;
-    if (++tm_core.slow_samples != SAMPLES_A_CHECK)
+    tm_control_spent(ticks_spent);
+    /* After a costly start the period is coarse and samples are rare: they do not wait for 31
+     * others, or it would stay coarse for as long as the program takes to allocate 32 periods. */
+    uint64_t now = tm_ticks();
+    if (++tm_core.slow_samples < SAMPLES_A_CHECK && now - tm_core.ticks_checked < TICKS_A_CHECK)
         return;
     tm_core.slow_samples = 0;
+    tm_core.ticks_checked = now;
     check();
 }

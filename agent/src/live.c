@@ -374,7 +374,7 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
         tm_drain_pending();
         end_at(address, now);
         tm_heartbeat(now);
-        tm_core.slow_ticks += tm_ticks() - ticks;
+        tm_control_spent(tm_ticks() - ticks);
         tm_thread.inside--;
         tm_unlock();
     }

@@ -96,7 +96,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t slow_ticks, slow_ns_reported;
     uint32_t slow_samples;
     uint64_t ticks_start, ticks_start_ns;
-    uint64_t cpu_ns, slow_ns_checked;
+    uint64_t cpu_ns, slow_ns_checked, ticks_checked;
     int64_t credit_ns;
 };
 
@@ -262,7 +262,8 @@ void tm_adopt_thread(void);
 /* ---- control.c -------------------------------------------------------------------- */
 
 void tm_control_begin(void);
-/* (locked) */
+/* (locked) Books time of the slow path; tm_control() also counts a sample and acts. */
+void tm_control_spent(uint64_t ticks);
 void tm_control(uint64_t ticks_spent);
 void tm_control_report(void);
 

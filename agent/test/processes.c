@@ -1,5 +1,4 @@
 /* processes.c - threads, forks, readers beside the writer, and pools that are none. */
-#define _DEFAULT_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

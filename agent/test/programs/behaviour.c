@@ -1,6 +1,5 @@
 /* behaviour.c - prints what a program can notice of its surroundings; run.sh compares the
  * output with and without the agent, byte by byte. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -36,10 +36,12 @@ int main(int count, char **arguments)
         for (uint32_t k = 0; k < frames->count; k++)
             native += ((const struct tm_frame *)(const void *)(segment + frames->offset))[k].kind == TM_FRAME_NATIVE;
         printf("pid=%u image=%u state=%u samples=%llu lost=%llu live_mib=%.0f allocated_mib=%.0f sites=%u threads=%u "
-               "native_frames=%u torn=%u limits=%u log=%.*s\n",
+               "native_frames=%u torn=%u limits=%u period=%llu slow_path_us=%llu cpu_ms=%llu log=%.*s\n",
                header->pid, header->image, header->state, (unsigned long long)header->samples,
                (unsigned long long)header->samples_lost, live / 1048576, header->allocated_bytes / 1048576,
                sites->count, header->sections[TM_SECTION_THREADS].count, native, torn, header->limits,
+               (unsigned long long)header->period_bytes, (unsigned long long)header->slow_path_ns / 1000,
+               (unsigned long long)header->process_cpu_ns / 1000000,
                (int)header->log_length, header->log);
     }
     return 0;

@@ -1,6 +1,5 @@
 /* stress.c - threads x forks x dlopen x signals that allocate x small stacks, then exit()
  * while threads still run. Every block carries its own number: a wrong byte ends it. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
