@@ -1,6 +1,7 @@
 /** The sites as a table of comma-separated values, as RFC 4180 has them: CRLF, quotes doubled. */
 import { frameName, framePlace, framesOf, labelPairs } from "../model/frame_text.js";
 import type { Profile } from "../model/profile.js";
+import { oneText } from "./one_text.js";
 
 const COLUMNS = [
   "pid",
@@ -61,7 +62,7 @@ export function toCsv(profile: Profile): string {
     };
     lines.push(COLUMNS.map((column) => cell(row[column])).join(","));
   }
-  return `${lines.join("\r\n")}\r\n`;
+  return oneText("csv", () => `${lines.join("\r\n")}\r\n`);
 }
 
 function cell(value: string | number): string {

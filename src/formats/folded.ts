@@ -5,6 +5,7 @@
 import { frameName, framePlace, framesOf } from "../model/frame_text.js";
 import type { Profile, SiteValue } from "../model/profile.js";
 import type { FrameId } from "../model/units.js";
+import { oneText } from "./one_text.js";
 
 /** The stacks with a figure above one half, each once, in the order of the stack table. */
 export function toFolded(profile: Profile, value: SiteValue = "liveBytes"): string {
@@ -28,10 +29,12 @@ export function toFolded(profile: Profile, value: SiteValue = "liveBytes"): stri
       lines.set(path, (lines.get(path) ?? 0) + own[stack]!);
     }
   }
-  return Array.from(lines, ([path, figure]) => [path, Math.round(figure)] as const)
-    .filter(([, figure]) => figure > 0)
-    .map(([path, figure]) => `${path} ${figure}\n`)
-    .join("");
+  const rows = Array.from(lines, ([path, figure]) => [path, Math.round(figure)] as const).filter(
+    ([, figure]) => figure > 0,
+  );
+  return oneText("folded stacks", () =>
+    rows.map(([path, figure]) => `${path} ${figure}\n`).join(""),
+  );
 }
 
 /** "load (app.py:41)"; what the format needs for itself is replaced. */

@@ -5,6 +5,7 @@
 import { frameName, framesOf } from "../model/frame_text.js";
 import type { Profile, SiteValue } from "../model/profile.js";
 import type { FrameId } from "../model/units.js";
+import { oneText } from "./one_text.js";
 
 const VALUES: readonly (readonly [SiteValue, string, "bytes" | "none"])[] = [
   ["liveBytes", "live bytes", "bytes"],
@@ -46,12 +47,13 @@ export function toSpeedscope(profile: Profile, title: string): string {
     }
     return { type: "sampled", name, unit, startValue: 0, endValue: total, samples, weights };
   });
-  return JSON.stringify({
+  const file = {
     $schema: "https://www.speedscope.app/file-format-schema.json",
     name: title,
     exporter: "tidemark",
     activeProfileIndex: 0,
     shared: { frames },
     profiles,
-  });
+  };
+  return oneText("speedscope", () => JSON.stringify(file));
 }
