@@ -256,7 +256,7 @@ function Select({ name, value, choose, children }: SelectProps) {
   return (
     <label className="select">
       <span>{name}</span>
-      <select value={value} onChange={(event) => choose(event.target.value)}>
+      <select aria-label={name} value={value} onChange={(event) => choose(event.target.value)}>
         {children}
       </select>
     </label>

@@ -54,10 +54,10 @@ export function DataTable<Row>({
     () => columns.filter((column) => !narrow || !column.wide),
     [columns, narrow],
   );
-  const sorted = useMemo(
-    () => sortRows(rows, columns.find((column) => column.id === sort.id) ?? columns[0], sort.down),
-    [rows, columns, sort],
-  );
+  const sorted = useMemo(() => {
+    const column = columns.find(({ id }) => id === sort.id);
+    return column ? sortRows(rows, column, sort.down) : [...rows];
+  }, [rows, columns, sort]);
 
   useEffect(() => {
     const element = scroller.current;

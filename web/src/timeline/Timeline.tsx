@@ -212,9 +212,21 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
           </button>
         )}
       </figcaption>
-      <div ref={top} className="chart" data-testid="memory-chart" />
+      <div
+        ref={top}
+        className="chart"
+        data-testid="memory-chart"
+        role="img"
+        aria-label={`RSS${hasPss ? " and PSS" : ""} over time, ${report.summary.processes.length} processes`}
+      />
       {hasLive ? (
-        <div ref={bottom} className="chart" data-testid="live-chart" />
+        <div
+          ref={bottom}
+          className="chart"
+          data-testid="live-chart"
+          role="img"
+          aria-label={`Live bytes by allocator over time, up to ${formatBytes(live.total)}`}
+        />
       ) : (
         <p className="empty">
           No samples: this program was not profiled, or it allocated less than a sampling period.
