@@ -20,7 +20,10 @@ export async function writeWhole(
     return guarded(path, () => write(path));
   }
   const neighbour = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
-  const remove = () => rmSync(neighbour, { force: true });
+  const remove = () => {
+    rmSync(neighbour, { force: true });
+    rmSync(`${neighbour}.wal`, { force: true }); // a database's log lies beside it
+  };
   const interrupted = (signal: NodeJS.Signals) => {
     remove();
     process.exit(128 + constants.signals[signal]);

@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Recording } from "../record/index.js";
+import { defaultRecordingName } from "./commands/run.js";
+import { parseMoment, splitMoment } from "./recordings.js";
+import { programName, shellWord } from "./screens/summary.js";
+
+const startMs = Date.parse("2026-11-21T10:00:00Z");
+const recording = { path: "a.tidemark", startMs, endMs: startMs + 7_200_000 } as Recording;
+
+it.each([
+  ["0s", 0],
+  ["90s", 90_000],
+  ["+1.5s", 1500],
+  ["250ms", 250],
+  ["5min", 300_000],
+  ["2m", 120_000],
+  ["2h", 7_200_000],
+  ["-30s", 7_170_000],
+  ["01:30", 90_000],
+  ["1:00:05", 3_605_000],
+  ["2026-11-21T10:00:10Z", 10_000],
+  [String(startMs + 42), 42],
+  // A second of slack on both sides.
+  ["7200.9s", 7_200_000],
+])("%s is a moment", (text, afterStart) => {
+  expect(parseMoment(text, recording).moment).toBe(startMs + afterStart);
+});
+
+it("knows the end and the peak by name", () => {
+  expect(parseMoment("peak", recording)).toEqual({ moment: "peak", name: "peak" });
+  expect(parseMoment("end", recording)).toEqual({ moment: "end", name: "end" });
+});
+
+it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
+  "'%s' is none",
+  (text) => {
+    expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is no moment/);
+  },
+);
+
+it.each(["3h", "-3h", "2020-01-01"])("%s is outside", (text) => {
+  expect(() => parseMoment(text, recording)).toThrow(/TM-E014 .* outside of a\.tidemark/);
+});
+
+it("splits a moment off, unless a file has the whole name", () => {
+  expect(splitMoment("a.tidemark@peak")).toEqual({ path: "a.tidemark", at: "peak" });
+  expect(splitMoment("me@host.tidemark@5s")).toEqual({ path: "me@host.tidemark", at: "5s" });
+  expect(splitMoment("a.tidemark")).toEqual({ path: "a.tidemark", at: null });
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-at-"));
+  const whole = join(folder, "me@host.tidemark");
+  writeFileSync(whole, "");
+  expect(splitMoment(whole)).toEqual({ path: whole, at: null });
+  rmSync(folder, { recursive: true });
+});
+
+it.each([
+  [["python", "app.py", "--port", "80"], "app"],
+  [["/usr/bin/python3.11", "-X", "dev", "-u", "srv/main.py"], "main"],
+  [["python3", "-m", "pytest", "-x"], "pytest"],
+  [["python3.13t", "-c", "print(1)"], "python3.13t"],
+  [["/srv/.venv/bin/uvicorn", "app:main"], "uvicorn"],
+  [["python3"], "python3"],
+])("%j is called %s", (command, name) => {
+  expect(programName(command)).toBe(name);
+});
+
+it("names a recording by program and local time, with no letter a shell minds", () => {
+  const now = new Date(2026, 10, 5, 7, 8, 9);
+  expect(defaultRecordingName(["python", "app.py"], now)).toBe("app-20261105-070809.tidemark");
+  expect(defaultRecordingName(["./a b'c"], now)).toBe("a_b_c-20261105-070809.tidemark");
+});
+
+it("quotes what a shell would split", () => {
+  expect(["a.py", "a b", "it's", ""].map(shellWord)).toEqual(["a.py", "'a b'", "'it'\\''s'", "''"]);
+});

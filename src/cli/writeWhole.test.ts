@@ -1,0 +1,76 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { requireOtherFile, writeWhole } from "./writeWhole.js";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "tidemark-whole-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+it("replaces a file only once the new one is whole", async () => {
+  const path = join(folder, "page.html");
+  await writeWhole(path, (file) => writeFile(file, "old"));
+  await expect(
+    writeWhole(path, async (file) => {
+      await writeFile(file, "half");
+      throw Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" });
+    }),
+  ).rejects.toThrow(/TM-E004 cannot write .*page\.html: ENOSPC/);
+  expect(readFileSync(path, "utf8")).toBe("old");
+  expect(readdirSync(folder)).toEqual(["page.html"]);
+});
+
+it("names what cannot be written", async () => {
+  await expect(writeWhole(folder, (file) => writeFile(file, ""))).rejects.toThrow(/is a directory/);
+  const nowhere = join(folder, "missing", "x");
+  await expect(writeWhole(nowhere, (file) => writeFile(file, ""))).rejects.toThrow(
+    /TM-E004 .*ENOENT/,
+  );
+});
+
+it("writes to a device as it is", async () => {
+  await writeWhole("/dev/null", (file) => writeFile(file, "gone"));
+});
+
+it("tells the recording under any of its names", () => {
+  const recording = join(folder, "a.tidemark");
+  writeFileSync(recording, "");
+  symlinkSync("a.tidemark", join(folder, "link"));
+  for (const name of ["a.tidemark", "link", "./x/../a.tidemark"]) {
+    expect(() => requireOtherFile(`${folder}/${name}`, recording)).toThrow(/recording itself/);
+  }
+  expect(() => requireOtherFile(join(folder, "b.html"), recording)).not.toThrow();
+});
+
+it("leaves nothing behind when it is interrupted", async () => {
+  const script = `
+    import { writeFile } from "node:fs/promises";
+    import { writeWhole } from ${JSON.stringify(new URL("../../dist/cli/writeWhole.js", import.meta.url).href)};
+    await writeWhole("out.html", async (file) => {
+      await writeFile(file, "half");
+      console.log("writing");
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+    });`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(child.stdout, "data");
+  expect(readdirSync(folder)).toHaveLength(1);
+  child.kill("SIGINT");
+  expect(await once(child, "exit")).toEqual([130, null]);
+  expect(readdirSync(folder)).toEqual([]);
+});
