@@ -12,7 +12,8 @@ export async function checkAgent() {
 }
 
 /**
- * Reads the closing line, "12 passed, 0 failed" with or without ", 1 skipped".
+ * Reads the closing line, "12 passed, 0 failed" with or without ", 1 skipped", and TAP's
+ * "ok - NAME # SKIP REASON" above it.
  * @param {string[]} lines @param {number} status
  * @returns {import("./stream.mjs").Count | undefined} undefined: there is none
  */
@@ -25,6 +26,8 @@ export function countOfAgent(lines, status) {
     passed: Number(passed),
     failed: Number(failed) || (status === 0 ? 0 : 1),
     skipped: Number(skipped ?? 0),
-    reasons: lines.filter((line) => /^skip/i.test(line)),
+    reasons: lines.flatMap(
+      (line) => /^ok - (.*) # SKIP (.*)$/.exec(line)?.slice(1).join(": ") ?? [],
+    ),
   };
 }
