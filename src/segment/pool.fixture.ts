@@ -21,7 +21,6 @@ import {
 
 export const START_MONOTONIC_MS = 1_000_000;
 export const START_REALTIME_MS = 1_700_000_000_000;
-const STRIDE = 1 << 20;
 const SECTION_BYTES = 64 << 10;
 const STRIDES = [
   1,
@@ -54,15 +53,23 @@ export class PoolFixture {
   #directory: string | null = null;
   #fd = -1;
 
-  constructor(readonly slotCount = 4) {
-    this.slotsOffset = CONSTANTS.TM_PAGE * 2;
-    this.bytes = new Uint8Array(this.slotsOffset + slotCount * STRIDE);
+  readonly stride: number;
+
+  /** `sectionBytes`: room of each of a segment's sections. */
+  constructor(
+    readonly slotCount = 4,
+    readonly sectionBytes = SECTION_BYTES,
+  ) {
+    this.stride = Math.max(1 << 20, CONSTANTS.TM_PAGE + STRIDES.length * sectionBytes);
+    this.slotsOffset =
+      CONSTANTS.TM_PAGE * (2 + Math.floor((slotCount * POOL_SLOT.size) / CONSTANTS.TM_PAGE));
+    this.bytes = new Uint8Array(this.slotsOffset + slotCount * this.stride);
     this.view = new DataView(this.bytes.buffer);
     this.view.setBigUint64(POOL_HEADER.magic, CONSTANTS.TM_POOL_MAGIC, true);
     this.view.setUint32(POOL_HEADER.version, CONSTANTS.TM_SEGMENT_VERSION, true);
     this.view.setUint32(POOL_HEADER.slot_count, slotCount, true);
     this.view.setBigUint64(POOL_HEADER.slots_offset, BigInt(this.slotsOffset), true);
-    this.view.setBigUint64(POOL_HEADER.slot_stride, BigInt(STRIDE), true);
+    this.view.setBigUint64(POOL_HEADER.slot_stride, BigInt(this.stride), true);
     this.view.setBigUint64(POOL_HEADER.run_id, 0xabcdefn, true);
     this.view.setBigUint64(POOL_HEADER.period_bytes, 65536n, true);
   }
@@ -74,7 +81,7 @@ export class PoolFixture {
     this.view.setUint32(at + POOL_SLOT.pid, pid, true);
     this.view.setBigUint64(at + POOL_SLOT.process_start_ticks, 77n, true);
     this.view.setUint32(at + POOL_SLOT.image, 1, true);
-    return new SegmentFixture(this, this.slotsOffset + slot * STRIDE, pid);
+    return new SegmentFixture(this, this.slotsOffset + slot * this.stride, pid);
   }
 
   /** A descriptor, readable and writable, on a file that holds the pool as it is now. */
@@ -105,13 +112,15 @@ export class PoolFixture {
 export class SegmentFixture {
   readonly view: DataView;
   readonly bytes: Uint8Array;
+  readonly #sectionBytes: number;
   readonly #strings = new Map([["", 0]]);
   readonly #frames = new Map<string, number>();
   readonly #stacks = new Map([["", 0]]);
 
   constructor(pool: PoolFixture, offset: number, pid: number) {
-    this.bytes = pool.bytes.subarray(offset, offset + STRIDE);
-    this.view = new DataView(pool.bytes.buffer, offset, STRIDE);
+    this.#sectionBytes = pool.sectionBytes;
+    this.bytes = pool.bytes.subarray(offset, offset + pool.stride);
+    this.view = new DataView(pool.bytes.buffer, offset, pool.stride);
     const { view } = this;
     view.setBigUint64(SEGMENT_HEADER.magic, CONSTANTS.TM_SEGMENT_MAGIC, true);
     view.setUint32(SEGMENT_HEADER.version, CONSTANTS.TM_SEGMENT_VERSION, true);
@@ -131,11 +140,11 @@ export class SegmentFixture {
       const at = this.section(kind);
       view.setBigUint64(
         at + SECTION.offset,
-        BigInt(CONSTANTS.TM_PAGE + kind * SECTION_BYTES),
+        BigInt(CONSTANTS.TM_PAGE + kind * pool.sectionBytes),
         true,
       );
       view.setUint32(at + SECTION.stride, stride, true);
-      const capacity = Math.floor(SECTION_BYTES / stride);
+      const capacity = Math.floor(pool.sectionBytes / stride);
       view.setUint32(at + SECTION.capacity, capacity, true);
       view.setUint32(
         at + SECTION.block_records,
@@ -246,7 +255,7 @@ export class SegmentFixture {
 
   event(kind: number, afterMs: number, value: number, label = 0): void {
     const number = this.count(CONSTANTS.TM_SECTION_EVENTS);
-    const capacity = Math.floor(SECTION_BYTES / EVENT.size);
+    const capacity = Math.floor(this.#sectionBytes / EVENT.size);
     const at = this.record(CONSTANTS.TM_SECTION_EVENTS, number % capacity);
     this.view.setUint32(at + EVENT.kind, kind, true);
     this.view.setBigUint64(at + EVENT.ms, BigInt(START_MONOTONIC_MS + afterMs), true);
@@ -259,7 +268,7 @@ export class SegmentFixture {
 
   /** Offset of a record within the segment. */
   record(kind: number, id: number): number {
-    return CONSTANTS.TM_PAGE + kind * SECTION_BYTES + id * STRIDES[kind]!;
+    return CONSTANTS.TM_PAGE + kind * this.#sectionBytes + id * STRIDES[kind]!;
   }
 
   section(kind: number): number {
