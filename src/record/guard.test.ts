@@ -1,6 +1,14 @@
 /** tidemark-guard itself, with a recorder that does nothing: the program's surroundings, its end, the pool. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +18,7 @@ import { PoolReader } from "../segment/pool.js";
 
 const guard = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
 const recorder = fileURLToPath(new URL("./fixtures/recorder.mjs", import.meta.url));
+const person = fileURLToPath(new URL("./fixtures/person.py", import.meta.url));
 const surroundings = fileURLToPath(new URL("./fixtures/surroundings.py", import.meta.url));
 /** What has not ended by then hangs. */
 const HANGS_AFTER_MS = 60_000;
@@ -240,6 +249,37 @@ print(",".join(seen))`;
     process.kill(child.pid as number, "SIGCONT");
     expect(await ended(child)).toEqual({ code: 0, signal: null });
     expect(output()).toBe("ready\n\n");
+  });
+});
+
+describe("a terminal with job control", () => {
+  const ticker = `import os, time
+print("foreground", os.tcgetpgrp(0) == os.getpgrp())
+for number in range(600):
+    print("tick", number, flush=True); time.sleep(0.1)`;
+
+  test("Ctrl-Z, jobs, fg and Ctrl-C do what they do without the guard", () => {
+    writeFileSync(join(folder, "ticker.py"), ticker);
+    const command = ["python3", join(folder, "ticker.py")];
+    const drive = (words: readonly string[]) =>
+      spawnSync("python3", [person, words.map((word) => `'${word}'`).join(" ")], {
+        encoding: "utf8",
+        timeout: 2 * HANGS_AFTER_MS,
+      });
+    const alone = drive(command);
+    expect(alone.stderr).toBe("");
+    const under = drive([guard, ...hosted(command).arguments]);
+    expect(under.stderr).toBe("");
+    expect(under.stdout).toBe(alone.stdout);
+    expect(alone.stdout.trimEnd().split("\n")).toEqual([
+      "foreground True",
+      "stopped: True",
+      "a job: True",
+      "interrupted: True",
+      "status 130",
+      "-echo",
+      "icanon",
+    ]);
   });
 });
 

@@ -87,8 +87,9 @@ export class OpenRecording implements Recording {
     const scan = scanFrames(
       path,
       (place, payload, version) => {
-        const batch = decodePayload(place.head, payload, path);
         const kind = place.head.kind as FrameKind;
+        // The dear part of a recording: decoded when a look is asked for.
+        const batch = kind === FrameKind.samples ? null : decodePayload(place.head, payload, path);
         const current = upgrade(version, kind, batch);
         if (current !== undefined) {
           this.take(place, kind, current);
@@ -212,7 +213,7 @@ export class OpenRecording implements Recording {
         this.takeProfile(batch);
         break;
       case FrameKind.samples:
-        // Decoded only when asked for; without its announcement it is nothing.
+        // Without its announcement it is nothing.
         if (this.announced) {
           this.looks.push(this.announced);
           this.samples.push(place);

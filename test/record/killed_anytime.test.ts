@@ -1,0 +1,60 @@
+/** The recorder killed at any moment of a run: the program does not notice, the recording opens. */
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, expect, test } from "vitest";
+import { expectSpeaksClearly } from "../behaviour.js";
+import { anyInterpreter } from "../environment.js";
+import { execute, record, removeScratch, tidemark } from "../run.js";
+
+afterAll(removeScratch);
+
+const program = `import os, time
+kept = []
+for number in range(40):
+    kept.append(bytes(1 << 20)); time.sleep(0.05)
+print(len(kept), flush=True)
+os._exit(5)`;
+
+/** The recorder below a guard; null once it is gone, or before it is there. */
+function recorderBelow(guard: number): number | null {
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+      const parent = Number(stat.slice(stat.lastIndexOf(")") + 4).split(" ")[0]);
+      if (
+        parent === guard &&
+        readFileSync(`/proc/${name}/cmdline`, "utf8").includes("main.js\0run")
+      ) {
+        const command = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+        if (/node$/.test(command[0] as string)) return Number(name);
+      }
+    } catch {
+      // it has just ended
+    }
+  }
+  return null;
+}
+
+test.each([0, 90, 180, 300, 450, 700, 1100, 1600, 2100])("after %i ms", async (delay) => {
+  const outcome = await record([anyInterpreter().path, "-c", program], {
+    started: async (child) => {
+      await sleep(delay);
+      const recorder = recorderBelow(child.pid as number);
+      if (recorder !== null) process.kill(recorder, "SIGKILL");
+    },
+  });
+  // Killed before it had started the program, nothing ran, and the guard says so by its own end.
+  const ran = outcome.stdout !== "";
+  expect(ran ? { status: 5, stdout: "40\n" } : { signal: "SIGKILL" }).toMatchObject(
+    ran ? { status: outcome.status, stdout: outcome.stdout } : { signal: outcome.signal },
+  );
+  const { status, stdout, stderr } = await execute([tidemark, "summary", outcome.path]);
+  expectSpeaksClearly(stdout + stderr);
+  if (ran && status === 0) {
+    const recording = outcome.open();
+    expect(recording.damage).toBeNull();
+    expect(recording.complete).toBe(true);
+  } else {
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  }
+});
