@@ -22,6 +22,9 @@ struct tm_python_layout {
     uint16_t minor;
     uint16_t line_table; /* enum tm_line_table */
 
+    /* _PyRuntimeState */
+    uint16_t runtime_preinitialized; /* int: not 0 once the interpreter's code has run */
+
     /* PyThreadState */
     uint16_t thread_interpreter;
     uint16_t thread_frame; /* the innermost frame; 3.11, 3.12: the _PyCFrame that holds it */

@@ -48,6 +48,7 @@ int main(void)
 #else
     puts("    .line_table = TM_LINES_LNOTAB,");
 #endif
+    OFFSET("runtime_preinitialized", _PyRuntimeState, preinitialized);
     OFFSET("thread_interpreter", PyThreadState, interp);
 #if PY_VERSION_HEX >= 0x030d0000
     OFFSET("thread_frame", PyThreadState, current_frame);

@@ -2,6 +2,7 @@
 static const struct tm_python_layout tm_python_3_11 = {
     .minor = 11,
     .line_table = TM_LINES_LOCATIONS,
+    .runtime_preinitialized = 8,
     .thread_interpreter = 16,
     .thread_frame = 56,
     .thread_cframe_frame = 8,

@@ -2,6 +2,7 @@
 static const struct tm_python_layout tm_python_3_13 = {
     .minor = 13,
     .line_table = TM_LINES_LOCATIONS,
+    .runtime_preinitialized = 592,
     .thread_interpreter = 16,
     .thread_frame = 72,
     .thread_cframe_frame = TM_NO_OFFSET,

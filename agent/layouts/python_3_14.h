@@ -2,6 +2,7 @@
 static const struct tm_python_layout tm_python_3_14 = {
     .minor = 14,
     .line_table = TM_LINES_LOCATIONS,
+    .runtime_preinitialized = 768,
     .thread_interpreter = 16,
     .thread_frame = 72,
     .thread_cframe_frame = TM_NO_OFFSET,

@@ -2,6 +2,7 @@
 static const struct tm_python_layout tm_python_3_9 = {
     .minor = 9,
     .line_table = TM_LINES_LNOTAB,
+    .runtime_preinitialized = 4,
     .thread_interpreter = 16,
     .thread_frame = 24,
     .thread_cframe_frame = TM_NO_OFFSET,

@@ -44,10 +44,11 @@ void tm_python_refuse(uint32_t limit_bits, const char *why)
     tm_log("Python %s: %s; its frames are left out", tm_python.version[0] ? tm_python.version : "of unknown version", why);
 }
 
-/* Takes one published offset over the table's; 0 when it cannot be an offset. */
+/* Takes one published offset over the table's; 0 when it cannot be one. Only what the table
+ * has at the very start of its structure may be there. */
 static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
 {
-    if (block[slot] >= LARGEST_OFFSET)
+    if (block[slot] >= LARGEST_OFFSET || (block[slot] == 0 && *field != 0))
         return 0;
     *field = (uint16_t)block[slot];
     return 1;
@@ -135,36 +136,55 @@ static int find_functions(const struct tm_object *object)
     tm_python.is_finalizing = (int (*)(void))tm_object_symbol(object, "Py_IsFinalizing");
     if (!tm_python.is_finalizing)
         tm_python.is_finalizing = (int (*)(void))tm_object_symbol(object, "_Py_IsFinalizing");
-    tm_python.is_initialized = (int (*)(void))tm_object_symbol(object, "Py_IsInitialized");
     tm_python.code_type = tm_object_symbol(object, "PyCode_Type");
     tm_python.unicode_type = tm_object_symbol(object, "PyUnicode_Type");
     tm_python.bytes_type = tm_object_symbol(object, "PyBytes_Type");
     tm_python.long_type = tm_object_symbol(object, "PyLong_Type");
     find_evaluator(object);
     return tm_python.this_thread_state && tm_python.current_thread_state && tm_python.thread_interpreter &&
-           tm_python.is_finalizing && tm_python.is_initialized && tm_python.code_type && tm_python.unicode_type &&
+           tm_python.is_finalizing && tm_python.code_type && tm_python.unicode_type &&
            tm_python.bytes_type && tm_python.long_type;
 }
 
-/* One object of the list. Non-zero: it is an interpreter, known or not; look no further. */
-static int examine(const struct tm_object *object, void *unused)
+static const struct tm_python_layout *find_layout(int minor)
 {
-    (void)unused;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i]->minor == minor)
+            return layouts[i];
+    return NULL;
+}
+
+/* Whether an interpreter's own code has run. The loader lists an object before it has
+ * relocated it, and takes memory meanwhile: then not one function of it may be called. */
+static int has_run(const struct tm_object *object, const void *runtime)
+{
+    const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
+    if (!version) /* core_initialized in 3.9, preinitialized in 3.10 */
+        return tm_int_at(runtime, 8) != 0;
+    const struct tm_python_layout *layout = find_layout((int)(*version >> 16 & 0xff));
+    return layout && tm_int_at(runtime, layout->runtime_preinitialized) != 0;
+}
+
+/* One object of the list. Non-zero: it is an interpreter, known or not; look no further.
+ * `late` points to an int, not 0: objects may be on their way in. */
+static int examine(const struct tm_object *object, void *late)
+{
     const uint64_t *runtime = tm_object_symbol(object, "_PyRuntime");
     const char *(*get_version)(void) = (const char *(*)(void))tm_object_symbol(object, "Py_GetVersion");
     if (!runtime || !get_version || !tm_object_symbol(object, "PyGILState_GetThisThreadState"))
         return 0;
 
+    if (*(int *)late && !has_run(object, runtime)) {
+        atomic_store(&tm_python.awaited, 1);
+        return 0;
+    }
     const char *text = get_version();
     int minor = read_version(text);
     if (strstr(text, "free-threading build")) {
         tm_python_refuse(TM_LIMIT_FREE_THREADED, "a free-threaded build");
         return 1;
     }
-    const struct tm_python_layout *layout = NULL;
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (layouts[i]->minor == minor)
-            layout = layouts[i];
+    const struct tm_python_layout *layout = find_layout(minor);
     if (!layout) {
         tm_python_refuse(TM_LIMIT_UNKNOWN_PYTHON, "no layout table for it");
         return 1;
@@ -178,7 +198,7 @@ static int examine(const struct tm_object *object, void *unused)
         return 1;
     }
     atomic_store_explicit(&tm_python.ready, 1, memory_order_release);
-    tm_python_hook_allocators(object);
+    tm_python_hook_allocators(object, *(int *)late);
     return 1;
 }
 
@@ -190,12 +210,15 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
 
 void tm_python_probe(void)
 {
+    static int late; /* the constructor's call comes first, when all objects are relocated */
     if (atomic_load(&refused) || !tm_python_try_exclusive())
         return;
+    atomic_store(&tm_python.awaited, 0);
     if (!atomic_load(&tm_python.ready))
-        tm_each_object(examine, NULL);
+        tm_each_object(examine, &late);
     else if (!tm_each_object(is_our_interpreter, NULL))
         tm_python_refuse(0, "its library was unloaded");
+    late = 1;
     tm_python_end_exclusive();
 }
 

@@ -161,7 +161,7 @@ static int default_is_kept(void)
 /* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
  * somebody wrapped it; before it runs (3.12 cannot be asked then) the default stands, which
  * is pymalloc but for builds without it and debug builds. */
-static void remember_pymalloc(const struct tm_object *object)
+static void remember_pymalloc(const struct tm_object *object, int running)
 {
     const char *(*current_name)(void) = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
     struct tm_python_allocator raw, objects, inner;
@@ -169,7 +169,7 @@ static void remember_pymalloc(const struct tm_object *object)
     get_allocator(DOMAIN_OBJECT, &objects);
     if (objects.malloc == raw.malloc || unwrap(&objects, &inner))
         return;
-    if (tm_python.is_initialized()) {
+    if (running) {
         const char *name = current_name ? current_name() : NULL;
         if (!name || strcmp(name, "pymalloc") != 0)
             return;
@@ -178,7 +178,7 @@ static void remember_pymalloc(const struct tm_object *object)
     pymalloc[DOMAIN_OBJECT - 1] = objects;
 }
 
-void tm_python_hook_allocators(const struct tm_object *object)
+void tm_python_hook_allocators(const struct tm_object *object, int running)
 {
     get_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_GetAllocator");
     set_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_SetAllocator");
@@ -192,7 +192,7 @@ void tm_python_hook_allocators(const struct tm_object *object)
     }
     interpreter_start = object->start;
     interpreter_end = object->end;
-    remember_pymalloc(object);
+    remember_pymalloc(object, running);
 
     struct tm_python_arenas arenas;
     get_arenas(&arenas);
@@ -200,15 +200,16 @@ void tm_python_hook_allocators(const struct tm_object *object)
     set_arenas(&arenas);
 
     atomic_store(&can_hook, 1);
-    /* Once it runs, its tables may change only under the GIL: tm_python_verify() then. */
-    if (!tm_python.is_initialized())
-        hook_both(default_is_kept());
+    if (running)
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version); /* until tm_python_verify() */
     else
-        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+        hook_both(default_is_kept());
 }
 
 void tm_python_verify(void)
 {
+    if (atomic_load(&tm_python.awaited))
+        tm_python_probe();
     if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || !tm_python_holds_gil() ||
         !tm_python_try_exclusive())
         return;

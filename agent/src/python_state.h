@@ -22,6 +22,7 @@ enum tm_python_trust {
 struct tm_python {
     _Atomic int ready; /* the fields below are final */
     _Atomic int trust; /* enum tm_python_trust */
+    _Atomic int awaited; /* an interpreter was loaded that has not run yet: probe again */
     struct tm_python_layout layout;
     char version[32]; /* "3.11.7" */
 
@@ -30,7 +31,6 @@ struct tm_python {
     void *(*current_thread_state)(void);     /* of the holder of the GIL; 3.12+: of this thread, if it holds it */
     void *(*thread_interpreter)(void *);     /* PyThreadState_GetInterpreter */
     int (*is_finalizing)(void);
-    int (*is_initialized)(void);
 
     const void *code_type, *unicode_type, *bytes_type, *long_type;
     uintptr_t evaluator_start, evaluator_end;
@@ -55,8 +55,8 @@ void tm_python_wait_for_readers(void);
 /* Copies `length` bytes at `address` of this process; 0 when they are not readable. */
 int tm_python_read(const void *address, void *copy, size_t length);
 
-/* python_install.c: sets the hooks when nobody can be in the middle of an allocation. */
-void tm_python_hook_allocators(const struct tm_object *object);
+/* python_install.c: sets the hooks; when `running`, a thread that holds the GIL must do so. */
+void tm_python_hook_allocators(const struct tm_object *object, int running);
 
 /* python_text.c */
 /* UTF-8 of a str, cut at `capacity` bytes between characters. Lone surrogates are written

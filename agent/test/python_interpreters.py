@@ -1,7 +1,7 @@
 """Finds the interpreters to test with: PATH, /usr/bin, pyenv, and the Debian forky chroot.
 
-An interpreter is (name, command, root): `root` is the folder that the command sees as "/",
-"" for those outside the chroot. At most one for each version and place.
+An interpreter is (name, minor version, prefix, command, root): `prefix` enters the chroot,
+`root` is the folder that the command then sees as "/"; both are empty outside it. At most one for each version and place.
 """
 
 import glob
@@ -40,21 +40,28 @@ def candidates():
                 if re.fullmatch(r"python3(\.\d+)?", os.path.basename(path)):
                     paths.add(os.path.realpath(path))
     for path in sorted(paths):
-        yield [path], ""
+        yield [], [path], ""
     root, chroot = chroot_folder(), shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if chroot and os.path.isdir(root) and os.geteuid() == 0:
         for path in sorted(glob.glob(os.path.join(root, "usr/bin/python3.*"))):
             if re.fullmatch(r"python3\.\d+", os.path.basename(path)):
-                yield [chroot, root, "/usr/bin/" + os.path.basename(path)], root
+                yield [chroot, root], ["/usr/bin/" + os.path.basename(path)], root
+
+
+def shared_library(command):
+    """The path of the libpython that an interpreter is a mere front of, or None."""
+    program = ("import sysconfig as s, os; p = os.path.join(s.get_config_var('LIBDIR') or '', "
+               "s.get_config_var('LDLIBRARY') or ''); print(p if p.endswith('.so') and os.path.exists(p) else '')")
+    return subprocess.check_output(command + ["-I", "-S", "-c", program], text=True).strip() or None
 
 
 def interpreters():
     seen = set()
-    for command, root in candidates():
-        words = ask(command)
+    for prefix, command, root in candidates():
+        words = ask(prefix + command)
         if not words or words[0] != "cpython" or words[3] != "0" or not 9 <= int(words[2]) <= 15:
             continue
         name = f"{words[1]}{' (forky)' if root else ''}"
         if name not in seen:
             seen.add(name)
-            yield name, int(words[2]), command, root
+            yield name, int(words[2]), prefix, command, root

@@ -1,0 +1,47 @@
+/* Exports the names of an interpreter, with a version or offsets that cannot be trusted:
+ * VERSION and COOKIE are given by the compiler's command line. Allocates, and ends. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT struct {
+    char cookie[8];
+    uint64_t words[120];
+} _PyRuntime = {COOKIE, {WORD, 0, WORD, WORD, WORD, WORD, WORD, WORD}};
+
+EXPORT const char *Py_GetVersion(void)
+{
+    return VERSION;
+}
+
+/* Nothing of it may be called: who is not trusted is left alone. */
+#define NEVER(name)          \
+    EXPORT void *name(void)  \
+    {                        \
+        abort();             \
+    }
+NEVER(PyGILState_GetThisThreadState)
+NEVER(PyThreadState_GetUnchecked)
+NEVER(PyThreadState_GetInterpreter)
+NEVER(PyMem_GetAllocator)
+NEVER(PyMem_SetAllocator)
+NEVER(PyObject_GetArenaAllocator)
+NEVER(PyObject_SetArenaAllocator)
+NEVER(Py_IsFinalizing)
+NEVER(PyCode_Type)
+NEVER(PyUnicode_Type)
+NEVER(PyBytes_Type)
+NEVER(PyLong_Type)
+
+int main(void)
+{
+    void *kept[2000];
+    for (int i = 0; i < 2000; i++)
+        memset(kept[i] = malloc(10000), i, 10000);
+    puts(kept[1999] ? "fine" : "");
+    fflush(stdout);
+    _Exit(0);
+}
