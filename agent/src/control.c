@@ -10,10 +10,12 @@
 #define SHARE 0.003
 #define CREDIT_NS 10000000ll       /* an account holds at most 10 ms */
 #define FIRST_CREDIT_NS 500000ll   /* first sights of code are dear, and come at the start */
-#define SAMPLES_A_CHECK 32u
+#define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
-#define LARGEST_PERIOD (1ull << 40)
+/* At a GiB allocated a second, 128 samples: cheap at any price, and a coarser profile says nothing.
+ * (Thinning goes beyond it where the table is full.) */
+#define LARGEST_PERIOD (8ull << 20)
 
 void tm_control_begin(void)
 {
@@ -38,7 +40,8 @@ void tm_control_report(void)
     tm_core.header->process_cpu_ns = tm_process_cpu_ns();
 }
 
-static void check(void)
+/* `whole`: a full round of samples, enough to tell a dear slow path from a dear moment. */
+static void check(int whole)
 {
     struct tm_segment_header *header = tm_core.header;
     tm_control_report();
@@ -50,8 +53,8 @@ static void check(void)
         tm_core.credit_ns = CREDIT_NS;
     double spent = cpu ? (double)slow / (double)cpu : 0.0;
     uint64_t period = tm_core.period;
-    if (tm_core.credit_ns < 0 && spent > SHARE && period < LARGEST_PERIOD) {
-        int doublings = spent > 4 * SHARE ? 2 : 1;
+    if (whole && tm_core.credit_ns < 0 && spent > SHARE && period < LARGEST_PERIOD) {
+        int doublings = spent > 4 * SHARE && period < LARGEST_PERIOD / 2 ? 2 : 1;
         tm_set_period(period << doublings);
         if (tm_core.credit_ns < -CREDIT_NS)
             tm_core.credit_ns = -CREDIT_NS; /* old debt must not silence a long life */
@@ -72,12 +75,13 @@ void tm_control_spent(uint64_t ticks)
 void tm_control(uint64_t ticks_spent)
 {
     tm_control_spent(ticks_spent);
-    /* After a costly start the period is coarse and samples are rare: they do not wait for 31
-     * others, or it would stay coarse for as long as the program takes to allocate 32 periods. */
+    /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
+     * for 31 others, or it would stay coarse until the program has allocated 32 periods. */
     uint64_t now = tm_ticks();
-    if (++tm_core.slow_samples < SAMPLES_A_CHECK && now - tm_core.ticks_checked < TICKS_A_CHECK)
+    int whole = ++tm_core.slow_samples == SAMPLES_A_CHECK;
+    if (!whole && now - tm_core.ticks_checked < TICKS_A_CHECK)
         return;
     tm_core.slow_samples = 0;
     tm_core.ticks_checked = now;
-    check();
+    check(whole);
 }

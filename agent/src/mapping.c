@@ -99,8 +99,9 @@ static void resize(uint32_t slot)
     tm_live_resize(slot, bytes, tm_now_ms());
 }
 
-/* Takes [start, end) out of what is tracked. */
-static void cut(uintptr_t start, uintptr_t end)
+/* Takes [start, end) out of what is tracked; a mapping on the move (`kept`, or TM_NONE) is
+ * not ended by it, for its pieces come back elsewhere. */
+static void cut_but(uintptr_t start, uintptr_t end, uint32_t kept)
 {
     for (uint32_t at = position(start); at < count() && fragments[at].start < end;) {
         struct tm_fragment *piece = &fragments[at];
@@ -114,13 +115,17 @@ static void cut(uintptr_t start, uintptr_t end)
         } else if (piece->end > end) {
             piece->start = end;
         } else {
-            remove_piece(at);
-            resize(slot);
-            continue;
+            remove_piece(at--);
         }
-        resize(slot);
+        if (slot != kept)
+            resize(slot);
         at++;
     }
+}
+
+static void cut(uintptr_t start, uintptr_t end)
+{
+    cut_but(start, end, TM_NONE);
 }
 
 int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot)
@@ -139,10 +144,9 @@ static size_t page_up(size_t bytes)
     return (bytes + TM_PAGE - 1) & ~(size_t)(TM_PAGE - 1);
 }
 
-/* Whether [start, start + bytes) may touch a tracked piece: then the lock is worth taking. */
-static int lock_for(const void *start, size_t bytes)
+/* While anything is tracked, a call that may end a piece is worth the lock. */
+static int lock_for_cut(size_t bytes)
 {
-    (void)start;
     return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_thread.inside && tm_lock();
 }
 
@@ -156,7 +160,7 @@ static __attribute__((noinline)) void *map(void *address, size_t length, int pro
                                            off_t offset, const void *return_address)
 {
     int live = (flags & MAP_ANONYMOUS) && protection != PROT_NONE && !(flags & (MAP_NORESERVE | MAP_STACK));
-    int locked = flags & MAP_FIXED && lock_for(address, length);
+    int locked = flags & MAP_FIXED && lock_for_cut(length);
     void *result = tm_real_mmap(address, length, protection, flags, descriptor, offset);
     if (locked) {
         int saved = errno;
@@ -183,7 +187,7 @@ TM_EXPORT void *TM_ENTRY(mmap64)(void *address, size_t length, int protection, i
 
 TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
 {
-    if (!lock_for(address, length))
+    if (!lock_for_cut(length))
         return tm_real_munmap(address, length);
     int result = tm_real_munmap(address, length), saved = errno;
     if (result == 0)
@@ -200,32 +204,11 @@ static void moved(uintptr_t old_start, size_t old_length, uintptr_t new_start, s
     uint32_t at = position(old_start), slot = TM_NONE;
     if (at < count() && fragments[at].start <= old_start)
         slot = fragments[at].slot;
-    int owned = slot != TM_NONE && tm_mapping_owns(slot);
-    if (new_start != old_start)
-        cut(new_start, new_start + new_length); /* MREMAP_FIXED */
-    if (!owned) {
-        cut(old_start, old_start + old_length);
+    cut_but(old_start, old_start + old_length, slot);
+    cut_but(new_start, new_start + new_length, slot); /* MREMAP_FIXED maps over what was there */
+    if (slot == TM_NONE)
         return;
-    }
-    for (uint32_t i = position(old_start); i < count() && fragments[i].start < old_start + old_length;) {
-        struct tm_fragment piece = fragments[i];
-        uint32_t before = count();
-        if (piece.slot != slot) { /* another sample's neighbour cannot be in one mapping's call, but may in ours */
-            i++;
-            continue;
-        }
-        remove_piece(i);
-        if (piece.start < old_start && insert_piece(piece.start, old_start, slot))
-            i++;
-        if (piece.end > old_start + old_length)
-            insert_piece(old_start + old_length, piece.end, slot);
-        if (before < count())
-            i++;
-        if (piece.end > old_start + old_length)
-            break;
-    }
-    if (new_length)
-        insert_piece(new_start, new_start + new_length, slot);
+    insert_piece(new_start, new_start + new_length, slot); /* no room: the mapping counts as gone */
     resize(slot);
 }
 
@@ -238,7 +221,7 @@ TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_le
         new_address = va_arg(list, void *);
         va_end(list);
     }
-    if (!lock_for(address, old_length))
+    if (!lock_for_cut(old_length))
         return tm_real_mremap(address, old_length, new_length, flags, new_address);
     void *result = tm_real_mremap(address, old_length, new_length, flags, new_address);
     int saved = errno;

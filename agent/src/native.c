@@ -112,17 +112,23 @@ void tm_native_begin(int backtraces)
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
+static int is_own(const void *pc)
+{
+    return (const char *)pc >= __ehdr_start && (const char *)pc < _end;
+}
+
+/* Without a return address (small Python objects), and where Python's hooks stand between
+ * two of its own frames, the agent's frames are told by their place. */
 unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
 {
-    int count = backtrace(pcs, TM_NATIVE_FRAMES);
-    int first = 0;
+    int count = backtrace(pcs, TM_NATIVE_FRAMES), first = 0;
     while (first < count && pcs[first] != return_address)
         first++;
-    if (first >= count) /* small Python objects come without one: leave out the agent's own frames */
-        for (first = 0; first < count && (const char *)pcs[first] >= __ehdr_start && (const char *)pcs[first] < _end;)
-            first++;
-    if (first >= count)
-        return 0;
-    memmove(pcs, pcs + first, (size_t)(count - first) * sizeof *pcs);
-    return (unsigned)(count - first);
+    if (first == count)
+        first = 0;
+    unsigned kept = 0;
+    for (int i = first; i < count; i++)
+        if (pcs[i] == return_address || !is_own(pcs[i]))
+            pcs[kept++] = pcs[i];
+    return kept;
 }

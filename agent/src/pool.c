@@ -284,6 +284,13 @@ static uint32_t images_before(uint32_t pid, uint64_t start_ticks)
     return images;
 }
 
+int tm_pool_may_follow(void)
+{
+    const struct tm_pool_header *head = tm_settings.pool.head;
+    return !(head->options & TM_OPTION_NO_FOLLOW) || __atomic_load_n(&head->claims, __ATOMIC_RELAXED) == 0 ||
+           images_before(tm_own_pid(), tm_start_ticks_of_process()) > 0;
+}
+
 int tm_pool_claim(uint8_t **segment, uint32_t *image)
 {
     struct tm_pool_header *head = tm_settings.pool.head;

@@ -143,19 +143,11 @@ static int wipe_on_fork(void)
            madvise((void *)start, stop - start, MADV_WIPEONFORK) == 0;
 }
 
-/* With NO_FOLLOW only the first process of the run is recorded: the guard tells which by
- * a pool that nobody has claimed a slot of yet. */
-static int may_follow(void)
-{
-    const struct tm_pool_header *head = tm_settings.pool.head;
-    return !(head->options & TM_OPTION_NO_FOLLOW) || __atomic_load_n(&head->claims, __ATOMIC_RELAXED) == 0;
-}
-
 static void come_on(const struct wish *wish)
 {
     uintptr_t start, end;
     int why = wish->pool[0] ? tm_pool_open_given(wish->pool) : tm_pool_make_own();
-    if (why || !may_follow())
+    if (why || !tm_pool_may_follow())
         return;
     if (tm_foreign_allocator(&start, &end)) {
         tm_set_limit(TM_LIMIT_FOREIGN_ALLOCATOR);

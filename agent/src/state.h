@@ -93,10 +93,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t other_site[3]; /* by domain; 0: none yet (stored plus 1) */
 
     /* controller */
-    uint64_t slow_ticks, slow_ns_reported;
-    uint32_t slow_samples;
+    uint64_t slow_ticks;
+    int32_t slow_samples; /* since the last check */
     uint64_t ticks_start, ticks_start_ns;
-    uint64_t cpu_ns, slow_ns_checked, ticks_checked;
+    uint64_t cpu_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
 };
 
@@ -175,6 +175,8 @@ int tm_lock_is_mine(void);
 
 int tm_pool_open_given(const char *path); /* 0 or an errno */
 int tm_pool_make_own(void);               /* 0 or an errno */
+/* With NO_FOLLOW the run's first process alone is recorded, through all its images. */
+int tm_pool_may_follow(void);
 /* Finds a free slot and maps it; 0 or an errno. */
 int tm_pool_claim(uint8_t **segment, uint32_t *image);
 /* Makes [offset, offset + bytes) of this segment safe to write; 0 or an errno. */

@@ -132,7 +132,9 @@ static inline struct tm_site site_sums(void)
 
 static inline void no_controller(void)
 {
-    tm_core.slow_samples = 1u << 30; /* a slow machine or a checking tool must not change the period */
+    /* A slow machine or a checking tool must not change the period. */
+    tm_core.slow_samples = INT32_MIN;
+    tm_core.check_at_ticks = UINT64_MAX;
 }
 
 #endif

@@ -108,6 +108,14 @@ rm -f "$work"/tidemark-*.pool
 (ulimit -v 200000; on "dir=$work" "$programs/tiny"); verdict $? "ulimit -v: runs"
 on "dir=/nonexistent" "$programs/tiny"; verdict $? "no such directory: runs"
 on "pool=/dev/zero" "$programs/tiny"; verdict $? "a pool that is none: runs"
+for order in "$library $programs/wrapper.so" "$programs/wrapper.so $library"; do
+    new_pool 4 65536 0
+    TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$programs/tiny" && summary "$work/pool" | grep -q 'live_mib=3 .*limits=256'
+    verdict $? "another preloaded allocator beside ours: $(basename "${order##* }") last"
+done
+new_pool 4 65536 2
+on "pool=$work/pool" sh -c "exec $programs/tiny" && summary "$work/pool" | grep -q 'image=2 .*live_mib=[234] '
+verdict $? "not following children, the first process is recorded through its execs"
 on "off" "$programs/tiny"; verdict $? "off: runs"
 LD_PRELOAD=$library "$programs/tiny"; verdict $? "no TIDEMARK: runs"
 out=$(printf 'a\nb\n' | on "dir=$work" sh -c 'cat | sort -r; exit 7' 2>&1); [ $? = 7 ] && [ "$out" = "b
