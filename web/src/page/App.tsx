@@ -7,7 +7,7 @@ import { LifetimesTable } from "../sites/LifetimesTable.js";
 import { ProcessesTable } from "../sites/ProcessesTable.js";
 import { SitesTable } from "../sites/SitesTable.js";
 import { Timeline } from "../timeline/Timeline.js";
-import { nearestLook } from "../timeline/timelineData.js";
+import { nearestLook, tellingLook } from "../timeline/timelineData.js";
 import { Headline } from "./Headline.js";
 import { Help } from "./Help.js";
 import { type Choices, firstChoices, TAB_NAMES, TABS, type Tab } from "./state.js";
@@ -17,7 +17,9 @@ import { useTheme } from "./theme.js";
 export function App({ report }: { report: ReportDocument }) {
   const { tables, looks, summary } = report;
   const [theme, toggleTheme] = useTheme();
-  const [choices, setChoices] = useState<Choices>(() => firstChoices(looks.length));
+  const [choices, setChoices] = useState<Choices>(() =>
+    firstChoices(Math.max(tellingLook(looks), 0)),
+  );
   const [helping, setHelping] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
   const choose = useCallback(

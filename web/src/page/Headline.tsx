@@ -1,6 +1,11 @@
 /** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
-import type { SummarySiteJson } from "../../../src/model/documents.js";
+import { useMemo } from "react";
+import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
+import { frameWords } from "../data/frameNames.js";
+import { EVERY_SITE, rowsPassing } from "../data/siteFilter.js";
+import { groupSites, NO_FRAME } from "../data/siteGroups.js";
+import { tellingLook } from "../timeline/timelineData.js";
 import {
   formatBytes,
   formatCount,
@@ -21,7 +26,12 @@ interface HeadlineProps {
 export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
   const { summary, title } = report;
   const { startMs, endMs } = summary.window;
-  const live = totalLive(report);
+  const look = report.looks[tellingLook(report.looks)];
+  const live = totalLive(look);
+  const lookTime =
+    look === report.looks[report.looks.length - 1]
+      ? "the end"
+      : formatRelative(look?.timeMs ?? startMs, startMs);
   return (
     <header className="head">
       <div className="bar">
@@ -64,7 +74,7 @@ export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
         <Figure
           name="Live, profiled"
           value={live ? formatBytes(live.bytes) : "–"}
-          note={live ? `± ${formatBytes(live.error)} at the end` : "no samples"}
+          note={live ? `± ${formatBytes(live.error)} at ${lookTime}` : "no samples"}
         />
         <Figure
           name="Allocates"
@@ -79,13 +89,9 @@ export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
       </dl>
       <div className="words">
         <ul className="sentences">
-          {summary.sites.slice(0, 3).map((site, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
-            <li key={index}>
-              <Sentence site={site} total={live?.bytes ?? 0} />
-            </li>
-          ))}
-          {summary.sites.length === 0 && (
+          {look && live ? (
+            <Sentences report={report} look={look} />
+          ) : (
             <li className="missing">
               No allocation site is known: there are no samples in this recording.
             </li>
@@ -128,33 +134,47 @@ function Figure({
   );
 }
 
-function Sentence({ site, total }: { site: SummarySiteJson; total: number }) {
-  const frame = site.stack.find((one) => one.kind === "python") ?? site.stack[0];
-  const where = frame
-    ? `${frame.file.slice(frame.file.lastIndexOf("/") + 1)}${frame.line > 0 ? `:${frame.line}` : ""}`
-    : "";
-  return (
-    <>
-      <i className={`dot dot-${site.domain}`} /> <b>{formatBytes(site.liveBytes)}</b>
-      {total > 0 && <> ({formatShare(site.liveBytes / total)})</>} live from{" "}
-      <code>{frame?.function ?? "an unknown stack"}</code>
-      {where && <span className="place"> {where}</span>}
-      <span className="error"> ± {formatBytes(site.standardErrorBytes)}</span>
-    </>
-  );
+interface SentencesProps {
+  report: ReportDocument;
+  look: ProfileLook;
 }
 
-function totalLive({ looks }: ReportDocument): { bytes: number; error: number } | null {
-  const sites = looks.at(-1)?.sites;
-  if (!sites || sites.length === 0) return null;
-  let bytes = 0;
-  let variance = 0;
-  for (let row = 0; row < sites.length; row++) {
-    bytes += sites.liveBytes[row];
-    variance += sites.liveVariance[row];
-  }
-  return { bytes, error: Math.sqrt(variance) };
+/** The three places that hold most, at the look the page begins with. */
+function Sentences({ report, look }: SentencesProps) {
+  const { tables, looks, summary } = report;
+  const groups = useMemo(
+    () => groupSites(tables, look, rowsPassing(tables, look.sites, EVERY_SITE)),
+    [tables, look],
+  );
+  const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
+  const top = groups.sort((a, b) => b.liveBytes - a.liveBytes).slice(0, 3);
+  const when =
+    look === looks[looks.length - 1]
+      ? "live"
+      : `live at ${formatRelative(look.timeMs, summary.window.startMs)}`;
+  return top
+    .filter((group) => group.liveBytes > 0)
+    .map((group) => {
+      const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
+      return (
+        <li key={group.key}>
+          <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
+          <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) {when} from{" "}
+          <code>{words?.function ?? "an unknown stack"}</code>
+          {words?.place && <span className="place"> {words.place}</span>}
+          <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
+        </li>
+      );
+    });
 }
+
+function totalLive(look: ProfileLook | undefined): { bytes: number; error: number } | null {
+  if (!look || look.sites.length === 0) return null;
+  const sum = (column: Float64Array) => column.reduce((a, b) => a + b, 0);
+  return { bytes: sum(look.sites.liveBytes), error: Math.sqrt(sum(look.sites.liveVariance)) };
+}
+
+const DOMAIN_CLASSES = ["python", "native", "mapped"] as const;
 
 /** High water and low water. */
 function Mark() {

@@ -31,7 +31,8 @@ export function formatCount(count: number): string {
 export function formatShare(share: number): string {
   if (!Number.isFinite(share)) return "–";
   const percent = share * 100;
-  if (percent !== 0 && Math.abs(percent) < 0.1) return "<0.1 %";
+  if (percent === 0) return "0 %";
+  if (Math.abs(percent) < 0.1) return "<0.1 %";
   return `${Math.abs(percent) < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }
 

@@ -31,11 +31,12 @@ export interface Choices {
   readonly search: string;
 }
 
-export function firstChoices(lookCount: number): Choices {
+/** Starts at look `at`. */
+export function firstChoices(at: number): Choices {
   return {
     tab: "flame",
     value: "liveBytes",
-    at: Math.max(lookCount - 1, 0),
+    at,
     base: null,
     filter: EVERY_SITE,
     reversed: false,

@@ -61,10 +61,10 @@ function siteColumns(total: number): Column<NamedGroup>[] {
       wide: true,
       cell: (group) => (
         <span
-          className={group.liveSamples < 10 ? "hint" : ""}
+          className={group.liveBytes > 0 && group.liveSamples < 10 ? "hint" : ""}
           title={`${group.liveSamples} samples`}
         >
-          {formatBytes(Math.sqrt(group.liveVariance))}
+          {group.liveBytes > 0 ? formatBytes(Math.sqrt(group.liveVariance)) : "–"}
         </span>
       ),
       order: (group) => group.liveVariance,

@@ -148,7 +148,7 @@ export function drawMarks(
     const tone = EVENT_SHOWN[event.kind];
     if (!tone) continue;
     const x = Math.round(chart.valToPos(event.timeMs / 1000, "x", true)) + 0.5;
-    if (tone === "faint" && x - lastX < 3 * ratio) continue;
+    if (tone === "faint" && x - lastX < 9 * ratio) continue;
     lastX = x;
     line(x, colours[tone], tone === "faint" ? [2 * ratio, 3 * ratio] : []);
     if (named) flag(x, colours[tone], tone !== "faint");

@@ -124,3 +124,12 @@ export function nearestLook(looks: readonly ProfileLook[], timeMs: number): numb
   }
   return best;
 }
+
+/** The look to begin with: the last, or, where most was freed by then (a program that ended tidied up
+ * first), the one with the most live bytes. */
+export function tellingLook(looks: readonly ProfileLook[]): number {
+  const live = looks.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
+  const most = Math.max(0, ...live);
+  const last = Math.max(looks.length - 1, 0);
+  return live[last] >= most / 2 ? last : live.indexOf(most);
+}
