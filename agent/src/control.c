@@ -79,9 +79,9 @@ void tm_control(uint64_t ticks_spent)
      * for 31 others, or it would stay coarse until the program has allocated 32 periods. */
     uint64_t now = tm_ticks();
     int whole = ++tm_core.slow_samples == SAMPLES_A_CHECK;
-    if (!whole && now - tm_core.ticks_checked < TICKS_A_CHECK)
+    if (!whole && now < tm_core.check_at_ticks)
         return;
     tm_core.slow_samples = 0;
-    tm_core.ticks_checked = now;
+    tm_core.check_at_ticks = now + TICKS_A_CHECK;
     check(whole);
 }
