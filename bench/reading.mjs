@@ -1,0 +1,206 @@
+/**
+ * What reading costs, from the agents' segments to a report on the screen, at a number of live samples:
+ * `npm run bench -- reading [--samples 10000,100000,1000000]`
+ *
+ * A pool is laid out as the agent lays it out (at most 48,000 live samples and 4,000 sites a process, stacks
+ * about 20 deep), then read, recorded, opened again and drawn in Chromium.
+ */
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { runnerImport } from "vite";
+import { findInterpreters } from "../scripts/environment/interpreters.mjs";
+import { describeMachine } from "./machine.mjs";
+import { markdownTable, writeResults } from "./results.mjs";
+import { median } from "./statistics.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { values: options } = parseArgs({
+  options: { samples: { type: "string", default: "10000,100000,1000000" } },
+});
+const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
+const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
+const { RecordingWriter } = await import("../dist/record/writer.js");
+const { buildReport, openRecording } = await import("../dist/record/index.js");
+const { writeReport } = await import("../dist/cli/reportPage.js");
+
+const samplesAProcess = 48_000;
+const sitesAProcess = 4_000;
+const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+
+/** Runs `work` a few times; ms of the median run. @param {() => unknown} work @param {number} times */
+async function timed(work, times = 5) {
+  const costs = [];
+  for (let run = 0; run < times; run++) {
+    const started = performance.now();
+    await work();
+    costs.push(performance.now() - started);
+  }
+  return median(costs);
+}
+
+/** A pool whose segments hold `samples` live allocations in all. @param {number} samples */
+function layOut(samples) {
+  const processes = Math.ceil(samples / samplesAProcess);
+  const pool = new PoolFixture(processes, 48 * (samplesAProcess + 64));
+  for (let p = 0; p < processes; p++) {
+    const segment = pool.segment(p, 1000 + p);
+    segment.thread(1000 + p, "python");
+    const live = Math.min(samplesAProcess, samples - p * samplesAProcess);
+    const sites = Math.min(sitesAProcess, Math.ceil(live / 8));
+    for (let n = 0; n < sites; n++) {
+      const path = Array.from(
+        { length: 8 + (n % 25) },
+        (_, depth) => `call_${depth}_${depth < 6 ? n % 7 : n % (30 + depth * 40)}`,
+      );
+      segment.site(path.join(";"), {
+        live: 65536 * (1 + (n % 9)),
+        allocated: 1e6 + n,
+        peak: 70000,
+        liveSamples: 8,
+      });
+    }
+    for (let n = 0; n < live; n++) segment.live(n, n % sites, 1024 + n, (n * 37) % 60_000);
+    segment.setCount(6, live);
+  }
+  return { pool, processes };
+}
+
+/** The tests' choice of browser, written in TypeScript. */
+const { module: browsers } = await runnerImport(join(root, "test/browser.ts"), {
+  root,
+  logLevel: "warn",
+});
+
+const rows = [];
+for (const samples of (options.samples ?? "").split(",").map(Number)) {
+  const { pool, processes } = layOut(samples);
+  const fd = pool.open();
+  const reader = new PoolReader(fd);
+  const open = () =>
+    Array.from({ length: processes }, (_, slot) => new SegmentReader(fd, reader.slotRange(slot)));
+  const first = await timed(() => open().map((segment) => segment.look()));
+  const readers = open();
+  const looks = readers.map((segment) => segment.look());
+  const again = await timed(() => readers.map((segment) => segment.look()));
+  const timeMs = 1_700_000_060_000;
+  const assemble = () => {
+    const assembler = new ProfileAssembler();
+    for (const look of looks) assembler.renew(assembler.begin(look.header), look);
+    return assembler.take(timeMs);
+  };
+  const toProfile = await timed(assemble, 3);
+  const { tables, look } = assemble();
+
+  const path = join(scratch, `${samples}.tidemark`);
+  const write = () => {
+    const writer = RecordingWriter.open(path);
+    writer.begin({
+      tidemarkVersion: "bench",
+      command: ["bench"],
+      pid: 1000,
+      startedMs: timeMs - 60_000,
+      host: "",
+      kernel: "",
+      runId: "",
+      periodBytes: 65536,
+      keeper: null,
+      recorder: { pid: process.pid, startTicks: 0 },
+    });
+    writer.processes(timeMs, [
+      {
+        series: 0,
+        pid: 1000,
+        parentPid: 1,
+        command: ["bench"],
+        python: "3.11.7",
+        profiled: true,
+        startedMs: timeMs - 60_000,
+        endedMs: null,
+      },
+    ]);
+    writer.metrics(
+      timeMs,
+      [0, 1, 2, 3].map((n) => ({
+        timeMs: timeMs - 60_000 + n * 20_000,
+        series: 0,
+        metric: "rssBytes",
+        value: 1e8 + n * 1e7,
+      })),
+    );
+    writer.look(tables, look, {
+      kind: "end",
+      agent: { samples, lost: 0, cpuMs: 0, periodBytes: 65536 },
+    });
+    writer.close();
+  };
+  const recorded = await timed(write, 3);
+  const opened = await timed(() => openRecording(path).profileAt("end"), 3);
+  const page = join(scratch, `${samples}.html`);
+  const reported = await timed(async () => writeReport(buildReport(openRecording(path)), page), 3);
+
+  const browser = await browsers.launchBrowser();
+  const paints = [];
+  for (let run = 0; run < 3; run++) {
+    const tab = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+    const started = performance.now();
+    await tab.goto(`file://${page}`);
+    await tab.waitForSelector("canvas", { timeout: 120_000 });
+    await tab.evaluate(
+      "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))",
+    );
+    paints.push(performance.now() - started);
+    await tab.close();
+  }
+  await browser.close();
+  const ms = (/** @type {number} */ value) =>
+    `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+  const size = (/** @type {string} */ file) => `${(statSync(file).size / 2 ** 20).toFixed(2)} MiB`;
+  rows.push([
+    samples.toLocaleString("en"),
+    String(processes),
+    look.sites.length.toLocaleString("en"),
+    tables.stacks.length.toLocaleString("en"),
+    ms(first),
+    ms(again),
+    ms(toProfile),
+    ms(recorded),
+    size(path),
+    ms(opened),
+    ms(reported),
+    size(page),
+    ms(median(paints)),
+  ]);
+  console.error(rows.at(-1)?.join("  "));
+  pool.close();
+}
+rmSync(scratch, { recursive: true, force: true });
+
+const python = (await findInterpreters()).at(-1)?.path ?? "python3";
+const markdown = `## Cost of reading
+
+\`npm run bench -- reading\` on ${describeMachine(python)}. Medians. "Again" is a look at segments that did not change.
+
+${markdownTable(
+  [
+    "live samples",
+    "processes",
+    "sites",
+    "stack nodes",
+    "first look",
+    "look again",
+    "to a profile",
+    "recorded",
+    "recording",
+    "opened, decoded",
+    "recording to report",
+    "report",
+    "first paint",
+  ],
+  rows,
+)}
+`;
+console.log(markdown);
+writeResults("reading", markdown);
