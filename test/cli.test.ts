@@ -1,5 +1,5 @@
 /** The command line as people and programs meet it: help, mistakes, JSON, files, terminals. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   copyFileSync,
@@ -49,6 +49,7 @@ beforeAll(async () => {
   folder = scratch();
   recording = join(folder, "app.tidemark");
   writeFileSync(join(folder, "app.py"), program);
+  execFileSync("mkfifo", [join(folder, "pipe")]);
   ran = await execute(
     [tidemark, "run", "-o", recording, "--json", join(folder, "run.json"), "--", python, "app.py"],
     { cwd: folder },
@@ -131,6 +132,14 @@ describe("mistakes", () => {
     [["summary", "missing.tidemark"], /no such/],
     [["summary", "app.py"], /TM-E00[57]/],
     [["summary", "."], /TM-E00/],
+    [["summary", "app.tidemark/x"], /TM-E00[34]/],
+    [["summary", "pipe"], /not a regular file/],
+    [["report", "app.tidemark", "-o", "app.py/x.html"], /TM-E004 cannot write app\.py\/x\.html/],
+    [
+      ["export", "app.tidemark", "--format", "parquet", "-o", "app.py"],
+      /TM-E004 cannot write app\.py/,
+    ],
+    [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it holds other files/],
     [["lines", "app.tidemark", "other.py"], /nothing was allocated from other\.py/],
     [["run"], /missing required argument/],
     [["run", "--", "./no-such-program"], /cannot start|no such/],

@@ -1,13 +1,19 @@
 /** Recordings as command lines name them: a path, and often a moment. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { SummaryJson } from "../model/documents.js";
-import { badUsage, nothingThere } from "../model/errors.js";
+import { badUsage, fileUnusable, nothingThere } from "../model/errors.js";
 import type { TimeMs } from "../model/units.js";
 import { finishOrphan, type Moment, openRecording, type Recording } from "../record/index.js";
+import { statOf } from "./files.js";
 import { formatDuration } from "./output.js";
 
 /** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
 export function openRecordingAt(path: string): Recording {
+  const kind = statOf(path);
+  if (kind?.isFIFO() || kind?.isSocket()) {
+    // Opening it would wait for whoever writes there.
+    throw fileUnusable(path, "read", "it is not a regular file");
+  }
   finishOrphan(path);
   return openRecording(path);
 }
@@ -84,5 +90,5 @@ export function splitMoment(argument: string): {
 }
 
 export function sizeOfFile(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return statOf(path)?.size ?? 0;
 }

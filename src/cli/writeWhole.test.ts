@@ -12,6 +12,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { fileUnusable } from "../model/errors.js";
 import { requireOtherFile, writeWhole } from "./writeWhole.js";
 
 let folder: string;
@@ -31,6 +32,16 @@ it("replaces a file only once the new one is whole", async () => {
   ).rejects.toThrow(/TM-E004 cannot write .*page\.html: ENOSPC/);
   expect(readFileSync(path, "utf8")).toBe("old");
   expect(readdirSync(folder)).toEqual(["page.html"]);
+});
+
+it("names the file itself where a writer names its neighbour", async () => {
+  const path = join(folder, "x.duckdb");
+  const failing = writeWhole(path, async (file) => {
+    throw fileUnusable(file, "write", `EFBIG: file too large, write '${file}'`);
+  });
+  await expect(failing).rejects.toThrow(
+    `TM-E004 cannot write ${path}: EFBIG: file too large, write '${path}'`,
+  );
 });
 
 it("names what cannot be written", async () => {

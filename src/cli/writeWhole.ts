@@ -1,7 +1,8 @@
-import { renameSync, rmSync, statSync } from "node:fs";
+import { renameSync, unlinkSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { badUsage, fileUnusable, TidemarkError } from "../model/errors.js";
+import { statOf } from "./files.js";
 
 /**
  * Writes a file so that it is there whole or not at all: `write` fills a neighbour, which then takes
@@ -12,7 +13,7 @@ export async function writeWhole(
   path: string,
   write: (path: string) => Promise<void>,
 ): Promise<void> {
-  const existing = statSync(path, { throwIfNoEntry: false });
+  const existing = statOf(path);
   if (existing?.isDirectory()) {
     throw fileUnusable(path, "write", "it is a directory");
   }
@@ -20,10 +21,8 @@ export async function writeWhole(
     return guarded(path, () => write(path));
   }
   const neighbour = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
-  const remove = () => {
-    rmSync(neighbour, { force: true });
-    rmSync(`${neighbour}.wal`, { force: true }); // a database's log lies beside it
-  };
+  // A database's log lies beside it.
+  const remove = () => [neighbour, `${neighbour}.wal`].forEach(removeIfThere);
   const interrupted = (signal: NodeJS.Signals) => {
     remove();
     process.exit(128 + constants.signals[signal]);
@@ -37,6 +36,8 @@ export async function writeWhole(
       await write(neighbour);
       renameSync(neighbour, path);
     });
+  } catch (error) {
+    throw error instanceof TidemarkError ? underOwnName(error, neighbour, path) : error;
   } finally {
     remove();
     for (const signal of signals) {
@@ -45,10 +46,24 @@ export async function writeWhole(
   }
 }
 
+function removeIfThere(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It was never made.
+  }
+}
+
+/** What went wrong with the neighbour, told of the file that was asked for. */
+function underOwnName(error: TidemarkError, neighbour: string, path: string): TidemarkError {
+  const { id, exitCode, what, why, next } = error;
+  return new TidemarkError(id, exitCode, what.replaceAll(neighbour, path), why, next);
+}
+
 /** Throws TidemarkError where `output` would overwrite the very recording it is made from. */
 export function requireOtherFile(output: string, recording: string): void {
-  const a = statSync(output, { throwIfNoEntry: false });
-  const b = statSync(recording, { throwIfNoEntry: false });
+  const a = statOf(output);
+  const b = statOf(recording);
   if (resolve(output) === resolve(recording) || (a && b && a.dev === b.dev && a.ino === b.ino)) {
     throw badUsage(`${output} is the recording itself`, "name another file with -o");
   }

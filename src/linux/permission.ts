@@ -74,7 +74,11 @@ function explain(pid: Pid, code: string): AttachAnswer {
 
 /** Files under /proc/PID belong to root where the process is not dumpable (proc(5)). */
 function ownerOf(pid: Pid): number | undefined {
-  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+  try {
+    return statSync(`/proc/${pid}`).uid;
+  } catch {
+    return undefined; // gone, or hidden by the mount option hidepid
+  }
 }
 
 function hasPtraceCapability(): boolean {
