@@ -41,6 +41,9 @@ static rlim_t raise_file_size_limit(struct rlimit *before) {
     return before->rlim_max;
 }
 
+/* As it was made: what lies in the pool may have been overwritten by a program gone wrong. */
+static struct tm_pool_header made_header;
+
 static int fill(int fd, uint32_t slots, uint64_t offset, uint64_t period, uint32_t options) {
     struct tm_pool_header header = {
         .magic = TM_POOL_MAGIC,
@@ -59,6 +62,7 @@ static int fill(int fd, uint32_t slots, uint64_t offset, uint64_t period, uint32
         return -1;
     if (!write_all(fd, &header, sizeof header, 0))
         return -1;
+    made_header = header;
     return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
@@ -113,9 +117,12 @@ static bool copy_data(int in, uint64_t from, int out, uint64_t to, uint64_t leng
 /* The saved pool is a pool again, with the used slots alone, moved together:
  * header (slot_count = used), slot table, segments. */
 static bool save(int pool, int out) {
-    struct tm_pool_header header;
-    if (pread(pool, &header, sizeof header, 0) != sizeof header)
+    struct tm_pool_header now, header = made_header;
+    if (pread(pool, &now, sizeof now, 0) != sizeof now)
         return false;
+    header.claims = now.claims;
+    header.unserved = now.unserved;
+    header.unserved_reason = now.unserved_reason;
     size_t table = header.slot_count * sizeof(struct tm_pool_slot);
     struct tm_pool_slot *slots = malloc(table ? table : 1);
     if (!slots)

@@ -1,5 +1,6 @@
 import { readSync } from "node:fs";
 import { readStat } from "../linux/index.js";
+import { TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../model/units.js";
@@ -41,6 +42,8 @@ interface Watched {
 export class PoolWatch {
   private readonly assembler = new ProfileAssembler(new Symboliser());
   private readonly watched = new Map<string, Watched>();
+  /** Sentences about segments that made no sense, by pid. */
+  private readonly damaged = new Map<Pid, string>();
 
   /** `root`: the recorded program, whose segment stays until the last look. */
   constructor(
@@ -69,10 +72,10 @@ export class PoolWatch {
     const newest = newestImages(slots);
     for (const slot of slots) {
       const watched = this.watch(slot);
-      const header = this.header(slot);
       watched.row ??=
         tree.find(slot.pid, slot.processStartTicks) ??
         tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll);
+      const header = this.guarded(watched, () => this.header(slot));
       if (header) {
         this.readFigures(watched, header, tree, timeMs, poll);
       }
@@ -92,15 +95,16 @@ export class PoolWatch {
     for (const watched of this.watched.values()) {
       any = this.renew(watched) || any;
     }
-    const { unserved, unservedReason } = this.pool.header();
-    if (!any && unserved === 0) {
+    const head = this.guarded(null, () => this.pool.header());
+    const unserved = head ? poolLimits(head.unserved, head.unservedReason) : [];
+    if (!any && unserved.length === 0 && this.damaged.size === 0) {
       return null;
     }
     const { samples, lost, cpuMs, periodBytes } = this.assembler.totals();
     return {
       ...this.assembler.take(timeMs),
       agent: { samples, lost, cpuMs, periodBytes },
-      limits: [...this.assembler.limits(), ...poolLimits(unserved, unservedReason)],
+      limits: [...this.assembler.limits(), ...this.damaged.values(), ...unserved],
     };
   }
 
@@ -161,9 +165,25 @@ export class PoolWatch {
     return readStat(slot.pid)?.startTicks === slot.processStartTicks;
   }
 
+  /** A program that writes where it should not may hit what the agents share: that is said, and the rest
+   * is read on. `watched` null: the pool's own head. */
+  private guarded<Value>(watched: Watched | null, read: () => Value): Value | null {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      const pid = watched?.slot.pid ?? 0;
+      const whose = watched ? `process ${pid}: its profile` : "the head of the agents' memory";
+      this.damaged.set(pid, `${whose} cannot be read: ${error.what}`);
+      return null;
+    }
+  }
+
   /** False where there is nothing to read yet. */
   private renew(watched: Watched): boolean {
-    const look = watched.reader.look();
+    const look = this.guarded(watched, () => watched.reader.look());
     if (look === null) {
       return false;
     }

@@ -210,18 +210,19 @@ export class ProcessTree {
   }
 
   private search(timeMs: TimeMs, poll: TreePoll): void {
-    const candidates = new Set([this.root, ...this.alive.keys()]);
-    if (this.follow) {
-      for (const pid of [...candidates]) {
-        if (!this.alive.has(pid) || pid === this.root || this.reparented(pid)) {
-          for (const descendant of descendantsOf(pid)) {
-            candidates.add(descendant);
-          }
+    const stats = new Map<Pid, ProcessStat | null>();
+    for (const pid of this.alive.keys()) {
+      stats.set(pid, readStat(pid));
+    }
+    for (const pid of this.follow ? [...stats.keys()] : []) {
+      // The root, and whoever hangs on nobody of the tree since his parent has ended.
+      if (!this.alive.has(stats.get(pid)?.parentPid ?? this.root)) {
+        for (const descendant of descendantsOf(pid)) {
+          stats.set(descendant, stats.get(descendant) ?? readStat(descendant));
         }
       }
     }
-    for (const pid of candidates) {
-      const stat = readStat(pid);
+    for (const [pid, stat] of stats) {
       const tracked = this.alive.get(pid);
       const lives = stat !== null && stat.state !== "Z" && stat.state !== "X";
       if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
@@ -229,16 +230,10 @@ export class ProcessTree {
       } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
         this.replaced(tracked, stat, timeMs, poll);
       }
-      if (lives && !this.alive.has(pid)) {
+      if (lives && !this.alive.has(pid) && pid !== this.root) {
         this.discover(pid, stat, timeMs, poll);
       }
     }
-  }
-
-  /** Its parent is nobody of the tree any more: its own children are not found from the root. */
-  private reparented(pid: Pid): boolean {
-    const parent = readStat(pid)?.parentPid;
-    return parent !== undefined && !this.alive.has(parent);
   }
 
   private discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
