@@ -11,34 +11,34 @@ MIB = 1 << 20
 
 
 def matrix():
-    array = numpy.zeros((1024, 1024, 5))  # known: matrix
+    array = numpy.zeros((1024, 1024, 10))  # known: matrix
     array += 1
     truth.site("matrix", matrix, array.nbytes)
     return array
 
 
 def many_arrays():
-    arrays = [None] * 4000
+    arrays = [None] * 12_000
     for index in range(len(arrays)):
-        arrays[index] = numpy.full(1000, index, dtype=numpy.float64)  # known: many arrays
+        arrays[index] = numpy.zeros(1000)  # known: many arrays
     truth.site("many arrays", many_arrays, sum(array.nbytes for array in arrays))
     return arrays
 
 
 def product(array):
     total = 0.0
-    for layer in range(5):
+    for layer in range(10):
         total += float((array[:, :, layer] * 2.0).sum())  # known: temporaries
-    truth.site("temporaries", product, 0)
+    truth.site("temporaries", product, 0, 10 * 8 * MIB)
     return total
 
 
 def frame():
-    values = numpy.arange(2_000_000, dtype=numpy.int64)
+    values = numpy.arange(10_000_000, dtype=numpy.int64)
     table = pandas.DataFrame({"a": values})
     table["b"] = table["a"] * 2  # known: column
     grouped = table.groupby(table["a"] % 7).sum()
-    truth.site("column", frame, 2_000_000 * 8)
+    truth.site("column", frame, 10_000_000 * 8, through=True)
     return table, grouped
 
 

@@ -12,7 +12,7 @@ truth = Truth()
 
 
 def remember(number):
-    orders[number] = bytes(20_000)  # known: orders
+    orders[number] = bytes(100_000)  # known: orders
 
 
 @application.get("/order/{number}")

@@ -22,7 +22,7 @@ class Samples(Dataset):
         # Each worker keeps what it made: its own leak, in its own process.
         if not hasattr(self, "made"):
             self.made = []
-        self.made.append(bytearray(64 * 1024))  # known: worker cache
+        self.made.append(bytearray(256 * 1024))  # known: worker cache
         return torch.full((256,), float(index))
 
 
@@ -32,7 +32,7 @@ def remember(tensor):
 
 def train(workers):
     model = torch.nn.Sequential(
-        torch.nn.Linear(256, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)
+        torch.nn.Linear(256, 16384), torch.nn.ReLU(), torch.nn.Linear(16384, 10)
     )
     optimizer = torch.optim.Adam(model.parameters())
     loader = DataLoader(Samples(), batch_size=64, num_workers=workers)
@@ -44,7 +44,7 @@ def train(workers):
         loss.backward()
         optimizer.step()
     truth.site("activations", remember, sum(t.numel() * t.element_size() for t in activations))
-    truth.site("worker cache", Samples.make, 1024 * sys.getsizeof(bytearray(64 * 1024)))
+    truth.site("worker cache", Samples.make, 1024 * sys.getsizeof(bytearray(256 * 1024)))
     return loss.item()
 
 

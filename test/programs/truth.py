@@ -15,7 +15,8 @@ class Truth:
     def __init__(self):
         self.sites = []
 
-    def site(self, name, function, live_bytes, allocated_bytes=None):
+    def site(self, name, function, live_bytes, allocated_bytes=None, through=False):
+        """through: the memory is asked for below that line, by other functions of Python."""
         code = inspect.unwrap(function).__code__
         lines, first = inspect.getsourcelines(code)
         offset = next(i for i, line in enumerate(lines) if f"# known: {name}" in line)
@@ -27,6 +28,7 @@ class Truth:
                 "line": first + offset,
                 "liveBytes": live_bytes,
                 "allocatedBytes": allocated_bytes,
+                "through": through,
             }
         )
 

@@ -28,13 +28,14 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
   test("the tensors that are kept stand at the line that keeps them", () => {
     const activations = known.get("activations") as KnownSite;
     const profile = outcome.open().profileAt("end");
-    expectFigure(profile, activations, "live", activations.liveBytes);
+    // Sixteen tensors, while the period comes down from where the import of torch had sent it.
+    expectFigure(profile, activations, "live", activations.liveBytes, 0.4);
     expect(topPlaces(profile, "live").slice(0, 5)).toContain(placeOf(activations));
   });
 
   test("what the data set keeps stands at its line, in whichever process it ran", () => {
     const cache = known.get("worker cache") as KnownSite;
-    expectFigure(outcome.open().profileAt("end"), cache, "allocated", cache.liveBytes);
+    expectFigure(outcome.open().profileAt("end"), cache, "allocated", cache.liveBytes, 0.2);
     const owners = summary.processes.filter(({ profiled }) => profiled);
     expect(owners).toHaveLength(1 + workers);
     const children = owners.filter(({ parentPid }) => parentPid === truthIn(outcome.stdout).pid);

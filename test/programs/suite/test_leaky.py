@@ -10,13 +10,13 @@ def load(size):
 
 @pytest.fixture(params=range(40))
 def table(request):
-    rows = load(500_000)
+    rows = load(4_000_000)
     kept.append(rows)
     yield rows
 
 
 def test_table_has_rows(table):
-    assert len(table) == 500_000
+    assert len(table) == 4_000_000
 
 
 def test_one_fails():
