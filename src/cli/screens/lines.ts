@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { FrameJson, LinesJson } from "../../model/documents.js";
 import {
   type Column,
+  cutEnd,
   formatBytes,
   formatCount,
   formatShare,
@@ -11,6 +12,9 @@ import {
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];
+
+/** A demangled C++ name would push its place off the screen. */
+const LONGEST_FUNCTION = 28;
 
 /** The lines as a table; the lines of one file with their source beside them. */
 export function printLines(
@@ -44,7 +48,11 @@ export function printLines(
         { title: "SOURCE", flexible: "cutEnd", text: (row) => sourceOf(row, sources) },
       ]
     : [
-        { title: "FUNCTION", paint: paint.cyan, text: (row) => functionOf(frameOf(row)) },
+        {
+          title: "FUNCTION",
+          paint: paint.cyan,
+          text: (row) => cutEnd(functionOf(frameOf(row)), LONGEST_FUNCTION),
+        },
         { title: "PLACE", flexible: "cutMiddle", text: (row) => placeOf(frameOf(row)) },
       ];
   const columns = [

@@ -1,0 +1,32 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { ERROR_IDS } from "../model/errors.js";
+import { buildProgram, COMMAND_NAMES } from "./commandLine.js";
+
+describe("every command", () => {
+  it.each(COMMAND_NAMES)("%s has the options that all have", async (name) => {
+    const program = await buildProgram(name);
+    const command = program.commands.find((candidate) => candidate.name() === name);
+    const flags = command?.options.map((option) => option.long);
+    expect(flags).toEqual(expect.arrayContaining(["--json", "--quiet", "--debug"]));
+    // Each list: these write files, and have no rows to choose from.
+    if (name !== "report" && name !== "export") {
+      expect(flags).toEqual(expect.arrayContaining(["--top", "--min", "--filter"]));
+    }
+    expect(command?.description()).not.toBe("");
+  });
+
+  it("is loaded only when it is called for", async () => {
+    const program = await buildProgram("");
+    expect(program.commands.map((command) => command.name())).toEqual(
+      expect.arrayContaining([...COMMAND_NAMES]),
+    );
+    expect(program.commands.every((command) => command.options.length === 0)).toBe(true);
+  });
+});
+
+it("docs/errors.md has a line for every error", () => {
+  const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+  const listed = [...page.matchAll(/^\| (TM-E\d{3}) \| \S/gm)].map((match) => match[1]);
+  expect(listed).toEqual([...ERROR_IDS]);
+});
