@@ -128,10 +128,19 @@ function append(
     throw damagedInput(source, "it is of another run than the recording beside it");
   }
   const assembler = new ProfileAssembler(new Symboliser());
+  const unread: string[] = [];
   for (const slot of pool.slots()) {
-    const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
-    if (found) {
-      assembler.renew(assembler.begin(found.header), found);
+    try {
+      const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
+      if (found) {
+        assembler.renew(assembler.begin(found.header), found);
+      }
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      // One process that wrote where it should not does not take the others' profiles along.
+      unread.push(`process ${slot.pid}: its profile cannot be read: ${error.what}`);
     }
   }
   const before =
@@ -153,6 +162,7 @@ function append(
     }
     writer.agentLimits(atMs, [
       ...assembler.limits(),
+      ...unread,
       ...poolLimits(header.unserved, header.unservedReason),
     ]);
     if (last) {
