@@ -1,6 +1,7 @@
 """The package where no agent is: nothing is loaded, nothing changes."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import unittest
@@ -12,7 +13,9 @@ import tidemark
 class WithoutAgent(unittest.TestCase):
     def test_import_loads_nothing_else(self):
         program = "import os, sys; before = set(sys.modules); import tidemark; print(sorted(set(sys.modules) - before))"
-        printed = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        folder = os.path.dirname(os.path.dirname(tidemark.__file__))
+        printed = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True,
+                                 env={**os.environ, "PYTHONPATH": folder}).stdout
         loaded = eval(printed)  # the program's own list
         self.assertIn("tidemark", loaded)
         self.assertNotIn("ctypes", loaded)
