@@ -21,6 +21,8 @@ import type { Recording } from "./types.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;
+/** Thousands of openings take their time on a busy machine. */
+const PATIENCE_MS = 600_000;
 let folder: string;
 let bytes: Buffer;
 
@@ -195,7 +197,9 @@ function openDamaged(content: Uint8Array, whole: ReturnType<typeof contentOf>): 
 }
 
 describe("damage", () => {
-  test("cut at every byte: what is whole is read, and the cut is told", () => {
+  test("cut at every byte: what is whole is read, and the cut is told", {
+    timeout: PATIENCE_MS,
+  }, () => {
     const whole = contentOf(openBytes(bytes));
     const boundaries = frameEnds(bytes);
     for (let length = 0; length < bytes.length; length++) {
@@ -210,7 +214,7 @@ describe("damage", () => {
     }
   });
 
-  test("any byte changed: told, and never read as another figure", () => {
+  test("any byte changed: told, and never read as another figure", { timeout: PATIENCE_MS }, () => {
     const whole = contentOf(openBytes(bytes));
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
@@ -220,7 +224,7 @@ describe("damage", () => {
     }
   });
 
-  test("garbage, alone and behind a true head", () => {
+  test("garbage, alone and behind a true head", { timeout: PATIENCE_MS }, () => {
     const whole = contentOf(openBytes(bytes));
     let state = 12345;
     const random = (length: number) =>
