@@ -13,7 +13,7 @@ import { runAsScript, SetupError } from "./command.mjs";
 import { root } from "./setup.mjs";
 
 const images = join(root, "docs/images");
-const desktop = { viewport: { width: 1440, height: 1060 } };
+const desktop = { viewport: { width: 1440, height: 960 } };
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true };
 const pictures = [
   { name: "report-light", options: { ...desktop, colorScheme: "light" } },
@@ -53,11 +53,7 @@ async function picture(browser, path, name, options) {
   const page = await context.newPage();
   await page.goto(pathToFileURL(path).href);
   await page.waitForSelector("[data-testid=flame][data-frames]");
-  // Down the widest rectangles to a leaf, whose details then show.
-  const flame = page.getByTestId("flame");
-  await flame.evaluate((canvas) => canvas.focus({ preventScroll: true }));
-  for (let depth = 0; depth < 12; depth++) await page.keyboard.press("ArrowDown");
-  await flame.evaluate((canvas) => canvas.blur());
+  // Nothing is selected: its details would show a path of this machine's.
   const file = join(images, `${name}.png`);
   await page.screenshot({ path: file });
   await context.close();
