@@ -220,11 +220,23 @@ uint32_t tm_intern_native_frame(uint32_t file, uint64_t address)
     return intern_frame(&(struct tm_frame){.file = file, .kind = TM_FRAME_NATIVE, .address = address});
 }
 
+/* Runs once a frame of every sample: the look-up is written out, a node compared as one word. */
 uint32_t tm_intern_stack(uint32_t parent, uint32_t frame)
 {
+    if (frame == TM_NONE)
+        return parent;
     struct tm_stack_node node = {parent, frame};
-    uint32_t id = frame == TM_NONE ? TM_NONE
-                                   : intern(TM_SECTION_STACKS, hash_stack(&node), &node, TM_LIMIT_STACKS_FULL);
+    uint64_t wanted = (uint64_t)frame << 32 | parent, hash = hash_stack(&node);
+    const struct fill *fill = &fills.of[TM_SECTION_STACKS];
+    const uint64_t *nodes = tm_at(TM_SECTION_STACKS, 0);
+    uint32_t mask = fill->size - 1;
+    for (uint32_t at = (uint32_t)hash & mask; fill->size && stack_index[at]; at = (at + 1) & mask)
+        if (nodes[stack_index[at] - 1] == wanted)
+            return stack_index[at] - 1;
+    struct index index = index_of(TM_SECTION_STACKS);
+    uint32_t id = append(TM_SECTION_STACKS, &index, hash, &node);
+    if (id == TM_NONE)
+        tm_section_lost(TM_SECTION_STACKS, TM_LIMIT_STACKS_FULL);
     return id == TM_NONE ? parent : id;
 }
 

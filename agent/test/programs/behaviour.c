@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void descriptors(const char *when)
@@ -80,6 +81,7 @@ int main(void)
         fflush(stdout);
         _exit(0);
     }
+    waitpid(pid, NULL, 0);
     free(realloc(malloc(10), 1000000));
     return 0;
 }
