@@ -24,5 +24,6 @@ export {
   startTimeMs,
 } from "./process.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
+export { processesMapping } from "./shared_memory.js";
 export { childrenOf, descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

@@ -1,5 +1,5 @@
-import { readSync } from "node:fs";
-import { readStat } from "../linux/index.js";
+import { fstatSync, readSync } from "node:fs";
+import { processesMapping, readStat } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
@@ -87,6 +87,18 @@ export class PoolWatch {
       }
     }
     poll.events.push(...this.assembler.takeEvents());
+  }
+
+  /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
+   * segment yet: it still has the pool mapped. A walk through /proc, for the end alone. */
+  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): void {
+    const { ino } = fstatSync(this.descriptor);
+    for (const pid of processesMapping("tidemark-pool", ino, sinceTicks)) {
+      const stat = readStat(pid);
+      if (stat) {
+        tree.adopt(pid, stat.startTicks, timeMs, poll);
+      }
+    }
   }
 
   /** A full look at every segment. null where no process has set one up yet. */

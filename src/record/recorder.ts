@@ -64,6 +64,7 @@ export class Recorder {
     const timeMs = nowMs();
     const { writer, pool } = this.options;
     const poll = this.tree.poll(timeMs, false);
+    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
     pool?.poll(this.tree, timeMs, poll);
     this.pollCgroup(timeMs, poll);
     if (this.highest) {
