@@ -41,12 +41,12 @@ export function truthIn(stdout: string): Truth {
 
 /**
  * Site figures by "function file:line" of the innermost Python frame, all processes and threads
- * together; with `through`, of every Python frame.
+ * together; with `through`, of every Python frame; with `domain`, only of what one allocator was asked.
  */
 export function bytesByLine(
   profile: Profile,
   figure: Figure,
-  through = false,
+  { through = false, domain }: { through?: boolean; domain?: Domain } = {},
 ): Map<string, Estimate> {
   const { sites } = profile;
   const [bytes, variance] = {
@@ -56,6 +56,7 @@ export function bytesByLine(
   }[figure];
   const found = new Map<string, Estimate>();
   for (let site = 0; site < sites.length; site++) {
+    if (domain !== undefined && sites.domain[site] !== domain) continue;
     const places = pythonPlaces(profile, sites.stack[site]);
     for (const place of through ? new Set(places) : places.slice(0, 1)) {
       const before = found.get(place) ?? { bytes: 0, standardError: 0, samples: 0 };
@@ -102,7 +103,9 @@ export function expectFigure(
   exact: number,
   slack = 0.02,
 ): void {
-  const estimate = bytesByLine(profile, figure, known.through).get(placeOf(known));
+  const estimate = bytesByLine(profile, figure, { through: known.through ?? false }).get(
+    placeOf(known),
+  );
   const said = `${figure} bytes of ${known.name} (${placeOf(known)})`;
   if (exact === 0) {
     const tolerance = 5 * (estimate?.standardError ?? 0) + 256 * 1024;
