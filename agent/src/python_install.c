@@ -124,7 +124,6 @@ static void tell(enum tm_python_bottom bottom, int settled)
     case TM_BOTTOM_DEBUG:
         tm_set_limit(TM_LIMIT_DEBUG_ALLOCATOR);
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
-        tm_log("Python's debug allocator is on: small objects show as its arenas");
         break;
     case TM_BOTTOM_FOREIGN:
         tm_set_limit(TM_LIMIT_HOOKS_REPLACED);
