@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
+import { callersBelow } from "../../../src/model/call_tree.js";
 import { serviceReport } from "../../../test/serviceReport.js";
-import {
-  calleesBelow,
-  callersBelow,
-  mainDomains,
-  ownFigures,
-  withDescendants,
-} from "./callGraph.js";
+import { calleesBelow, mainDomains, ownFigures, withDescendants } from "./callGraph.js";
 import { framesMatching, frameWords } from "./frameNames.js";
 import { EVERY_SITE, labelChoices, rowsPassing } from "./siteFilter.js";
 import { groupSites, medianAge, medianLifetime } from "./siteGroups.js";
@@ -23,12 +18,12 @@ function weights(): Float64Array {
 }
 
 test("both directions hold the same whole, and the leaf's callers hold the leaf's bytes", () => {
-  for (const graph of [calleesBelow(tables), callersBelow(tables, weights())]) {
+  for (const graph of [calleesBelow(tables), callersBelow(tables, [weights()])]) {
     const own = ownFigures(graph, look.sites, rows, "liveBytes");
     expect(withDescendants(graph, own)[0]).toBeCloseTo(512 * MIB);
     for (let node = 1; node < graph.length; node++) expect(graph.parent[node]).toBeLessThan(node);
   }
-  const callers = callersBelow(tables, weights());
+  const callers = callersBelow(tables, [weights()]);
   const total = withDescendants(callers, ownFigures(callers, look.sites, rows, "liveBytes"));
   const path: string[] = [];
   let node = Array.from({ length: callers.length }, (_, i) => i).find(
@@ -46,18 +41,6 @@ test("both directions hold the same whole, and the leaf's callers hold the leaf'
     );
   }
   expect(path).toEqual(["remember", "handle", "run", "main", "<module>"]);
-});
-
-test("a stack too light to split ends at its first frames, with nothing lost", () => {
-  const heavy = weights();
-  const dwarfed = heavy.map((weight, stack) => (stack === look.sites.stack[0] ? 1e15 : weight));
-  const graph = callersBelow(tables, dwarfed);
-  const own = new Float64Array(graph.length);
-  dwarfed.forEach((weight, stack) => {
-    own[graph.nodeOfStack[stack]] += weight;
-  });
-  expect(withDescendants(graph, own)[0]).toBeCloseTo(dwarfed.reduce((a, b) => a + b, 0));
-  expect(graph.length).toBeLessThan(callersBelow(tables, heavy).length);
 });
 
 test("a node takes the allocator of most of its bytes", () => {

@@ -1,4 +1,5 @@
 /** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
+import { callersBelow } from "../../../src/model/call_tree.js";
 import {
   FrameKind,
   type ProfileLook,
@@ -8,7 +9,6 @@ import {
 import {
   type CallGraph,
   calleesBelow,
-  callersBelow,
   mainDomains,
   ownFigures,
   withDescendants,
@@ -54,7 +54,7 @@ export function buildFlameGraph(
   differenceWidth: DifferenceWidth,
 ): FlameGraph {
   const graph = reversed
-    ? callersBelow(tables, stackWeights(tables, before ? [after, before] : [after], value))
+    ? callersBelow(tables, [stackWeights(tables, before ? [after, before] : [after])])
     : calleesBelow(tables);
   const own = ownFigures(graph, after.look.sites, after.rows, value);
   const total = withDescendants(graph, own);
@@ -85,15 +85,19 @@ export function buildFlameGraph(
   };
 }
 
-/** What each stack holds, in all looks together. */
-function stackWeights(
-  tables: ProfileTables,
-  looks: readonly FilteredLook[],
-  value: SiteValue,
-): Float64Array {
+const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
+
+/** By stack: its shares of all that is live, was live at the peak and was allocated, in all looks. A stack
+ * without the chosen figure has its place too: the details of a node show every figure. */
+export function stackWeights(tables: ProfileTables, looks: readonly FilteredLook[]): Float64Array {
   const weights = new Float64Array(tables.stacks.length);
   for (const { look, rows } of looks) {
-    for (const row of rows) weights[look.sites.stack[row]] += look.sites[value][row];
+    for (const column of WEIGHED) {
+      const values = look.sites[column];
+      let total = 0;
+      for (const row of rows) total += values[row];
+      if (total > 0) for (const row of rows) weights[look.sites.stack[row]] += values[row] / total;
+    }
   }
   return weights;
 }
