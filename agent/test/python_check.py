@@ -32,6 +32,10 @@ class Failure(Exception):
     pass
 
 
+class Skipped(Exception):
+    pass
+
+
 def expect(condition, text):
     if not condition:
         raise Failure(text)
@@ -256,8 +260,10 @@ def check_hosted(python):
     """libpython loaded late, by a host, for itself alone."""
     library = None if python.prefix else shared_library(python.command)
     host = os.path.join(python.scratch, "host")
-    if not library or not compile_program("host.c", host):
-        return
+    if not library:
+        raise Skipped("in the chroot, or without a shared libpython")
+    if not compile_program("host.c", host):
+        raise Skipped("no C compiler")
     home = subprocess.check_output([*python.command, "-I", "-c", "import sys; print(sys.base_prefix)"], text=True).strip()
     command, python.command = python.command, [host, library]
     try:
@@ -346,6 +352,8 @@ def main(arguments):
         for what, check in CHECKS:
             try:
                 check(python)
+            except Skipped as why:
+                print(f"ok - Python {name}: {what} # SKIP {why}", flush=True)
             except (Failure, subprocess.TimeoutExpired) as failure:
                 failed += 1
                 print(f"not ok - Python {name}: {what}\n#   {failure}", flush=True)
