@@ -59,8 +59,8 @@ describe("in this process", () => {
     const path = join(folder, "cut.tidemark");
     writeFileSync(path, whole);
     // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
-    const step = Math.max(1, Math.floor(whole.length / 1500));
-    for (let length = whole.length - 1; length >= 0; length -= length < 2000 ? 1 : step) {
+    const step = Math.max(1, Math.floor(whole.length / 500));
+    for (let length = whole.length - 1; length >= 0; length -= length < 600 ? 1 : step) {
       truncateSync(path, length);
       const answer = readAll(path);
       if (length < 16) expect(answer, `${length} bytes`).toBe("refused");
@@ -69,7 +69,7 @@ describe("in this process", () => {
 
   test("one byte changed, anywhere: never read as whole with other figures", () => {
     const path = join(folder, "changed.tidemark");
-    const step = Math.max(1, Math.floor(whole.length / 1000));
+    const step = Math.max(1, Math.floor(whole.length / 400));
     for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
       const changed = Buffer.from(whole);
       changed[offset] ^= 1 << (offset % 8);
