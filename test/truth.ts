@@ -122,6 +122,14 @@ export function expectFigure(
   expect(standardError, claim).toBeLessThanOrEqual(0.75 * exact);
 }
 
+/** As {@link expectFigure}, of an estimate at hand. */
+export function expectEstimate(estimate: Estimate | undefined, exact: number, slack = 0.02): void {
+  const { bytes, standardError } = estimate ?? { bytes: 0, standardError: 0 };
+  const fairError = standardError * Math.sqrt(Math.max(1, exact / Math.max(bytes, 1)));
+  const claim = `estimated ${bytes} ± ${standardError}, exactly ${exact}`;
+  expect(Math.abs(bytes - exact), claim).toBeLessThanOrEqual(5 * fairError + slack * exact);
+}
+
 /** The largest places, for the message of a failed check. */
 export function describeTop(profile: Profile, figure: Figure): string {
   return [...bytesByLine(profile, figure)]
