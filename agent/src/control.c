@@ -1,18 +1,27 @@
 /* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
  *
- * A budget account: every nanosecond of the process's CPU time puts in 0.003 ns, the slow
- * path draws what it took. In debt, the period doubles (more when the overdraft is steep);
- * with the account well filled and little spent, it halves again towards the configured
- * one, but never below what thinning set while the live table is still that full.
+ * What the next stretch will cost can be told: `rate` bytes are allocated a nanosecond of
+ * CPU time, one sample comes every `period` of them and costs `cost` ns. So the period that
+ * spends just the share is
+ *
+ *     wanted = cost * rate / SHARE
+ *
+ * with both figures smoothed over the recent past, and the period follows it in powers of
+ * two, up at once and down at once: a dear start leaves no coarse profile behind. An account
+ * (the share of every nanosecond goes in, what was really spent comes out) corrects it:
+ * credit buys a finer period, debt a coarser one. Never finer than configured, nor than
+ * what thinning set while the live table is still that full.
  */
 #include "state.h"
 
 #define SHARE 0.003
-#define CREDIT_NS 10000000ll       /* an account holds at most 10 ms */
-#define FIRST_CREDIT_NS 500000ll   /* first sights of code are dear, and come at the start */
+#define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
+#define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
+#define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
+#define RATE_MEMORY_NS 100e6       /* CPU time over which `rate` is smoothed */
 /* At a GiB allocated a second, 128 samples: cheap at any price, and a coarser profile says nothing.
  * (Thinning goes beyond it where the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
@@ -40,30 +49,50 @@ void tm_control_report(void)
     tm_core.header->process_cpu_ns = tm_process_cpu_ns();
 }
 
-/* `whole`: a full round of samples, enough to tell a dear slow path from a dear moment. */
-static void check(int whole)
+static double smoothed(double before, double now, double weight)
+{
+    return before == 0.0 ? now : before + (now - before) * weight;
+}
+
+/* Full credit stands for a period four times finer, full debt for one four times coarser. */
+static double correction(void)
+{
+    double balance = (double)tm_core.credit_ns / (double)CREDIT_NS;
+    return balance > 0 ? 1.0 / (1.0 + 3.0 * balance) : 1.0 - 3.0 * balance;
+}
+
+/* The power of two times the period nearest to `wanted`; a little off is left as it is. */
+static uint64_t follow(uint64_t period, double wanted, int may_rise)
+{
+    while (may_rise && wanted > (double)period * 1.5 && period < LARGEST_PERIOD)
+        period *= 2;
+    while (wanted < (double)period / 3.0 && period / 2 >= tm_core.configured_period) {
+        if (period / 2 < tm_core.table_period && tm_core.live_count >= TM_LIVE_COUNT / 4)
+            break;
+        period /= 2;
+    }
+    return period;
+}
+
+/* `whole`: a full round of samples, enough to tell a dear slow path from a dear moment;
+ * after less the period only falls. */
+static void check(uint32_t samples, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
     tm_control_report();
-    uint64_t cpu = header->process_cpu_ns - tm_core.cpu_ns, slow = header->slow_path_ns - tm_core.slow_ns_checked;
+    double cpu = (double)(header->process_cpu_ns - tm_core.cpu_ns);
+    double slow = (double)(header->slow_path_ns - tm_core.slow_ns_checked);
     tm_core.cpu_ns = header->process_cpu_ns;
     tm_core.slow_ns_checked = header->slow_path_ns;
-    tm_core.credit_ns += (int64_t)((double)cpu * SHARE) - (int64_t)slow;
-    if (tm_core.credit_ns > CREDIT_NS)
-        tm_core.credit_ns = CREDIT_NS;
-    double spent = cpu ? (double)slow / (double)cpu : 0.0;
-    uint64_t period = tm_core.period;
-    if (whole && tm_core.credit_ns < 0 && spent > SHARE && period < LARGEST_PERIOD) {
-        int doublings = spent > 4 * SHARE && period < LARGEST_PERIOD / 2 ? 2 : 1;
-        tm_set_period(period << doublings);
-        if (tm_core.credit_ns < -CREDIT_NS)
-            tm_core.credit_ns = -CREDIT_NS; /* old debt must not silence a long life */
-    } else if (tm_core.credit_ns > CREDIT_NS / 2 && spent < SHARE / 3 && period > tm_core.configured_period) {
-        uint64_t lower = period / 2;
-        int table_allows = lower >= tm_core.table_period || tm_core.live_count < TM_LIVE_COUNT / 4;
-        if (table_allows)
-            tm_set_period(lower < tm_core.configured_period ? tm_core.configured_period : lower);
-    }
+    double balance = (double)tm_core.credit_ns + cpu * SHARE - slow, bound = (double)CREDIT_NS;
+    tm_core.credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
+    if (cpu < 1.0)
+        return;
+    double count = (double)samples, period = (double)tm_core.period;
+    tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
+    tm_core.rate = smoothed(tm_core.rate, count * period / cpu, cpu / (cpu + RATE_MEMORY_NS));
+    double wanted = tm_core.cost * tm_core.rate / SHARE * correction();
+    tm_set_period(follow(tm_core.period, wanted, whole));
 }
 
 void tm_control_spent(uint64_t ticks)
@@ -78,10 +107,11 @@ void tm_control(uint64_t ticks_spent)
     /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
      * for 31 others, or it would stay coarse until the program has allocated 32 periods. */
     uint64_t now = tm_ticks();
-    int whole = ++tm_core.slow_samples == SAMPLES_A_CHECK;
+    int32_t samples = ++tm_core.slow_samples;
+    int whole = samples == SAMPLES_A_CHECK;
     if (!whole && now < tm_core.check_at_ticks)
         return;
     tm_core.slow_samples = 0;
     tm_core.check_at_ticks = now + TICKS_A_CHECK;
-    check(whole);
+    check((uint32_t)samples, whole);
 }
