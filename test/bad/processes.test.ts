@@ -75,14 +75,12 @@ print("done", flush=True)
 os._exit(0)
 `;
     const { recorded } = await compare([python, "-c", program]);
-    const counted =
-      (bytesByLine(recorded.open().profileAt("end"), "allocated").get("<module> <string>:4")
-        ?.bytes ?? 0) /
-      (MIB + 33);
+    const counted = bytesByLine(recorded.open().profileAt("end"), "allocated");
     const { limits } = await recorded.summary();
-    if (Math.round(counted) < 1300) expect(limits.join("\n")).toMatch(/process/);
-    else expect(Math.round(counted)).toBe(1300);
-    expect(counted).toBeGreaterThan(900);
+    const child = counted.get("<module> <string>:4");
+    if (limits.length > 0) expect(limits.join("\n")).toMatch(/process/);
+    else expectEstimate(child, 1300 * (MIB + 33));
+    expect(child?.bytes).toBeGreaterThan(800 * MIB);
   });
 
   test("an exec chain: the last image's memory, under the same pid", async () => {
@@ -196,6 +194,7 @@ os._exit(0)
       const note = join(scratch(), "note");
       const program = `import os, sys, time
 if os.fork():
+    time.sleep(0.5)
     os._exit(0)
 os.setsid()
 if os.fork():
