@@ -15,6 +15,7 @@ import { root } from "./setup.mjs";
 const images = join(root, "docs/images");
 const desktop = { viewport: { width: 1440, height: 960 } };
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true };
+/** @type {{name: string, options: import("playwright-core").BrowserContextOptions}[]} */
 const pictures = [
   { name: "report-light", options: { ...desktop, colorScheme: "light" } },
   { name: "report-dark", options: { ...desktop, colorScheme: "dark" } },
