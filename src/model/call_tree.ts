@@ -1,63 +1,70 @@
 /**
  * Call trees over typed arrays, callees below (from the program's entry) or callers below (from the
- * allocating function), for one figure or several side by side: two make a differential tree.
+ * allocating function), and the figures of their nodes. One tree takes the figures of several looks:
+ * two make a differential tree.
  *
- *     const live = stackFigures(profile, "liveBytes", selectSites(profile, { thread: 0 }));
- *     const tree = calleesBelow(profile, [live], "line");
- *     for (const child of childrenOf(tree, 0)) draw(tree.frame[child], tree.total[0][child]);
+ *     const rows = selectSites(tables, look.sites, EVERY_SITE);
+ *     const tree = calleesBelow(tables, stackWeights(tables, [{ look, rows }]));
+ *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
  */
-import { FrameKind, type Profile, type ProfileTables, type SiteValue } from "./profile.js";
+import {
+  Domain,
+  FrameKind,
+  type ProfileLook,
+  type ProfileTables,
+  type SiteTable,
+  type SiteValue,
+} from "./profile.js";
 import { mixHash, RowIndex } from "./row_index.js";
 import type { FrameId } from "./units.js";
 
-/** What makes two frames one node: the line that called, or the function alone. */
-export type Granularity = "line" | "function";
-
-/** Node 0 is the root; `parent[i] < i`. */
+/** Frames are one node where function, file and line are the same. Node 0 is the root; `parent[i] < i`. */
 export interface CallTree {
   readonly length: number;
   readonly parent: Uint32Array;
-  /** A frame of the node; all of them are alike in the chosen granularity. The root's means nothing. */
+  /** A frame of the node; all of them are alike. The root's means nothing. */
   readonly frame: Uint32Array;
-  /** By figure: what was allocated in the node itself. */
-  readonly own: readonly Float64Array[];
-  /** By figure: own and everything below. */
-  readonly total: readonly Float64Array[];
-  /** Node `i` has the children `children[childStart[i]]` to before `children[childStart[i + 1]]`, the
-   * largest first (by the largest of its totals). */
-  readonly childStart: Uint32Array;
-  readonly children: Uint32Array;
-  /** By stack: the node that took its figures; 0 where it had none. */
+  /** By stack: the node that takes its figures; 0 where it has no weight. */
   readonly nodeOfStack: Uint32Array;
-  /** True where small nodes were not split: their own figures hold what came from their callers. */
-  readonly cut: boolean;
+}
+
+/** A look with the rows of its sites that count. */
+export interface SelectedSites {
+  readonly look: ProfileLook;
+  readonly rows: Uint32Array;
 }
 
 /** Of a gibibyte that is 4 KiB, far below what a sample stands for. */
 const SMALLEST_SHARE = 4e-6;
 
-/** A figure by stack: the sum over the sites of `rows` (all where absent). */
-export function stackFigures(profile: Profile, value: SiteValue, rows?: Uint32Array): Float64Array {
-  const { sites, stacks } = profile;
-  const figures = new Float64Array(stacks.length);
-  const values = sites[value];
-  const count = rows?.length ?? sites.length;
-  for (let index = 0; index < count; index++) {
-    const site = rows === undefined ? index : rows[index]!;
-    figures[sites.stack[site]!]! += values[site]!;
+const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
+
+/** By stack: its shares of all that is live, was live at the peak and was allocated, in all `looks`: more
+ * than 0 wherever any figure is. */
+export function stackWeights(
+  { stacks }: ProfileTables,
+  looks: readonly SelectedSites[],
+): Float64Array {
+  const weights = new Float64Array(stacks.length);
+  for (const { look, rows } of looks) {
+    for (const column of WEIGHED) {
+      const values = look.sites[column];
+      let total = 0;
+      for (const row of rows) {
+        total += values[row]!;
+      }
+      for (const row of total > 0 ? rows : []) {
+        weights[look.sites.stack[row]!]! += values[row]! / total;
+      }
+    }
   }
-  return figures;
+  return weights;
 }
 
-/** The tree of calls. Stacks without any figure have no node. */
-export function calleesBelow(
-  tables: ProfileTables,
-  figures: readonly Float64Array[],
-  granularity: Granularity = "line",
-): CallTree {
+/** The tree of calls. `weights` is by stack: those without any have no node. */
+export function calleesBelow(tables: ProfileTables, weights: Float64Array): CallTree {
   const { stacks } = tables;
-  const keys = frameKeys(tables, granularity);
-  const weights = weightsOf(figures, stacks.length);
+  const keys = frameKeys(tables);
   const used = new Uint8Array(stacks.length);
   for (let stack = stacks.length - 1; stack > 0; stack--) {
     if (used[stack] === 1 || weights[stack]! > 0) {
@@ -78,30 +85,28 @@ export function calleesBelow(
         : nodes.child(parent, frame, keys[frame]!);
     }
   }
-  return finish(nodes, nodeOfStack, figures, false);
+  return nodes.tree(nodeOfStack);
 }
 
 /** The tree turned over: the root's children are the frames that allocated, below each its callers.
  * All stacks take a step towards their roots at once, level by level. The whole could be as large as all
- * stacks together, so a node below `smallestShare` of the figures' sum is not split into its callers. */
+ * stacks together, so a node below `smallestShare` of the weights' sum is not split: its own figures hold
+ * what came from its callers. */
 export function callersBelow(
   tables: ProfileTables,
-  figures: readonly Float64Array[],
-  granularity: Granularity = "line",
+  weights: Float64Array,
   smallestShare = SMALLEST_SHARE,
 ): CallTree {
   const { stacks } = tables;
-  const keys = frameKeys(tables, granularity);
+  const keys = frameKeys(tables);
   const nodes = new NodeTable(1024);
   const nodeOfStack = new Uint32Array(stacks.length);
-  const weights = weightsOf(figures, stacks.length);
   const smallest = weights.reduce((sum, weight) => sum + weight, 0) * smallestShare;
   /** The stacks under way, and where each is now. */
   const leaves = Uint32Array.from(weights.keys()).filter(
     (stack) => stack !== 0 && weights[stack]! > 0,
   );
   const places = leaves.slice();
-  let cut = false;
   for (let going = leaves.length; going > 0; ) {
     const firstNew = nodes.beginLevel();
     const levelWeights = new Float64Array(going);
@@ -119,36 +124,63 @@ export function callersBelow(
       if (caller !== 0 && levelWeights[nodeOfStack[leaf]! - firstNew]! >= smallest) {
         leaves[left] = leaf;
         places[left++] = caller;
-      } else {
-        cut ||= caller !== 0;
       }
     }
     going = left;
   }
-  return finish(nodes, nodeOfStack, figures, cut);
+  return nodes.tree(nodeOfStack);
 }
 
-/** The children of a node, the largest first. */
-export function childrenOf(tree: CallTree, node: number): Uint32Array {
-  return tree.children.subarray(tree.childStart[node]!, tree.childStart[node + 1]!);
+/** A column of the sites, by node: the node's own. */
+export function ownFigures(
+  { length, nodeOfStack }: CallTree,
+  sites: SiteTable,
+  rows: Uint32Array,
+  column: SiteValue | "liveVariance" | "peakVariance" | "allocatedVariance",
+): Float64Array {
+  const own = new Float64Array(length);
+  const values = sites[column];
+  for (const row of rows) {
+    own[nodeOfStack[sites.stack[row]!]!]! += values[row]!;
+  }
+  return own;
 }
 
-/** By stack: the sum of its own figures' sizes; 0 where it has none. */
-function weightsOf(figures: readonly Float64Array[], length: number): Float64Array {
-  const weights = new Float64Array(length);
-  for (const figure of figures) {
-    for (let stack = 0; stack < length; stack++) {
-      weights[stack]! += Math.abs(figure[stack]!);
+/** By node: its own figure and those of everything below it. */
+export function withDescendants({ length, parent }: CallTree, own: Float64Array): Float64Array {
+  const total = own.slice();
+  for (let node = length - 1; node > 0; node--) {
+    total[parent[node]!]! += total[node]!;
+  }
+  return total;
+}
+
+/** By node: the {@link Domain} that most of its figure, with everything below it, comes from. */
+export function mainDomains(
+  tree: CallTree,
+  sites: SiteTable,
+  rows: Uint32Array,
+  column: SiteValue,
+): Uint8Array {
+  const byDomain = Object.values(Domain).map((domain) => {
+    const ofDomain = rows.filter((row) => sites.domain[row] === domain);
+    return withDescendants(tree, ownFigures(tree, sites, ofDomain, column));
+  });
+  const main = new Uint8Array(tree.length);
+  for (let domain = 1; domain < byDomain.length; domain++) {
+    for (let node = 0; node < tree.length; node++) {
+      if (byDomain[domain]![node]! > byDomain[main[node]!]![node]!) {
+        main[node] = domain;
+      }
     }
   }
-  return weights;
+  return main;
 }
 
 /** By frame: the first frame that is alike. */
-function frameKeys({ frames }: ProfileTables, granularity: Granularity): Uint32Array {
+function frameKeys({ frames }: ProfileTables): Uint32Array {
   const keys = new Uint32Array(frames.length);
   const index = new RowIndex();
-  const byLine = granularity === "line";
   let frame: FrameId = 0;
   // Native code without a symbol is told apart by its address, as nothing else does.
   const addressOf = (row: FrameId) =>
@@ -157,14 +189,11 @@ function frameKeys({ frames }: ProfileTables, granularity: Granularity): Uint32A
     frames.function[row] === frames.function[frame] &&
     frames.file[row] === frames.file[frame] &&
     frames.kind[row] === frames.kind[frame] &&
-    (byLine
-      ? frames.line[row] === frames.line[frame]
-      : frames.firstLine[row] === frames.firstLine[frame]) &&
+    frames.line[row] === frames.line[frame] &&
     addressOf(row) === addressOf(frame);
   for (; frame < frames.length; frame++) {
-    const place = byLine ? frames.line[frame]! : frames.firstLine[frame]!;
     const hash = mixHash(
-      mixHash(mixHash(frames.function[frame]!, frames.file[frame]!), place),
+      mixHash(mixHash(frames.function[frame]!, frames.file[frame]!), frames.line[frame]!),
       addressOf(frame) | 0,
     );
     const found = index.find(hash, alike);
@@ -226,78 +255,20 @@ class NodeTable {
     this.#keys[node] = key;
     return node;
   }
+
+  tree(nodeOfStack: Uint32Array): CallTree {
+    const { length } = this;
+    return {
+      length,
+      parent: this.parent.slice(0, length),
+      frame: this.frame.slice(0, length),
+      nodeOfStack,
+    };
+  }
 }
 
 function doubled(column: Uint32Array): Uint32Array {
   const grown = new Uint32Array(column.length * 2);
   grown.set(column);
   return grown;
-}
-
-function finish(
-  nodes: NodeTable,
-  nodeOfStack: Uint32Array,
-  figures: readonly Float64Array[],
-  cut: boolean,
-): CallTree {
-  const { length } = nodes;
-  const parent = nodes.parent.slice(0, length);
-  const own = figures.map((figure) => {
-    const sums = new Float64Array(length);
-    for (let stack = 0; stack < nodeOfStack.length; stack++) {
-      sums[nodeOfStack[stack]!]! += figure[stack]!;
-    }
-    return sums;
-  });
-  const total = own.map((sums) => {
-    const totals = sums.slice();
-    for (let node = length - 1; node > 0; node--) {
-      totals[parent[node]!]! += totals[node]!;
-    }
-    return totals;
-  });
-  return {
-    length,
-    parent,
-    frame: nodes.frame.slice(0, length),
-    own,
-    total,
-    ...childLists(parent, total),
-    nodeOfStack,
-    cut,
-  };
-}
-
-/** Children grouped by parent (a counting sort), each group ordered by size. */
-function childLists(
-  parent: Uint32Array,
-  totals: readonly Float64Array[],
-): { readonly childStart: Uint32Array; readonly children: Uint32Array } {
-  const { length } = parent;
-  const childStart = new Uint32Array(length + 1);
-  for (let node = 1; node < length; node++) {
-    childStart[parent[node]! + 1]! += 1;
-  }
-  for (let node = 0; node < length; node++) {
-    childStart[node + 1]! += childStart[node]!;
-  }
-  const next = childStart.slice();
-  const children = new Uint32Array(length - 1);
-  for (let node = 1; node < length; node++) {
-    children[next[parent[node]!]!++] = node;
-  }
-  const sizes = new Float64Array(length);
-  for (const total of totals) {
-    for (let node = 0; node < length; node++) {
-      sizes[node] = Math.max(sizes[node]!, total[node]!);
-    }
-  }
-  for (let node = 0; node < length; node++) {
-    const from = childStart[node]!;
-    const to = childStart[node + 1]!;
-    if (to - from > 1) {
-      children.subarray(from, to).sort((a, b) => sizes[b]! - sizes[a]! || a - b);
-    }
-  }
-  return { childStart, children };
 }

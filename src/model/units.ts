@@ -2,8 +2,6 @@
 export type Bytes = number;
 /** A number of objects (allocations); an estimate may be fractional. */
 export type Objects = number;
-/** Bytes squared: the variance of an estimate in bytes. Its square root is the standard error. */
-export type BytesSquared = number;
 /** Milliseconds of a duration. */
 export type Millis = number;
 /** Milliseconds since 1970 (UTC). */

@@ -1,30 +1,21 @@
 /** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
-import { callersBelow } from "../../../src/model/call_tree.js";
 import {
-  FrameKind,
-  type ProfileLook,
-  type ProfileTables,
-  type SiteValue,
-} from "../../../src/model/profile.js";
-import {
-  type CallGraph,
+  type CallTree,
   calleesBelow,
+  callersBelow,
   mainDomains,
   ownFigures,
+  type SelectedSites,
+  stackWeights,
   withDescendants,
-} from "../data/callGraph.js";
+} from "../../../src/model/call_tree.js";
+import { FrameKind, type ProfileTables, type SiteValue } from "../../../src/model/profile.js";
 import type { ColourMode, DifferenceWidth } from "../page/state.js";
 import { type FlameLayout, layOut } from "./layout.js";
 import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";
 
-/** A look with the rows of it that pass the filter. */
-export interface FilteredLook {
-  readonly look: ProfileLook;
-  readonly rows: Uint32Array;
-}
-
 export interface FlameGraph {
-  readonly graph: CallGraph;
+  readonly graph: CallTree;
   readonly layout: FlameLayout;
   /** By node, with everything below it, in units of the chosen value. */
   readonly total: Float64Array;
@@ -47,15 +38,15 @@ const VARIANCES = {
 
 export function buildFlameGraph(
   tables: ProfileTables,
-  after: FilteredLook,
-  before: FilteredLook | null,
+  after: SelectedSites,
+  before: SelectedSites | null,
   value: SiteValue,
   reversed: boolean,
   differenceWidth: DifferenceWidth,
 ): FlameGraph {
-  const graph = reversed
-    ? callersBelow(tables, [stackWeights(tables, before ? [after, before] : [after])])
-    : calleesBelow(tables);
+  // Of all figures: a stack without the chosen one has its place too, for a node's details show every one.
+  const weights = stackWeights(tables, before ? [after, before] : [after]);
+  const graph = reversed ? callersBelow(tables, weights) : calleesBelow(tables, weights);
   const own = ownFigures(graph, after.look.sites, after.rows, value);
   const total = withDescendants(graph, own);
   const ownBefore = before ? ownFigures(graph, before.look.sites, before.rows, value) : null;
@@ -83,23 +74,6 @@ export function buildFlameGraph(
     domain: mainDomains(graph, after.look.sites, after.rows, value),
     width: widths[0] ?? 0,
   };
-}
-
-const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
-
-/** By stack: its shares of all that is live, was live at the peak and was allocated, in all looks. A stack
- * without the chosen figure has its place too: the details of a node show every figure. */
-export function stackWeights(tables: ProfileTables, looks: readonly FilteredLook[]): Float64Array {
-  const weights = new Float64Array(tables.stacks.length);
-  for (const { look, rows } of looks) {
-    for (const column of WEIGHED) {
-      const values = look.sites[column];
-      let total = 0;
-      for (const row of rows) total += values[row];
-      if (total > 0) for (const row of rows) weights[look.sites.stack[row]] += values[row] / total;
-    }
-  }
-  return weights;
 }
 
 /** Number of the palette's fill, by position of the layout. */

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { rowsPassing } from "../data/siteFilter.js";
+import { selectSites } from "../../../src/model/site_filter.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
 import { AgesTable } from "../sites/AgesTable.js";
 import { LifetimesTable } from "../sites/LifetimesTable.js";
@@ -30,11 +30,11 @@ export function App({ report }: { report: ReportDocument }) {
   const look = looks[choices.at];
   const base = choices.base === null ? null : (looks[choices.base] ?? null);
   const rows = useMemo(
-    () => (look ? rowsPassing(tables, look.sites, choices.filter) : new Uint32Array(0)),
+    () => (look ? selectSites(tables, look.sites, choices.filter) : new Uint32Array(0)),
     [tables, look, choices.filter],
   );
   const baseRows = useMemo(
-    () => (base ? rowsPassing(tables, base.sites, choices.filter) : null),
+    () => (base ? selectSites(tables, base.sites, choices.filter) : null),
     [tables, base, choices.filter],
   );
   const pid =

@@ -2,9 +2,9 @@
 import { useMemo } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
+import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
+import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
 import { frameWords } from "../data/frameNames.js";
-import { EVERY_SITE, rowsPassing } from "../data/siteFilter.js";
-import { groupSites, NO_FRAME } from "../data/siteGroups.js";
 import { tellingLook } from "../timeline/timelineData.js";
 import {
   formatBytes,
@@ -143,7 +143,7 @@ interface SentencesProps {
 function Sentences({ report, look }: SentencesProps) {
   const { tables, looks, summary } = report;
   const groups = useMemo(
-    () => groupSites(tables, look, rowsPassing(tables, look.sites, EVERY_SITE)),
+    () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_SITE)),
     [tables, look],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);

@@ -2,7 +2,7 @@
 import type { RefObject } from "react";
 import { Domain, type SiteValue } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { labelChoices, type SiteFilter } from "../data/siteFilter.js";
+import { labelChoices, type SiteFilter } from "../../../src/model/site_filter.js";
 import { formatRelative } from "./format.js";
 import {
   type Choices,
@@ -169,7 +169,7 @@ function Filters({
       <Select
         name="Allocator"
         value={filter.domain ?? ""}
-        choose={(next) => change({ domain: number(next) })}
+        choose={(next) => change({ domain: number(next) as Domain | null })}
       >
         <option value="">all</option>
         <option value={Domain.python}>Python</option>

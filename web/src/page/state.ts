@@ -1,6 +1,6 @@
 /** What the reader chose; all views follow it. */
 import type { SiteValue } from "../../../src/model/profile.js";
-import { EVERY_SITE, type SiteFilter } from "../data/siteFilter.js";
+import { EVERY_SITE, type SiteFilter } from "../../../src/model/site_filter.js";
 
 export const TABS = ["flame", "sites", "ages", "lifetimes", "processes"] as const;
 export type Tab = (typeof TABS)[number];

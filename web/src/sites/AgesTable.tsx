@@ -1,7 +1,7 @@
 /** When what survives was born: memory that keeps being born and never dies is what leaks. */
 import { useMemo } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
-import { medianAge } from "../data/siteGroups.js";
+import { medianAge } from "../../../src/model/site_groups.js";
 import { formatBytes, formatDuration, formatRelative } from "../page/format.js";
 import { functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";

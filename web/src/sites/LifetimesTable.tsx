@@ -2,7 +2,7 @@
  * live bytes shows them. */
 import { useMemo } from "react";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile.js";
-import { medianLifetime } from "../data/siteGroups.js";
+import { medianLifetime } from "../../../src/model/site_groups.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";

@@ -1,10 +1,5 @@
 /** Sites grouped for the tables: one row for each place in the code and allocator. */
-import {
-  FrameKind,
-  LIFETIME_BUCKETS,
-  type ProfileLook,
-  type ProfileTables,
-} from "../../../src/model/profile.js";
+import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "./profile.js";
 
 export interface SiteGroup {
   readonly key: number;

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { serviceReport } from "../../../test/serviceReport.js";
+import { framesMatching } from "./frameNames.js";
+
+const { tables } = serviceReport();
+
+test("search takes parts, file:line and patterns, and refuses a broken pattern", () => {
+  const count = (text: string) => framesMatching(tables, text)?.reduce((a, b) => a + b, 0);
+  expect(count("REMEMBER")).toBe(1);
+  expect(count("history.py:41")).toBe(1);
+  expect(count("/^(encode|embed)$/")).toBe(2);
+  expect(count("nowhere")).toBe(0);
+  expect(framesMatching(tables, "/(/")).toBeNull();
+});
