@@ -76,7 +76,8 @@ static inline void end_uncounted(uint64_t left)
  * reached, must not count the bytes a second time. */
 static void *uncounted_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
 {
-    tm_forget(old);
+    if (TM_UNLIKELY(tm_maybe_sampled(old)))
+        tm_sampled_free(old);
     uint64_t left = begin_uncounted();
     void *block = covered->realloc(context, old, size);
     end_uncounted(left);
