@@ -139,7 +139,10 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
   const recorded = await timed(write, 3);
   const opened = await timed(() => openRecording(path).profileAt("end"), 3);
   const page = join(scratch, `${samples}.html`);
-  const reported = await timed(async () => writeReport(buildReport(openRecording(path)), page), 3);
+  const reported = await timed(
+    async () => writeReport(await buildReport(openRecording(path), async () => {}), page),
+    3,
+  );
 
   const browser = await browsers.launchBrowser();
   const paints = [];

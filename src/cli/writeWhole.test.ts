@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fileUnusable } from "../model/errors.js";
-import { requireOtherFile, writeWhole } from "./writeWhole.js";
+import { requireOtherFile, writeWhole, writeWholeFolder } from "./writeWhole.js";
 
 let folder: string;
 beforeEach(() => {
@@ -66,15 +66,68 @@ it("tells the recording under any of its names", () => {
   expect(() => requireOtherFile(join(folder, "b.html"), recording)).not.toThrow();
 });
 
-it("leaves nothing behind when it is interrupted", async () => {
+it("replaces the tables of a folder only once all new ones are whole", async () => {
+  const tables = join(folder, "tables");
+  const write = (text: string) => async (part: string) => {
+    await writeFile(join(part, "a.parquet"), text);
+    await writeFile(join(part, "b.parquet"), text);
+    return ["a.parquet", "b.parquet"];
+  };
+  const files = [join(tables, "a.parquet"), join(tables, "b.parquet")];
+  expect(await writeWholeFolder(tables, ".parquet", write("old"))).toEqual(files);
+  const failing = writeWholeFolder(tables, ".parquet", async (part) => {
+    await writeFile(join(part, "a.parquet"), "half");
+    throw fileUnusable(part, "write", "ENOSPC: no space left");
+  });
+  await expect(failing).rejects.toThrow(`TM-E004 cannot write ${tables}: ENOSPC`);
+  expect(readdirSync(tables)).toEqual(["a.parquet", "b.parquet"]);
+  expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(["old", "old"]);
+  await writeWholeFolder(tables, ".parquet", write("new"));
+  expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(["new", "new"]);
+});
+
+it("leaves a folder of something else alone, and makes none for nothing", async () => {
+  writeFileSync(join(folder, "notes.txt"), "");
+  const never = async () => {
+    throw new Error("must not be asked to write");
+  };
+  await expect(writeWholeFolder(folder, ".parquet", never)).rejects.toThrow(
+    /it holds other files \(notes\.txt\)/,
+  );
+  await expect(writeWholeFolder(join(folder, "notes.txt"), ".parquet", never)).rejects.toThrow(
+    /TM-E004/,
+  );
+  const fresh = join(folder, "fresh");
+  await expect(writeWholeFolder(fresh, ".parquet", never)).rejects.toThrow("must not be asked");
+  expect(readdirSync(folder)).toEqual(["notes.txt"]);
+});
+
+it.each([
+  [
+    "a file",
+    `await writeWhole("out.html", async (file) => {
+      await writeFile(file, "half");
+      await wait();
+    });`,
+  ],
+  [
+    "a folder",
+    `await writeWholeFolder("out.parquet", ".parquet", async (folder) => {
+      await writeFile(folder + "/a.parquet", "half");
+      await wait();
+      return ["a.parquet"];
+    });`,
+  ],
+])("leaves nothing of %s behind when it is interrupted", async (_, write) => {
+  const module = new URL("../../dist/cli/writeWhole.js", import.meta.url).href;
   const script = `
     import { writeFile } from "node:fs/promises";
-    import { writeWhole } from ${JSON.stringify(new URL("../../dist/cli/writeWhole.js", import.meta.url).href)};
-    await writeWhole("out.html", async (file) => {
-      await writeFile(file, "half");
+    import { writeWhole, writeWholeFolder } from ${JSON.stringify(module)};
+    const wait = () => {
       console.log("writing");
-      await new Promise((resolve) => setTimeout(resolve, 60_000));
-    });`;
+      return new Promise((resolve) => setTimeout(resolve, 60_000));
+    };
+    ${write}`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
     cwd: folder,
     stdio: ["ignore", "pipe", "inherit"],

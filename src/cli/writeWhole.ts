@@ -1,4 +1,4 @@
-import { renameSync, unlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { badUsage, fileUnusable, TidemarkError } from "../model/errors.js";
@@ -18,29 +18,85 @@ export async function writeWhole(
     throw fileUnusable(path, "write", "it is a directory");
   }
   if (existing !== undefined && !existing.isFile()) {
-    return guarded(path, () => write(path));
+    return saying(path, () => write(path));
   }
   const neighbour = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
   // A database's log lies beside it.
   const remove = () => [neighbour, `${neighbour}.wal`].forEach(removeIfThere);
+  await guarded(path, neighbour, remove, async () => {
+    await write(neighbour);
+    renameSync(neighbour, path);
+  });
+}
+
+/** A folder of our own that an interrupted run left by being killed: no table, and nothing foreign. */
+const PART_FOLDER = /^\.\d+\.part$/;
+
+/**
+ * Writes the files of a folder so that they are all there whole or none is: `write` fills a folder inside
+ * it and names the files, which then take their places, over those of the same name. A folder of something
+ * else (files that do not end in `suffix`) is left alone. An interrupt leaves nothing behind.
+ * Throws TidemarkError.
+ * @returns paths of the files
+ */
+export async function writeWholeFolder(
+  folder: string,
+  suffix: string,
+  write: (folder: string) => Promise<string[]>,
+): Promise<string[]> {
+  const existing = statOf(folder);
+  if (existing !== undefined && !existing.isDirectory()) {
+    throw fileUnusable(folder, "write", "it is no directory");
+  }
+  const part = join(folder, `.${process.pid}.part`);
+  const remove = () => {
+    removeIfThere(part);
+    if (existing === undefined) {
+      removeIfEmpty(folder);
+    }
+  };
+  let names: string[] = [];
+  await guarded(folder, part, remove, async () => {
+    mkdirSync(folder, { recursive: true });
+    const foreign = readdirSync(folder).find(
+      (name) => !name.endsWith(suffix) && !PART_FOLDER.test(name),
+    );
+    if (foreign !== undefined) {
+      throw fileUnusable(folder, "write", `it holds other files (${foreign})`);
+    }
+    mkdirSync(part);
+    names = await write(part);
+    for (const name of names) {
+      renameSync(join(part, name), join(folder, name));
+    }
+  });
+  return names.map((name) => join(folder, name));
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** Runs `write`, which makes `part` before it makes `path`, and `remove` afterwards, whatever ends it.
+ * What the system refuses is told of `path`. */
+async function guarded(
+  path: string,
+  part: string,
+  remove: () => void,
+  write: () => Promise<void>,
+): Promise<void> {
   const interrupted = (signal: NodeJS.Signals) => {
     remove();
     process.exit(128 + constants.signals[signal]);
   };
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) {
+  for (const signal of SIGNALS) {
     process.once(signal, interrupted);
   }
   try {
-    await guarded(path, async () => {
-      await write(neighbour);
-      renameSync(neighbour, path);
-    });
+    await saying(path, write);
   } catch (error) {
-    throw error instanceof TidemarkError ? underOwnName(error, neighbour, path) : error;
+    throw error instanceof TidemarkError ? underOwnName(error, part, path) : error;
   } finally {
     remove();
-    for (const signal of signals) {
+    for (const signal of SIGNALS) {
       process.removeListener(signal, interrupted);
     }
   }
@@ -48,16 +104,24 @@ export async function writeWhole(
 
 function removeIfThere(path: string): void {
   try {
-    unlinkSync(path);
+    rmSync(path, { recursive: true, force: true });
   } catch {
-    // It was never made.
+    // What the system does not let go stays.
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It holds what was written.
   }
 }
 
 /** What went wrong with the neighbour, told of the file that was asked for. */
-function underOwnName(error: TidemarkError, neighbour: string, path: string): TidemarkError {
+function underOwnName(error: TidemarkError, part: string, path: string): TidemarkError {
   const { id, exitCode, what, why, next } = error;
-  return new TidemarkError(id, exitCode, what.replaceAll(neighbour, path), why, next);
+  return new TidemarkError(id, exitCode, what.replaceAll(part, path), why, next);
 }
 
 /** Throws TidemarkError where `output` would overwrite the very recording it is made from. */
@@ -69,7 +133,7 @@ export function requireOtherFile(output: string, recording: string): void {
   }
 }
 
-async function guarded(path: string, write: () => Promise<void>): Promise<void> {
+async function saying(path: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {

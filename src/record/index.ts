@@ -24,4 +24,5 @@ export type {
   RecordingMeta,
   RunOptions,
   RunResult,
+  Tell,
 } from "./types.js";

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { ReportDocument } from "../model/report.js";
 import { summarize } from "./summary.js";
-import type { Recording } from "./types.js";
+import type { Recording, Tell } from "./types.js";
 
 /** More looks would make the page heavy and its timeline no finer to the eye. */
 const MOST_LOOKS = 60;
@@ -28,14 +28,17 @@ const NO_TABLES: ProfileTables = {
   },
 };
 
-/** All that a report page shows of a recording. Throws TidemarkError where a look turns out damaged. */
-export function buildReport(recording: Recording): ReportDocument {
+/** All that a report page shows of a recording. `tell` counts looks. Throws TidemarkError where one turns
+ * out damaged. */
+export async function buildReport(recording: Recording, tell: Tell): Promise<ReportDocument> {
   let tables: ProfileTables | null = null;
   const looks: ProfileLook[] = [];
-  for (const index of chooseLooks(recording)) {
+  const chosen = chooseLooks(recording);
+  for (const index of chosen) {
     const { timeMs, durationMs, sites, cohorts, peakMs, ...rest } = recording.profileOf(index);
     tables = rest; // the last look's has every process's latest period
     looks.push({ timeMs, durationMs, sites, cohorts, peakMs });
+    await tell(looks.length, chosen.length);
   }
   return {
     schema: "tidemark.report/1",

@@ -15,6 +15,8 @@ const HOUR = 3_600_000;
 let folder: string;
 let small: Recording;
 
+const untold = async () => {};
+
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-summary-"));
   const path = join(folder, "small.tidemark");
@@ -138,7 +140,7 @@ describe("growth", () => {
     expect(series.treePssBytes).toBe(0);
   });
 
-  test("a recording without a profile has no sites, and says so when asked for one", () => {
+  test("a recording without a profile has no sites, and says so when asked for one", async () => {
     grown("bare", { treeRssBytes: () => MIB });
     const recording = openRecording(join(folder, "bare"));
     expect(summarize(recording, "peak")).toMatchObject({
@@ -146,24 +148,27 @@ describe("growth", () => {
       agent: { samples: 0, allocatedBytesPerSecond: 0 },
     });
     expect(() => recording.profileAt("end")).toThrow(/TM-E014/);
-    expect(buildReport(recording)).toMatchObject({ looks: [], tables: { processes: [] } });
+    expect(await buildReport(recording, untold)).toMatchObject({
+      looks: [],
+      tables: { processes: [] },
+    });
   });
 });
 
 describe("report", () => {
-  test("looks ascend, the last is the end, all share the last one's tables", () => {
-    const report = buildReport(small);
+  test("looks ascend, the last is the end, all share the last one's tables", async () => {
+    const report = await buildReport(small, untold);
     expect(report.title).toBe("small.tidemark");
     expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.lookTimes);
     expect(report.tables.stacks.length).toBe(small.profileAt("end").stacks.length);
     expect(report.series).toBe(small.series);
   });
 
-  test("of many looks, sixty at most, the highest and the last among them", () => {
+  test("of many looks, sixty at most, the highest and the last among them", async () => {
     const path = join(folder, "many.tidemark");
     writeSmallRecording(path, { looks: 150 });
     const recording = openRecording(path);
-    const { looks } = buildReport(recording);
+    const { looks } = await buildReport(recording, untold);
     expect(looks.length).toBeLessThanOrEqual(60);
     expect(looks.length).toBeGreaterThan(50);
     expect(looks.at(-1)?.timeMs).toBe(recording.lookTimes.at(-1));

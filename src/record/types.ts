@@ -103,6 +103,9 @@ export interface Recording {
   profileOf(index: number): Profile;
 }
 
+/** Told after each step of long work: how many of how many are done. Lets signals in before it goes on. */
+export type Tell = (done: number, of: number) => Promise<void>;
+
 export interface RunOptions {
   /** The program and its arguments; at least one. */
   readonly command: readonly string[];

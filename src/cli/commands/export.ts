@@ -1,15 +1,15 @@
-import { mkdirSync, readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
 import type { WrittenJson } from "../../model/documents.js";
-import { badUsage, fileUnusable } from "../../model/errors.js";
+import { badUsage } from "../../model/errors.js";
 import type { Profile, SiteValue } from "../../model/profile.js";
 import type { Recording } from "../../record/index.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { formatBytes, printJson, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment, sizeOfFile } from "../recordings.js";
-import { requireOtherFile, writeWhole } from "../writeWhole.js";
+import { requireOtherFile, writeWhole, writeWholeFolder } from "../writeWhole.js";
 
 const SUFFIXES = {
   pprof: ".pb.gz",
@@ -114,32 +114,19 @@ async function writeFormat(
   if (format === "duckdb" || format === "parquet") {
     // Loaded only here: its native library is large.
     const { writeDuckdb, writeParquet } = await import("../../store/duckdb/export.js");
-    const progress = progressOf(format, options);
-    if (format === "duckdb") {
-      await writeWhole(output, (file) => writeDuckdb(recording, file, progress));
+    return withProgress(output, "looks", options, async (tell) => {
+      if (format === "parquet") {
+        return writeWholeFolder(output, SUFFIXES.parquet, (folder) =>
+          writeParquet(recording, folder, tell),
+        );
+      }
+      await writeWhole(output, (file) => writeDuckdb(recording, file, tell));
       return [output];
-    }
-    makeFolder(output);
-    return writeParquet(recording, output, progress);
+    });
   }
   const bytes = encode(profileFor(recording, options), format, recording, options);
   await writeWhole(output, (file) => writeFile(file, bytes));
   return [output];
-}
-
-/** A folder of something else is not to be mixed with tables; an older export is replaced. */
-function makeFolder(folder: string): void {
-  let names: string[];
-  try {
-    mkdirSync(folder, { recursive: true });
-    names = readdirSync(folder);
-  } catch (error) {
-    throw fileUnusable(folder, "write", (error as Error).message);
-  }
-  const foreign = names.find((name) => !name.endsWith(".parquet"));
-  if (foreign !== undefined) {
-    throw fileUnusable(folder, "write", `it holds other files (${foreign})`);
-  }
 }
 
 function profileFor(recording: Recording, options: ExportOptions): Profile {
@@ -162,16 +149,6 @@ function encode(
     case "csv":
       return toCsv(profile);
   }
-}
-
-/** On a terminal: one line that counts looks, and goes when all are written. */
-function progressOf(format: Format, options: ExportOptions): (done: number, of: number) => void {
-  if (options.quiet === true || !process.stderr.isTTY) {
-    return () => undefined;
-  }
-  return (done, of) => {
-    process.stderr.write(done === of ? "\r\x1b[K" : `\r${format}: ${done} of ${of} looks`);
-  };
 }
 
 function parseFormats(text: string): Format[] {

@@ -3,6 +3,7 @@ import type { WrittenJson } from "../../model/documents.js";
 import { buildReport } from "../../record/index.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { formatBytes, printJson, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
 import { openRecordingAt, sizeOfFile } from "../recordings.js";
 import { writeReport } from "../reportPage.js";
 import { requireOtherFile, writeWhole } from "../writeWhole.js";
@@ -31,7 +32,9 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const recording = openRecordingAt(path);
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
-  await writeWhole(output, (file) => writeReport(buildReport(recording), file));
+  await withProgress(output, "looks", options, (tell) =>
+    writeWhole(output, async (file) => writeReport(await buildReport(recording, tell), file)),
+  );
   const written: WrittenJson = {
     schema: "tidemark.written/1",
     format: "html",

@@ -10,16 +10,12 @@ import {
   VARCHAR,
 } from "@duckdb/node-api";
 import { fileUnusable, TidemarkError } from "../../model/errors.js";
-import type { Recording } from "../../record/index.js";
-import { addRecording, type Progress } from "./recording_rows.js";
+import type { Recording, Tell } from "../../record/index.js";
+import { addRecording } from "./recording_rows.js";
 import { type AddRow, type ColumnValue, TABLE_NAMES, TABLES, type TableName } from "./schema.js";
 
 /** Fills a new database file. Throws TidemarkError. */
-export async function writeDuckdb(
-  recording: Recording,
-  path: string,
-  tell: Progress,
-): Promise<void> {
+export async function writeDuckdb(recording: Recording, path: string, tell: Tell): Promise<void> {
   await sayingWhere(path, () =>
     withDatabase(path, async (connection) => {
       await fill(connection, recording, tell);
@@ -29,19 +25,19 @@ export async function writeDuckdb(
 }
 
 /** Writes TABLE.parquet for each table into a folder that is there. Throws TidemarkError.
- * @returns the files */
+ * @returns their names */
 export async function writeParquet(
   recording: Recording,
   folder: string,
-  tell: Progress,
+  tell: Tell,
 ): Promise<string[]> {
   const files: string[] = [];
   await sayingWhere(folder, () =>
     withDatabase(":memory:", async (connection) => {
       await fill(connection, recording, tell);
       for (const table of TABLE_NAMES) {
-        const file = join(folder, `${table}.parquet`);
-        const quoted = file.replaceAll("'", "''");
+        const file = `${table}.parquet`;
+        const quoted = join(folder, file).replaceAll("'", "''");
         await connection.run(`COPY ${table} TO '${quoted}' (FORMAT parquet, COMPRESSION zstd)`);
         files.push(file);
       }
@@ -81,11 +77,7 @@ async function withDatabase(
   }
 }
 
-async function fill(
-  connection: DuckDBConnection,
-  recording: Recording,
-  tell: Progress,
-): Promise<void> {
+async function fill(connection: DuckDBConnection, recording: Recording, tell: Tell): Promise<void> {
   const appenders = new Map<TableName, DuckDBAppender>();
   for (const table of TABLE_NAMES) {
     const columns = Object.entries(TABLES[table]).map(([name, type]) => `"${name}" ${type}`);
@@ -100,7 +92,7 @@ async function fill(
     }
     appender.endRow();
   };
-  addRecording(recording, add, tell);
+  await addRecording(recording, add, tell);
   for (const appender of appenders.values()) {
     appender.closeSync();
   }

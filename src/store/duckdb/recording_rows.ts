@@ -1,17 +1,14 @@
 /** A recording as rows of the store's tables. */
 import type { MemorySeries } from "../../model/series.js";
-import type { Recording } from "../../record/index.js";
+import type { Recording, Tell } from "../../record/index.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
-/** Told after each look: how many of how many were written. */
-export type Progress = (done: number, of: number) => void;
-
-/** Hands every row of the recording to `add`; one profile is in memory at a time. */
-export function addRecording(recording: Recording, add: AddRow, tell: Progress): void {
+/** Hands every row of the recording to `add`; one profile is in memory at a time. `tell` counts looks. */
+export async function addRecording(recording: Recording, add: AddRow, tell: Tell): Promise<void> {
   const series = new SeriesRows(recording, add);
   for (const one of recording.series) {
     addMetrics(one, series, add);
@@ -28,10 +25,10 @@ export function addRecording(recording: Recording, add: AddRow, tell: Progress):
     );
   }
   const samples = new SampleRows(series, add);
-  recording.looks.forEach((_, index) => {
+  for (const index of recording.looks.keys()) {
     samples.addProfile(recording.profileOf(index));
-    tell(index + 1, recording.looks.length);
-  });
+    await tell(index + 1, recording.looks.length);
+  }
 }
 
 function addMetrics(series: MemorySeries, rows: SeriesRows, add: AddRow): void {

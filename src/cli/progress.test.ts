@@ -1,0 +1,72 @@
+import { Writable } from "node:stream";
+import { expect, it } from "vitest";
+import { progressLine, withProgress } from "./progress.js";
+
+/** A terminal, or a pipe, that keeps what it is told. */
+function stream(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => string } {
+  let text = "";
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  const columns = 60;
+  const terminal = Object.assign(sink, { isTTY, columns, hasColors: () => false });
+  return { stream: terminal as unknown as NodeJS.WriteStream, text: () => text };
+}
+
+/** Four steps of a second each by a clock of their own. */
+async function fourSteps(options: Parameters<typeof withProgress>[2]): Promise<string> {
+  let now = 5000;
+  return withProgress("app.html", "looks", { ...options, now: () => now }, async (tell) => {
+    for (let done = 1; done <= 4; done++) {
+      now += 1000;
+      await tell(done, 4);
+    }
+    return "made";
+  });
+}
+
+it("tells rate and estimate on a terminal, and clears its line", async () => {
+  const { stream: terminal, text } = stream(true);
+  expect(await fourSteps({ stream: terminal })).toBe("made");
+  expect(text().split("\r\x1b[K")).toEqual([
+    "",
+    "tidemark: app.html: 1 of 4 looks, 1.0/s, about 3.0 s left",
+    "tidemark: app.html: 2 of 4 looks, 1.0/s, about 2.0 s left",
+    "tidemark: app.html: 3 of 4 looks, 1.0/s, about 1.0 s left",
+    "tidemark: app.html: 4 of 4 looks, 1.0/s, writing the last …", // 59 of its 60 columns
+    "",
+  ]);
+});
+
+it("clears its line when the work fails", async () => {
+  const { stream: terminal, text } = stream(true);
+  let now = 0;
+  const failing = withProgress("x", "looks", { stream: terminal, now: () => now }, async (tell) => {
+    now = 1000;
+    await tell(1, 2);
+    throw new Error("no space left");
+  });
+  await expect(failing).rejects.toThrow("no space left");
+  expect(text()).toContain("1 of 2 looks");
+  expect(text().endsWith("\r\x1b[K")).toBe(true);
+});
+
+it("writes nothing into a pipe, with --quiet, or for work that is soon done", async () => {
+  const pipe = stream(false);
+  await fourSteps({ stream: pipe.stream });
+  const quiet = stream(true);
+  await fourSteps({ stream: quiet.stream, quiet: true });
+  const quick = stream(true);
+  await withProgress("x", "looks", { stream: quick.stream, now: () => 0 }, (tell) => tell(1, 1));
+  expect([pipe.text(), quiet.text(), quick.text()]).toEqual(["", "", ""]);
+});
+
+it("names no rate before there is one", () => {
+  expect(progressLine("x", "looks", 0, 1400, 0)).toBe("tidemark: x: 0 of 1,400 looks");
+  expect(progressLine("x", "looks", 700, 1400, 7000)).toBe(
+    "tidemark: x: 700 of 1,400 looks, 100/s, about 7.0 s left",
+  );
+});
