@@ -1,4 +1,5 @@
-/** Unit tests of the Python package, on every interpreter of this machine that it must serve. */
+/** The Python package where no agent is, on every interpreter of this machine that it must serve. The
+ * agent's checks run all of its tests, with and without an agent. */
 import { join } from "node:path";
 import { readEnvironment } from "../environment.mjs";
 import { root } from "../setup.mjs";
@@ -10,7 +11,16 @@ export async function checkPython() {
   for (const { version, path, chroot } of readEnvironment().interpreters) {
     if (chroot !== undefined) continue;
     process.stdout.write(`  Python ${version}\n`);
-    const args = ["-B", "-m", "unittest", "discover", "-s", "python/tests"];
+    const args = [
+      "-B",
+      "-m",
+      "unittest",
+      "discover",
+      "-s",
+      "python/tests",
+      "-p",
+      "test_without_agent.py",
+    ];
     const env = { ...process.env, PYTHONPATH: join(root, "python") };
     const { status, lines } = await stream(path, args, { env });
     const count = countOfUnittest(lines, status);
