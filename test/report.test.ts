@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/reportPage.js";
+import type { ProfileLook } from "../src/model/profile.js";
 import type { ReportDocument } from "../src/model/report.js";
 import { launchBrowser } from "./browser.js";
 import { serviceReport } from "./serviceReport.js";
@@ -135,6 +136,31 @@ describe("what the page says", () => {
       await expect.poll(() => words(head)).toContain("started with a cleared environment");
       expect(await page.title()).toBe("serve.tidemark - Tidemark");
     }));
+
+  test("a run that ended tidily begins at its fullest look, and an empty end says so", () => {
+    const report = serviceReport();
+    const last = report.looks[report.looks.length - 1] as ProfileLook;
+    const nothing = new Float64Array(last.sites.length);
+    const sites = {
+      ...last.sites,
+      liveBytes: nothing,
+      liveObjects: nothing,
+      liveVariance: nothing,
+    };
+    const end: ProfileLook = { ...last, timeMs: last.timeMs + 1000, sites };
+    return using(openReport({ ...report, looks: [...report.looks, end] }), async (page) => {
+      const head = page.locator("header");
+      expect(await words(head)).toContain("256 MiB (50 %) live at +10:00 from remember");
+      expect(await words(head)).toMatch(/512 MiB ± \S+ MiB at \+10:00/);
+      await page.getByLabel("At", { exact: true }).selectOption({ label: "+10:01 (end)" });
+      await expect
+        .poll(() => words(head))
+        .toContain("Nothing that was sampled is live at the end.");
+      expect(await words(head)).not.toMatch(/\(0\S* %\) live/);
+      await page.getByLabel("At", { exact: true }).selectOption({ index: 0 });
+      await expect.poll(() => words(head)).toContain("live at +12.0 s from read_weights");
+    });
+  });
 
   test("missing PSS, missing samples and missing readings are named", () =>
     using(openReport(serviceReport({ withPss: false, withSamples: false })), async (page) => {
@@ -313,6 +339,35 @@ describe("timeline", () => {
       await expect.poll(() => words(details(page))).toContain("read_weights");
       await page.getByRole("button", { name: "End comparison" }).click();
       await expect.poll(() => page.locator(".difference").count()).toBe(0);
+    }));
+
+  test("a finger drags across the chart, and still scrolls the page", () =>
+    using(openReport(serviceReport(), PHONE), async (page) => {
+      const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));
+      const finger = await page.context().newCDPSession(page);
+      const touch = (type: "touchStart" | "touchMove" | "touchEnd", points: [number, number][]) =>
+        finger.send("Input.dispatchTouchEvent", {
+          type,
+          touchPoints: points.map(([toX, toY]) => ({ x: toX, y: toY })),
+        });
+      await touch("touchStart", [[x + 0.1 * width, y + 60]]);
+      for (const part of [0.2, 0.4, 0.7, 0.995]) {
+        await touch("touchMove", [[x + part * width, y + 60]]);
+      }
+      expect(
+        await page
+          .locator(".u-select")
+          .first()
+          .evaluate((one) => one.clientWidth),
+      ).toBeGreaterThan(width / 2);
+      await touch("touchEnd", []);
+      await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
+
+      await touch("touchStart", [[x + 0.5 * width, y + 100]]);
+      for (const up of [20, 60, 120]) await touch("touchMove", [[x + 0.5 * width, y + 100 - up]]);
+      await touch("touchEnd", []);
+      await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(0);
+      expect(await words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
     }));
 });
 

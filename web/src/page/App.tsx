@@ -80,6 +80,7 @@ export function App({ report }: { report: ReportDocument }) {
       </a>
       <Headline
         report={report}
+        look={look ?? null}
         theme={theme}
         toggleTheme={toggleTheme}
         help={() => setHelping(true)}

@@ -5,7 +5,6 @@ import type { ReportDocument } from "../../../src/model/report.js";
 import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
 import { frameWords } from "../data/frameNames.js";
-import { tellingLook } from "../timeline/timelineData.js";
 import {
   formatBytes,
   formatCount,
@@ -18,20 +17,18 @@ import type { Theme } from "./theme.js";
 
 interface HeadlineProps {
   report: ReportDocument;
+  /** The look that the page shows. */
+  look: ProfileLook | null;
   theme: Theme;
   toggleTheme: () => void;
   help: () => void;
 }
 
-export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
+export function Headline({ report, look, theme, toggleTheme, help }: HeadlineProps) {
   const { summary, title } = report;
   const { startMs, endMs } = summary.window;
-  const look = report.looks[tellingLook(report.looks)];
-  const live = totalLive(look);
-  const lookTime =
-    look === report.looks[report.looks.length - 1]
-      ? "the end"
-      : formatRelative(look?.timeMs ?? startMs, startMs);
+  const seen = summary.agent.samples > 0 ? look : null;
+  const live = seen && totalLive(seen);
   return (
     <header className="head">
       <div className="bar">
@@ -74,7 +71,9 @@ export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
         <Figure
           name="Live, profiled"
           value={live ? formatBytes(live.bytes) : "–"}
-          note={live ? `± ${formatBytes(live.error)} at ${lookTime}` : "no samples"}
+          note={
+            seen && live ? `± ${formatBytes(live.error)} ${whenOf(report, seen)}` : "no samples"
+          }
         />
         <Figure
           name="Allocates"
@@ -89,8 +88,8 @@ export function Headline({ report, theme, toggleTheme, help }: HeadlineProps) {
       </dl>
       <div className="words">
         <ul className="sentences">
-          {look && live ? (
-            <Sentences report={report} look={look} />
+          {seen ? (
+            <Sentences report={report} look={seen} />
           ) : (
             <li className="missing">
               No allocation site is known: there are no samples in this recording.
@@ -139,39 +138,46 @@ interface SentencesProps {
   look: ProfileLook;
 }
 
-/** The three places that hold most, at the look the page begins with. */
+/** The three places that hold most at the look. */
 function Sentences({ report, look }: SentencesProps) {
-  const { tables, looks, summary } = report;
+  const { tables } = report;
   const groups = useMemo(
     () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_SITE)),
     [tables, look],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
-  const top = groups.sort((a, b) => b.liveBytes - a.liveBytes).slice(0, 3);
-  const when =
-    look === looks[looks.length - 1]
-      ? "live"
-      : `live at ${formatRelative(look.timeMs, summary.window.startMs)}`;
-  return top
-    .filter((group) => group.liveBytes > 0)
-    .map((group) => {
-      const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
-      return (
-        <li key={group.key}>
-          <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
-          <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) {when} from{" "}
-          <code>{words?.function ?? "an unknown stack"}</code>
-          {words?.place && <span className="place"> {words.place}</span>}
-          <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
-        </li>
-      );
-    });
+  const top = groups
+    .filter((group) => group.liveBytes >= 1)
+    .sort((a, b) => b.liveBytes - a.liveBytes)
+    .slice(0, 3);
+  const when = whenOf(report, look);
+  if (top.length === 0) {
+    return <li>Nothing that was sampled is live {when}.</li>;
+  }
+  return top.map((group) => {
+    const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
+    return (
+      <li key={group.key}>
+        <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
+        <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) live {when}{" "}
+        from <code>{words?.function ?? "an unknown stack"}</code>
+        {words?.place && <span className="place"> {words.place}</span>}
+        <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
+      </li>
+    );
+  });
 }
 
-function totalLive(look: ProfileLook | undefined): { bytes: number; error: number } | null {
-  if (!look || look.sites.length === 0) return null;
+/** "at the end", "at +1:05". */
+function whenOf({ looks, summary }: ReportDocument, look: ProfileLook): string {
+  return look === looks[looks.length - 1]
+    ? "at the end"
+    : `at ${formatRelative(look.timeMs, summary.window.startMs)}`;
+}
+
+function totalLive({ sites }: ProfileLook): { bytes: number; error: number } {
   const sum = (column: Float64Array) => column.reduce((a, b) => a + b, 0);
-  return { bytes: sum(look.sites.liveBytes), error: Math.sqrt(sum(look.sites.liveVariance)) };
+  return { bytes: sum(sites.liveBytes), error: Math.sqrt(sum(sites.liveVariance)) };
 }
 
 const DOMAIN_CLASSES = ["python", "native", "mapped"] as const;

@@ -6,11 +6,12 @@ import type { TimelineEvent } from "../../../src/model/series.js";
 import { formatBytes, formatRelative } from "../page/format.js";
 import type { Theme } from "../page/theme.js";
 import { axes, type ChartMarks, chartColours, drawMarks, drawSelection } from "./chart.js";
+import { chooseByPointer } from "./pointerDrag.js";
 import { liveCurves, memoryCurves } from "./timelineData.js";
 
 const SYNC = "timeline";
 
-export interface TimelineProps {
+interface TimelineProps {
   report: ReportDocument;
   theme: Theme;
   pid: number | null;
@@ -62,7 +63,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
       legend: { show: false },
       cursor: {
         sync: { key: SYNC, setSeries: false },
-        drag: { x: true, y: false, setScale: false, dist: 4 },
+        drag: { x: false, y: false },
         y: false,
         points: { size: 6 },
       },
@@ -82,29 +83,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
                 : null,
             ),
         ],
-        setSelect: [
-          (chart) => {
-            const { left, width } = chart.select;
-            if (width < 4) return;
-            const from = chart.posToVal(left, "x") * 1000;
-            const to = chart.posToVal(left + width, "x") * 1000;
-            chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            actions.current.onWindow(from, to);
-          },
-        ],
-        ready: [
-          (chart) => {
-            let pressedX = Number.NaN;
-            chart.over.addEventListener("mousedown", (event) => {
-              pressedX = event.clientX;
-            });
-            chart.over.addEventListener("click", (event) => {
-              if (Math.abs(event.clientX - pressedX) > 4) return;
-              const x = event.clientX - chart.over.getBoundingClientRect().left;
-              actions.current.onTime(chart.posToVal(x, "x") * 1000);
-            });
-          },
-        ],
+        ready: [(chart) => chooseByPointer(chart, () => actions.current)],
       },
     });
     made.push(
@@ -275,7 +254,7 @@ function Readout({ timeMs, startMs, memory, live, events, span }: ReadoutProps) 
   );
 }
 
-export function eventWords(event: TimelineEvent): string {
+function eventWords(event: TimelineEvent): string {
   return `${event.kind.replace("-", " ")} ${event.pid}${event.detail ? `: ${event.detail}` : ""}`;
 }
 
