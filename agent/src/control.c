@@ -4,7 +4,7 @@
  * CPU time, one sample comes every `period` of them and costs `cost` ns. So the period that
  * spends just the share is
  *
- *     wanted = cost * rate / SHARE
+ *     wanted = cost * rate / share
  *
  * with both figures smoothed over the recent past, and the period follows it in powers of
  * two, up at once and down at once: a dear start leaves no coarse profile behind. An account
@@ -18,7 +18,7 @@
  * (tm_enter) and the colder caches it leaves. */
 #define SHARE 0.0025
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
-#define FIRST_CREDIT_NS 1000000ll /* first sights of code are dear, and come at the start */
+#define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
@@ -56,11 +56,11 @@ static double smoothed(double before, double now, double weight)
     return before == 0.0 ? now : before + (now - before) * weight;
 }
 
-/* Full credit stands for a period four times finer, full debt for one four times coarser. */
-static double correction(void)
+/* The share to aim at: credit is spent over the next stretch, debt is paid back. */
+static double share_now(void)
 {
-    double balance = (double)tm_core.credit_ns / (double)CREDIT_NS;
-    return balance > 0 ? 1.0 / (1.0 + 3.0 * balance) : 1.0 - 3.0 * balance;
+    double credit = (double)tm_core.credit_ns;
+    return credit > 0 ? SHARE + credit / RATE_MEMORY_NS : SHARE / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
 /* The power of two times the period nearest to `wanted`; a little off is left as it is. */
@@ -93,7 +93,7 @@ static void check(uint32_t samples, int whole)
     double count = (double)samples, period = (double)tm_core.period;
     tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
     tm_core.rate = smoothed(tm_core.rate, count * period / cpu, cpu / (cpu + RATE_MEMORY_NS));
-    double wanted = tm_core.cost * tm_core.rate / SHARE * correction();
+    double wanted = tm_core.cost * tm_core.rate / share_now();
     tm_set_period(follow(tm_core.period, wanted, whole));
 }
 
