@@ -407,7 +407,7 @@ describe("JSON", () => {
     expect(rows.map((row) => row.line)).toContain(4);
     expect(rows.every((row) => basename(row.file) === "app.py")).toBe(true);
     const text = (await cli(["lines", recording, "app.py", "--at", "peak"])).stdout;
-    expect(text).toContain("kept.append(bytearray(number << 20))");
+    expect(text).toContain("kept.append(bytearray(");
   });
 
   test("of ps: the process, its interpreter, and its growth since the last look", async () => {
