@@ -301,8 +301,7 @@ enum tm_event_kind {
     TM_EVENT_STEP_BEGIN = 1, /* label: the step's label; value: its number */
     TM_EVENT_STEP_END = 2,
     TM_EVENT_PERIOD = 3,     /* value: new period */
-    TM_EVENT_FORK = 4,       /* value: child's pid, 0 if unknown */
-    TM_EVENT_OFF = 5,        /* turned itself off; see log */
+    TM_EVENT_OFF = 4,        /* turned itself off; see log */
 };
 
 struct tm_event {

@@ -33,15 +33,20 @@ static int taken(void)
     return 1;
 }
 
+int tm_try_lock(void)
+{
+    uint32_t expected = 0;
+    return __atomic_compare_exchange_n(&tm_core.lock, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) && taken();
+}
+
 int tm_lock(void)
 {
     uint32_t *word = &tm_core.lock;
     if (tm_lock_is_mine())
         return 0; /* a signal handler inside the locked part */
     for (int spin = 0; spin < 100; spin++) {
-        uint32_t expected = 0;
-        if (__atomic_compare_exchange_n(word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return taken();
+        if (tm_try_lock())
+            return 1;
         __builtin_ia32_pause();
     }
     uint64_t give_up = tm_now_ns() + WAIT_NS;

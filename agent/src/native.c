@@ -117,8 +117,9 @@ static int is_own(const void *pc)
     return (const char *)pc >= __ehdr_start && (const char *)pc < _end;
 }
 
-/* Without a return address (small Python objects), and where Python's hooks stand between
- * two of its own frames, the agent's frames are told by their place. */
+/* The agent's own frames are told by their place: there may be no return address (small
+ * Python objects), and Python's hooks stand between two of its frames, or are the return
+ * address themselves where an allocator of Python's jumps to malloc. */
 unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
 {
     int count = backtrace(pcs, TM_NATIVE_FRAMES), first = 0;
@@ -128,7 +129,7 @@ unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_add
         first = 0;
     unsigned kept = 0;
     for (int i = first; i < count; i++)
-        if (pcs[i] == return_address || !is_own(pcs[i]))
+        if (!is_own(pcs[i]))
             pcs[kept++] = pcs[i];
     return kept;
 }

@@ -209,8 +209,8 @@ void tm_python_verify(void)
 {
     if (atomic_load(&tm_python.awaited))
         tm_python_probe();
-    if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || !tm_python_holds_gil() ||
-        !tm_python_try_exclusive())
+    if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || tm_python.is_finalizing() ||
+        !tm_python_holds_gil() || !tm_python_try_exclusive())
         return;
     hook_both(1);
     tm_python_end_exclusive();

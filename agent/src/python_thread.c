@@ -58,8 +58,10 @@ const char *tm_python_hold_thread(void)
         holding = 1;
         atomic_fetch_add(&readers.count, 1);
     }
-    if (tm_python.is_finalizing())
+    if (tm_python.is_finalizing()) {
+        tm_python_release(); /* nothing will be read: the end need not wait for this thread */
         return NULL;
+    }
     const char *thread = find_thread();
     return is_ours(thread) ? thread : NULL;
 }

@@ -333,6 +333,10 @@ void tm_turn_off(const char *why)
         return;
     tm_log("turned itself off: %s", why);
     tm_set_limit(TM_LIMIT_TURNED_OFF);
+    if (tm_try_lock()) { /* a stuck lock is one of the reasons to come here */
+        tm_event(TM_EVENT_OFF, 0, 0);
+        tm_unlock();
+    }
     tm_core.header->state = TM_STATE_DISARMED;
     tm_heartbeat(tm_now_ms());
 }

@@ -184,21 +184,24 @@ void tm_start(void)
 }
 
 /* Exit handlers run: what lives now is the last look. Nothing is freed, for threads may
- * still be inside; a child between vfork and exec that calls exit() is not this image. */
+ * still be inside; a child between vfork and exec that calls exit() is not this image.
+ *
+ * A few stores into pages already mapped, and no waiting: daemon threads that come back to
+ * an interpreter that ended may crash in CPython itself (3.9, 3.10), so the less time passes
+ * here the better, and a thread inside the lock may be off its core for long. Such a thread
+ * finishes its record; only the slow path's time then stays as of the controller's last look. */
 #ifndef TM_TEST_ENTRIES
 __attribute__((destructor))
 #endif
 void tm_end(void)
 {
-    int saved = errno;
     if (!tm_armed() || tm_core.pid != tm_own_pid())
         return;
-    if (tm_lock()) {
+    __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
+    if (tm_try_lock()) {
         tm_control_report();
-        tm_heartbeat(tm_now_ms());
-        tm_core.header->state = TM_STATE_ENDED;
-        __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
         tm_unlock();
     }
-    errno = saved;
+    tm_heartbeat(tm_now_ms());
+    __atomic_store_n(&tm_core.header->state, TM_STATE_ENDED, __ATOMIC_RELEASE);
 }

@@ -169,7 +169,8 @@ uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period);
 
 /* ---- lock.c ----------------------------------------------------------------------- */
 
-int tm_lock(void); /* 0: not got in bounded time */
+int tm_lock(void);     /* 0: not got in bounded time */
+int tm_try_lock(void); /* 0: somebody holds it; never waits */
 void tm_unlock(void);
 int tm_lock_is_mine(void);
 

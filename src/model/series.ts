@@ -46,7 +46,6 @@ export interface TimelineEvent {
     | "process-start"
     | "process-end"
     | "exec"
-    | "fork"
     | "step-begin"
     | "step-end"
     | "label"

@@ -43,7 +43,6 @@ const EVENT_KINDS = new Set<string>([
   "process-start",
   "process-end",
   "exec",
-  "fork",
   "step-begin",
   "step-end",
   "label",

@@ -55,9 +55,5 @@ const KINDS: Readonly<Record<number, EventKind>> = {
     name: "period",
     detail: (value) => `one sample every ${value} bytes`,
   },
-  [CONSTANTS.TM_EVENT_FORK]: {
-    name: "fork",
-    detail: (value) => (value === 0 ? "a child" : `child ${value}`),
-  },
   [CONSTANTS.TM_EVENT_OFF]: { name: "limit", detail: () => "the agent turned itself off" },
 };

@@ -57,8 +57,7 @@ export const CONSTANTS = {
   TM_EVENT_STEP_BEGIN: 1,
   TM_EVENT_STEP_END: 2,
   TM_EVENT_PERIOD: 3,
-  TM_EVENT_FORK: 4,
-  TM_EVENT_OFF: 5,
+  TM_EVENT_OFF: 4,
 } as const;
 
 export const POOL_HEADER = {
