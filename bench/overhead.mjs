@@ -2,25 +2,31 @@
  * What watching a program costs: every workload runs plain and under each tool in turn, A B A C ...,
  * and each run is set against the plain run just before it.
  *
- *   npm run bench -- overhead [--pairs 15] [--peer-pairs 3] [--only WORKLOAD,...] [--tools tidemark,...]
+ *   npm run bench -- overhead [--pairs 5] [--only WORKLOAD,...] [--tools "tidemark;scalene"]
  *
  * The program's own CPU time is the kernel's account of the interpreter process and its children
  * (measure.py, inside the tool); what the tool spends beside it (Tidemark's recorder) is the account
  * of the whole command less that.
+ *
+ * The ratios of every tool's last run are kept in bench/results/overhead.json, so that the tools may be
+ * measured one after the other; the page shows them all.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
-import { formatRatio, overall, ratioWithInterval } from "./statistics.mjs";
+import { formatRatio, mean, overall, ratioWithInterval } from "./statistics.mjs";
+import { tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const root = join(here, "..");
+const resultsFile = join(here, "results/overhead.json");
+/** Some peers never end on some programs; twice in a row, and the tool is left alone. */
+const RUN_TIMEOUT_MS = 60_000;
 const workloads = [
   "json_service",
   "log_analysis",
@@ -39,110 +45,14 @@ const workloads = [
 /** Bound by allocation: has a budget of its own (5 %), so it stands apart from the mean. */
 const micro = new Set(["small_allocations"]);
 
-/**
- * Each tool: the words before the program. `run` is the interpreter with the workload; `inner` is
- * measure.py around it, for tools that leave the interpreter's command line as it is.
- * @type {Record<string, (c: {python: string, script: string, inner: string[], scratch: string}) => string[]>}
- */
-const tools = {
-  tidemark: ({ inner, scratch }) => [
-    join(root, "bin/tidemark"),
-    "run",
-    "--quiet",
-    "-f",
-    "-o",
-    join(scratch, "r.tidemark"),
-    "--",
-    ...inner,
-  ],
-  "tidemark --native": ({ inner, scratch }) => [
-    join(root, "bin/tidemark"),
-    "run",
-    "--native",
-    "--quiet",
-    "-f",
-    "-o",
-    join(scratch, "r.tidemark"),
-    "--",
-    ...inner,
-  ],
-  memray: ({ python, script, scratch }) => [
-    python,
-    "-m",
-    "memray",
-    "run",
-    "-q",
-    "-f",
-    "-o",
-    join(scratch, "m.bin"),
-    script,
-  ],
-  "memray --native": ({ python, script, scratch }) => [
-    python,
-    "-m",
-    "memray",
-    "run",
-    "-q",
-    "--native",
-    "-f",
-    "-o",
-    join(scratch, "m.bin"),
-    script,
-  ],
-  "memray --trace-python-allocators": ({ python, script, scratch }) => [
-    python,
-    "-m",
-    "memray",
-    "run",
-    "-q",
-    "--trace-python-allocators",
-    "-f",
-    "-o",
-    join(scratch, "m.bin"),
-    script,
-  ],
-  "tracemalloc, 1 frame": ({ python, script }) => [python, "-X", "tracemalloc=1", script],
-  "tracemalloc, 25 frames": ({ python, script }) => [python, "-X", "tracemalloc=25", script],
-  scalene: ({ python, script, scratch }) => [
-    python,
-    "-m",
-    "scalene",
-    "run",
-    "--outfile",
-    join(scratch, "s.json"),
-    script,
-  ],
-  "memory_profiler (mprof)": ({ python, script, scratch }) => [
-    python,
-    "-m",
-    "mprof",
-    "run",
-    "-o",
-    join(scratch, "m.dat"),
-    python,
-    script,
-  ],
-  "ddtrace, memory": ({ python, script }) => [
-    python,
-    "-m",
-    "ddtrace.commands.ddtrace_run",
-    python,
-    script,
-  ],
-};
-const peers = Object.keys(tools).filter((name) => !name.startsWith("tidemark"));
-
 const { values: options } = parseArgs({
   options: {
-    pairs: { type: "string", default: "15" },
-    "peer-pairs": { type: "string", default: "3" },
+    pairs: { type: "string", default: "5" },
     only: { type: "string" },
     tools: { type: "string" },
   },
 });
-const chosenTools = options.tools
-  ? options.tools.split(",")
-  : ["tidemark", "tidemark --native", ...peers];
+const chosenTools = options.tools?.split(";") ?? Object.keys(tools);
 const chosenWorkloads = options.only ? options.only.split(",") : workloads;
 for (const name of chosenTools)
   if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
@@ -174,7 +84,7 @@ function once(command, innerFile) {
     cwd: scratch,
     stdio: ["ignore", "ignore", "pipe"],
     encoding: "utf8",
-    timeout: 300_000,
+    timeout: RUN_TIMEOUT_MS,
   });
   if (result.status !== 0) {
     console.error(
@@ -187,80 +97,99 @@ function once(command, innerFile) {
   return { cpu: inner.cpuSeconds, wall: inner.wallSeconds, whole: whole.cpuSeconds };
 }
 
-/** @type {Map<string, Map<string, {cpu: number[], wall: number[], beside: number[]}>>} tool -> workload -> ratios */
-const ratios = new Map(chosenTools.map((tool) => [tool, new Map()]));
+/** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry a pair */
+/** @type {Record<string, {measured: string, ratios: Record<string, Ratios>}>} by tool, then workload */
+const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : {};
+const measured = `${describeMachine(python)}, ${options.pairs} pairs`;
+for (const tool of chosenTools) results[tool] = { measured, ratios: {} };
+/** @type {Map<string, number>} runs in a row that failed, by tool */
+const failures = new Map();
+
 for (const workload of chosenWorkloads) {
   const script = join(here, "workloads", `${workload}.py`);
   const innerFile = join(scratch, "inner.json");
   const inner = [python, join(here, "measure.py"), innerFile, python, script];
   const context = { python, script, inner, scratch };
-  const rounds = Math.max(Number(options.pairs), Number(options["peer-pairs"]));
   once([python, script]); // files into the page cache
-  for (let round = 0; round < rounds; round++) {
+  for (let pair = 0; pair < Number(options.pairs); pair++) {
     for (const tool of chosenTools) {
-      const ours = tool.startsWith("tidemark");
-      if (round >= Number(ours ? options.pairs : options["peer-pairs"])) continue;
+      if ((failures.get(tool) ?? 0) >= 2) continue;
       // Both sides of our pairs run inside measure.py; the peers' whole command is their cost.
+      const ours = isOurs(tool);
       const plain = ours ? once(inner, innerFile) : once([python, script]);
       const watched = once(tools[tool](context), ours ? innerFile : undefined);
+      failures.set(tool, watched ? 0 : (failures.get(tool) ?? 0) + 1);
       if (!plain || !watched) continue;
-      const kept = ratios.get(tool)?.get(workload) ?? { cpu: [], wall: [], beside: [] };
-      kept.cpu.push(watched.cpu / plain.cpu);
-      kept.wall.push(watched.wall / plain.wall);
-      kept.beside.push(ours ? watched.whole - watched.cpu : 0);
-      ratios.get(tool)?.set(workload, kept);
+      results[tool].ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [] };
+      const ratios = results[tool].ratios[workload];
+      ratios.cpu.push(watched.cpu / plain.cpu);
+      ratios.wall.push(watched.wall / plain.wall);
+      ratios.besideSeconds.push(ours ? watched.whole - watched.cpu : 0);
     }
   }
   console.error(
-    `${workload}: ${chosenTools
-      .map((tool) => {
-        const kept = ratios.get(tool)?.get(workload);
-        return `${tool} ${kept ? formatRatio(ratioWithInterval(kept.cpu)) : "failed"}`;
-      })
-      .join("; ")}`,
+    `${workload}: ${chosenTools.map((tool) => `${tool} ${cpuRatio(tool, workload)}`).join("; ")}`,
   );
 }
 rmSync(scratch, { recursive: true, force: true });
 
-const rows = [];
-for (const tool of chosenTools) {
-  const all = [...(ratios.get(tool) ?? [])];
-  const ordinary = all.filter(([workload]) => !micro.has(workload));
-  if (ordinary.length === 0) continue;
-  const cpu = overall(ordinary.map(([, kept]) => ratioWithInterval(kept.cpu)));
-  const wall = overall(ordinary.map(([, kept]) => ratioWithInterval(kept.wall)));
-  const worst = all.find(([workload]) => micro.has(workload));
-  const beside = ordinary.flatMap(([, kept]) => kept.beside);
-  rows.push([
-    tool,
-    formatRatio(cpu),
-    formatRatio(wall),
-    worst ? formatRatio(ratioWithInterval(worst[1].cpu)) : "-",
-    tool.startsWith("tidemark")
-      ? `${(beside.reduce((a, b) => a + b, 0) / beside.length).toFixed(2)} s a run`
-      : "in the program",
-    `${ordinary.length}`,
-  ]);
+/** @param {string} tool */
+function isOurs(tool) {
+  return tool.startsWith("tidemark");
 }
-const detail = chosenWorkloads.map((workload) => [
-  basename(workload),
-  ...chosenTools.map((tool) => {
-    const kept = ratios.get(tool)?.get(workload);
-    return kept ? formatRatio(ratioWithInterval(kept.cpu)) : "failed";
-  }),
-]);
+
+/** @param {string} tool @param {string} workload */
+function cpuRatio(tool, workload) {
+  const ratios = results[tool]?.ratios[workload];
+  return ratios ? formatRatio(ratioWithInterval(ratios.cpu)) : "failed";
+}
+
+/** @param {string} tool @returns {string[] | null} null: not measured */
+function rowOf(tool) {
+  const ordinary = Object.entries(results[tool]?.ratios ?? {}).filter(([name]) => !micro.has(name));
+  if (ordinary.length === 0) return null;
+  const beside = ordinary.flatMap(([, ratios]) => ratios.besideSeconds);
+  return [
+    tool,
+    formatRatio(overall(ordinary.map(([, ratios]) => ratioWithInterval(ratios.cpu)))),
+    formatRatio(overall(ordinary.map(([, ratios]) => ratioWithInterval(ratios.wall)))),
+    ...[...micro].map((workload) => cpuRatio(tool, workload)),
+    isOurs(tool) ? `${mean(beside).toFixed(2)} s a run` : "in the program",
+    `${ordinary.length}`,
+    results[tool].measured,
+  ];
+}
+
+const shown = Object.keys(tools).filter((tool) => rowOf(tool) !== null);
 const markdown = `## Overhead
 
-\`npm run bench -- overhead --pairs ${options.pairs} --peer-pairs ${options["peer-pairs"]}\` on ${describeMachine(python)}.
+\`npm run bench -- overhead\`. CPU and wall time as ratios to the plain run just before: geometric mean over the
+workloads with its 95 % interval (none from one pair). Ours is the program's own time; the recorder, a process of its own,
+stands beside it. The peers work inside the program.
 
-CPU and wall time as ratios to the plain run just before, geometric mean over the workloads with 95 % interval.
-Ours is the program's own time; the recorder, a process of its own, stands beside it. The peers work inside the program.
-
-${markdownTable(["tool", "CPU", "wall", "CPU, small_allocations", "recorder's CPU", "workloads"], rows)}
+${markdownTable(
+  [
+    "tool",
+    "CPU",
+    "wall",
+    ...[...micro].map((name) => `CPU, ${name}`),
+    "recorder's CPU",
+    "workloads",
+    "measured",
+  ],
+  shown.map((tool) => rowOf(tool) ?? []),
+)}
 
 CPU ratio by workload:
 
-${markdownTable(["workload", ...chosenTools], detail)}
+${markdownTable(
+  ["workload", ...shown],
+  workloads.map((workload) => [workload, ...shown.map((tool) => cpuRatio(tool, workload))]),
+)}
 `;
 console.log(markdown);
-if (!options.only && !options.tools) writeResults("overhead", markdown);
+if (!options.only) {
+  mkdirSync(dirname(resultsFile), { recursive: true });
+  writeFileSync(resultsFile, `${JSON.stringify(results, null, 1)}\n`);
+  writeResults("overhead", markdown);
+}
