@@ -147,7 +147,7 @@ function leaveQuietlyOnClosedPipe(): void {
   }
 }
 
-export function packageVersion(): string {
+function packageVersion(): string {
   const path = new URL("../../package.json", import.meta.url);
   return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }

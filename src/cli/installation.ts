@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { badUsage, notInstalled, unsupportedPlatform } from "../model/errors.js";
 
 export const LIBRARY_PATH = inDist("native/libtidemark.so");
-export const GUARD_PATH = inDist("native/tidemark-guard");
+const GUARD_PATH = inDist("native/tidemark-guard");
 
 function inDist(path: string): string {
   return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));

@@ -18,7 +18,7 @@ import { fileUnusable, notInstalled } from "../model/errors.js";
 import type { ReportDocument } from "../model/report.js";
 
 /** What the build left: the app as one file, with a place for the document. */
-export const TEMPLATE_PATH = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
+const TEMPLATE_PATH = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
 const PLACE = "<!--tidemark:document-->";
 /** A multiple of 3, so that pieces of base64 join without padding. */
 const PIECE_BYTES = 3 * 256 * 1024;

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findCgroup, parseLimit, placeOf, readCgroupMemory, readLimiting } from "./cgroup.js";
+import { findCgroup, parseLimit, placeOf, readLimiting } from "./cgroup.js";
 import { containerOf, readContainer } from "./container.js";
 
 const MOUNTS_V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
@@ -148,7 +148,7 @@ describe("what limits", () => {
 describe("this process", () => {
   test("its own group, as its files have it", () => {
     const place = findCgroup(process.pid);
-    const memory = readCgroupMemory(process.pid);
+    const memory = place && readLimiting(place);
     if (place && memory) {
       expect(place.directories).toContain(memory.directory);
       const name = place.version === 2 ? "memory.current" : "memory.usage_in_bytes";

@@ -25,12 +25,6 @@ export interface CgroupPlace {
   readonly directories: readonly string[];
 }
 
-/** One look at the group that limits a process's memory; null where there is no memory controller. */
-export function readCgroupMemory(pid: Pid): CgroupMemory | null {
-  const place = findCgroup(pid);
-  return place === null ? null : readLimiting(place);
-}
-
 /** Finds the group once; {@link readLimiting} then reads it again and again. */
 export function findCgroup(pid: Pid): CgroupPlace | null {
   const membership = readText(`/proc/${pid}/cgroup`);

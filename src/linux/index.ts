@@ -3,7 +3,6 @@ export {
   type CgroupMemory,
   type CgroupPlace,
   findCgroup,
-  readCgroupMemory,
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
@@ -20,10 +19,9 @@ export {
   readRollup,
   readStat,
   readStatus,
-  readThreads,
   startTimeMs,
 } from "./process.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { processesMapping } from "./shared_memory.js";
-export { childrenOf, descendantsOf, listPids } from "./tree.js";
+export { descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

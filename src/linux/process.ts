@@ -130,17 +130,6 @@ export function countDescriptors(
   return { files: names.length, sockets };
 }
 
-export function readThreads(pid: Pid): { readonly tid: number; readonly name: string }[] | null {
-  const names = readNames(`/proc/${pid}/task`);
-  if (names === null) {
-    return null;
-  }
-  return names.map((tid) => ({
-    tid: Number(tid),
-    name: (readText(`/proc/${pid}/task/${tid}/comm`) ?? "").replace(/\n$/, ""),
-  }));
-}
-
 /** argv; empty for a kernel thread or a zombie. */
 export function readCommand(pid: Pid): string[] | null {
   const text = readText(`/proc/${pid}/cmdline`);

@@ -10,11 +10,6 @@ export function listPids(): Pid[] {
     .sort((a, b) => a - b);
 }
 
-/** Children of a process: of all its threads, for each thread has a list of its own. Empty once it is gone. */
-export function childrenOf(pid: Pid): Pid[] {
-  return hasChildrenFiles() ? childrenFromTasks(pid) : (childrenByScan().get(pid) ?? []);
-}
-
 /** `pid` and all its descendants, parents before children. */
 export function descendantsOf(pid: Pid): Pid[] {
   const lookUp = hasChildrenFiles() ? childrenFromTasks : fromMap(childrenByScan());
@@ -35,6 +30,7 @@ function fromMap(children: Map<Pid, Pid[]>): (pid: Pid) => Pid[] {
   return (pid) => children.get(pid) ?? [];
 }
 
+/** Each thread has a list of its own. Empty once the process is gone. */
 function childrenFromTasks(pid: Pid): Pid[] {
   const children: Pid[] = [];
   for (const tid of readNames(`/proc/${pid}/task`) ?? []) {

@@ -16,8 +16,6 @@ export const ERROR_IDS = [
   "TM-E007",
   "TM-E008",
   "TM-E009",
-  "TM-E010",
-  "TM-E011",
   "TM-E012",
   "TM-E013",
   "TM-E014",
@@ -140,28 +138,6 @@ export function programNotStarted(program: string, reason: string): TidemarkErro
     `cannot start ${oneLine(program)}: ${oneLine(reason)}`,
     "",
     "check the name and that it is executable",
-  );
-}
-
-/** TM-E010: the process is gone, or another one has its pid now. */
-export function processGone(pid: number): TidemarkError {
-  return new TidemarkError(
-    "TM-E010",
-    4,
-    `process ${pid} is gone`,
-    "",
-    "list processes with: tidemark ps",
-  );
-}
-
-/** TM-E011: the kernel does not let us look at the process. */
-export function processForbidden(pid: number, reason: string): TidemarkError {
-  return new TidemarkError(
-    "TM-E011",
-    3,
-    `not permitted to read process ${pid}: ${oneLine(reason)}`,
-    "it belongs to another user, or ptrace is restricted",
-    "try again as its user or as root",
   );
 }
 

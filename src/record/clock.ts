@@ -11,8 +11,3 @@ const anchor: TimeMs = Date.now() - monotonicMs();
 export function nowMs(): TimeMs {
   return anchor + monotonicMs();
 }
-
-/** The moment of a monotonic time of this boot. */
-export function timeOfMonotonic(ms: Millis): TimeMs {
-  return anchor + ms;
-}

@@ -92,7 +92,7 @@ function obstacle(options: RunOptions): string | null {
 }
 
 /** The sentence for a program that a preloaded library would not reach, or would break. */
-export function preloadObstacle({ kind, path }: ProgramAnswer): string | null {
+function preloadObstacle({ kind, path }: ProgramAnswer): string | null {
   const name = oneLine(path);
   const only = "only the figures of /proc are recorded.";
   switch (kind) {

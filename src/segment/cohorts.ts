@@ -1,6 +1,6 @@
 import type { Millis, TimeMs } from "../model/units.js";
 
-export const MAX_COHORTS = 16;
+const MAX_COHORTS = 16;
 const SMALLEST_SLICE_MS: Millis = 125;
 
 /** Upper bounds of the slices of time by which live bytes are told apart: equal slices of the whole run,

@@ -77,7 +77,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
 }
 
 /** Sites by the line they count at; by size, or by line where one file was asked for. */
-export function collectLines(summary: SummaryJson, file: string | undefined): LineRow[] {
+function collectLines(summary: SummaryJson, file: string | undefined): LineRow[] {
   const matches = file === undefined ? null : fileMatcher(file);
   const byLine = new Map<string, { frame: FrameJson; sites: SummarySiteJson[] }>();
   for (const site of summary.sites) {

@@ -43,7 +43,7 @@ function endingOf(recording: Recording): string {
   return end.exitCode === null ? "" : `exit code ${end.exitCode}`;
 }
 
-export function signalName(signal: number): string {
+function signalName(signal: number): string {
   const known = Object.entries(constants.signals).find(([, number]) => number === signal);
   return known?.[0] ?? `signal ${signal}`;
 }

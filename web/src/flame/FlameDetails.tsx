@@ -8,7 +8,7 @@ import { type Choices, isObjects } from "../page/state.js";
 import { readSetting, writeSetting } from "../page/theme.js";
 import type { FlameGraph } from "./flameGraph.js";
 
-export const DEFAULT_LINK = "vscode://file{file}:{line}";
+const DEFAULT_LINK = "vscode://file{file}:{line}";
 
 interface FlameDetailsProps {
   report: ReportDocument;
@@ -153,7 +153,7 @@ function Source({ words }: { words: FrameWords }) {
 }
 
 /** The link for a place; null where the template would run script. */
-export function linkTo(
+function linkTo(
   template: string,
   { file, line }: Pick<FrameWords, "file" | "line">,
 ): string | null {

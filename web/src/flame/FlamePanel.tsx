@@ -14,7 +14,7 @@ import { describe, emptyWords, labelOf } from "./flameWords.js";
 import { flamePalette } from "./palette.js";
 import { findMatches } from "./search.js";
 
-export interface FlamePanelProps {
+interface FlamePanelProps {
   report: ReportDocument;
   look: ProfileLook | null;
   base: ProfileLook | null;
@@ -187,7 +187,9 @@ function FlameGraphView({
               aria-describedby="flame-selected"
             />
           </div>
-          {flame.width <= 0 && <p className="empty over">{emptyWords(choices, base !== null)}</p>}
+          {flame.width <= 0 && (
+            <p className="empty over">{emptyWords(report, choices, base !== null)}</p>
+          )}
         </div>
         <FlameDetails
           report={report}

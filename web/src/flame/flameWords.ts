@@ -27,12 +27,13 @@ export function describe({ value }: Choices): string {
 }
 
 /** Why there is nothing to draw. */
-export function emptyWords(choices: Choices, compared: boolean): string {
+export function emptyWords(report: ReportDocument, choices: Choices, compared: boolean): string {
   const { filter } = choices;
   if (compared && choices.differenceWidth === "growth")
     return "Nothing grew between these two looks.";
   const filtered = Object.values(filter).some((part) => part !== null);
-  return filtered
-    ? `No ${describe(choices)} pass these filters.`
-    : `No samples of ${describe(choices)} at this look: the program may have allocated less than a sampling period.`;
+  if (filtered) return `No ${describe(choices)} pass these filters.`;
+  return report.summary.agent.samples > 0
+    ? `This look has no ${describe(choices)}.`
+    : "No samples: this program was not profiled, or it allocated less than a sampling period.";
 }

@@ -119,7 +119,7 @@ function Cohorts({
 }
 
 /** Share of cohorts that a site's bytes fill as if evenly: exp of their entropy over their number. */
-export function spread(bytes: Float64Array): number {
+function spread(bytes: Float64Array): number {
   const total = bytes.reduce((a, b) => a + b, 0);
   if (!(total > 0)) return 0;
   let entropy = 0;

@@ -3,7 +3,7 @@
 /** A table of any length: sorted by its headings, searched, and only the rows in sight in the page. */
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 
-export const TABLE_ROW_HEIGHT = 30;
+const TABLE_ROW_HEIGHT = 30;
 const OVERSCAN = 8;
 
 export interface Column<Row> {
@@ -175,7 +175,7 @@ function fallsFirst(column: Pick<Column<never>, "numeric" | "largestFirst"> | un
 }
 
 /** Missing figures (NaN) come last, whichever the direction. */
-export function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
+function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
   const direction = down ? -1 : 1;
   return rows
     .map((row) => ({ row, key: order(row) }))

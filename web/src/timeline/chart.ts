@@ -126,7 +126,6 @@ const EVENT_SHOWN: Partial<Record<TimelineEvent["kind"], "danger" | "accent" | "
   "process-start": "faint",
   "process-end": "faint",
   exec: "faint",
-  fork: "faint",
   "step-begin": "faint",
 };
 
