@@ -9,11 +9,13 @@
  * bind them to whatever stands in the global scope, ours would have to be forwarded to
  * one of several libstdc++ (each with its own new_handler, any of which may be unloaded),
  * and the C library's allocator sees them anyway. With an allocator that brings its own
- * operator new, that one is not seen: TM_LIMIT_FOREIGN_ALLOCATOR says so.
+ * operator new, that one is not seen: TM_LIMIT_FOREIGN_ALLOCATOR says so. Where such an
+ * allocator stands before ours, nothing of malloc is: TM_LIMIT_MALLOC_UNSEEN.
  */
 #include "hooks.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
@@ -102,6 +104,8 @@ TM_EXPORT void *TM_ENTRY(realloc)(void *address, size_t bytes)
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
 
+/* An allocator before ours need not define reallocarray and strdup: then these come to us, and
+ * must be served, as the C library's are, by the malloc and realloc that go with its free. */
 TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
 {
     size_t bytes;
@@ -109,6 +113,8 @@ TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
+    if (TM_UNLIKELY(tm_stands_behind()))
+        return realloc(address, bytes);
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
 
@@ -151,7 +157,13 @@ PAGES(pvalloc)
 
 static char *copy(const char *text, size_t length, const void *caller)
 {
-    char *result = TM_UNLIKELY(tm_spend(length + 1)) ? sampled_malloc(length + 1, caller) : tm_real.malloc(length + 1);
+    char *result;
+    if (TM_UNLIKELY(tm_stands_behind()))
+        result = malloc(length + 1);
+    else if (TM_UNLIKELY(tm_spend(length + 1)))
+        result = sampled_malloc(length + 1, caller);
+    else
+        result = tm_real.malloc(length + 1);
     if (result) {
         memcpy(result, text, length);
         result[length] = 0;

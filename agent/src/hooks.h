@@ -41,5 +41,7 @@ void tm_resolve(void);
 /* Non-zero when malloc comes from somebody else than the C library, whose own mappings
  * then are containers of what we count; the range is that object's. */
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
+/* Non-zero when an object before ours (preloaded earlier, or the executable) defines malloc. */
+int tm_stands_behind(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include "python.h"
 #include "python_hooks.h"
 #include "python_state.h"
+#include "state.h"
 
 enum python_domain { DOMAIN_RAW = 0, DOMAIN_MEMORY = 1, DOMAIN_OBJECT = 2 };
 
@@ -185,7 +186,8 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
         (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_GetArenaAllocator");
     void (*set_arenas)(struct tm_python_arenas *) =
         (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_SetArenaAllocator");
-    if (!get_allocator || !set_allocator || !get_arenas || !set_arenas) {
+    /* A sampled small object comes from malloc, and nobody would tell us of its end. */
+    if (!get_allocator || !set_allocator || !get_arenas || !set_arenas || tm_settings.malloc_unseen) {
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
         return;
     }

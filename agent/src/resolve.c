@@ -291,6 +291,13 @@ int tm_foreign_allocator(uintptr_t *start, uintptr_t *end)
     return foreign_end != 0 || hidden_behind_other;
 }
 
+int tm_stands_behind(void)
+{
+    if (!tm_real_dlsym)
+        tm_resolve();
+    return hidden_behind_other;
+}
+
 void *tm_real_mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
 {
     return (void *)syscall(SYS_mmap, address, length, protection, flags, descriptor, offset);

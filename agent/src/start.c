@@ -143,6 +143,15 @@ static int wipe_on_fork(void)
            madvise((void *)start, stop - start, MADV_WIPEONFORK) == 0;
 }
 
+/* Another definition may stand before ours (preloaded earlier, or in the executable): a wrapper
+ * passes calls on to us, an allocator does not. Asked as the program would ask. */
+static int malloc_reaches_us(void)
+{
+    tm_thread.countdown = TM_HELD;
+    free(malloc(1));
+    return tm_thread.countdown != TM_HELD;
+}
+
 static void come_on(const struct wish *wish)
 {
     uintptr_t start, end;
@@ -150,8 +159,8 @@ static void come_on(const struct wish *wish)
     if (why || !tm_pool_may_follow())
         return;
     if (tm_foreign_allocator(&start, &end)) {
-        tm_set_limit(TM_LIMIT_FOREIGN_ALLOCATOR);
-        tm_log("malloc is not the C library's: C++'s operator new of that allocator is not seen");
+        tm_settings.malloc_unseen = tm_stands_behind() && !malloc_reaches_us();
+        tm_set_limit(tm_settings.malloc_unseen ? TM_LIMIT_MALLOC_UNSEEN : TM_LIMIT_FOREIGN_ALLOCATOR);
     }
     tm_settings.own_pool = !wish->pool[0];
     tm_settings.enabled = 1;

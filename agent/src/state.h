@@ -114,6 +114,7 @@ struct tm_settings {
     int enabled;
     int own_pool;  /* every image makes its own */
     int native;
+    int malloc_unseen; /* another allocator stands before ours */
     uint64_t period; /* 0: as the pool says */
     char directory[400];
     struct tm_pool_place pool;

@@ -113,6 +113,30 @@ for order in "$library $programs/wrapper.so" "$programs/wrapper.so $library"; do
     TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$programs/tiny" && summary "$work/pool" | grep -q 'live_mib=3 .*limits=256'
     verdict $? "another preloaded allocator beside ours: $(basename "${order##* }") last"
 done
+# Other allocators: after ours malloc is seen, before ours nobody can see it.
+beside() { # before or after, library, command...
+    order="$library $2"; [ "$1" = before ] && order="$2 $library"
+    shift 2
+    TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$@" 2>&1
+}
+for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libtcmalloc.so.4 libmimalloc.so.2; do
+    other=$(ldconfig -p | awk -v name="$name" '$1 == name && /x86-64/ {print $NF; exit}')
+    if [ -z "$other" ] || [ ! -x "$programs/beside" ]; then skip "$name beside ours" "not installed, or no C++ compiler"; continue; fi
+    new_pool 4 65536 0
+    out=$(beside after "$other" "$programs/beside"); [ "$out" = fine ] && summary "$work/pool" |
+        awk '/^pid/ {n++; live = substr($6, 10); bad = live < 20 || live > 28 || !/limits=256 / || !/torn=0/} END {exit n != 1 || bad}'
+    verdict $? "$name after ours: malloc is counted, the limit is named"
+    new_pool 4 65536 0
+    out=$(beside before "$other" "$programs/beside"); [ "$out" = fine ] && summary "$work/pool" |
+        awk '/^pid/ {n++; bad = !/ samples=[0-9] / || !/limits=4096 /} END {exit n != 1 || bad}'
+    verdict $? "$name before ours: nothing is made up, the limit is named"
+    for order in after before; do
+        new_pool 8 16384 1
+        out=$(beside $order "$other" python3 -c 'import ctypes, json, sqlite3; kept = [bytes(n % 900) for n in range(50000)]; print("fine")')
+        [ "$out" = fine ] && summary "$work/pool" | awk '/^pid/ && /torn=0/ {n++} END {exit n < 1}'
+        verdict $? "$name $order ours: Python runs"
+    done
+done
 new_pool 4 65536 2
 on "pool=$work/pool" sh -c "exec $programs/tiny" && summary "$work/pool" | grep -q 'image=2 .*live_mib=[234] '
 verdict $? "not following children, the first process is recorded through its execs"

@@ -29,7 +29,12 @@ const SENTENCES: readonly (readonly [bit: number, sentence: (header: SegmentHead
     ],
     [
       CONSTANTS.TM_LIMIT_FOREIGN_ALLOCATOR,
-      () => "malloc is another allocator's: what it takes from the system shows, its use may not",
+      () => "malloc is another allocator's: memory from that allocator's own operator new is not seen",
+    ],
+    [
+      CONSTANTS.TM_LIMIT_MALLOC_UNSEEN,
+      () =>
+        "an allocator that stands before the agent serves malloc: only memory mapped from the system is seen",
     ],
     [
       CONSTANTS.TM_LIMIT_SUBINTERPRETER,
