@@ -61,7 +61,7 @@ class Interpreter:
     def close(self):
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def run(self, program, options=(), environment=(), period=4096, agent=True, errors_on=None):
+    def run(self, program, options=(), environment=(), period=4096, agent=True, errors_on=None, native=False):
         """Output and segments of one run. The program must end with 0 and write no error, or
         only what holds the words `errors_on`."""
         self.runs += 1
@@ -69,7 +69,7 @@ class Interpreter:
         os.mkdir(pools)
         variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **dict(environment)}
         if agent:
-            variables["TIDEMARK"] = f"period={period},dir={self.inside}/pools{self.runs}"
+            variables["TIDEMARK"] = f"period={period},dir={self.inside}/pools{self.runs}{',native' if native else ''}"
             variables["LD_PRELOAD"] = f"{self.inside}/{os.path.basename(self.library)}"
         settings = [f"{name}={value}" for name, value in variables.items()]
         ended = subprocess.run([*self.prefix, "/usr/bin/env", "-i", *settings, *self.command, *options,
@@ -200,6 +200,17 @@ def check_traced(python):
                f"line {line}: {live:.0f} bytes live, {truth} are, standard error {error:.0f}")
 
 
+def check_native(python):
+    """Native stacks hold the program's frames and none of the agent's own."""
+    _, (segment,) = python.run("frames.py", native=True)
+    stacks = [site.stack for site in segment.sites if site.domain == PYTHON]
+    native = [frame for stack in stacks for frame in stack if frame.kind == NATIVE_FRAME]
+    expect(len(native) > 20, f"only {len(native)} native frames in {len(stacks)} stacks")
+    expect(any(frame.file.endswith("frames.py") for stack in stacks for frame in stack), "no frame of the program")
+    own = [frame for site in segment.sites for frame in site.stack if "libtidemark" in frame.file]
+    expect(not own, f"{len(own)} frames of the agent itself")
+
+
 def check_daemons(python):
     for _ in range(8):
         output, _ = python.run("daemons.py", period=2048)
@@ -323,6 +334,7 @@ CHECKS = [
     ("getallocatedblocks() does not drift", check_blocks),
     ("allocator modes and switches", check_modes),
     ("tracemalloc started and stopped meanwhile", check_traced),
+    ("native stacks", check_native),
     ("daemon threads at exit", check_daemons),
     ("subinterpreter", check_subinterpreter),
     ("fork", check_forks),

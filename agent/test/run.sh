@@ -28,12 +28,12 @@ export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1
 export TSAN_OPTIONS=allocator_may_return_null=1
 for way in plain address thread; do
-    for test in numbers sampling tables mappings processes; do
+    for test in numbers sampling tables control mappings processes; do
         run_core "$way $test" "$build/test/$way/$test"
     done
 done
 if command -v valgrind > /dev/null; then
-    for test in numbers tables mappings; do
+    for test in numbers tables control mappings; do
         run_core "valgrind $test" valgrind -q --error-exitcode=9 "$build/test/plain/$test"
     done
 else

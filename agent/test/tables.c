@@ -208,6 +208,24 @@ static void events_are_a_ring(void)
     }
 }
 
+static void the_way_out_is_on_the_timeline(void)
+{
+    agent_on("period=64K", 5);
+    tm_turn_off("the test says so");
+    const struct tm_section *section = &tm_core.header->sections[TM_SECTION_EVENTS];
+    const struct tm_event *event = tm_at(TM_SECTION_EVENTS, section->count - 1);
+    CHECK(section->count == 1 && event->kind == TM_EVENT_OFF && !tm_armed());
+    CHECK(tm_core.header->state == TM_STATE_DISARMED && tm_core.header->limits & TM_LIMIT_TURNED_OFF);
+}
+
+static void the_end_waits_for_nobody(void)
+{
+    agent_on("period=64K", 5);
+    lock(); /* as by a thread that is off its core */
+    tm_end();
+    CHECK(tm_core.header->state == TM_STATE_ENDED && !tm_armed());
+}
+
 static void controller_answers_to_debt(void)
 {
     agent_on("period=1K", 5);
@@ -230,6 +248,8 @@ int main(void)
     RUN(peak_holds_what_lived_then);
     RUN(lifetimes_fall_into_their_buckets);
     RUN(events_are_a_ring);
+    RUN(the_way_out_is_on_the_timeline);
+    RUN(the_end_waits_for_nobody);
     RUN(controller_answers_to_debt);
     return end_tests();
 }

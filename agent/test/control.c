@@ -1,0 +1,136 @@
+/* control.c - the controller of the period, driven through stretches of a program's life.
+ *
+ * The clocks it reads are the process's own; a stretch is told to it by moving its last look
+ * back: so much CPU time has passed since, so much of it was the slow path's.
+ */
+#include "harness.h"
+
+
+/* What a program does: bytes it allocates a nanosecond of CPU time, ns a sample costs. */
+struct load {
+    double rate, cost;
+};
+
+static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole)
+{
+    tm_core.slow_ticks = 0;
+    tm_core.cpu_ns = tm_process_cpu_ns() - (uint64_t)cpu_ns;
+    tm_core.header->slow_path_ns = tm_core.slow_ns_checked + (uint64_t)slow_ns;
+    tm_core.slow_samples = samples - 1;
+    tm_core.check_at_ticks = whole ? UINT64_MAX : 0;
+    tm_control(0);
+    CHECK(tm_core.slow_samples == 0);
+    CHECK(tm_core.period >= tm_core.configured_period);
+    CHECK(tm_core.header->period_bytes == tm_core.period);
+}
+
+/* Rounds of 32 samples, at whatever period is in force. Gives the share that the last half took. */
+static double rounds(struct load load, int count)
+{
+    double cpu = 0, slow = 0;
+    for (int i = 0; i < count; i++) {
+        double passed = 32 * (double)tm_core.period / load.rate;
+        look_after(passed, 32 * load.cost, 32, 1);
+        cpu += i < count / 2 ? 0 : passed;
+        slow += i < count / 2 ? 0 : 32 * load.cost;
+    }
+    return slow / cpu;
+}
+
+/* Looks every 100 ms of CPU time at a program with fewer than 32 samples in it. */
+static void sparse(struct load load, int count)
+{
+    for (int i = 0; i < count; i++) {
+        double samples = 1e8 * load.rate / (double)tm_core.period;
+        int32_t whole_samples = samples < 1 ? 1 : samples > 31 ? 31 : (int32_t)samples;
+        double passed = whole_samples * (double)tm_core.period / load.rate;
+        look_after(passed, whole_samples * load.cost, whole_samples, 0);
+    }
+}
+
+static void on(void)
+{
+    agent_on("period=64K", 5);
+    CHECK(tm_lock());
+}
+
+static void rises_until_it_keeps_its_share(void)
+{
+    on();
+    for (int dear = 0; dear < 3; dear++) {
+        struct load load = {.rate = 0.25 * (dear + 1), .cost = 8000}; /* 250 to 750 MB a second */
+        double share = rounds(load, 400);
+        CHECK(tm_core.period > 4 * tm_core.configured_period);
+        CHECK(share > 0.0005 && share < 0.0045);
+    }
+}
+
+static void comes_down_when_the_rate_falls(void)
+{
+    on();
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    CHECK(tm_core.period >= 1 << 20);
+    sparse((struct load){.rate = 0.001, .cost = 8000}, 200);
+    CHECK(tm_core.period == tm_core.configured_period);
+}
+
+static void a_cheap_program_stays_as_configured(void)
+{
+    on();
+    rounds((struct load){.rate = 0.01, .cost = 3000}, 200);
+    CHECK(tm_core.period == tm_core.configured_period);
+}
+
+/* After a few samples only, a dear moment cannot be told from a dear program. */
+static void a_sparse_look_never_raises(void)
+{
+    on();
+    for (int i = 0; i < 100; i++) {
+        uint64_t before = tm_core.period;
+        look_after(1e6, 1e6, 2, 0);
+        CHECK(tm_core.period <= before);
+    }
+}
+
+static void goes_no_lower_than_the_table_allows(void)
+{
+    on();
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    tm_core.table_period = 1 << 20;
+    tm_core.live_count = TM_LIVE_COUNT / 2;
+    sparse((struct load){.rate = 0.001, .cost = 8000}, 200);
+    CHECK(tm_core.period == 1 << 20);
+    tm_core.live_count = TM_LIVE_COUNT / 8; /* the table emptied */
+    sparse((struct load){.rate = 0.001, .cost = 8000}, 200);
+    CHECK(tm_core.period == tm_core.configured_period);
+}
+
+/* No figure may leave the account or the period beyond its bounds. */
+static void extremes_stay_within_bounds(void)
+{
+    on();
+    struct tm_thread_state random = {.random = 4711};
+    for (int i = 0; i < 20000; i++) {
+        double cpu = tm_random(&random) % 5 ? pow(10, (double)(tm_random(&random) % 13)) : 0;
+        double slow = tm_random(&random) % 5 ? pow(10, (double)(tm_random(&random) % 13)) : 0;
+        look_after(cpu, slow, 1 + (int32_t)(tm_random(&random) % 31), 0);
+        CHECK(tm_core.period <= (8ull << 20) && (tm_core.period & (tm_core.period - 1)) == 0);
+        look_after(cpu, slow, 32, 1);
+        CHECK(tm_core.period <= (8ull << 20) && (tm_core.period & (tm_core.period - 1)) == 0);
+        CHECK(isfinite(tm_core.cost) && isfinite(tm_core.rate) && tm_core.cost >= 0 && tm_core.rate >= 0);
+    }
+    sparse((struct load){.rate = 0.0001, .cost = 3000}, 400); /* and it still finds its way back */
+    CHECK(tm_core.period == tm_core.configured_period);
+}
+
+int main(void)
+{
+    begin_tests();
+    RUN(rises_until_it_keeps_its_share);
+    RUN(comes_down_when_the_rate_falls);
+    RUN(a_cheap_program_stays_as_configured);
+    RUN(a_sparse_look_never_raises);
+    RUN(goes_no_lower_than_the_table_allows);
+    RUN(extremes_stay_within_bounds);
+    return end_tests();
+}
