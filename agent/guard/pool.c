@@ -31,10 +31,14 @@ static bool write_all(int fd, const void *data, size_t length, uint64_t offset) 
     return true;
 }
 
-/* `ulimit -f` counts a sparse file's length. The soft limit is the program's business and comes back;
- * up to the hard one the guard may go. Returns the hard limit. */
-static rlim_t raise_file_size_limit(struct rlimit *before) {
+/* `ulimit -f` counts a sparse file's length, in memory, too. The limits are the program's business and
+ * come back before it starts; up to the hard one anybody may go, beyond it who has CAP_SYS_RESOURCE.
+ * Returns what holds meanwhile. */
+static rlim_t raise_file_size_limit(struct rlimit *before, bool beyond_hard) {
     if (getrlimit(RLIMIT_FSIZE, before) != 0)
+        return RLIM_INFINITY;
+    struct rlimit none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    if (beyond_hard && setrlimit(RLIMIT_FSIZE, &none) == 0)
         return RLIM_INFINITY;
     struct rlimit raised = {.rlim_cur = before->rlim_max, .rlim_max = before->rlim_max};
     setrlimit(RLIMIT_FSIZE, &raised);
@@ -71,7 +75,7 @@ int pool_create(uint32_t slots, uint64_t period, uint32_t options) {
     if (fd < 0)
         return -1;
     struct rlimit before;
-    rlim_t most = raise_file_size_limit(&before);
+    rlim_t most = raise_file_size_limit(&before, true);
     uint64_t offset = page_up(TM_PAGE + slots * sizeof(struct tm_pool_slot));
     if (most != RLIM_INFINITY && offset + slots * TM_SLOT_STRIDE > most)
         slots = most > offset ? (uint32_t)((most - offset) / TM_SLOT_STRIDE) : 0;
@@ -153,7 +157,7 @@ int pool_save(int pool, const char *path) {
     if (asprintf(&draft, "%s.%d", path, (int)getpid()) < 0)
         return ENOMEM;
     struct rlimit before;
-    raise_file_size_limit(&before);
+    raise_file_size_limit(&before, false); /* a file of the user's, who set the hard one */
     int why = 0;
     int out = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0) {

@@ -11,6 +11,8 @@ export { mappedInodes } from "./mapped_files.js";
 export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
   countDescriptors,
+  hasEnded,
+  isLeaving,
   type MemoryRollup,
   type ProcessStat,
   type ProcessStatus,

@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   countDescriptors,
+  hasEnded,
+  isLeaving,
   parseRollup,
   parseStat,
   parseStatus,
@@ -150,8 +152,27 @@ describe("texts", () => {
       userMs: 1500,
       systemMs: 250,
       stackStart: 140000,
+      threads: 1,
+      exiting: false,
     });
     expect(parseStat("")).toBeNull();
+  });
+
+  test("a process has ended when its last thread has, and leaves before that", () => {
+    const stat = (state: string, flags: number, threads: number) =>
+      parseStat(
+        `42 (a) ${state} 7 42 42 0 -1 ${flags} 1 2 3 4 150 25 0 0 20 0 ${threads} 0 9876\n`,
+      );
+    const [running, exiting] = [4194560, 4194564];
+    const answers = [
+      stat("S", running, 3),
+      stat("R", exiting, 1),
+      stat("Z", exiting, 1),
+      stat("Z", exiting, 3),
+      null,
+    ];
+    expect(answers.map(hasEnded)).toEqual([false, false, true, false, true]);
+    expect(answers.map(isLeaving)).toEqual([false, true, true, false, true]);
   });
 
   test("a zombie has a status and no memory", () => {

@@ -33,6 +33,9 @@ export interface ProcessStat {
   readonly systemMs: Millis;
   /** Address of the stack's start: another one after exec. 0 where not ours to read. */
   readonly stackStart: number;
+  readonly threads: number;
+  /** The kernel is taking it down: its memory goes before it turns into a zombie. */
+  readonly exiting: boolean;
 }
 
 /** From /proc/PID/smaps_rollup. */
@@ -42,6 +45,9 @@ export interface MemoryRollup {
   /** Private pages: what would come back if it ended. */
   readonly ussBytes: Bytes;
 }
+
+/** PF_EXITING of include/linux/sched.h. */
+const EXITING_FLAG = 4;
 
 /** USER_HZ is 100 on every architecture that Linux supports today. */
 const MS_PER_TICK = 10;
@@ -95,7 +101,20 @@ export function parseStat(text: string): ProcessStat | null {
     userMs: Number(fields[11]) * MS_PER_TICK,
     systemMs: Number(fields[12]) * MS_PER_TICK,
     stackStart: Number(fields[25] ?? 0) || 0,
+    threads: Number(fields[17]) || 0,
+    exiting: (Number(fields[6]) & EXITING_FLAG) !== 0,
   };
+}
+
+/** True once nothing of the process runs. Where only its main thread has ended, /proc calls it a zombie,
+ * too, and its other threads run on. null: there is no such process. */
+export function hasEnded(stat: ProcessStat | null): boolean {
+  return stat === null || ("ZX".includes(stat.state) && stat.threads <= 1);
+}
+
+/** Has ended, or is being taken down: no code of it runs any more. */
+export function isLeaving(stat: ProcessStat | null): boolean {
+  return stat === null || hasEnded(stat) || (stat.exiting && stat.state !== "Z");
 }
 
 /** Walks every page of the process under its memory lock: about 5 ms a GiB. */

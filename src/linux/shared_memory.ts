@@ -1,15 +1,29 @@
 import type { Pid } from "../model/units.js";
 import { readText } from "./files.js";
-import { readStat } from "./process.js";
+import { isLeaving, readStat } from "./process.js";
 import { listPids } from "./tree.js";
 
-/** Processes, started at `sinceTicks` or later, that have mapped the memfd of this name and inode. One walk
- * through /proc. */
-export function processesMapping(name: string, inode: number, sinceTicks: number): Pid[] {
-  const mapping = new RegExp(` ${inode} +/memfd:${name} `);
-  return listPids().filter(
-    (pid) =>
-      (readStat(pid)?.startTicks ?? -1) >= sinceTicks &&
-      mapping.test(readText(`/proc/${pid}/maps`) ?? ""),
-  );
+/** Processes, started at `sinceTicks` or later, that have mapped the memfd of this name and inode: one walk
+ * through /proc. `ended`: the listed ones that ended before they were read; what such a one forked last is
+ * in neither list. */
+export function processesMapping(
+  name: string,
+  inode: number,
+  sinceTicks: number,
+): { readonly mapping: readonly Pid[]; readonly ended: readonly Pid[] } {
+  const line = new RegExp(` ${inode} +/memfd:${name} `);
+  const mapping: Pid[] = [];
+  const ended: Pid[] = [];
+  for (const pid of listPids()) {
+    const stat = readStat(pid);
+    if (stat !== null && stat.startTicks < sinceTicks) {
+      continue;
+    }
+    if (line.test(readText(`/proc/${pid}/maps`) ?? "")) {
+      mapping.push(pid);
+    } else if (isLeaving(readStat(pid))) {
+      ended.push(pid);
+    }
+  }
+  return { mapping, ended };
 }

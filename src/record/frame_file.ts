@@ -11,6 +11,12 @@ import {
   MAX_PAYLOAD_BYTES,
 } from "./frames.js";
 
+/** A recording's bytes: the file's, or those in memory where the file could not take them all. */
+export interface RecordingSource {
+  readonly path: string;
+  readonly memory: Buffer | null;
+}
+
 /** Where a whole frame lies in the file. */
 export interface FramePlace {
   readonly offset: number;
@@ -28,12 +34,12 @@ export interface FrameScan {
 /** Reads the file's whole frames in order. `visit` throws where a frame makes no sense: the scan ends
  * before it, with what `refusal` makes of the error. Throws TidemarkError where the file is no recording. */
 export function scanFrames(
-  path: string,
+  source: RecordingSource,
   visit: (place: FramePlace, payload: Buffer, version: number) => void,
   refusal: (error: unknown) => string,
 ): FrameScan {
-  return withFile(path, (descriptor, size) => {
-    const version = decodeFileHead(readAt(descriptor, 0, FILE_HEAD_BYTES), path);
+  return withBytes(source, (readAt, size) => {
+    const version = decodeFileHead(readAt(0, FILE_HEAD_BYTES), source.path);
     let offset = FILE_HEAD_BYTES;
     const stop = (kind: "cut" | "damaged", detail: string): FrameScan => ({
       version,
@@ -41,7 +47,7 @@ export function scanFrames(
       stopped: { kind, detail },
     });
     while (offset < size) {
-      const headBytes = readAt(descriptor, offset, FRAME_HEAD_BYTES);
+      const headBytes = readAt(offset, FRAME_HEAD_BYTES);
       if (headBytes.length < FRAME_HEAD_BYTES) {
         return stop("cut", `the frame at byte ${offset} is cut off`);
       }
@@ -49,7 +55,7 @@ export function scanFrames(
       if (head.length > MAX_PAYLOAD_BYTES) {
         return stop("damaged", `the frame at byte ${offset} is garbage`);
       }
-      const payload = readAt(descriptor, offset + FRAME_HEAD_BYTES, head.length);
+      const payload = readAt(offset + FRAME_HEAD_BYTES, head.length);
       if (payload.length < head.length) {
         return stop("cut", `the frame at byte ${offset} is cut off`);
       }
@@ -68,21 +74,30 @@ export function scanFrames(
 }
 
 /** The batch of one frame, read again. Throws TidemarkError where the file has changed meanwhile. */
-export function readFrame(path: string, place: FramePlace): unknown {
-  return withFile(path, (descriptor) => {
-    const bytes = readAt(descriptor, place.offset, FRAME_HEAD_BYTES + place.head.length);
+export function readFrame(source: RecordingSource, place: FramePlace): unknown {
+  return withBytes(source, (readAt) => {
+    const bytes = readAt(place.offset, FRAME_HEAD_BYTES + place.head.length);
     const whole =
       bytes.length === FRAME_HEAD_BYTES + place.head.length &&
       bytes.readUInt32LE(16) === place.head.checksum &&
       frameIsWhole(bytes.subarray(0, FRAME_HEAD_BYTES), bytes.subarray(FRAME_HEAD_BYTES));
     if (!whole) {
-      throw damagedInput(path, "it changed while it was being read");
+      throw damagedInput(source.path, "it changed while it was being read");
     }
-    return decodePayload(place.head, bytes.subarray(FRAME_HEAD_BYTES), path);
+    return decodePayload(place.head, bytes.subarray(FRAME_HEAD_BYTES), source.path);
   });
 }
 
-function withFile<Result>(path: string, use: (descriptor: number, size: number) => Result): Result {
+/** Gives what is there of `length` bytes at `offset`. */
+type ReadAt = (offset: number, length: number) => Buffer;
+
+function withBytes<Result>(
+  { path, memory }: RecordingSource,
+  use: (readAt: ReadAt, size: number) => Result,
+): Result {
+  if (memory) {
+    return use((offset, length) => memory.subarray(offset, offset + length), memory.length);
+  }
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");
@@ -95,13 +110,13 @@ function withFile<Result>(path: string, use: (descriptor: number, size: number) 
     if (!stats.isFile()) {
       throw notOurs(path, "a Tidemark recording");
     }
-    return use(descriptor, stats.size);
+    return use((offset, length) => readFileAt(descriptor, offset, length), stats.size);
   } finally {
     closeSync(descriptor);
   }
 }
 
-function readAt(descriptor: number, offset: number, length: number): Buffer {
+function readFileAt(descriptor: number, offset: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   let got = 0;
   while (got < length) {

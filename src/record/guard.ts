@@ -15,7 +15,7 @@ export interface ExitReport {
 
 export type PoolAnswer =
   | { readonly made: true; readonly guardPid: Pid; readonly descriptor: number }
-  | { readonly made: false; readonly reason: string };
+  | { readonly made: false; readonly errno: number; readonly reason: string };
 
 export type StartAnswer =
   | { readonly started: true; readonly pid: Pid; readonly startTicks: number }
@@ -58,7 +58,7 @@ export class GuardClient {
     const [verb, first, second] = await this.answer("pool", "nopool");
     return verb === "pool"
       ? { made: true, guardPid: Number(first), descriptor: Number(second) }
-      : { made: false, reason: second ?? "" };
+      : { made: false, errno: Number(first), reason: second ?? "" };
   }
 
   /** Where the pool's used slots go if the recorder dies; "" takes it back. */

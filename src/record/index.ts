@@ -2,10 +2,11 @@
  * The recorder and its recordings: run a program under the agent, read what was recorded, sum it up.
  *
  *     const result = await runUnderAgent({ command, recordingPath, libraryPath, guardDescriptor });
- *     finishOrphan(result.recordingPath);       // before every openRecording of a path from a user
- *     const recording = openRecording(result.recordingPath);
- *     const summary = summarize(recording, "end");
+ *     const summary = summarize(result.open(), "end");
  *     result.leave(result.exitCode);
+ *
+ *     finishOrphan(path);                       // before every openRecording of a path from a user
+ *     const recording = openRecording(path);
  *
  * All readers throw TidemarkError alone.
  */

@@ -1,5 +1,5 @@
 import { fstatSync, readSync } from "node:fs";
-import { processesMapping, readStat } from "../linux/index.js";
+import { isLeaving, processesMapping, readStat } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
@@ -16,6 +16,7 @@ import {
 import { CONSTANTS } from "../segment/layout.js";
 import type { SeriesRow } from "./batches.js";
 import { monotonicMs } from "./clock.js";
+import { processLives } from "./process_identity.js";
 import type { ProcessTree, TreePoll } from "./process_tree.js";
 import type { AgentFigures } from "./types.js";
 
@@ -28,6 +29,7 @@ export interface TakenLook {
 }
 
 interface Watched {
+  readonly key: string;
   readonly slot: PoolSlot;
   readonly reader: SegmentReader;
   /** null until its owner has set the segment up. */
@@ -36,7 +38,15 @@ interface Watched {
   liveBytes: Bytes;
   /** Running number of the last event that a look took. */
   eventsTaken: number;
+  /** Polls that did not find its owner. */
+  missed: number;
 }
+
+/** A process in a pid namespace is known by another number there: only the tree's next poll tells that it
+ * lives. A slot that is freed under a living owner would have two. */
+const MISSED_TO_BE_GONE = 2;
+/** Daemons that fork and leave while they are looked for: a chain of them may outrun any walk. */
+const MOST_WALKS = 20;
 
 /** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
 export class PoolWatch {
@@ -44,6 +54,9 @@ export class PoolWatch {
   private readonly watched = new Map<string, Watched>();
   /** Sentences about segments that made no sense, by pid. */
   private readonly damaged = new Map<Pid, string>();
+  /** Slots that were read to their end and could not be freed. */
+  private readonly stuck = new Set<string>();
+  private claimsAtPoll = 0;
 
   /** `root`: the recorded program, whose segment stays until the last look. */
   constructor(
@@ -66,12 +79,89 @@ export class PoolWatch {
     this.pool.setLease(monotonicMs() + forMs);
   }
 
-  /** Takes up new segments, reads every header, lets go of those whose owner has ended. */
+  /** True once so many processes came since the last poll that the slots of those that have ended are
+   * wanted: to be asked between polls. */
+  get crowded(): boolean {
+    const head = this.guarded(null, () => this.pool.header());
+    return head !== null && head.claims - this.claimsAtPoll > head.slotCount / 4;
+  }
+
+  /** Takes up new segments, reads every header, lets go of those whose owner has ended while the root
+   * lived: nothing of theirs lives. Who has gone with the root is for {@link lastPoll} to tell. */
   poll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll): void {
-    const slots = this.pool.slots();
+    this.claimsAtPoll = this.guarded(null, () => this.pool.header())?.claims ?? 0;
+    for (const { watched, header, state } of this.readSlots(tree, timeMs, poll)) {
+      if (state === "replaced" || (state === "gone" && this.goneForSure(watched))) {
+        this.drain(watched, header, tree, timeMs, poll);
+      } else if (state === "gone") {
+        watched.liveBytes = 0; // most likely, and the sum of all must not show a peak that never was
+      } else {
+        watched.missed = 0;
+      }
+    }
+    poll.events.push(...this.assembler.takeEvents());
+  }
+
+  /** The same once the root has ended. `killed`: by a signal; what ended with it then, and not by its own
+   * exit, keeps its live heap for the last look, as the root does. */
+  lastPoll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll, killed: boolean): void {
+    for (const { watched, header, state } of this.readSlots(tree, timeMs, poll)) {
+      if (state === "replaced" || (state === "gone" && !(killed && header?.state !== "ended"))) {
+        this.drain(watched, header, tree, timeMs, poll);
+        continue;
+      }
+      watched.missed = 0;
+      if (state === "gone" && watched.row === null && header) {
+        tree.addEnded(header, timeMs, poll);
+      }
+    }
+    poll.events.push(...this.assembler.takeEvents());
+  }
+
+  /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
+   * segment yet: it still has the pool mapped. For the end alone: walks through /proc until one of them
+   * missed nobody, for a daemon's parents end while they are looked at. */
+  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): Pid[] {
+    const { ino } = fstatSync(this.descriptor);
+    const seenEnded = new Set<Pid>();
+    let outliving: Pid[] = [];
+    for (let walk = 0; walk < MOST_WALKS; walk++) {
+      const { mapping, ended } = processesMapping("tidemark-pool", ino, sinceTicks);
+      for (const pid of mapping) {
+        const stat = readStat(pid);
+        if (stat) {
+          tree.adopt(pid, stat.startTicks, timeMs, poll);
+        }
+      }
+      outliving = tree.outliving();
+      const justEnded = ended.filter((pid) => !seenEnded.has(pid));
+      if (justEnded.length === 0 && mapping.every((pid) => outliving.includes(pid))) {
+        break;
+      }
+      for (const pid of justEnded) {
+        seenEnded.add(pid);
+      }
+    }
+    return outliving;
+  }
+
+  private *readSlots(
+    tree: ProcessTree,
+    timeMs: TimeMs,
+    poll: TreePoll,
+  ): Iterable<{
+    readonly watched: Watched;
+    readonly header: SegmentHeader | null;
+    /** `replaced`: by an image that came after it; `gone`: its process. */
+    readonly state: "kept" | "replaced" | "gone";
+  }> {
+    const slots = this.guarded(null, () => this.pool.slots()) ?? [];
     const newest = newestImages(slots);
     for (const slot of slots) {
       const watched = this.watch(slot);
+      if (watched === null) {
+        continue;
+      }
       watched.row ??=
         tree.find(slot.pid, slot.processStartTicks) ??
         tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll);
@@ -79,33 +169,25 @@ export class PoolWatch {
       if (header) {
         this.readFigures(watched, header, tree, timeMs, poll);
       }
-      if (!newest.has(slot) || !this.lives(watched, tree)) {
-        if (slot.pid === this.root && newest.has(slot)) {
-          continue; // its last look is the recording's
-        }
-        this.drain(watched, header, tree, timeMs, poll);
-      }
+      const kept = slot.pid === this.root || this.lives(watched, tree);
+      yield { watched, header, state: !newest.has(slot) ? "replaced" : kept ? "kept" : "gone" };
     }
-    poll.events.push(...this.assembler.takeEvents());
   }
 
-  /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
-   * segment yet: it still has the pool mapped. A walk through /proc, for the end alone. */
-  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): void {
-    const { ino } = fstatSync(this.descriptor);
-    for (const pid of processesMapping("tidemark-pool", ino, sinceTicks)) {
-      const stat = readStat(pid);
-      if (stat) {
-        tree.adopt(pid, stat.startTicks, timeMs, poll);
-      }
-    }
+  /** The root is asked after the others: what ended before it was seen alive has not gone with it. */
+  private goneForSure(watched: Watched): boolean {
+    watched.missed += 1;
+    return (
+      !isLeaving(readStat(this.root)) &&
+      (watched.row !== null || watched.missed >= MISSED_TO_BE_GONE)
+    );
   }
 
   /** A full look at every segment. null where no process has set one up yet. */
   look(timeMs: TimeMs): TakenLook | null {
     let any = this.assembler.totals().samples > 0;
     for (const watched of this.watched.values()) {
-      any = this.renew(watched) || any;
+      any = (watched.missed === 0 && this.renew(watched)) || any;
     }
     const head = this.guarded(null, () => this.pool.header());
     const unserved = head ? poolLimits(head.unserved, head.unservedReason) : [];
@@ -120,17 +202,23 @@ export class PoolWatch {
     };
   }
 
-  private watch(slot: PoolSlot): Watched {
+  /** null for a slot that was read to its end and could not be freed. */
+  private watch(slot: PoolSlot): Watched | null {
     const key = `${slot.index} ${slot.pid} ${slot.processStartTicks} ${slot.image} ${slot.claimedMs}`;
+    if (this.stuck.has(key)) {
+      return null;
+    }
     let watched = this.watched.get(key);
     if (!watched) {
       watched = {
+        key,
         slot,
         reader: new SegmentReader(this.descriptor, this.pool.slotRange(slot.index)),
         process: null,
         row: null,
         liveBytes: 0,
         eventsTaken: 0,
+        missed: 0,
       };
       this.watched.set(key, watched);
     }
@@ -174,7 +262,7 @@ export class PoolWatch {
     if (row !== null) {
       return tree.lives(row);
     }
-    return readStat(slot.pid)?.startTicks === slot.processStartTicks;
+    return processLives(slot.pid, slot.processStartTicks);
   }
 
   /** A program that writes where it should not may hit what the agents share: that is said, and the rest
@@ -219,12 +307,10 @@ export class PoolWatch {
     if (watched.row === null && header) {
       tree.addEnded(header, timeMs, poll);
     }
-    this.pool.freeSlot(watched.slot.index);
-    for (const [key, value] of this.watched) {
-      if (value === watched) {
-        this.watched.delete(key);
-      }
+    if (!this.pool.freeSlot(watched.slot.index)) {
+      this.stuck.add(watched.key);
     }
+    this.watched.delete(watched.key);
   }
 }
 

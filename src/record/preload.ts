@@ -10,6 +10,9 @@ import { PoolReader } from "../segment/pool.js";
 import type { GuardClient } from "./guard.js";
 import type { RunOptions } from "./types.js";
 
+/** errno, include/uapi/asm-generic/errno-base.h. */
+const EFBIG = 27;
+
 /** The pool of a run whose program gets the agent. */
 export interface Preload {
   readonly pool: PoolReader;
@@ -42,8 +45,12 @@ export async function preparePreload(
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
   const answer = await guard.makePool(CONSTANTS.TM_DEFAULT_SLOT_COUNT, period, optionBits(options));
   if (!answer.made) {
+    const reason =
+      answer.errno === EFBIG
+        ? `${answer.reason}: the hard limit of ulimit -f leaves no room for it`
+        : answer.reason;
     notes.push(
-      `No agent: its memory could not be made (${answer.reason}); only the figures of /proc are recorded.`,
+      `No agent: its memory could not be made (${reason}); only the figures of /proc are recorded.`,
     );
     return null;
   }

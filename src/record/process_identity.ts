@@ -1,10 +1,8 @@
-import { readStat } from "../linux/index.js";
+import { hasEnded, readStat } from "../linux/index.js";
 import type { Pid } from "../model/units.js";
 
 /** True while that very process lives: a reused pid has other start ticks. */
 export function processLives(pid: Pid, startTicks: number): boolean {
   const stat = pid > 0 ? readStat(pid) : null;
-  return (
-    stat !== null && stat.startTicks === startTicks && stat.state !== "Z" && stat.state !== "X"
-  );
+  return !hasEnded(stat) && stat?.startTicks === startTicks;
 }

@@ -1,6 +1,8 @@
 import {
   countDescriptors,
   descendantsOf,
+  hasEnded,
+  isLeaving,
   type ProcessStat,
   readCommand,
   readRollup,
@@ -16,6 +18,9 @@ import type { MetricRow } from "./writer.js";
 
 /** Beyond this, further processes count in the tree's figures only: the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
+
+/** Ended processes whose segment may still be read: as many as a pool has slots, and some. */
+const ENDED_KNOWN = 2_048;
 
 /** What one poll of the tree brought. */
 export interface TreePoll {
@@ -35,6 +40,8 @@ interface Tracked {
 /** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
 export class ProcessTree {
   private readonly alive = new Map<Pid, Tracked>();
+  /** By pid and start ticks, oldest first. */
+  private readonly ended = new Map<string, SeriesRow>();
   private count = 0;
   private uncounted = false;
 
@@ -82,7 +89,7 @@ export class ProcessTree {
    * (a daemon) hangs on no branch of the tree. null where there is none of that pid and start. */
   adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): SeriesRow | null {
     const stat = readStat(pid);
-    if (stat?.startTicks !== startTicks || stat.state === "Z" || this.alive.has(pid)) {
+    if (stat?.startTicks !== startTicks || hasEnded(stat) || this.alive.has(pid)) {
       return null;
     }
     this.discover(pid, stat, timeMs, poll);
@@ -93,12 +100,17 @@ export class ProcessTree {
     return this.alive.get(pid)?.row.series === series;
   }
 
-  /** A process that came and went between two polls; its segment tells of it. */
+  /** A process that ended between two polls; its segment tells of it. */
   addEnded(header: SegmentHeader, timeMs: TimeMs, poll: TreePoll): void {
+    const { pid, parentPid, command, python } = header;
+    const known = this.ended.get(`${pid} ${header.processStartTicks}`);
+    if (known) {
+      poll.rows.push({ ...known, profiled: true, python }); // ended before its segment was found
+      return;
+    }
     if (this.isFull(poll)) {
       return;
     }
-    const { pid, parentPid, command, python } = header;
     const startedMs = Math.min(timeMs, header.startRealtimeMs);
     poll.rows.push({
       series: this.count++,
@@ -152,14 +164,18 @@ export class ProcessTree {
     return poll;
   }
 
-  /** Ends what still counts as living. */
-  end(timeMs: TimeMs): TreePoll {
+  /** Those that run on now, though the root has ended. */
+  outliving(): Pid[] {
+    return this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
+  }
+
+  /** Ends what still counts as living. `outliving`: how many of them run on. */
+  end(timeMs: TimeMs, outliving: number): TreePoll {
     const poll = this.newPoll();
-    const outlived = this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
-    if (outlived.length > 0) {
-      const [noun, verb] = outlived.length === 1 ? ["process", "runs"] : ["processes", "run"];
+    if (outliving > 0) {
+      const [noun, verb] = outliving === 1 ? ["process", "runs"] : ["processes", "run"];
       poll.limits.push(
-        `${outlived.length} ${noun} of the program's ${verb} on after its end, no longer recorded.`,
+        `${outliving} ${noun} of the program's ${verb} on after its end, no longer recorded.`,
       );
     }
     for (const tracked of [...this.alive.values()]) {
@@ -204,9 +220,7 @@ export class ProcessTree {
 
   private stillRuns(pid: Pid): boolean {
     const stat = readStat(pid);
-    return (
-      stat !== null && stat.startTicks === this.alive.get(pid)?.startTicks && stat.state !== "Z"
-    );
+    return !isLeaving(stat) && stat?.startTicks === this.alive.get(pid)?.startTicks;
   }
 
   private search(timeMs: TimeMs, poll: TreePoll): void {
@@ -224,7 +238,7 @@ export class ProcessTree {
     }
     for (const [pid, stat] of stats) {
       const tracked = this.alive.get(pid);
-      const lives = stat !== null && stat.state !== "Z" && stat.state !== "X";
+      const lives = stat !== null && !hasEnded(stat);
       if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
         this.gone(tracked, timeMs, poll);
       } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
@@ -274,8 +288,15 @@ export class ProcessTree {
 
   private gone(tracked: Tracked, timeMs: TimeMs, poll: TreePoll): void {
     const { row } = tracked;
-    this.replace({ ...row, endedMs: timeMs }, poll);
+    const last = this.replace({ ...row, endedMs: timeMs }, poll);
     this.alive.delete(row.pid);
+    this.ended.set(`${row.pid} ${tracked.startTicks}`, last);
+    for (const key of this.ended.keys()) {
+      if (this.ended.size <= ENDED_KNOWN) {
+        break;
+      }
+      this.ended.delete(key);
+    }
     poll.events.push({
       timeMs,
       pid: row.pid,

@@ -82,9 +82,13 @@ export class OpenRecording implements Recording {
   private readonly version: number;
   private cached: { index: number; profile: Profile } | null = null;
 
-  constructor(readonly path: string) {
+  /** `memory`: the whole recording, of which the file at `path` holds the start at most. */
+  constructor(
+    readonly path: string,
+    readonly memory: Buffer | null = null,
+  ) {
     const scan = scanFrames(
-      path,
+      { path, memory },
       (place, payload, version) => {
         const kind = place.head.kind as FrameKind;
         // The dear part of a recording: decoded when a look is asked for.
@@ -161,7 +165,7 @@ export class OpenRecording implements Recording {
       throw nothingThere(`${this.path} has no look ${index}`, `it has ${this.looks.length}`);
     }
     if (this.cached?.index !== index) {
-      const batch = upgrade(this.version, FrameKind.samples, readFrame(this.path, place));
+      const batch = upgrade(this.version, FrameKind.samples, readFrame(this, place));
       const look = this.looks[index] as LookMoment & { durationMs: number };
       try {
         this.cached = { index, profile: readSamples(batch, this.tables(), look) };

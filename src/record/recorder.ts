@@ -12,10 +12,11 @@ import type { MetricRow, RecordingWriter } from "./writer.js";
 const FLUSH_MS = 1_000;
 /** An agent disarms itself this long after its recorder died, and never because it was late. */
 const SHORTEST_LEASE_MS = 30_000;
+/** One read of a few bytes: so often at most between two polls. */
+const CROWD_CHECK_MS = 250;
 
 export interface RecorderOptions {
-  /** null: nothing can be written; the program is accompanied all the same. */
-  readonly writer: RecordingWriter | null;
+  readonly writer: RecordingWriter;
   readonly pid: Pid;
   readonly startTicks: number;
   readonly command: readonly string[];
@@ -64,8 +65,9 @@ export class Recorder {
     const timeMs = nowMs();
     const { writer, pool } = this.options;
     const poll = this.tree.poll(timeMs, false);
-    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
-    pool?.poll(this.tree, timeMs, poll);
+    const outliving =
+      pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll) ?? this.tree.outliving();
+    pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
     this.pollCgroup(timeMs, poll);
     if (this.highest) {
       const { timeMs: peakMs, bytes } = this.highest;
@@ -79,9 +81,9 @@ export class Recorder {
     }
     this.take(timeMs, poll);
     this.look("end", timeMs);
-    this.take(timeMs, this.tree.end(timeMs));
+    this.take(timeMs, this.tree.end(timeMs, outliving.length));
     this.flush(timeMs);
-    writer?.end({
+    writer.end({
       timeMs,
       exitCode: report?.exitCode ?? null,
       signal: report?.signal ?? null,
@@ -118,7 +120,19 @@ export class Recorder {
     }
     const distance = this.polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
-    this.timer = setTimeout(() => this.step(), distance);
+    this.wait(distance);
+  }
+
+  /** Until the next step; sooner where processes come so fast that slots run short. */
+  private wait(distance: Millis): void {
+    const part = Math.min(distance, CROWD_CHECK_MS);
+    this.timer = setTimeout(() => {
+      if (distance > part && !this.options.pool?.crowded) {
+        this.wait(distance - part);
+      } else {
+        this.step();
+      }
+    }, part);
   }
 
   private poll(elapsedMs: Millis): void {
@@ -178,18 +192,18 @@ export class Recorder {
     const { pool, writer } = this.options;
     const taken = pool?.look(timeMs);
     if (taken) {
-      writer?.look(taken.tables, taken.look, { kind, agent: taken.agent });
-      writer?.agentLimits(timeMs, taken.limits);
+      writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
+      writer.agentLimits(timeMs, taken.limits);
     }
   }
 
   private take(timeMs: TimeMs, poll: TreePoll): void {
     const { writer } = this.options;
     if (poll.rows.length > 0) {
-      writer?.processes(timeMs, poll.rows);
+      writer.processes(timeMs, poll.rows);
     }
-    writer?.events(timeMs, poll.events);
-    writer?.limits(timeMs, poll.limits);
+    writer.events(timeMs, poll.events);
+    writer.limits(timeMs, poll.limits);
     for (const row of poll.metrics) {
       this.pendingMetrics.push(row);
       if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {
@@ -199,7 +213,7 @@ export class Recorder {
   }
 
   private flush(timeMs: TimeMs): void {
-    this.options.writer?.metrics(timeMs, this.pendingMetrics);
+    this.options.writer.metrics(timeMs, this.pendingMetrics);
     this.pendingMetrics = [];
   }
 }

@@ -8,6 +8,7 @@ import { nowMs } from "./clock.js";
 import { type ExitReport, GuardClient } from "./guard.js";
 import { PoolWatch } from "./pool_watch.js";
 import { type Preload, preparePreload } from "./preload.js";
+import { OpenRecording, openRecording } from "./reader.js";
 import { Recorder } from "./recorder.js";
 import type { RecordingMeta, RunOptions, RunResult } from "./types.js";
 import { TIDEMARK_VERSION } from "./version.js";
@@ -15,7 +16,8 @@ import { RecordingWriter } from "./writer.js";
 
 /** errno of exec: what a shell answers 127 for; everything else is 126. */
 const ENOENT = 2;
-/** What must not end or stop the recorder while the program runs: such signals are the program's. */
+/** What must not end or stop the recorder while the program runs: such signals are the program's. Not
+ * SIGXFSZ, which Node itself ignores: a listener that is taken off again would make it deadly. */
 const PROGRAM_SIGNALS = [
   "SIGINT",
   "SIGTERM",
@@ -24,7 +26,6 @@ const PROGRAM_SIGNALS = [
   "SIGUSR1",
   "SIGUSR2",
   "SIGTSTP",
-  "SIGXFSZ",
 ] as const;
 const WATCH_GUARD_MS = 2_000;
 
@@ -61,13 +62,13 @@ async function startAndRecord(
 ): Promise<RunResult> {
   const wanted = resolve(options.recordingPath);
   const writer = openWriter(wanted, notes);
-  if (preload && writer) {
+  if (preload && writer.failure === null) {
     guard.setOrphan(orphanPath(writer.path));
   }
   const leave = (exitCode: number) => guard.leave(exitCode);
   const started = await guard.start(argumentBytes(options.command));
   if (!started.started) {
-    writer?.discard();
+    writer.discard();
     return {
       recordingPath: wanted,
       recorded: false,
@@ -76,12 +77,14 @@ async function startAndRecord(
       startFailure: started.reason,
       notes,
       recorderCpuMs: 0,
+      open: () => openRecording(wanted),
       leave,
     };
   }
   const startedMs = nowMs();
-  writer?.begin(describe(options, preload, started.pid, startedMs));
-  writer?.limits(startedMs, notes);
+  const failureBefore = writer.failure;
+  writer.begin(describe(options, preload, started.pid, startedMs));
+  writer.limits(startedMs, notes);
   const recorder = new Recorder({
     writer,
     pid: started.pid,
@@ -96,19 +99,21 @@ async function startAndRecord(
   const report = (await guard.exited) ?? (await endWithoutGuard(recorder));
   clearInterval(watch);
   recorder.finish(report);
-  writer?.close();
+  writer.close();
   guard.setOrphan("");
-  if (writer?.failure) {
-    notes.push(`The recording is cut short: ${writer.failure.what}.`);
+  const { failure } = writer;
+  if (failure && failure !== failureBefore) {
+    notes.push(`The recording is cut short: ${failure.what}.`);
   }
   return {
-    recordingPath: writer?.path ?? wanted,
-    recorded: writer !== null && writer.failure === null,
+    recordingPath: writer.path,
+    recorded: writer.failure === null,
     exitCode: exitCodeOf(report),
     signal: report?.signal ?? null,
     startFailure: null,
     notes,
     recorderCpuMs: recorder.cpuMs,
+    open: () => new OpenRecording(writer.path, writer.memory),
     leave,
   };
 }
@@ -118,9 +123,9 @@ export function orphanPath(recordingPath: string): string {
   return `${recordingPath}.orphan`;
 }
 
-/** The file that was asked for, else one in the temporary folder, so that the summary can be made; null
- * where neither can be written. */
-function openWriter(path: string, notes: string[]): RecordingWriter | null {
+/** The file that was asked for, else one in the temporary folder, else none: the summary is made all the same. */
+function openWriter(path: string, notes: string[]): RecordingWriter {
+  let failure: TidemarkError | null = null;
   const instead = join(tmpdir(), `tidemark-${process.pid}-${basename(path)}`);
   for (const candidate of [path, instead]) {
     try {
@@ -134,9 +139,10 @@ function openWriter(path: string, notes: string[]): RecordingWriter | null {
         throw error;
       }
       notes.push(`No recording could be written: ${error.what}.`);
+      failure = error;
     }
   }
-  return null;
+  return RecordingWriter.inMemory(path, failure as TidemarkError);
 }
 
 /** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */

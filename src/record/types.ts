@@ -137,6 +137,9 @@ export interface RunResult {
   readonly notes: readonly string[];
   /** CPU time of the recorder itself while the program ran. */
   readonly recorderCpuMs: Millis;
+  /** What was recorded: the file's, or where it could not take all, what is in memory. Throws TidemarkError
+   * where nothing ran. */
+  open(): Recording;
   /** Tells the guard to leave with `exitCode` once this process has ended (it dies of the program's
    * signal where that is 128 + signal). To be called last, after everything was printed. */
   leave(exitCode: number): void;

@@ -5,6 +5,7 @@ import {
   fstatSync,
   ftruncateSync,
   openSync,
+  readFileSync,
   rmSync,
   writeSync,
 } from "node:fs";
@@ -23,6 +24,15 @@ import type {
 import { DictionaryWriter } from "./dictionary.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
 
+/** What was written through a descriptor that is open for writing alone: the path may name another file by now. */
+function readWhole(descriptor: number, length: number): Buffer {
+  try {
+    return readFileSync(`/proc/self/fd/${descriptor}`).subarray(0, length);
+  } catch {
+    return Buffer.alloc(0); // not ours to read: the summary will say that it is no recording
+  }
+}
+
 /** A figure read of one process: a row of the `metrics` table. */
 export interface MetricRow {
   readonly timeMs: TimeMs;
@@ -31,9 +41,13 @@ export interface MetricRow {
   readonly value: number;
 }
 
+/** What is kept of a recording that its file could not take: enough for a summary of a very long run. */
+const MOST_IN_MEMORY = 128 << 20;
+
 /**
  * Appends frames to a recording; never goes back. A failed write (full disk, file-size limit) ends the
- * writing, not the run: `failure` then says why, and everything after is dropped.
+ * file, not the run: `failure` then says why, the file ends with its last whole frame, and the recording
+ * goes on in memory for the summary at its end.
  */
 export class RecordingWriter {
   private readonly dictionary = new DictionaryWriter();
@@ -41,12 +55,25 @@ export class RecordingWriter {
   private lastAgentLimits = "";
   private profiles = 0;
   private broken: TidemarkError | null = null;
+  /** Bytes of whole frames in the file. */
+  private wholeBytes = 0;
+  /** All frames, from the moment that the file took no more. */
+  private kept: Buffer[] = [];
+  private keptBytes = 0;
 
+  /** `descriptor` null: there is no file. */
   private constructor(
-    private readonly descriptor: number,
+    private readonly descriptor: number | null,
     readonly path: string,
     private readonly made: boolean,
   ) {}
+
+  /** A recording without a file; `failure` is why. */
+  static inMemory(path: string, failure: TidemarkError): RecordingWriter {
+    const writer = new RecordingWriter(null, path, false);
+    writer.broken = failure;
+    return writer;
+  }
 
   /** Opens the file; what it holds stays until {@link begin}. Throws TidemarkError where that cannot be. */
   static open(path: string): RecordingWriter {
@@ -61,7 +88,8 @@ export class RecordingWriter {
     profiles: number,
   ): RecordingWriter {
     const writer = RecordingWriter.openFile(path, constants.O_APPEND);
-    ftruncateSync(writer.descriptor, keepBytes);
+    ftruncateSync(writer.descriptor as number, keepBytes);
+    writer.wholeBytes = keepBytes;
     writer.dictionary.next(tables);
     writer.profiles = profiles;
     return writer;
@@ -84,7 +112,9 @@ export class RecordingWriter {
 
   /** Starts the recording; whatever the file held is gone now. */
   begin(meta: MetaBatch): void {
-    ftruncateSync(this.descriptor, 0);
+    if (this.descriptor !== null) {
+      ftruncateSync(this.descriptor, 0);
+    }
     this.write(encodeFileHead());
     this.frame(FrameKind.meta, meta.startedMs, meta);
   }
@@ -99,6 +129,11 @@ export class RecordingWriter {
 
   get failure(): TidemarkError | null {
     return this.broken;
+  }
+
+  /** The whole recording where the file does not hold it, else null. */
+  get memory(): Buffer | null {
+    return this.broken ? Buffer.concat(this.kept) : null;
   }
 
   processes(timeMs: TimeMs, rows: readonly SeriesRow[]): void {
@@ -195,17 +230,38 @@ export class RecordingWriter {
   }
 
   end(batch: EndBatch): void {
+    const { failure } = this;
     this.frame(FrameKind.end, batch.timeMs, batch);
+    if (failure && this.descriptor !== null && this.wholeBytes > 0) {
+      this.endShortFile(this.descriptor, batch, failure);
+    }
+  }
+
+  /** Where its last frame did not fit, there may be room for a few words that say why the file ends there. */
+  private endShortFile(descriptor: number, batch: EndBatch, failure: TidemarkError): void {
+    const sentences = [`The recording is cut short: ${failure.what}.`];
+    const last = Buffer.concat([
+      encodeFrame(FrameKind.limits, batch.timeMs, { from: "recorder", sentences }),
+      encodeFrame(FrameKind.end, batch.timeMs, batch),
+    ]);
+    let sent = 0;
+    try {
+      sent = writeSync(descriptor, last, 0, last.length, this.wholeBytes);
+    } catch {
+      // No room for these either: readers say that the end was not seen.
+    }
+    if (sent < last.length) {
+      ftruncateSync(descriptor, this.wholeBytes);
+    }
   }
 
   close(): void {
-    closeSync(this.descriptor);
+    if (this.descriptor !== null) {
+      closeSync(this.descriptor);
+    }
   }
 
   private frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
-    if (this.broken) {
-      return;
-    }
     try {
       this.write(encodeFrame(kind, timeMs, batch));
     } catch (error) {
@@ -217,12 +273,28 @@ export class RecordingWriter {
   }
 
   private write(bytes: Buffer): void {
+    if (this.descriptor === null || this.broken) {
+      this.keep(bytes);
+      return;
+    }
     try {
       for (let sent = 0; sent < bytes.length; ) {
         sent += writeSync(this.descriptor, bytes, sent);
       }
+      this.wholeBytes += bytes.length;
     } catch (error) {
       this.broken = fileUnusable(this.path, "write", (error as Error).message);
+      ftruncateSync(this.descriptor, this.wholeBytes);
+      this.keep(readWhole(this.descriptor, this.wholeBytes));
+      this.keep(bytes);
+    }
+  }
+
+  /** Beyond the bound a recording in memory is cut, as one on a full disk is. */
+  private keep(bytes: Buffer): void {
+    this.keptBytes += bytes.length;
+    if (this.keptBytes <= MOST_IN_MEMORY) {
+      this.kept.push(bytes);
     }
   }
 }

@@ -1,5 +1,6 @@
+import { writeSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { CONSTANTS, POOL_HEADER } from "./layout.js";
+import { CONSTANTS, POOL_HEADER, POOL_SLOT } from "./layout.js";
 import { PoolFixture } from "./pool.fixture.js";
 import { PoolReader } from "./pool.js";
 
@@ -23,6 +24,18 @@ describe("a pool", () => {
     expect(reader.slots()).toEqual([]);
     reader.setLease(123_456_789_012);
     expect(reader.header().leaseUntilMs).toBe(123_456_789_012);
+  });
+
+  it("hands a freed slot on without its last owner's name: the next has none until it signs", () => {
+    pool = new PoolFixture();
+    pool.segment(1, 42);
+    const descriptor = pool.open();
+    const reader = new PoolReader(descriptor);
+    reader.freeSlot(1);
+    const state = new Uint8Array(4);
+    new DataView(state.buffer).setUint32(0, CONSTANTS.TM_SLOT_CLAIMED, true);
+    writeSync(descriptor, state, 0, 4, CONSTANTS.TM_PAGE + POOL_SLOT.size);
+    expect(reader.slots()).toEqual([]);
   });
 
   it("is refused by name when it is of another kind, version or size", () => {

@@ -103,7 +103,8 @@ export class PoolReader {
     return header;
   }
 
-  /** The slots that a process has claimed and nobody has freed since; slots past the file's end are none. */
+  /** The slots that a process has claimed and nobody has freed since; slots past the file's end are none.
+   * One whose owner has not signed yet is left out: what lies in it may still be its last owner's. */
   slots(): PoolSlot[] {
     const table = new Uint8Array(this.#slotCount * POOL_SLOT.size);
     const length = readAt(this.#fd, table, CONSTANTS.TM_PAGE, this.#source);
@@ -114,9 +115,13 @@ export class PoolReader {
       if (view.getUint32(at + POOL_SLOT.state, true) !== CONSTANTS.TM_SLOT_CLAIMED) {
         continue;
       }
+      const pid = view.getUint32(at + POOL_SLOT.pid, true);
+      if (pid === 0) {
+        continue;
+      }
       slots.push({
         index,
-        pid: view.getUint32(at + POOL_SLOT.pid, true),
+        pid,
         processStartTicks: readUint64(view, at + POOL_SLOT.process_start_ticks),
         claimedMs: readUint64(view, at + POOL_SLOT.claimed_ms),
         image: view.getUint32(at + POOL_SLOT.image, true),
@@ -130,7 +135,8 @@ export class PoolReader {
     return { offset: this.#slotsOffset + index * this.#slotStride, length: this.#slotStride };
   }
 
-  /** The agents stay on until this moment of CLOCK_MONOTONIC ({@link monotonicMs}); 0: for good. */
+  /** The agents stay on until this moment of CLOCK_MONOTONIC ({@link monotonicMs}); 0: for good, and so
+   * where this process's file-size limit forbids to write it. */
   setLease(untilMonotonicMs: Millis): void {
     const bytes = new Uint8Array(8);
     new DataView(bytes.buffer).setBigUint64(
@@ -141,17 +147,28 @@ export class PoolReader {
     this.#write(bytes, POOL_HEADER.lease_until_ms);
   }
 
-  /** Gives a slot whose owner has ended, and which was read to its end, to the next process. */
-  freeSlot(index: number): void {
-    const bytes = new Uint8Array(4);
-    new DataView(bytes.buffer).setUint32(0, CONSTANTS.TM_SLOT_FREE, true);
-    this.#write(bytes, CONSTANTS.TM_PAGE + index * POOL_SLOT.size + POOL_SLOT.state);
+  /** Gives a slot whose owner has ended, and which was read to its end, to the next process. The owner's
+   * name goes first: between its claim and its signature, the next one must not be taken for the last.
+   * False where this process's file-size limit lies below the slot's place: it stays claimed. */
+  freeSlot(index: number): boolean {
+    const at = CONSTANTS.TM_PAGE + index * POOL_SLOT.size;
+    const free = new Uint8Array(4);
+    new DataView(free.buffer).setUint32(0, CONSTANTS.TM_SLOT_FREE, true);
+    return (
+      this.#write(new Uint8Array(POOL_SLOT.size - POOL_SLOT.pid), at + POOL_SLOT.pid) &&
+      this.#write(free, at + POOL_SLOT.state)
+    );
   }
 
-  #write(bytes: Uint8Array, position: number): void {
+  /** False where `ulimit -f`, which counts positions in a memfd, too, forbids it. */
+  #write(bytes: Uint8Array, position: number): boolean {
     try {
       writeSync(this.#fd, bytes, 0, bytes.length, position);
+      return true;
     } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EFBIG") {
+        return false;
+      }
       throw fileUnusable(
         this.#source,
         "write",

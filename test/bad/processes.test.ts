@@ -83,6 +83,60 @@ os._exit(0)
     expect(child?.bytes).toBeGreaterThan(800 * MIB);
   });
 
+  test("children that nobody waits for, faster than slots come free: each is counted, or said", async () => {
+    const program = `import os
+for number in range(1300):
+    if os.fork() == 0:
+        block = bytes(1 << 20)
+        os._exit(0)
+os._exit(0)
+`;
+    const { recorded } = await compare([python, "-c", program]);
+    const summary = await recorded.summary();
+    const said = /(\d+) process(?:es)? ran unprofiled/.exec(summary.limits.join("\n"));
+    const profiled = summary.processes.filter(({ profiled: agent }) => agent).length - 1;
+    expect(profiled + Number(said?.[1] ?? 0)).toBe(1300);
+    const lines = bytesByLine(recorded.open().profileAt("end"), "allocated");
+    expectEstimate(lines.get("<module> <string>:4"), profiled * (MIB + 33));
+  });
+
+  const workers = `import os, signal, sys, time
+kept = bytes(20 << 20)
+go, ready = os.pipe(), os.pipe()
+def work():
+    return bytes(2 << 20)
+for number in range(64):
+    if os.fork() == 0:
+        mine = work()
+        os.write(ready[1], b"r")
+        os.read(go[0], 1)
+        if sys.argv[1] == "killed": time.sleep(100)
+        os._exit(0)
+for number in range(64): os.read(ready[0], 1)
+time.sleep(0.5)
+os.write(go[1], b"g" * 64)
+time.sleep(0.03)
+if sys.argv[1] == "killed": os.killpg(os.getpgrp(), signal.SIGKILL)
+os._exit(0)
+`;
+  const liveOf = async (how: string) => {
+    // Of a group of its own: its end by SIGKILL is not the guard's.
+    const recorded = await record(["setsid", "-w", python, "-c", workers, how]);
+    return bytesByLine(recorded.open().profileAt("end"), "live");
+  };
+
+  test("workers that end just before the program, by themselves: nothing of theirs is live at its end", async () => {
+    const lines = await liveOf("ended");
+    expect(lines.get("work <string>:5")?.bytes ?? 0).toBe(0);
+    expectEstimate(lines.get("<module> <string>:2"), 20 * MIB + 33);
+  });
+
+  test("workers that are killed together with the program: the heap of their last moment", async () => {
+    const lines = await liveOf("killed");
+    expectEstimate(lines.get("work <string>:5"), 64 * (2 * MIB + 33));
+    expectEstimate(lines.get("<module> <string>:2"), 20 * MIB + 33);
+  });
+
   test("an exec chain: the last image's memory, under the same pid", async () => {
     const third = "import os\ndef last():\n    return bytes(30 << 20)\nkept = last()\nos._exit(6)";
     const second = `import os, sys\nblock = bytes(5 << 20)\nos.execv(sys.executable, [sys.executable, "-c", ${JSON.stringify(third)}])`;
@@ -193,9 +247,7 @@ os._exit(0)
     const run = async (under: boolean) => {
       const note = join(scratch(), "note");
       const program = `import os, sys, time
-if os.fork():
-    time.sleep(0.5)
-    os._exit(0)
+if os.fork(): os._exit(0)
 os.setsid()
 if os.fork():
     os._exit(0)

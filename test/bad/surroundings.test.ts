@@ -65,7 +65,7 @@ describe("file systems", () => {
     "a recording on a full device: one line, and the summary all the same",
     async () => {
       const folder = scratch();
-      const before = afterMounting(`mount -t tmpfs -o size=4k none ${folder}`);
+      const before = afterMounting(`mount -t tmpfs -o size=16k none ${folder}`);
       const program = `${keeps.replace("os._exit(5)", "")}
 import time
 functions = []
@@ -78,8 +78,9 @@ os._exit(5)`;
         recording: join(folder, "run.tidemark"),
       });
       expect(recorded.status).toBe(5);
-      expectSaidOnce(ours, /ENOSPC/);
-      expect(ours).toMatch(/keep/);
+      expectSaidOnce(ours, /recording is cut short.*ENOSPC/);
+      expect(ours).toMatch(/exit code 5/);
+      expect(ours).toMatch(/30\.0 MiB .*keep/);
     },
   );
 
@@ -141,8 +142,36 @@ os._exit(5)`;
     });
     expect(recorded.status).toBe(5);
     expect(recorded.stdout).toMatch(/File too large/);
-    expectSaidOnce(ours, /File too large/);
+    expectSaidOnce(ours, /file too large/i);
   });
+
+  test.each([0, 1, 64])(
+    "ulimit -f %i: the program runs with just that limit, Tidemark says what it cannot",
+    async (blocks) => {
+      // Of what is written to files nothing may be left: the outcome goes through pipes.
+      const program = `import os, resource
+kept = bytes(30 << 20)
+print(resource.getrlimit(resource.RLIMIT_FSIZE), flush=True)
+os._exit(5)`;
+      const command = (words: string) => [
+        "sh",
+        "-c",
+        `{ { ulimit -f ${blocks}; ${words}; echo "status $?"; } 2>&1; } | cat`,
+        python,
+        program,
+      ];
+      const folder = scratch();
+      const plain = await execute(command('"$0" -c "$1"'));
+      const run = `'${tidemark}' run -o '${folder}/run.tidemark' --json '${folder}/summary.json'`;
+      const recorded = await execute(command(`${run} -- "$0" -c "$1"`));
+      expect(recorded.stdout).toContain(`(${blocks * 512}, ${blocks * 512})`);
+      expect(plain.stdout).toMatch(/status 5$/m);
+      expect(recorded.stdout).toMatch(/status 5$/m);
+      expectSpeaksClearly(recorded.stdout);
+      // Where the limit may be raised there is a profile, else a word about it.
+      expect(recorded.stdout).toMatch(/cut short|ulimit -f|30\.0 MiB/);
+    },
+  );
 
   test("ulimit -n 16: few descriptors, and the soft limit stays the program's", async () => {
     const program = `import os, resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))\nopened = []\ntry:\n    while True: opened.append(os.dup(1))\nexcept OSError as error:\n    count = len(opened)\n    for number in opened: os.close(number)\n    print(count, error.strerror)\n${keeps}`;

@@ -7,7 +7,7 @@ import {
   recordingExists,
   TidemarkError,
 } from "../../model/errors.js";
-import { openRecording, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
+import { type RunResult, runUnderAgent, summarize } from "../../record/index.js";
 import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type ListOptions,
@@ -96,7 +96,7 @@ function tellEnd(result: RunResult, options: RunOptions): void {
     tellNotes(result.notes);
     return;
   }
-  const recording = openRecording(result.recordingPath);
+  const recording = result.open();
   const document = summarize(recording, "end");
   // The summary's own "Not seen" says most of them: once is enough.
   const said: readonly string[] = options.quiet === true ? [] : document.limits;
