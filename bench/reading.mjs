@@ -140,7 +140,8 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
   const opened = await timed(() => openRecording(path).profileAt("end"), 3);
   const page = join(scratch, `${samples}.html`);
   const reported = await timed(
-    async () => writeReport(await buildReport(openRecording(path), async () => {}), page),
+    async () =>
+      writeReport(await buildReport(openRecording(path), async () => {}), page, async () => {}),
     3,
   );
 

@@ -20,6 +20,8 @@ const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 const ROW = 20;
 
+const untold = async () => {};
+
 let browser: Browser;
 
 beforeAll(async () => {
@@ -70,7 +72,7 @@ async function openReport(
   options?: BrowserContextOptions,
 ): Promise<OpenPage> {
   const path = join(folder, `report-${written++}.html`);
-  await writeReport(report, path, template);
+  await writeReport(report, path, untold, template);
   return openFile(path, options);
 }
 
@@ -450,7 +452,7 @@ describe("bad input", () => {
   const fault = (page: Page) => words(page.getByRole("alert"));
   const damage = async (change: (html: string) => string): Promise<string> => {
     const path = join(folder, `damaged-${written++}.html`);
-    await writeReport(serviceReport(), path, template);
+    await writeReport(serviceReport(), path, untold, template);
     writeFileSync(path, change(readFileSync(path, "utf8")));
     return path;
   };
@@ -486,10 +488,10 @@ describe("bad input", () => {
 
   test("no template: says what to run", async () => {
     await expect(
-      writeReport(serviceReport(), join(folder, "x.html"), join(folder, "none.html")),
+      writeReport(serviceReport(), join(folder, "x.html"), untold, join(folder, "none.html")),
     ).rejects.toThrow(/TM-E012.*npm run build/);
     await expect(
-      writeReport(serviceReport(), join(folder, "no/such/x.html"), template),
+      writeReport(serviceReport(), join(folder, "no/such/x.html"), untold, template),
     ).rejects.toThrow(/TM-E004/);
   });
 });

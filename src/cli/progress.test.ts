@@ -64,6 +64,18 @@ it("writes nothing into a pipe, with --quiet, or for work that is soon done", as
   expect([pipe.text(), quiet.text(), quick.text()]).toEqual(["", "", ""]);
 });
 
+it("takes the rate from the first of the work on", async () => {
+  const { stream: terminal, text } = stream(true);
+  let now = 0;
+  await withProgress("x", "MiB", { stream: terminal, now: () => now }, async (tell) => {
+    now = 60_000;
+    await tell(0, 10);
+    now = 61_000;
+    await tell(5, 10);
+  });
+  expect(text()).toContain("5 of 10 MiB, 5.0/s, about 1.0 s left");
+});
+
 it("names no rate before there is one", () => {
   expect(progressLine("x", "looks", 0, 1400, 0)).toBe("tidemark: x: 0 of 1,400 looks");
   expect(progressLine("x", "looks", 700, 1400, 7000)).toBe(

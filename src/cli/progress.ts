@@ -32,11 +32,14 @@ export async function withProgress<Result>(
   work: (tell: Tell) => Promise<Result>,
 ): Promise<Result> {
   const shown = !quiet && stream.isTTY === true;
-  const startedMs = now();
+  let startedMs = now();
   let drawnMs = startedMs + SILENT_MS - REDRAW_MS;
   let drawn = false;
   const tell: Tell = async (done, of) => {
     const nowMs = now();
+    if (done === 0) {
+      startedMs = nowMs; // what went before does not count in the rate
+    }
     if (shown && (nowMs - drawnMs >= REDRAW_MS || (drawn && done === of))) {
       const line = progressLine(name, unit, done, of, nowMs - startedMs);
       stream.write(TO_LINE_START + cutEnd(line, screenOf(stream).columns - 1));

@@ -11,47 +11,68 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { deflate } from "node:zlib";
+import { createDeflate } from "node:zlib";
 import { encodeColumns } from "../model/columns.js";
 import { fileUnusable, notInstalled } from "../model/errors.js";
 import type { ReportDocument } from "../model/report.js";
+import type { Tell } from "../record/index.js";
 
 /** What the build left: the app as one file, with a place for the document. */
 const TEMPLATE_PATH = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
 const PLACE = "<!--tidemark:document-->";
-/** A multiple of 3, so that pieces of base64 join without padding. */
-const PIECE_BYTES = 3 * 256 * 1024;
+const MIB = 1024 ** 2;
 
-/** Writes the page of `document` to `path`, over what is there.
+/** Writes the page of `document` to `path`, over what is there. `tell` counts MiB of the document.
  * @throws TidemarkError TM-E012 when the app was not built, TM-E004 when `path` cannot be written. */
 export async function writeReport(
   document: ReportDocument,
   path: string,
+  tell: Tell,
   templatePath: string = TEMPLATE_PATH,
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);
   if (at < 0) throw notInstalled("the report page's template is missing", "run: npm run build");
-  const body = await promisify(deflate)(encodeColumns(document));
   const head = template
     .slice(0, at)
     .replace(
       "<title>Tidemark</title>",
       () => `<title>${escaped(document.title)} - Tidemark</title>`,
     );
-  const pieces = function* () {
-    yield `${head}<script type="application/octet-stream" id="tidemark-document">`;
-    for (let from = 0; from < body.length; from += PIECE_BYTES) {
-      yield body.subarray(from, from + PIECE_BYTES).toString("base64");
-    }
-    yield `</script>${template.slice(at + PLACE.length)}`;
-  };
   try {
-    await pipeline(Readable.from(pieces()), createWriteStream(path));
+    await pipeline(
+      Readable.from(slices(encodeColumns(document), tell), { objectMode: false }),
+      createDeflate({ chunkSize: MIB / 4 }),
+      async function* (compressed: AsyncIterable<Buffer>) {
+        yield `${head}<script type="application/octet-stream" id="tidemark-document">`;
+        yield* base64(compressed);
+        yield `</script>${template.slice(at + PLACE.length)}`;
+      },
+      createWriteStream(path),
+    );
   } catch (error) {
     throw fileUnusable(path, "write", error instanceof Error ? error.message : String(error));
   }
+}
+
+async function* slices(bytes: Uint8Array, tell: Tell): AsyncGenerator<Uint8Array> {
+  const count = Math.ceil(bytes.length / MIB);
+  for (let done = 0; done < count; done++) {
+    await tell(done, count);
+    yield bytes.subarray(done * MIB, (done + 1) * MIB);
+  }
+}
+
+/** Base64 of all pieces together: each is written up to a multiple of 3 bytes, which needs no padding. */
+async function* base64(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    const bytes = Buffer.concat([rest, piece]);
+    const end = bytes.length - (bytes.length % 3);
+    yield bytes.toString("base64", 0, end);
+    rest = bytes.subarray(end);
+  }
+  yield rest.toString("base64");
 }
 
 function escaped(text: string): string {

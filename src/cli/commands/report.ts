@@ -32,9 +32,12 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const recording = openRecordingAt(path);
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
-  await withProgress(output, "looks", options, (tell) =>
-    writeWhole(output, async (file) => writeReport(await buildReport(recording, tell), file)),
-  );
+  await writeWhole(output, async (file) => {
+    const document = await withProgress(path, "looks", options, (tell) =>
+      buildReport(recording, tell),
+    );
+    await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
+  });
   const written: WrittenJson = {
     schema: "tidemark.written/1",
     format: "html",
