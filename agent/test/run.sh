@@ -124,11 +124,11 @@ for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libtcmalloc.so.4 libmimall
     if [ -z "$other" ] || [ ! -x "$programs/beside" ]; then skip "$name beside ours" "not installed, or no C++ compiler"; continue; fi
     new_pool 4 65536 0
     out=$(beside after "$other" "$programs/beside"); [ "$out" = fine ] && summary "$work/pool" |
-        awk '/^pid/ {n++; live = substr($6, 10); bad = live < 20 || live > 28 || !/limits=256 / || !/torn=0/} END {exit n != 1 || bad}'
+        awk '/^pid/ {n++; live = substr($6, 10); bad = live < 250 || live > 270 || !/limits=256 / || !/torn=0/} END {exit n != 1 || bad}'
     verdict $? "$name after ours: malloc is counted, the limit is named"
     new_pool 4 65536 0
     out=$(beside before "$other" "$programs/beside"); [ "$out" = fine ] && summary "$work/pool" |
-        awk '/^pid/ {n++; bad = !/ samples=[0-9] / || !/limits=4096 /} END {exit n != 1 || bad}'
+        awk '/^pid/ {n++; bad = !/ samples=[0-9][0-9]? / || !/limits=4096 /} END {exit n != 1 || bad}'
     verdict $? "$name before ours: nothing is made up, the limit is named"
     for order in after before; do
         new_pool 8 16384 1
