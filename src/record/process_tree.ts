@@ -24,6 +24,7 @@ const ENDED_KNOWN = 2_048;
 
 /** What one poll of the tree brought. */
 export interface TreePoll {
+  readonly timeMs: TimeMs;
   readonly metrics: MetricRow[];
   /** Rows of processes that are new or have changed. */
   readonly rows: SeriesRow[];
@@ -133,7 +134,9 @@ export class ProcessTree {
       return row;
     }
     const known = row.command.length > 0 ? row.command : command;
-    return this.replace({ ...row, profiled: true, python, command: known }, poll);
+    // One that ended meanwhile stays ended.
+    const endedMs = this.lives(row) ? row.endedMs : poll.timeMs;
+    return this.replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
   }
 
   get livingPids(): Pid[] {
@@ -142,7 +145,7 @@ export class ProcessTree {
 
   /** `dear`: PSS, USS and descriptors, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
-    const poll = this.newPoll();
+    const poll = this.newPoll(timeMs);
     this.search(timeMs, poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
@@ -171,7 +174,7 @@ export class ProcessTree {
 
   /** Ends what still counts as living. `outliving`: how many of them run on. */
   end(timeMs: TimeMs, outliving: number): TreePoll {
-    const poll = this.newPoll();
+    const poll = this.newPoll(timeMs);
     if (outliving > 0) {
       const [noun, verb] = outliving === 1 ? ["process", "runs"] : ["processes", "run"];
       poll.limits.push(
@@ -185,8 +188,8 @@ export class ProcessTree {
   }
 
   /** The first one tells of the root. */
-  newPoll(): TreePoll {
-    const poll: TreePoll = { metrics: [], rows: [], events: [], limits: [] };
+  newPoll(timeMs: TimeMs): TreePoll {
+    const poll: TreePoll = { timeMs, metrics: [], rows: [], events: [], limits: [] };
     const root = this.alive.get(this.root);
     if (this.rootIsNew && root) {
       this.rootIsNew = false;
