@@ -41,6 +41,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/export.js"),
   },
   {
+    name: "import",
+    summary: "make a recording of what an agent left behind",
+    load: () => import("./commands/import.js"),
+  },
+  {
     name: "ps",
     summary: "the Python processes of this host and their memory",
     load: () => import("./commands/ps.js"),

@@ -12,8 +12,8 @@ import type { Profile, ProfileLook, ProfileTables, SiteTable } from "../model/pr
 import { pickSites } from "../model/site_columns.js";
 import { ProfileTablesBuilder, type TablesMap } from "../model/tables_builder.js";
 import type { TimeMs } from "../model/units.js";
-import { Symboliser } from "../native/index.js";
-import { PoolReader, ProfileAssembler, poolLimits, SegmentReader } from "../segment/index.js";
+import type { ProfileAssembler } from "../segment/index.js";
+import { profilePool } from "./pool_profile.js";
 import { processLives } from "./process_identity.js";
 import { OpenRecording } from "./reader.js";
 import { orphanPath } from "./run.js";
@@ -122,26 +122,9 @@ function append(
   timeMs: TimeMs,
   last: boolean,
 ): void {
-  const pool = new PoolReader(descriptor, source);
-  const header = pool.header();
+  const { header, assembler, limits } = profilePool(descriptor, source);
   if (header.runId !== recording.meta.runId) {
     throw damagedInput(source, "it is of another run than the recording beside it");
-  }
-  const assembler = new ProfileAssembler(new Symboliser());
-  const unread: string[] = [];
-  for (const slot of pool.slots()) {
-    try {
-      const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
-      if (found) {
-        assembler.renew(assembler.begin(found.header), found);
-      }
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-      // One process that wrote where it should not does not take the others' profiles along.
-      unread.push(`process ${slot.pid}: its profile cannot be read: ${error.what}`);
-    }
   }
   const before =
     recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
@@ -160,11 +143,7 @@ function append(
         agent: agentOf(recording, assembler),
       });
     }
-    writer.agentLimits(atMs, [
-      ...assembler.limits(),
-      ...unread,
-      ...poolLimits(header.unserved, header.unservedReason),
-    ]);
+    writer.agentLimits(atMs, limits);
     if (last) {
       writer.limits(atMs, [
         "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",

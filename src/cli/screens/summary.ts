@@ -94,10 +94,13 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
 function printFigures(screen: Screen, context: SummaryContext): void {
   const { summary } = context;
   const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
-  const rss = [
-    `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
-    `end ${formatBytes(summary.rss.endBytes)}`,
-  ];
+  const rss =
+    summary.rss.peakBytes === 0
+      ? [screen.paint.dim("not recorded")]
+      : [
+          `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
+          `end ${formatBytes(summary.rss.endBytes)}`,
+        ];
   printFacts(screen, "RSS", rss, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
     screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));

@@ -27,6 +27,7 @@ interface HeadlineProps {
 export function Headline({ report, look, theme, toggleTheme, help }: HeadlineProps) {
   const { summary, title } = report;
   const { startMs, endMs } = summary.window;
+  const rssKnown = summary.rss.peakBytes > 0;
   const seen = summary.agent.samples > 0 ? look : null;
   const live = seen && totalLive(seen);
   return (
@@ -53,13 +54,13 @@ export function Headline({ report, look, theme, toggleTheme, help }: HeadlinePro
       <dl className="figures">
         <Figure
           name="Peak RSS"
-          value={formatBytes(summary.rss.peakBytes)}
-          note={`at ${formatRelative(summary.rss.peakMs, startMs)}`}
+          value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
+          note={rssKnown ? `at ${formatRelative(summary.rss.peakMs, startMs)}` : "not recorded"}
           strong
         />
         <Figure
           name="Final RSS"
-          value={formatBytes(summary.rss.endBytes)}
+          value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
           note={`after ${formatDuration(endMs - startMs)}`}
           strong
         />

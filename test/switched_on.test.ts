@@ -1,0 +1,82 @@
+/** The agent without `tidemark run`: switched on by the environment, as in a container image. */
+import { readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { openRecording, summarize } from "../src/record/index.js";
+import { anyInterpreter } from "./environment.js";
+import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
+
+afterAll(removeScratch);
+
+const program = `import os
+kept = []
+def load():
+    for number in range(64):
+        kept.append(bytearray(1 << 20))
+load()
+os._exit(0)`;
+
+async function leavePool(options: string): Promise<{ folder: string; pools: string[] }> {
+  const folder = scratch();
+  const library = join(repository, "dist/native/libtidemark.so");
+  const env = { LD_PRELOAD: library, TIDEMARK: options.replace("DIR", folder) };
+  const { status } = await execute([anyInterpreter().path, "-c", program], { env });
+  expect(status).toBe(0);
+  return { folder, pools: readdirSync(folder).filter((file) => file.endsWith(".pool")) };
+}
+
+describe("TIDEMARK=dir=DIR", () => {
+  test("leaves a pool that becomes a recording, with the line that allocated", async () => {
+    const { folder, pools } = await leavePool("period=256K,dir=DIR");
+    expect(pools).toHaveLength(1);
+    const recording = join(folder, "app.tidemark");
+    const pool = join(folder, pools[0] as string);
+    const { status } = await execute([tidemark, "import", pool, "-o", recording]);
+    expect(status).toBe(0);
+    const summary = summarize(openRecording(recording), "end");
+    const site = summary.sites.find(({ stack }) =>
+      stack.some((frame) => frame.function === "load"),
+    );
+    expect(site?.stack.find((frame) => frame.function === "load")?.line).toBe(5);
+    const error = Math.abs((site?.liveBytes ?? 0) - (64 << 20));
+    expect(error).toBeLessThanOrEqual(5 * (site?.standardErrorBytes ?? 0) + (1 << 20));
+    expect(summary.rss.peakBytes).toBe(0);
+    expect(summary.limits.join(" ")).toContain("No recorder watched the process");
+    const screen = (await execute([tidemark, "summary", recording])).stdout;
+    expect(screen).toMatch(/RSS +not recorded/);
+  });
+
+  test("off: the library does nothing", async () => {
+    const { pools } = await leavePool("off,dir=DIR");
+    expect(pools).toEqual([]);
+  });
+
+  test("a pool whose records are cut off says that they are missing", async () => {
+    const { folder, pools } = await leavePool("dir=DIR");
+    const pool = join(folder, pools[0] as string);
+    truncateSync(pool, 12_300); // the header's page is whole, nothing after it
+    const recording = join(folder, "cut.tidemark");
+    expect((await execute([tidemark, "import", pool, "-o", recording])).status).toBe(0);
+    const { sites, limits } = summarize(openRecording(recording), "end");
+    expect(sites).toEqual([]);
+    expect(limits.join(" ")).toMatch(/missing|could not be read|cut/);
+  });
+
+  test("a pool that is cut before that, or none, is refused in one line", async () => {
+    const { folder, pools } = await leavePool("dir=DIR");
+    const pool = join(folder, pools[0] as string);
+    for (const length of [12_000, 5_000, 40, 0]) {
+      truncateSync(pool, length);
+      const { status, stderr } = await execute([tidemark, "import", pool]);
+      expect(status).toBe(2);
+      expect(stderr).toMatch(/^tidemark: [^\n]*\n( [^\n]*\n)*$/);
+      expect(readdirSync(folder).filter((file) => file.endsWith(".tidemark"))).toEqual([]);
+    }
+    const other = join(folder, "other.pool");
+    writeFileSync(other, "not a pool");
+    expect((await execute([tidemark, "import", other])).stderr).toContain("TM-E0");
+    expect((await execute([tidemark, "import", join(folder, "none.pool")])).stderr).toContain(
+      "TM-E003",
+    );
+  });
+});
