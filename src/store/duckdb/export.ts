@@ -3,15 +3,15 @@ import { join } from "node:path";
 import {
   type DuckDBAppender,
   type DuckDBConnection,
-  DuckDBDateValue,
+  DuckDBDataChunkWriter,
   DuckDBInstance,
-  LIST,
-  UBIGINT,
-  VARCHAR,
+  type DuckDBValue,
+  listValue,
 } from "@duckdb/node-api";
 import { fileUnusable, TidemarkError } from "../../model/errors.js";
 import type { Recording, Tell } from "../../record/index.js";
 import { addRecording } from "./recording_rows.js";
+import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, type ColumnValue, TABLE_NAMES, TABLES, type TableName } from "./schema.js";
 
 /** Fills a new database file. Throws TidemarkError. */
@@ -79,51 +79,30 @@ async function withDatabase(
 
 async function fill(connection: DuckDBConnection, recording: Recording, tell: Tell): Promise<void> {
   const appenders = new Map<TableName, DuckDBAppender>();
+  const writers = new Map<TableName, DuckDBDataChunkWriter>();
   for (const table of TABLE_NAMES) {
     const columns = Object.entries(TABLES[table]).map(([name, type]) => `"${name}" ${type}`);
     await connection.run(`CREATE TABLE ${table} (${columns.join(", ")})`);
-    appenders.set(table, await connection.createAppender(table));
+    const appender = await connection.createAppender(table);
+    appenders.set(table, appender);
+    writers.set(table, DuckDBDataChunkWriter.forAppender(appender));
   }
   const add: AddRow = (table, ...values) => {
-    const appender = appenders.get(table) as DuckDBAppender;
     const types = Object.values(TABLES[table]);
-    for (const [index, value] of values.entries()) {
-      append(appender, types[index] ?? "", value);
-    }
-    appender.endRow();
+    writers.get(table)!.appendRow(values.map((value, index) => stored(value, types[index] ?? "")));
   };
-  await addRecording(recording, add, tell);
-  for (const appender of appenders.values()) {
+  const chunks = new SampleChunks(appenders.get("samples")!);
+  await addRecording(recording, add, chunks, tell);
+  chunks.flush();
+  for (const [table, appender] of appenders) {
+    writers.get(table)!.flush();
     appender.closeSync();
   }
 }
 
-const MS_PER_DAY = 86_400_000;
-
-function append(appender: DuckDBAppender, type: string, value: ColumnValue): void {
-  switch (type) {
-    case "UBIGINT":
-      appender.appendUBigInt(BigInt(value as bigint));
-      break;
-    case "BIGINT":
-      appender.appendBigInt(BigInt(value as number));
-      break;
-    case "INTEGER":
-      appender.appendInteger(value as number);
-      break;
-    case "DOUBLE":
-      appender.appendDouble(value as number);
-      break;
-    case "DATE":
-      appender.appendDate(new DuckDBDateValue(Date.parse(value as string) / MS_PER_DAY));
-      break;
-    case "VARCHAR[]":
-      appender.appendList(value as string[], LIST(VARCHAR));
-      break;
-    case "UBIGINT[]":
-      appender.appendList(value as bigint[], LIST(UBIGINT));
-      break;
-    default:
-      appender.appendVarchar(value as string);
+function stored(value: ColumnValue, type: string): DuckDBValue {
+  if (typeof value === "object") {
+    return listValue(value);
   }
+  return type === "BIGINT" ? BigInt(value) : value;
 }

@@ -1,14 +1,21 @@
 /** A recording as rows of the store's tables. */
 import type { MemorySeries } from "../../model/series.js";
 import type { Recording, Tell } from "../../record/index.js";
+import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
-/** Hands every row of the recording to `add`; one profile is in memory at a time. `tell` counts looks. */
-export async function addRecording(recording: Recording, add: AddRow, tell: Tell): Promise<void> {
+/** Hands every row of the recording to `add`, those of samples to `chunks`; at most a profile and the one
+ * before it are in memory. `tell` counts looks. */
+export async function addRecording(
+  recording: Recording,
+  add: AddRow,
+  chunks: SampleChunks,
+  tell: Tell,
+): Promise<void> {
   const series = new SeriesRows(recording, add);
   for (const one of recording.series) {
     addMetrics(one, series, add);
@@ -24,7 +31,7 @@ export async function addRecording(recording: Recording, add: AddRow, tell: Tell
       event.detail,
     );
   }
-  const samples = new SampleRows(series, add);
+  const samples = new SampleRows(series, add, chunks);
   for (const index of recording.looks.keys()) {
     samples.addProfile(recording.profileOf(index));
     await tell(index + 1, recording.looks.length);

@@ -1,95 +1,111 @@
-/** The profiles of a recording as rows: samples, and the frames, stacks and labels that they name. */
-import { frameName, labelPairs } from "../../model/frame_text.js";
-import type { Profile } from "../../model/profile.js";
+/** The profiles of a recording as rows: profiles, samples, and the dictionaries' rows that they name. */
+import type { Profile, SiteTable } from "../../model/profile.js";
+import { mixHash, RowIndex } from "../../model/row_index.js";
 import type { SiteIndex, TimeMs } from "../../model/units.js";
 import { contentId } from "./content_ids.js";
+import { DictionaryRows } from "./dictionary_rows.js";
+import { dayOf, type SampleChunks } from "./sample_chunks.js";
 import type { AddRow } from "./schema.js";
 import { type SeriesRows, whole } from "./series_rows.js";
 
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
-const MAX_INTEGER = 2 ** 31 - 1;
-const KIND_NAMES = ["python", "native", "mark"] as const;
 
-/** Profiles and samples, with the frames, stacks and labels they need, each row of those once. */
+/** The sites of one profile, found by what they are of. */
+interface KnownSites {
+  readonly sites: SiteTable;
+  readonly index: RowIndex;
+  /** By process. */
+  readonly seriesIds: readonly bigint[];
+}
+
+/** What all rows of a look share, and what they need of it. */
+interface LookRows {
+  readonly profile: Profile;
+  readonly day: ReturnType<typeof dayOf>;
+  readonly timeMs: bigint;
+  /** By cohort: which of {@link buckets} it falls into. */
+  readonly slots: Uint32Array;
+  /** Unlike age buckets of the cohorts. */
+  readonly buckets: readonly number[];
+  /** Of the site at hand, by slot; 0 between sites. */
+  readonly bytes: Float64Array;
+}
+
+/** Whose a row of samples is. */
+interface SampleOwner {
+  readonly seriesId: bigint;
+  readonly profileId: bigint;
+}
+
+/** Fills profiles and samples; what they name is added when it is first met. */
 export class SampleRows {
   readonly #series: SeriesRows;
   readonly #add: AddRow;
-  readonly #written = new Set<bigint>();
-  /** Allocated figures of the profile before, by site. */
-  #before = new Map<string, Allocated>();
+  readonly #samples: SampleChunks;
+  readonly #dictionaries: DictionaryRows;
+  /** The profile before: its allocated figures are taken off. */
+  #before: KnownSites | null = null;
   #lastMs: TimeMs | null = null;
 
-  constructor(series: SeriesRows, add: AddRow) {
+  constructor(series: SeriesRows, add: AddRow, samples: SampleChunks) {
     this.#series = series;
     this.#add = add;
+    this.#samples = samples;
+    this.#dictionaries = new DictionaryRows(add);
   }
 
   addProfile(profile: Profile): void {
     const { sites, timeMs } = profile;
-    const profiles = this.#addProfiles(profile);
-    const stackIds = this.#stackIds(profile);
-    const labelIds = new Map<number, bigint>();
-    const after = new Map<string, Allocated>();
-    for (let site = 0; site < sites.length; site++) {
-      const owner = profiles[sites.process[site]!]!;
-      let labelId = labelIds.get(sites.label[site]!);
-      if (labelId === undefined) {
-        labelId = this.#labelId(profile, sites.label[site]!);
-        labelIds.set(sites.label[site]!, labelId);
+    this.#dictionaries.take(profile);
+    const owners = this.#addProfiles(profile);
+    const look = lookRows(profile);
+    const before = this.#before;
+    const found = new Uint8Array(before?.sites.length ?? 0);
+    const index = new RowIndex();
+    let site = 0;
+    const same = (row: number) => found[row] === 0 && sameSite(before!.sites, row, sites, site);
+    for (; site < sites.length; site++) {
+      const hash = siteHash(sites, site);
+      const known = before === null ? -1 : before.index.find(hash, same);
+      let objects = sites.allocatedObjects[site]!;
+      let bytes = sites.allocatedBytes[site]!;
+      if (known >= 0) {
+        found[known] = 1;
+        objects -= before!.sites.allocatedObjects[known]!;
+        bytes -= before!.sites.allocatedBytes[known]!;
       }
-      const head: SampleHead = [
-        dayOf(timeMs),
-        owner.seriesId,
-        whole(timeMs),
-        owner.profileId,
-        this.#stack(profile, sites.stack[site]!, stackIds),
-        profile.threads[sites.thread[site]!]?.name ?? "",
-        labelId,
-      ];
-      const domain = DOMAIN_NAMES[sites.domain[site]!] ?? "";
-      const key = `${sites.stack[site]} ${sites.process[site]} ${sites.thread[site]} ${sites.label[site]} ${domain}`;
-      const allocated = {
-        head,
-        domain,
-        bytes: sites.allocatedBytes[site]!,
-        objects: sites.allocatedObjects[site]!,
-      };
-      const before = this.#before.get(key);
-      after.set(key, allocated);
-      this.#before.delete(key);
-      this.#addSite(profile, site, allocated, before);
+      this.#addSite(look, owners[sites.process[site]!]!, site, objects, bytes);
+      index.add(hash, site);
     }
-    // Sites of ended processes may have been added up as one: take back what stands there again.
-    for (const { head, domain, bytes, objects } of this.#before.values()) {
-      const [, seriesId, , , ...rest] = head;
-      const profileId = contentId("profile", seriesId, whole(timeMs));
-      this.#add(
-        "samples",
-        dayOf(timeMs),
-        seriesId,
-        whole(timeMs),
-        profileId,
-        ...rest,
-        0,
-        0,
-        0,
-        0,
-        -objects,
-        -bytes,
-        domain,
-        0,
-      );
+    if (before !== null) {
+      this.#takeBack(look, before, found);
     }
-    this.#before = after;
+    const seriesIds = owners.map((owner) => owner.seriesId);
+    this.#before = { sites, index, seriesIds };
     this.#lastMs = timeMs;
   }
 
-  #addProfiles(profile: Profile): { seriesId: bigint; profileId: bigint }[] {
+  /** Sites of ended processes may have been added up as one: takes back what stands there again. */
+  #takeBack(look: LookRows, { sites, seriesIds }: KnownSites, found: Uint8Array): void {
+    const owners = seriesIds.map((seriesId) => ({
+      seriesId,
+      profileId: contentId("profile", seriesId, whole(look.profile.timeMs)),
+    }));
+    for (let site = 0; site < sites.length; site++) {
+      if (found[site] === 0) {
+        const { allocatedObjects, allocatedBytes } = sites;
+        const row = this.#addRow(look, owners[sites.process[site]!]!, sites, site);
+        this.#setFigures(row, 0, 0, 0, 0, -allocatedObjects[site]!, -allocatedBytes[site]!, 0);
+      }
+    }
+  }
+
+  #addProfiles(profile: Profile): SampleOwner[] {
     const durationMs = this.#lastMs === null ? profile.durationMs : profile.timeMs - this.#lastMs;
     return profile.processes.map(({ pid, startedMs, command, python, periodBytes }) => {
       const seriesId = this.#series.of(pid, startedMs, command, python);
       const profileId = contentId("profile", seriesId, whole(profile.timeMs));
-      if (this.#isNew(profileId)) {
+      if (this.#dictionaries.isNew(profileId)) {
         this.#add(
           "profiles",
           profileId,
@@ -105,129 +121,116 @@ export class SampleRows {
   }
 
   /** The rows of one site, by age; its allocated figures stand in the oldest. */
-  #addSite(profile: Profile, site: SiteIndex, now: Allocated, before: Allocated | undefined): void {
-    const { sites, cohorts, timeMs } = profile;
-    const ages = new Map<number, number>();
+  #addSite(
+    look: LookRows,
+    owner: SampleOwner,
+    site: SiteIndex,
+    allocatedObjects: number,
+    allocatedBytes: number,
+  ): void {
+    const { sites, cohorts } = look.profile;
     const live = sites.liveBytes[site]!;
-    for (let cohort = 0; cohort < cohorts.length; cohort++) {
-      const bytes = sites.cohortBytes[site * cohorts.length + cohort]!;
-      if (bytes > 0) {
-        const bucket = ageBucket(timeMs - bornMs(cohorts, cohort, timeMs));
-        ages.set(bucket, (ages.get(bucket) ?? 0) + bytes);
-      }
-    }
-    if (ages.size === 0) {
-      ages.set(0, live);
-    }
-    let allocatedObjects = now.objects - (before?.objects ?? 0);
-    let allocatedBytes = now.bytes - (before?.bytes ?? 0);
+    let objects = allocatedObjects;
+    let bytes = allocatedBytes;
     let peakBytes = sites.peakBytes[site]!;
-    for (const [bucket, bytes] of ages) {
-      const share = live > 0 ? bytes / live : 0;
-      if (bytes > 0 || allocatedBytes !== 0 || peakBytes > 0) {
-        this.#add(
-          "samples",
-          ...now.head,
-          bucket,
-          sites.liveObjects[site]! * share,
-          bytes,
-          // Independent parts of a sum: their variances are shares of its own.
-          sites.liveVariance[site]! * share,
-          allocatedObjects,
-          allocatedBytes,
-          now.domain,
-          peakBytes,
-        );
+    const add = (bucket: number, aged: number): void => {
+      if (aged > 0 || bytes !== 0 || peakBytes > 0) {
+        const share = live > 0 ? aged / live : 0;
+        const row = this.#addRow(look, owner, sites, site);
+        // Independent parts of a sum: their variances are shares of its own.
+        const variance = sites.liveVariance[site]! * share;
+        const liveObjects = sites.liveObjects[site]! * share;
+        this.#setFigures(row, bucket, liveObjects, aged, variance, objects, bytes, peakBytes);
       }
-      allocatedObjects = 0;
-      allocatedBytes = 0;
+      objects = 0;
+      bytes = 0;
       peakBytes = 0;
+    };
+    const first = site * cohorts.length;
+    let aged = false;
+    for (let cohort = 0; cohort < cohorts.length; cohort++) {
+      look.bytes[look.slots[cohort]!]! += sites.cohortBytes[first + cohort]!;
     }
-  }
-
-  /** Ids of all stacks: of the parent's and the own frame's, in one ascending pass. */
-  #stackIds(profile: Profile): {
-    readonly stacks: BigUint64Array;
-    readonly frames: BigUint64Array;
-  } {
-    const { frames, strings, stacks } = profile;
-    const frameIds = new BigUint64Array(frames.length);
-    for (let frame = 0; frame < frames.length; frame++) {
-      frameIds[frame] = contentId(
-        "frame",
-        frameName(profile, frame),
-        strings[frames.file[frame]!]!,
-        frames.line[frame]!,
-        frames.kind[frame]!,
-      );
-    }
-    const ids = new BigUint64Array(stacks.length);
-    ids[0] = contentId("stack");
-    for (let stack = 1; stack < stacks.length; stack++) {
-      ids[stack] = contentId("stack", ids[stacks.parent[stack]!]!, frameIds[stacks.frame[stack]!]!);
-    }
-    return { stacks: ids, frames: frameIds };
-  }
-
-  #stack(
-    profile: Profile,
-    stack: number,
-    ids: { stacks: BigUint64Array; frames: BigUint64Array },
-  ): bigint {
-    const id = ids.stacks[stack]!;
-    if (this.#isNew(id)) {
-      const { stacks, frames, strings } = profile;
-      const frameIds: bigint[] = [];
-      for (let node = stack; node !== 0; node = stacks.parent[node]!) {
-        const frame = stacks.frame[node]!;
-        const frameId = ids.frames[frame]!;
-        frameIds.push(frameId);
-        if (this.#isNew(frameId)) {
-          const kind = KIND_NAMES[frames.kind[frame]!] ?? "mark";
-          this.#add(
-            "frames",
-            frameId,
-            frameName(profile, frame),
-            strings[frames.file[frame]!]!,
-            Math.min(frames.line[frame]!, MAX_INTEGER),
-            kind,
-          );
-        }
+    for (let slot = 0; slot < look.buckets.length; slot++) {
+      const slotBytes = look.bytes[slot]!;
+      if (slotBytes > 0) {
+        look.bytes[slot] = 0;
+        aged = true;
+        add(look.buckets[slot]!, slotBytes);
       }
-      this.#add("stacks", id, frameIds);
     }
-    return id;
+    if (!aged) {
+      add(0, live);
+    }
   }
 
-  #labelId(profile: Profile, label: number): bigint {
-    const pairs = [...labelPairs(profile, label)];
-    const id = contentId("label", ...pairs.flat());
-    if (this.#isNew(id)) {
-      this.#add(
-        "labels",
-        id,
-        pairs.map(([key]) => key),
-        pairs.map(([, value]) => value),
-      );
-    }
-    return id;
+  /** A row with what it is of; its figures are still to be set. */
+  #addRow(look: LookRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
+    const { profile } = look;
+    const stackId = this.#dictionaries.stackId(profile, sites.stack[site]!);
+    const labelId = this.#dictionaries.labelId(profile, sites.label[site]!);
+    const row = this.#samples.nextRow();
+    const { vectors } = this.#samples;
+    vectors.day.setItem(row, look.day);
+    vectors.series_id.setItem(row, owner.seriesId);
+    vectors.ts_ms.setItem(row, look.timeMs);
+    vectors.profile_id.setItem(row, owner.profileId);
+    vectors.stack_id.setItem(row, stackId);
+    vectors.thread.setItem(row, profile.threads[sites.thread[site]!]?.name ?? "");
+    vectors.label_id.setItem(row, labelId);
+    vectors.domain.setItem(row, DOMAIN_NAMES[sites.domain[site]!] ?? "");
+    return row;
   }
 
-  #isNew(id: bigint): boolean {
-    const isNew = !this.#written.has(id);
-    this.#written.add(id);
-    return isNew;
+  #setFigures(
+    row: number,
+    bucket: number,
+    liveObjects: number,
+    liveBytes: number,
+    liveVariance: number,
+    allocatedObjects: number,
+    allocatedBytes: number,
+    peakBytes: number,
+  ): void {
+    const { vectors } = this.#samples;
+    vectors.age_bucket.setItem(row, bucket);
+    vectors.live_objects.setItem(row, liveObjects);
+    vectors.live_bytes.setItem(row, liveBytes);
+    vectors.live_variance.setItem(row, liveVariance);
+    vectors.allocated_objects.setItem(row, allocatedObjects);
+    vectors.allocated_bytes.setItem(row, allocatedBytes);
+    vectors.peak_bytes.setItem(row, peakBytes);
   }
 }
 
-/** day, series, time, profile, stack, thread, label. */
-type SampleHead = [string, bigint, number, bigint, bigint, string, bigint];
+function lookRows(profile: Profile): LookRows {
+  const { cohorts, timeMs } = profile;
+  const buckets: number[] = [];
+  const slots = Uint32Array.from(cohorts, (_, cohort) => {
+    const bucket = ageBucket(timeMs - bornMs(cohorts, cohort, timeMs));
+    const slot = buckets.indexOf(bucket);
+    return slot < 0 ? buckets.push(bucket) - 1 : slot;
+  });
+  const bytes = new Float64Array(buckets.length);
+  return { profile, day: dayOf(timeMs), timeMs: BigInt(whole(timeMs)), slots, buckets, bytes };
+}
 
-interface Allocated {
-  readonly head: SampleHead;
-  readonly domain: string;
-  readonly bytes: number;
-  readonly objects: number;
+function siteHash(sites: SiteTable, site: SiteIndex): number {
+  const place = mixHash(mixHash(0, sites.stack[site]!), sites.thread[site]!);
+  return mixHash(
+    mixHash(place, sites.label[site]!),
+    sites.process[site]! * 4 + sites.domain[site]!,
+  );
+}
+
+function sameSite(a: SiteTable, row: SiteIndex, b: SiteTable, other: SiteIndex): boolean {
+  return (
+    a.stack[row] === b.stack[other] &&
+    a.process[row] === b.process[other] &&
+    a.thread[row] === b.thread[other] &&
+    a.label[row] === b.label[other] &&
+    a.domain[row] === b.domain[other]
+  );
 }
 
 /** Middle of a cohort; the last one ends with the look. */
@@ -240,8 +243,4 @@ function bornMs(cohorts: readonly TimeMs[], cohort: number, timeMs: TimeMs): Tim
 
 function ageBucket(ageMs: number): number {
   return ageMs < 1 ? 0 : Math.floor(Math.log2(ageMs)) + 1;
-}
-
-function dayOf(timeMs: TimeMs): string {
-  return new Date(timeMs).toISOString().slice(0, 10);
 }

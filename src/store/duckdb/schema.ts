@@ -78,8 +78,8 @@ export const TABLES = {
 export type TableName = keyof typeof TABLES;
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
-/** A value of a column: ids are bigint, days "2026-11-21". */
+/** A value of a column: ids are bigint. */
 export type ColumnValue = string | number | bigint | readonly string[] | readonly bigint[];
 
-/** Takes one row: a value for each column of the table, in its order. */
-export type AddRow = (table: TableName, ...values: ColumnValue[]) => void;
+/** Takes one row of any table but samples: a value for each column of the table, in its order. */
+export type AddRow = (table: Exclude<TableName, "samples">, ...values: ColumnValue[]) => void;

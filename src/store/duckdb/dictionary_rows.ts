@@ -1,0 +1,105 @@
+/** Frames, stacks and labels as rows, each once, and their ids: worked out once for a dictionary's row. */
+import { frameName, framesOf, labelPairs } from "../../model/frame_text.js";
+import type { ProfileTables } from "../../model/profile.js";
+import type { FrameId, LabelId, StackId } from "../../model/units.js";
+import { contentId } from "./content_ids.js";
+import type { AddRow } from "./schema.js";
+
+const MAX_INTEGER = 2 ** 31 - 1;
+const KIND_NAMES = ["python", "native", "mark"] as const;
+
+/** Of one recording, whose dictionaries only grow: an id that was given stays good. */
+export class DictionaryRows {
+  readonly #add: AddRow;
+  /** Ids whose row is there: unlike rows of a dictionary may have the same content. */
+  readonly #written = new Set<bigint>();
+  readonly #frameIds: bigint[] = [];
+  readonly #stackIds: bigint[] = [contentId("stack")];
+  /** By row: 1 where its own row is there. */
+  #stackSeen = new Uint8Array(0);
+  readonly #labelIds: bigint[] = [];
+
+  constructor(add: AddRow) {
+    this.#add = add;
+  }
+
+  /** To be told of the tables before ids of their rows are asked for. */
+  take(tables: ProfileTables): void {
+    const { frames, stacks, strings } = tables;
+    for (let frame = this.#frameIds.length; frame < frames.length; frame++) {
+      this.#frameIds.push(
+        contentId(
+          "frame",
+          frameName(tables, frame),
+          strings[frames.file[frame]!]!,
+          frames.line[frame]!,
+          frames.kind[frame]!,
+        ),
+      );
+    }
+    // Of the parent's and the own frame's: parents come first.
+    for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
+      const parent = this.#stackIds[stacks.parent[stack]!]!;
+      this.#stackIds.push(contentId("stack", parent, this.#frameIds[stacks.frame[stack]!]!));
+    }
+    if (this.#stackSeen.length < stacks.length) {
+      const seen = new Uint8Array(stacks.length);
+      seen.set(this.#stackSeen);
+      this.#stackSeen = seen;
+    }
+  }
+
+  stackId(tables: ProfileTables, stack: StackId): bigint {
+    const id = this.#stackIds[stack]!;
+    if (this.#stackSeen[stack] === 0) {
+      this.#stackSeen[stack] = 1;
+      if (this.isNew(id)) {
+        const frames = framesOf(tables, stack);
+        this.#add(
+          "stacks",
+          id,
+          Array.from(frames, (frame) => this.#frameId(tables, frame)),
+        );
+      }
+    }
+    return id;
+  }
+
+  labelId(tables: ProfileTables, label: LabelId): bigint {
+    let id = this.#labelIds[label];
+    if (id === undefined) {
+      const pairs = [...labelPairs(tables, label)];
+      id = contentId("label", ...pairs.flat());
+      this.#labelIds[label] = id;
+      if (this.isNew(id)) {
+        const keys = pairs.map(([key]) => key);
+        const values = pairs.map(([, value]) => value);
+        this.#add("labels", id, keys, values);
+      }
+    }
+    return id;
+  }
+
+  /** True the first time that it is asked of an id. */
+  isNew(id: bigint): boolean {
+    const isNew = !this.#written.has(id);
+    this.#written.add(id);
+    return isNew;
+  }
+
+  #frameId(tables: ProfileTables, frame: FrameId): bigint {
+    const { frames, strings } = tables;
+    const id = this.#frameIds[frame]!;
+    if (this.isNew(id)) {
+      this.#add(
+        "frames",
+        id,
+        frameName(tables, frame),
+        strings[frames.file[frame]!]!,
+        Math.min(frames.line[frame]!, MAX_INTEGER),
+        KIND_NAMES[frames.kind[frame]!] ?? "mark",
+      );
+    }
+    return id;
+  }
+}

@@ -1,0 +1,81 @@
+/** The samples table, filled a column at a time in chunks of the size that the database works in. */
+import {
+  type DuckDBAppender,
+  DuckDBDataChunk,
+  DuckDBDateValue,
+  type DuckDBType,
+  type DuckDBValue,
+  type DuckDBVector,
+} from "@duckdb/node-api";
+import { TABLES } from "./schema.js";
+
+/** What a chunk holds at most: the database's own vector size. */
+const CHUNK_ROWS = 2048;
+const MS_PER_DAY = 86_400_000;
+
+type SampleColumn = keyof typeof TABLES.samples;
+const COLUMNS = Object.keys(TABLES.samples) as SampleColumn[];
+
+/** One value a column: `day` counts from 1970. */
+export type SampleVectors = Readonly<Record<SampleColumn, DuckDBVector>>;
+
+/**
+ * A chunk that is written in place, handed over when full and written again:
+ *
+ *     const row = chunks.nextRow();
+ *     chunks.vectors.live_bytes.setItem(row, 10);    // and so every column
+ */
+export class SampleChunks {
+  readonly #appender: DuckDBAppender;
+  readonly #chunk: DuckDBDataChunk;
+  #vectors: SampleVectors;
+  #rows = 0;
+
+  constructor(appender: DuckDBAppender) {
+    this.#appender = appender;
+    const types: DuckDBType[] = COLUMNS.map((_, column) => appender.columnType(column));
+    this.#chunk = DuckDBDataChunk.create(types, CHUNK_ROWS);
+    this.#vectors = this.#columnVectors();
+  }
+
+  /** Good for the row that {@link nextRow} gave last. */
+  get vectors(): SampleVectors {
+    return this.#vectors;
+  }
+
+  /** The row to write next; every column of it has to be set. */
+  nextRow(): number {
+    if (this.#rows === CHUNK_ROWS) {
+      this.flush();
+    }
+    return this.#rows++;
+  }
+
+  /** Hands over what there is. */
+  flush(): void {
+    if (this.#rows === 0) {
+      return;
+    }
+    for (const column of COLUMNS) {
+      this.#vectors[column].flush();
+    }
+    this.#chunk.rowCount = this.#rows;
+    this.#appender.appendDataChunk(this.#chunk);
+    // Frees the texts of the rows.
+    this.#chunk.reset();
+    this.#chunk.rowCount = CHUNK_ROWS;
+    this.#vectors = this.#columnVectors();
+    this.#rows = 0;
+  }
+
+  #columnVectors(): SampleVectors {
+    return Object.fromEntries(
+      COLUMNS.map((name, column) => [name, this.#chunk.getColumnVector(column)]),
+    ) as Record<SampleColumn, DuckDBVector<DuckDBValue>>;
+  }
+}
+
+/** The day (UTC) that a moment lies in. */
+export function dayOf(timeMs: number): DuckDBDateValue {
+  return new DuckDBDateValue(Math.floor(timeMs / MS_PER_DAY));
+}
