@@ -149,7 +149,6 @@ enum tm_python_state {
 #define TM_LIMIT_STRINGS_FULL (1u << 6)
 #define TM_LIMIT_NO_MEMORY (1u << 7)         /* reserving memory failed; recording stopped there */
 #define TM_LIMIT_FOREIGN_ALLOCATOR (1u << 8) /* malloc is another allocator's: its operator new is not seen */
-#define TM_LIMIT_SUBINTERPRETER (1u << 9)    /* subinterpreters with allocators of their own */
 #define TM_LIMIT_TURNED_OFF (1u << 10)       /* the agent turned itself off: see log */
 #define TM_LIMIT_HOOKS_REPLACED (1u << 11)   /* somebody replaced the Python hooks and they were not set again */
 #define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator before ours serves malloc: mappings only */

@@ -76,7 +76,8 @@ static int visit(const struct tm_object *object, void *data)
 
 void tm_native_refresh(void)
 {
-    tm_each_object(visit, NULL);
+    if (tm_loader_answers())
+        tm_each_object(visit, NULL);
 }
 
 int tm_native_knows(const void *pc)
@@ -122,6 +123,8 @@ static int is_own(const void *pc)
  * address themselves where an allocator of Python's jumps to malloc. */
 unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
 {
+    if (!tm_loader_answers())
+        return 0; /* before glibc 2.35 unwinding asks the loader, too */
     int count = backtrace(pcs, TM_NATIVE_FRAMES), first = 0;
     while (first < count && pcs[first] != return_address)
         first++;

@@ -268,7 +268,7 @@ static void look_at_objects(void)
     if (now - last < OBJECTS_CHECK_MS ||
         !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
-    uint64_t changes = tm_object_changes();
+    uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;
     if (__atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes) {
         tm_python_probe();
         tm_native_refresh();

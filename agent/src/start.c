@@ -5,6 +5,7 @@
  *   TIDEMARK=off, or no TIDEMARK                 inert
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,6 +85,29 @@ static void read_environment(struct wish *wish)
     }
 }
 
+/* The period that an image starts with. */
+static uint64_t first_period(void)
+{
+    const struct tm_pool_header *head = tm_settings.pool.head;
+    uint64_t period = tm_settings.period ? tm_settings.period : head ? head->period_bytes : 0;
+    return period == 0 || period > 1ull << 40 ? TM_DEFAULT_PERIOD : period;
+}
+
+/* In the child of fork(). It would count on with its parent's countdown, as all its siblings do: a
+ * thousand workers would take or miss the same allocation together, and their sum would be far off
+ * its standard error. (Children of a raw clone() still do.) Touches this thread's own state alone. */
+static void part_ways(void)
+{
+    struct tm_thread_state *thread = &tm_thread;
+    if (thread->period == 0 || thread->inside)
+        return; /* no gap drawn yet */
+    thread->random = (tm_ticks() ^ (uint64_t)tm_own_pid() << 32) | 1;
+    for (int i = 0; i < 8; i++) /* a sparse seed takes some steps to spread */
+        tm_random(thread);
+    thread->period = first_period();
+    thread->countdown = tm_draw(thread, thread->period);
+}
+
 /* Claims a segment for this image. Runs in exactly one thread (phase CLAIMING). */
 static int begin_image(void)
 {
@@ -91,9 +115,7 @@ static int begin_image(void)
     uint8_t *segment;
     uint32_t image;
     tm_core.options = (head->options & TM_OPTION_NATIVE) | (tm_settings.native ? TM_OPTION_NATIVE : 0);
-    tm_core.configured_period = tm_settings.period ? tm_settings.period : head->period_bytes;
-    if (tm_core.configured_period == 0 || tm_core.configured_period > 1ull << 40)
-        tm_core.configured_period = TM_DEFAULT_PERIOD;
+    tm_core.configured_period = first_period();
     tm_core.period = tm_core.configured_period;
     tm_core.incarnation = ++tm_settings.incarnations;
     if (syscall(SYS_getrandom, &tm_core.seed, sizeof tm_core.seed, 1u) != (long)sizeof tm_core.seed)
@@ -167,6 +189,8 @@ static void come_on(const struct wish *wish)
     tm_core.phase = TM_PHASE_CLAIMING;
     if (!arm())
         return;
+    (void)pthread_atfork(NULL, NULL, part_ways);
+    tm_loader_begin();
     tm_native_begin((tm_core.options & TM_OPTION_NATIVE) != 0);
     tm_core.object_changes = tm_object_changes();
     tm_native_refresh();

@@ -273,6 +273,13 @@ void tm_control_spent(uint64_t ticks);
 void tm_control(uint64_t ticks_spent);
 void tm_control_report(void);
 
+/* ---- loader.c ----------------------------------------------------------------------- */
+
+/* Finds the lock of the loader's list; in the first image, once. */
+void tm_loader_begin(void);
+/* 0: the list of objects must not be asked for in this forked image, now or ever. Not locked. */
+int tm_loader_answers(void);
+
 /* ---- native.c --------------------------------------------------------------------- */
 
 #define TM_NATIVE_FRAMES 128u

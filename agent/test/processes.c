@@ -1,6 +1,7 @@
 /* processes.c - threads, forks, readers beside the writer, and pools that are none. */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -115,6 +116,74 @@ static void forks_among_threads(void)
     CHECK(tm_is_sampled(block));
     tidemark_test_free(block);
     CHECK(site_sums().live_samples == 0);
+}
+
+/* Each takes its own sample of one allocation that is sampled about every other time: were the
+ * parent's countdown theirs, all would take it or none. */
+static void forked_children_sample_apart(void)
+{
+    agent_on("period=1M", 5);
+    no_controller();
+    tidemark_test_free(tidemark_test_malloc(100000)); /* draws the parent's gap */
+    int sampled = 0;
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char path[300];
+            int taken = tm_is_sampled(tidemark_test_malloc(700000));
+            snprintf(path, sizeof path, "%s/tidemark-%u.pool", test_directory, (unsigned)getpid());
+            unlink(path);
+            _exit(taken);
+        }
+        int status = -1;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        sampled += WEXITSTATUS(status);
+    }
+    CHECK(sampled > 20 && sampled < 80); /* 49 expected, with a standard deviation of 5 */
+}
+
+static volatile int holds_loader, let_go;
+
+static int hold(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)info, (void)size, (void)data;
+    holds_loader = 1;
+    while (!let_go)
+        usleep(1000);
+    return 1;
+}
+
+static void *hold_loader(void *unused)
+{
+    dl_iterate_phdr(hold, NULL);
+    return unused;
+}
+
+/* The loader's lock is copied as held, and its holder is not: a child that waited would never end. */
+static void forks_while_the_loader_is_busy(void)
+{
+    pthread_t holder;
+    agent_on("period=1K", 5);
+    no_controller();
+    holds_loader = let_go = 0;
+    pthread_create(&holder, NULL, hold_loader, NULL);
+    while (!holds_loader)
+        usleep(1000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 10; i++)
+            tidemark_test_free(tidemark_test_malloc(100000));
+        _exit(tm_core.header && tm_core.header->samples > 0 ? 0 : 1);
+    }
+    int status = -1;
+    pid_t ended = 0;
+    for (int i = 0; i < 3000 && ended == 0; i++, usleep(10000))
+        ended = waitpid(pid, &status, WNOHANG);
+    if (ended == 0)
+        kill(pid, SIGKILL);
+    let_go = 1;
+    pthread_join(holder, NULL);
+    CHECK(ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* Raw clone(2) runs no atfork handlers. */
@@ -344,6 +413,10 @@ int main(void)
     RUN(threads_leave_nothing_behind);
     RUN(frees_by_other_threads_are_seen);
     RUN(forks_among_threads);
+    RUN(forked_children_sample_apart);
+#ifndef __SANITIZE_THREAD__ /* its runtime takes the loader's lock in fork() itself */
+    RUN(forks_while_the_loader_is_busy);
+#endif
     RUN(clones_without_handlers);
     RUN(vfork_writes_nothing);
     RUN(readers_never_see_half_a_record);

@@ -36,10 +36,6 @@ const SENTENCES: readonly (readonly [bit: number, sentence: (header: SegmentHead
       () =>
         "an allocator that stands before the agent serves malloc: only memory mapped from the system is seen",
     ],
-    [
-      CONSTANTS.TM_LIMIT_SUBINTERPRETER,
-      () => "subinterpreters have allocators of their own: their small objects are not seen",
-    ],
     [CONSTANTS.TM_LIMIT_TURNED_OFF, () => "the agent turned itself off"],
     [
       CONSTANTS.TM_LIMIT_HOOKS_REPLACED,
