@@ -24,7 +24,7 @@ const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
 const { RecordingWriter } = await import("../dist/record/writer.js");
 const { buildReport, openRecording } = await import("../dist/record/index.js");
-const { writeReport } = await import("../dist/cli/reportPage.js");
+const { writeReport } = await import("../dist/cli/report_page.js");
 
 const samplesAProcess = 48_000;
 const sitesAProcess = 4_000;

@@ -13,7 +13,7 @@ import { findOnPath, runAsScript } from "./command.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
 import { findInterpreters, interpretersInChroot } from "./environment/interpreters.mjs";
 import { makePackages, makeTorch } from "./environment/packages.mjs";
-import { installSystemTools } from "./environment/system-tools.mjs";
+import { installSystemTools } from "./environment/system_tools.mjs";
 import { root, setUp } from "./setup.mjs";
 
 /**

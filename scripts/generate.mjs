@@ -21,16 +21,16 @@ export async function generate({ write }) {
 /** @returns {Promise<Map<string, string>>} path from the root -> what the file must hold */
 async function sourceParts() {
   // Loaded late, as below: the parts need node_modules.
-  const { errorPage } = await import("./generate/error-page.mjs");
-  const { jsonSchemas } = await import("./generate/json-schemas.mjs");
-  const { segmentLayout, segmentLayoutPath } = await import("./generate/segment-layout.mjs");
+  const { errorPage } = await import("./generate/error_page.mjs");
+  const { jsonSchemas } = await import("./generate/json_schemas.mjs");
+  const { segmentLayout, segmentLayoutPath } = await import("./generate/segment_layout.mjs");
   const layout = new Map([[relative(root, segmentLayoutPath), segmentLayout()]]);
   return new Map([...layout, ...jsonSchemas(), ...errorPage()]);
 }
 
 /** What is made by running the built program. */
 async function builtParts() {
-  const { commandPages } = await import("./generate/command-pages.mjs");
+  const { commandPages } = await import("./generate/command_pages.mjs");
   return commandPages();
 }
 

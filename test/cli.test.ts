@@ -15,7 +15,7 @@ import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { COMMAND_NAMES } from "../src/cli/commandLine.js";
+import { COMMAND_NAMES } from "../src/cli/command_line.js";
 import { anyInterpreter } from "./environment.js";
 import {
   execute,

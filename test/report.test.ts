@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { writeReport } from "../src/cli/reportPage.js";
+import { writeReport } from "../src/cli/report_page.js";
 import type { ProfileLook } from "../src/model/profile.js";
 import type { ReportDocument } from "../src/model/report.js";
 import { launchBrowser } from "./browser.js";
-import { serviceReport } from "./serviceReport.js";
-import { wideReport } from "./wideReport.js";
+import { serviceReport } from "./service_report.js";
+import { wideReport } from "./wide_report.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tidemark-report-"));

@@ -4,5 +4,5 @@ import module from "node:module";
 // (@types/node is of Node 20, which has no such function.)
 (module as { enableCompileCache?: () => unknown }).enableCompileCache?.();
 
-const { runCommandLine } = await import("./commandLine.js");
+const { runCommandLine } = await import("./command_line.js");
 await runCommandLine(process.argv.slice(2));

@@ -29,7 +29,8 @@ const SENTENCES: readonly (readonly [bit: number, sentence: (header: SegmentHead
     ],
     [
       CONSTANTS.TM_LIMIT_FOREIGN_ALLOCATOR,
-      () => "malloc is another allocator's: memory from that allocator's own operator new is not seen",
+      () =>
+        "malloc is another allocator's: memory from that allocator's own operator new is not seen",
     ],
     [
       CONSTANTS.TM_LIMIT_MALLOC_UNSEEN,

@@ -9,7 +9,7 @@ import { type CommonOptions, withCommonOptions, withExamples } from "../options.
 import { formatBytes, printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment, sizeOfFile } from "../recordings.js";
-import { requireOtherFile, writeWhole, writeWholeFolder } from "../writeWhole.js";
+import { requireOtherFile, writeWhole, writeWholeFolder } from "../write_whole.js";
 
 const SUFFIXES = {
   pprof: ".pb.gz",

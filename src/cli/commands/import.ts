@@ -4,7 +4,7 @@ import { importPool } from "../../record/index.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { formatBytes, printJson, screenOf } from "../output.js";
 import { sizeOfFile } from "../recordings.js";
-import { requireOtherFile, writeWhole } from "../writeWhole.js";
+import { requireOtherFile, writeWhole } from "../write_whole.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;

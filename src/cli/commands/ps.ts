@@ -13,7 +13,7 @@ import {
 import type { PsJson } from "../../model/documents.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { requireLinux } from "../installation.js";
-import { type LastLook, processKey, readLastLook, writeLastLook } from "../lastLook.js";
+import { type LastLook, processKey, readLastLook, writeLastLook } from "../last_look.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -23,7 +23,7 @@ import {
   withListOptions,
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
-import { printProcessList } from "../screens/processList.js";
+import { printProcessList } from "../screens/process_list.js";
 
 type PsOptions = CommonOptions & ListOptions;
 type PsRow = PsJson["processes"][number];

@@ -5,8 +5,8 @@ import { type CommonOptions, withCommonOptions, withExamples } from "../options.
 import { formatBytes, printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
 import { openRecordingAt, sizeOfFile } from "../recordings.js";
-import { writeReport } from "../reportPage.js";
-import { requireOtherFile, writeWhole } from "../writeWhole.js";
+import { writeReport } from "../report_page.js";
+import { requireOtherFile, writeWhole } from "../write_whole.js";
 
 interface ReportOptions extends CommonOptions {
   readonly output?: string;

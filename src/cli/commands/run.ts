@@ -18,8 +18,8 @@ import {
 } from "../options.js";
 import { printError, printNote, screenOf } from "../output.js";
 import { DEFAULT_SITES, printSummary, programName } from "../screens/summary.js";
-import { summaryContext } from "../screens/summaryContext.js";
-import { selectSites } from "../selectSites.js";
+import { summaryContext } from "../screens/summary_context.js";
+import { selectSites } from "../select_sites.js";
 
 interface RunOptions extends ListOptions {
   readonly output?: string;

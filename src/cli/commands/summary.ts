@@ -10,8 +10,8 @@ import {
 import { printJson, screenOf } from "../output.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
 import { DEFAULT_SITES, printSummary } from "../screens/summary.js";
-import { summaryContext } from "../screens/summaryContext.js";
-import { selectSites } from "../selectSites.js";
+import { summaryContext } from "../screens/summary_context.js";
+import { selectSites } from "../select_sites.js";
 
 interface SummaryOptions extends CommonOptions, ListOptions {
   readonly at: string;

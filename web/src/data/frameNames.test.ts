@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { serviceReport } from "../../../test/serviceReport.js";
+import { serviceReport } from "../../../test/service_report.js";
 import { framesMatching } from "./frameNames.js";
 
 const { tables } = serviceReport();

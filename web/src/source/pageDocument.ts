@@ -1,4 +1,4 @@
-/** The document that src/cli/reportPage.ts put into the page: base64 of zlib of columns. */
+/** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { DocumentSource } from "./documentSource.js";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ERROR_IDS } from "../model/errors.js";
-import { buildProgram, COMMAND_NAMES } from "./commandLine.js";
+import { buildProgram, COMMAND_NAMES } from "./command_line.js";
 
 describe("every command", () => {
   it.each(COMMAND_NAMES)("%s has the options that all have", async (name) => {

@@ -2,7 +2,7 @@
 import type { ProfileTables } from "../src/model/profile.js";
 import type { ReportDocument } from "../src/model/report.js";
 import { newSiteTable } from "../src/model/site_columns.js";
-import { serviceReport } from "./serviceReport.js";
+import { serviceReport } from "./service_report.js";
 
 /** A tree of about `nodes` stacks, every one with a site: wide at the leaves, forty frames deep. */
 export function wideReport(nodes: number): ReportDocument {

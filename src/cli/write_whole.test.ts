@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fileUnusable } from "../model/errors.js";
-import { requireOtherFile, writeWhole, writeWholeFolder } from "./writeWhole.js";
+import { requireOtherFile, writeWhole, writeWholeFolder } from "./write_whole.js";
 
 let folder: string;
 beforeEach(() => {
@@ -119,7 +119,7 @@ it.each([
     });`,
   ],
 ])("leaves nothing of %s behind when it is interrupted", async (_, write) => {
-  const module = new URL("../../dist/cli/writeWhole.js", import.meta.url).href;
+  const module = new URL("../../dist/cli/write_whole.js", import.meta.url).href;
   const script = `
     import { writeFile } from "node:fs/promises";
     import { writeWhole, writeWholeFolder } from ${JSON.stringify(module)};
