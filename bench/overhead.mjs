@@ -98,10 +98,11 @@ function once(command, innerFile) {
 }
 
 /** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry a pair */
-/** @type {Record<string, {measured: string, ratios: Record<string, Ratios>}>} by tool, then workload */
+/** @type {Record<string, {measured: string, pairs: number, ratios: Record<string, Ratios>}>} by tool, then workload */
 const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : {};
-const measured = `${describeMachine(python)}, ${options.pairs} pairs`;
-for (const tool of chosenTools) results[tool] = { measured, ratios: {} };
+const measured = describeMachine(python);
+for (const tool of chosenTools)
+  results[tool] = { measured, pairs: Number(options.pairs), ratios: {} };
 /** @type {Map<string, number>} runs in a row that failed, by tool */
 const failures = new Map();
 
@@ -156,7 +157,7 @@ function rowOf(tool) {
     ...[...micro].map((workload) => cpuRatio(tool, workload)),
     isOurs(tool) ? `${mean(beside).toFixed(2)} s a run` : "in the program",
     `${ordinary.length}`,
-    results[tool].measured,
+    `${results[tool].pairs}`,
   ];
 }
 
@@ -165,7 +166,8 @@ const markdown = `## Overhead
 
 \`npm run bench -- overhead\`. CPU and wall time as ratios to the plain run just before: geometric mean over the
 workloads with its 95 % interval (none from one pair). Ours is the program's own time; the recorder, a process of its own,
-stands beside it. The peers work inside the program.
+stands beside it. The peers work inside the program. Measured on ${[...new Set(shown.map((tool) => results[tool].measured))].join("; ")}.
+A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s failed; after two in a row the tool is left alone.
 
 ${markdownTable(
   [
@@ -175,7 +177,7 @@ ${markdownTable(
     ...[...micro].map((name) => `CPU, ${name}`),
     "recorder's CPU",
     "workloads",
-    "measured",
+    "pairs",
   ],
   shown.map((tool) => rowOf(tool) ?? []),
 )}
