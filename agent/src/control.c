@@ -27,6 +27,9 @@
 /* At a GiB allocated a second, 128 samples: cheap at any price, and a coarser profile says nothing.
  * (Thinning goes beyond it where the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
+/* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set,
+ * and only a sample finds out: until then the first ones keep coming, whatever they cost. */
+#define SAMPLES_FOR_PYTHON 1000u
 
 void tm_control_begin(void)
 {
@@ -94,7 +97,8 @@ static void check(uint32_t samples, int whole)
     tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
     tm_core.rate = smoothed(tm_core.rate, count * period / cpu, cpu / (cpu + RATE_MEMORY_NS));
     double wanted = tm_core.cost * tm_core.rate / share_now();
-    tm_set_period(follow(tm_core.period, wanted, whole));
+    int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
+    tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python));
 }
 
 void tm_control_spent(uint64_t ticks)
