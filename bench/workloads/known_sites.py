@@ -13,31 +13,38 @@ import sys
 sites, seed = int(sys.argv[1]), int(sys.argv[2])
 random.seed(seed)
 truth: dict[str, dict[str, int]] = {}
-kept: list[bytes] = []
+kept: list = []
 
+# The loop makes nothing but its blocks: the numbers exist already, and `kept` has its room.
 TEMPLATE = """
-def {name}(count, sizes, keep_every):
-    live = objects = allocated = 0
-    for n in range(count):
-        block = bytes(sizes[n % len(sizes)])
-        size = getsizeof(block)
-        allocated += size
-        if n % keep_every == 0:
-            kept.append(block)
-            live += size
-            objects += 1
-    return live, objects, allocated
+def {name}(plan):
+    for position, size in plan:
+        block = bytes(size)
+        if position >= 0:
+            kept[position] = block
 """
 
+OVERHEAD = sys.getsizeof(b"")
+plans = {}
 for number in range(sites):
-    name = f"site_{number:04d}"
-    namespace = {"kept": kept, "getsizeof": sys.getsizeof}
-    exec(compile(TEMPLATE.format(name=name), f"{name}.py", "exec"), namespace)
     scale = random.choice([40, 200, 900, 4_000, 60_000])
-    sizes = [random.randrange(1, 2 * scale) for _ in range(50)]
-    count = max(4, int(random.lognormvariate(14.5, 1.2) / scale))
-    live, objects, allocated = namespace[name](count, sizes, random.choice([1, 1, 2, 10]))
-    truth[name] = {"liveBytes": live, "liveObjects": objects, "allocatedBytes": allocated}
+    keep_every = random.choice([1, 1, 2, 10])
+    plan = []
+    for n in range(max(4, int(random.lognormvariate(14.5, 1.2) / scale))):
+        position = -1
+        if n % keep_every == 0:
+            position = len(kept)
+            kept.append(None)
+        plan.append((position, random.randrange(1, 2 * scale)))
+    plans[f"site_{number:04d}"] = plan
+
+for name, plan in plans.items():
+    namespace = {"kept": kept}
+    exec(compile(TEMPLATE.format(name=name), f"{name}.py", "exec"), namespace)
+    namespace[name](plan)
+    live = [size + OVERHEAD for position, size in plan if position >= 0]
+    allocated = sum(size + OVERHEAD for _, size in plan)
+    truth[name] = {"liveBytes": sum(live), "liveObjects": len(live), "allocatedBytes": allocated}
 
 print(json.dumps(truth))
 sys.stdout.flush()
