@@ -266,8 +266,11 @@ static void look_at_objects(void)
 {
     uint64_t now = tm_now_ms(), last = __atomic_load_n(&tm_core.objects_checked_ms, __ATOMIC_RELAXED);
     if (now - last < OBJECTS_CHECK_MS ||
-        !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        if (tm_settings.python_state == TM_PYTHON_FRAMES_ONLY)
+            tm_python_verify(); /* a short program may have no later look */
         return;
+    }
     uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;
     if (__atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes) {
         tm_python_probe();
