@@ -6,7 +6,7 @@ export {
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
-export { readInterpreter } from "./interpreter.js";
+export { type Interpreter, readInterpreter } from "./interpreter.js";
 export { mappedInodes } from "./mapped_files.js";
 export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
@@ -24,6 +24,7 @@ export {
   startTimeMs,
 } from "./process.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
+export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
 export { processesMapping } from "./shared_memory.js";
 export { descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

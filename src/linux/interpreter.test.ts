@@ -41,7 +41,16 @@ it.each(interpreters())("tells the whole version that %s itself tells", async (p
       encoding: "utf8",
     },
   ).trim();
-  expect(await withPython(python, readInterpreter)).toBe(version);
+  const shared = execFileSync(
+    python,
+    ["-c", "import sysconfig; print(sysconfig.get_config_var('Py_ENABLE_SHARED'))"],
+    { encoding: "utf8" },
+  ).trim();
+  const seen = await withPython(python, readInterpreter);
+  expect(seen).toMatchObject({ version, debug: false, freeThreaded: false });
+  // Debian's own is built shared and links its executable statically all the same.
+  expect(["shared", "static"]).toContain(seen?.linking);
+  expect(seen?.linking === "static" || shared === "1").toBe(true);
 });
 
 it("takes no other process for Python", () => {

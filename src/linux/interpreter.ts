@@ -5,21 +5,42 @@ import type { Pid } from "../model/units.js";
 import { readText } from "./files.js";
 import { readCommand, readExecutable } from "./process.js";
 
-/** The interpreter's whole version ("3.11.7"), its minor version where that is all there is to read
- * ("3.11"), "" where it cannot be told; null for a process without a Python interpreter. */
-export function readInterpreter(pid: Pid): string | null {
+/** What runs a process's Python code. */
+export interface Interpreter {
+  /** Whole ("3.11.7"), the minor version where that is all there is to read ("3.11"), "" where it cannot be
+   * told. */
+  readonly version: string;
+  /** "shared": a libpython; "static": the executable is the interpreter; "" where it cannot be told. */
+  readonly linking: "shared" | "static" | "";
+  /** Built with Py_DEBUG (--with-pydebug). */
+  readonly debug: boolean;
+  /** Built without the GIL (--disable-gil). */
+  readonly freeThreaded: boolean;
+}
+
+/** null for a process without a Python interpreter. */
+export function readInterpreter(pid: Pid): Interpreter | null {
   const executable = readExecutable(pid);
   const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
   if (library !== null) {
     // Through the process's own root: in a container the path means another file here.
-    return versionIn(`/proc/${pid}/root${library}`, minorOf(library));
+    const version = versionIn(`/proc/${pid}/root${library}`, minorOf(library));
+    return { version, linking: "shared", ...buildOf(library) };
   }
   if (executable !== null) {
-    return isPythonName(executable) ? versionIn(`/proc/${pid}/exe`, minorOf(executable)) : null;
+    return isPythonName(executable)
+      ? {
+          version: versionIn(`/proc/${pid}/exe`, minorOf(executable)),
+          linking: "static",
+          ...buildOf(executable),
+        }
+      : null;
   }
   // Another user's: its command line is all that everybody may read.
   const program = readCommand(pid)?.[0] ?? "";
-  return isPythonName(program) ? minorOf(program) : null;
+  return isPythonName(program)
+    ? { version: minorOf(program), linking: "", ...buildOf(program) }
+    : null;
 }
 
 const LIBRARY = /^libpython3(?:\.\d+)?[a-z]*\.so(?:\.|$)/;
@@ -37,7 +58,16 @@ export function findLibrary(maps: string): string | null {
 }
 
 function isPythonName(path: string): boolean {
-  return /^-?python3?(?:\.\d+)?[a-z]*$/.test(basename(path.replace(/ \(deleted\)$/, "")));
+  return /^-?python3?(?:\.\d+)?[a-z]*(?:-dbg)?$/.test(basename(path.replace(/ \(deleted\)$/, "")));
+}
+
+/** ABI flags behind the version: "python3.13t", "libpython3.13d.so.1.0", Debian's "python3.13-dbg". */
+function buildOf(path: string): { readonly debug: boolean; readonly freeThreaded: boolean } {
+  const [, flags = "", debian] = /python3\.\d+([a-z]*)(-dbg)?/.exec(basename(path)) ?? [];
+  return {
+    debug: flags.includes("d") || debian !== undefined,
+    freeThreaded: flags.includes("t"),
+  };
 }
 
 /** "3.11" of ".../libpython3.11.so.1.0" or ".../python3.11"; "" where the name has none. */

@@ -94,14 +94,21 @@ export interface PsJson {
     parentPid: Pid;
     user: string;
     python: string;
+    build: { linking: "shared" | "static" | ""; debug: boolean; freeThreaded: boolean };
     command: string[];
     /** Container or pod id from the cgroup; empty outside one. */
     container: string;
     rssBytes: Bytes;
+    /** 0 where not ours to read; ussBytes likewise. */
     pssBytes: Bytes;
     ussBytes: Bytes;
+    /** Of RSS since the last `tidemark ps`; 0 where that did not see the process. */
     growthBytes: Bytes;
     threads: number;
+    /** Its child processes, Python or not. */
+    children: number;
+    /** Device memory by nvidia-smi; absent where no driver answers. */
+    gpuBytes?: Bytes;
     attach: { ok: boolean; reason: string; remedy: string };
   }[];
 }

@@ -1,19 +1,10 @@
 import { Command } from "commander";
-import {
-  listPids,
-  readAttachPermission,
-  readCommand,
-  readContainer,
-  readInterpreter,
-  readRollup,
-  readStat,
-  readStatus,
-  userName,
-} from "../../linux/index.js";
+import { readDeviceUse } from "../../gpu/process_use.js";
+import { readPythonProcesses } from "../../linux/index.js";
 import type { PsJson } from "../../model/documents.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis } from "../../model/units.js";
 import { requireLinux } from "../installation.js";
-import { type LastLook, processKey, readLastLook, writeLastLook } from "../last_look.js";
+import { readLastLook, writeLastLook } from "../last_look.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -23,17 +14,17 @@ import {
   withListOptions,
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
+import { filterText, keyOf, type ProcessRow, processRow } from "../process_rows.js";
 import { printProcessList } from "../screens/process_list.js";
 
 type PsOptions = CommonOptions & ListOptions;
-type PsRow = PsJson["processes"][number];
 
 const NO_LIMIT = 0;
 
 export function buildCommand(): Command {
   const command = new Command("ps").description(
-    "The Python processes of this host: memory, growth since the last `tidemark ps`, and whether\n" +
-      "they can be attached to.",
+    "The Python processes of this host, containers included: memory, growth since the last\n" +
+      "`tidemark ps`, and whether they can be attached to.",
   );
   withListOptions(command, "processes", NO_LIMIT);
   withCommonOptions(command, "stdout");
@@ -45,16 +36,10 @@ export function buildCommand(): Command {
   ).action(ps);
 }
 
-function ps(options: PsOptions): void {
+async function ps(options: PsOptions): Promise<void> {
   requireLinux();
-  const { rows, sinceMs } = look();
-  const chosen = selectRows(
-    rows,
-    options,
-    NO_LIMIT,
-    (row) => row.rssBytes,
-    (row) => `${row.pid} ${row.user} ${row.container} ${row.command.join(" ")}`,
-  );
+  const { rows, sinceMs } = await look();
+  const chosen = selectRows(rows, options, NO_LIMIT, (row) => row.rssBytes, filterText);
   if (options.json === true) {
     printJson({ schema: "tidemark.ps/1", processes: chosen.rows } satisfies PsJson);
   } else {
@@ -67,46 +52,17 @@ function ps(options: PsOptions): void {
 }
 
 /** All Python processes by RSS, largest first, and how long ago the last look was. */
-function look(): { rows: PsRow[]; sinceMs: Millis | null } {
+async function look(): Promise<{ rows: ProcessRow[]; sinceMs: Millis | null }> {
   const before = readLastLook();
-  const sizes = new Map<string, number>();
-  const rows: PsRow[] = [];
-  for (const pid of listPids()) {
-    const row = pid === process.pid ? null : readRow(pid, before, sizes);
-    if (row !== null) {
-      rows.push(row);
-    }
-  }
+  const device = readDeviceUse();
+  const processes = readPythonProcesses(true);
   const now = Date.now();
-  writeLastLook({ timeMs: now, sizes });
+  writeLastLook({
+    timeMs: now,
+    sizes: new Map(processes.map((process) => [keyOf(process), process.rssBytes])),
+  });
+  const use = await device;
+  const rows = processes.map((process) => processRow(process, before?.sizes ?? null, use));
   rows.sort((a, b) => b.rssBytes - a.rssBytes);
   return { rows, sinceMs: before === null ? null : now - before.timeMs };
-}
-
-/** null for a process that runs no Python, or has gone. */
-function readRow(pid: Pid, before: LastLook | null, sizes: Map<string, number>): PsRow | null {
-  const python = readInterpreter(pid);
-  const status = python === null ? null : readStatus(pid);
-  const stat = python === null ? null : readStat(pid);
-  if (python === null || status === null || stat === null || stat.state === "Z") {
-    return null;
-  }
-  const key = processKey(pid, stat.startTicks);
-  const rollup = readRollup(pid);
-  const earlier = before?.sizes.get(key);
-  sizes.set(key, status.rssBytes);
-  return {
-    pid,
-    parentPid: stat.parentPid,
-    user: userName(status.uid),
-    python,
-    command: readCommand(pid) ?? [],
-    container: readContainer(pid),
-    rssBytes: status.rssBytes,
-    pssBytes: rollup?.pssBytes ?? 0,
-    ussBytes: rollup?.ussBytes ?? 0,
-    growthBytes: earlier === undefined ? 0 : status.rssBytes - earlier,
-    threads: status.threads,
-    attach: readAttachPermission(pid),
-  };
 }

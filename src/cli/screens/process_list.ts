@@ -1,4 +1,3 @@
-import type { PsJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Millis } from "../../model/units.js";
 import {
@@ -12,9 +11,8 @@ import {
   type Screen,
   wrap,
 } from "../output.js";
+import type { ProcessRow } from "../process_rows.js";
 import { commandText, shellWord } from "./summary.js";
-
-type Row = PsJson["processes"][number];
 
 const CONTAINER_DIGITS = 12;
 /** Below, a row holds what matters most; the rest is in --json. */
@@ -22,7 +20,7 @@ const WIDE = 110;
 
 export function printProcessList(
   screen: Screen,
-  rows: readonly Row[],
+  rows: readonly ProcessRow[],
   shown: { readonly leftOut: number; readonly sinceMs: Millis | null; readonly quiet: boolean },
 ): void {
   const { paint } = screen;
@@ -33,7 +31,10 @@ export function printProcessList(
   const wide = screen.columns >= WIDE;
   const users = new Set(rows.map((row) => row.user));
   const contained = rows.some((row) => row.container !== "");
-  const fields: (Column & { readonly show: boolean; readonly text: (row: Row) => string })[] = [
+  const fields: (Column & {
+    readonly show: boolean;
+    readonly text: (row: ProcessRow) => string;
+  })[] = [
     { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
     { title: "USER", show: wide || users.size > 1, text: (row) => cutEnd(oneLine(row.user), 10) },
     {
@@ -52,7 +53,19 @@ export function printProcessList(
       text: (row) => (row.growthBytes === 0 ? "-" : formatChange(row.growthBytes)),
     },
     { title: "THR", align: "right", show: true, text: (row) => formatCount(row.threads) },
-    { title: "PYTHON", show: true, text: (row) => (row.python === "" ? "?" : row.python) },
+    {
+      title: "CHILDREN",
+      align: "right",
+      show: wide && rows.some((row) => row.children > 0),
+      text: (row) => (row.children === 0 ? "-" : formatCount(row.children)),
+    },
+    {
+      title: "GPU",
+      align: "right",
+      show: rows.some((row) => (row.gpuBytes ?? 0) > 0),
+      text: (row) => (row.gpuBytes ? formatBytes(row.gpuBytes) : "-"),
+    },
+    { title: "PYTHON", show: true, text: pythonText },
     {
       title: "CONTAINER",
       show: contained && wide,
@@ -84,9 +97,20 @@ export function printProcessList(
   }
 }
 
+/** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" where the executable is the interpreter. */
+export function pythonText({ python, build }: ProcessRow): string {
+  const words = [
+    python === "" ? "?" : python,
+    build.linking === "static" ? "static" : "",
+    build.debug ? "debug" : "",
+    build.freeThreaded ? "free-threaded" : "",
+  ];
+  return words.filter((word) => word !== "").join(" ");
+}
+
 function printRemarks(
   screen: Screen,
-  rows: readonly Row[],
+  rows: readonly ProcessRow[],
   shown: { readonly leftOut: number; readonly sinceMs: Millis | null },
 ): void {
   const remarks = [
@@ -105,7 +129,7 @@ function printRemarks(
 }
 
 /** One line a reason, with the processes it holds for. */
-function refusals(rows: readonly Row[]): string[] {
+function refusals(rows: readonly ProcessRow[]): string[] {
   const byReason = new Map<string, number[]>();
   for (const { pid, attach } of rows) {
     if (!attach.ok) {

@@ -1,0 +1,46 @@
+/** Rows of `ps` and `top`: a process as its document has it. */
+import { type PythonProcess, userName } from "../linux/index.js";
+import type { PsJson } from "../model/documents.js";
+import type { Bytes, Pid } from "../model/units.js";
+import { processKey } from "./last_look.js";
+
+export type ProcessRow = PsJson["processes"][number];
+
+/**
+ * @param before RSS by {@link processKey} at an earlier look; null where there was none
+ * @param device bytes by pid; null where no driver answers
+ */
+export function processRow(
+  process: PythonProcess,
+  before: ReadonlyMap<string, Bytes> | null,
+  device: ReadonlyMap<Pid, Bytes> | null,
+): ProcessRow {
+  const { version, ...build } = process.interpreter;
+  const earlier = before?.get(keyOf(process));
+  return {
+    pid: process.pid,
+    parentPid: process.parentPid,
+    user: userName(process.uid),
+    python: version,
+    build,
+    command: [...process.command],
+    container: process.container,
+    rssBytes: process.rssBytes,
+    pssBytes: process.pssBytes,
+    ussBytes: process.ussBytes,
+    growthBytes: earlier === undefined ? 0 : process.rssBytes - earlier,
+    threads: process.threads,
+    children: process.children,
+    ...(device === null ? {} : { gpuBytes: device.get(process.pid) ?? 0 }),
+    attach: process.attach,
+  };
+}
+
+export function keyOf(process: PythonProcess): string {
+  return processKey(process.pid, process.startTicks);
+}
+
+/** What `--filter` looks through. */
+export function filterText(row: ProcessRow): string {
+  return `${row.pid} ${row.user} ${row.container} ${row.command.join(" ")}`;
+}
