@@ -25,6 +25,6 @@ export {
 } from "./process.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
-export { processesMapping } from "./shared_memory.js";
+export { processesMapping, sharedMemoryUsed } from "./shared_memory.js";
 export { descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

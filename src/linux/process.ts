@@ -10,6 +10,10 @@ export interface ProcessStatus {
   readonly name: string;
   readonly uid: number;
   readonly rssBytes: Bytes;
+  /** RSS in its three parts: private memory, pages of mapped files, shared memory (tmpfs, memfd, SysV). */
+  readonly anonRssBytes: Bytes;
+  readonly fileRssBytes: Bytes;
+  readonly shmemRssBytes: Bytes;
   readonly swapBytes: Bytes;
   readonly vmsBytes: Bytes;
   readonly vmPeakBytes: Bytes;
@@ -70,6 +74,9 @@ export function parseStatus(text: string): ProcessStatus {
     name: fields.get("Name") ?? "",
     uid: Number.parseInt(fields.get("Uid") ?? "", 10) || 0,
     rssBytes: kilobytes("VmRSS"),
+    anonRssBytes: kilobytes("RssAnon"),
+    fileRssBytes: kilobytes("RssFile"),
+    shmemRssBytes: kilobytes("RssShmem"),
     swapBytes: kilobytes("VmSwap"),
     vmsBytes: kilobytes("VmSize"),
     vmPeakBytes: kilobytes("VmPeak"),

@@ -1,4 +1,5 @@
-import type { Pid } from "../model/units.js";
+import { statfsSync } from "node:fs";
+import type { Bytes, Pid } from "../model/units.js";
 import { readText } from "./files.js";
 import { isLeaving, readStat } from "./process.js";
 import { listPids } from "./tree.js";
@@ -26,4 +27,15 @@ export function processesMapping(
     }
   }
   return { mapping, ended };
+}
+
+/** Bytes that all files of the process's /dev/shm take: shared memory that nobody unlinked counts here even
+ * when no process maps it any more. null where there is none to see. */
+export function sharedMemoryUsed(pid: Pid): Bytes | null {
+  try {
+    const { blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root/dev/shm`);
+    return (blocks - bfree) * bsize;
+  } catch {
+    return null;
+  }
 }

@@ -4,6 +4,9 @@ import type { Pid, TimeMs } from "./units.js";
  * The names are the recording's and the store's: a metric is stored under exactly this name. */
 export const METRICS = [
   "rssBytes",
+  "anonRssBytes",
+  "fileRssBytes",
+  "shmemRssBytes",
   "pssBytes",
   "ussBytes",
   "swapBytes",
@@ -22,6 +25,7 @@ export const METRICS = [
   "treeRssBytes",
   "treePssBytes",
   "children",
+  "shmUsedBytes",
   "cgroupUsageBytes",
   "cgroupLimitBytes",
   "cgroupOomKills",

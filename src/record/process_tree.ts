@@ -8,6 +8,7 @@ import {
   readRollup,
   readStat,
   readStatus,
+  sharedMemoryUsed,
   startTimeMs,
 } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
@@ -160,6 +161,10 @@ export class ProcessTree {
         poll.metrics.push({ timeMs, series: root.row.series, metric, value });
       add("treeRssBytes", treeRss);
       add("children", this.alive.size - 1);
+      const shmUsed = sharedMemoryUsed(this.root);
+      if (shmUsed !== null) {
+        add("shmUsedBytes", shmUsed);
+      }
       if (treePss !== null) {
         add("treePssBytes", treePss);
       }
@@ -330,6 +335,9 @@ export class ProcessTree {
     const add = (metric: Metric, value: number) =>
       poll.metrics.push({ timeMs, series: row.series, metric, value });
     add("rssBytes", status.rssBytes);
+    add("anonRssBytes", status.anonRssBytes);
+    add("fileRssBytes", status.fileRssBytes);
+    add("shmemRssBytes", status.shmemRssBytes);
     add("swapBytes", status.swapBytes);
     add("vmsBytes", status.vmsBytes);
     add("vmPeakBytes", status.vmPeakBytes);
