@@ -50,6 +50,11 @@ const COMMANDS: readonly CommandEntry[] = [
     summary: "the Python processes of this host and their memory",
     load: () => import("./commands/ps.js"),
   },
+  {
+    name: "top",
+    summary: "the same as a live view of the terminal",
+    load: () => import("./commands/top.js"),
+  },
 ];
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseBytes, parseCount, selectRows } from "./options.js";
+import { parseBytes, parseCount, parseDuration, selectRows } from "./options.js";
 
 describe("parseBytes", () => {
   it.each([
@@ -20,6 +20,22 @@ describe("parseBytes", () => {
       expect(() => parseBytes(text)).toThrow(/a size such as/);
     },
   );
+});
+
+describe("parseDuration", () => {
+  it.each([
+    ["60s", 60_000],
+    ["60", 60_000],
+    ["500ms", 500],
+    ["1.5 h", 5_400_000],
+    ["10min", 600_000],
+  ])("reads %s", (text, ms) => {
+    expect(parseDuration(text)).toBe(ms);
+  });
+
+  it.each(["", "0", "0s", "-1s", "soon", "1e3s", "9".repeat(30)])("refuses '%s'", (text) => {
+    expect(() => parseDuration(text)).toThrow(/a time such as/);
+  });
 });
 
 describe("parseCount", () => {

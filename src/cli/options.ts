@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Bytes } from "../model/units.js";
+import type { Bytes, Millis } from "../model/units.js";
 
 /** Options that every command takes. */
 export interface CommonOptions {
@@ -54,6 +54,27 @@ export function parseBytes(text: string): Bytes {
     throw new InvalidArgumentError("a size such as 4096, 64K or 10MiB is needed");
   }
   return Math.round(bytes);
+}
+
+const DURATION_UNITS: Record<string, Millis> = {
+  ms: 1,
+  "": 1000,
+  s: 1000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** "500ms", "60s", "60", "10min", "1.5h": a duration above zero; plain numbers are seconds. */
+export function parseDuration(text: string): Millis {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)$/i.exec(text.trim());
+  const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;
+  const ms = match && unit !== undefined ? Number(match[1]) * unit : Number.NaN;
+  if (!(ms >= 1 && ms <= Number.MAX_SAFE_INTEGER)) {
+    throw new InvalidArgumentError("a time such as 500ms, 60s, 10min or 1h is needed");
+  }
+  return ms;
 }
 
 /** A whole number of 0 or more. */

@@ -29,6 +29,11 @@ const WIDEST = 160;
 
 /** The screen behind a stream: 80 plain columns when it is no terminal. */
 export function screenOf(stream: NodeJS.WriteStream): Screen {
+  return screenInto(stream, (line) => void stream.write(`${line}\n`));
+}
+
+/** A screen as wide and as coloured as the stream's, whose lines go elsewhere first. */
+export function screenInto(stream: NodeJS.WriteStream, take: (line: string) => void): Screen {
   const terminal = stream.isTTY === true;
   const columns = terminal && stream.columns > 0 ? stream.columns : PLAIN_COLUMNS;
   const noColour = process.env.NO_COLOR;
@@ -36,7 +41,7 @@ export function screenOf(stream: NodeJS.WriteStream): Screen {
   return {
     columns: Math.max(40, Math.min(columns, WIDEST)),
     paint: paintFor(colour),
-    line: (text = "") => void stream.write(`${text.replace(/ +$/, "")}\n`),
+    line: (text = "") => take(text.replace(/ +$/, "")),
   };
 }
 

@@ -18,23 +18,58 @@ const CONTAINER_DIGITS = 12;
 /** Below, a row holds what matters most; the rest is in --json. */
 const WIDE = 110;
 
+interface Field extends Column {
+  readonly show: boolean;
+  readonly text: (row: ProcessRow) => string;
+}
+
+/** What a list adds to what every list of processes shows. */
+export interface ListShape {
+  /** Whether there was an earlier look, so that growth means something. */
+  readonly growth: boolean;
+  /** Columns before the command. */
+  readonly extra?: readonly Field[];
+  /** Stands before the command: the branches of a tree. */
+  readonly indent?: (row: ProcessRow) => string;
+}
+
 export function printProcessList(
   screen: Screen,
   rows: readonly ProcessRow[],
   shown: { readonly leftOut: number; readonly sinceMs: Millis | null; readonly quiet: boolean },
 ): void {
-  const { paint } = screen;
   if (rows.length === 0) {
-    screen.line(paint.dim("no Python process that matches"));
+    screen.line(screen.paint.dim("no Python process that matches"));
     return;
   }
+  for (const line of processTable(screen, rows, { growth: shown.sinceMs !== null })) {
+    screen.line(line);
+  }
+  if (!shown.quiet) {
+    printRemarks(screen, rows, shown);
+  }
+}
+
+/** Lines: titles, then one for each row. */
+export function processTable(
+  screen: Screen,
+  rows: readonly ProcessRow[],
+  shape: ListShape,
+): string[] {
+  const fields = fieldsFor(screen, rows, shape).filter((field) => field.show);
+  return formatTable(
+    screen,
+    fields,
+    rows.map((row) => fields.map((field) => field.text(row))),
+  );
+}
+
+function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape): Field[] {
+  const { paint } = screen;
   const wide = screen.columns >= WIDE;
   const users = new Set(rows.map((row) => row.user));
   const contained = rows.some((row) => row.container !== "");
-  const fields: (Column & {
-    readonly show: boolean;
-    readonly text: (row: ProcessRow) => string;
-  })[] = [
+  return [
     { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
     { title: "USER", show: wide || users.size > 1, text: (row) => cutEnd(oneLine(row.user), 10) },
     {
@@ -49,7 +84,7 @@ export function printProcessList(
     {
       title: "GROWTH",
       align: "right",
-      show: shown.sinceMs !== null,
+      show: shape.growth,
       text: (row) => (row.growthBytes === 0 ? "-" : formatChange(row.growthBytes)),
     },
     { title: "THR", align: "right", show: true, text: (row) => formatCount(row.threads) },
@@ -62,7 +97,7 @@ export function printProcessList(
     {
       title: "GPU",
       align: "right",
-      show: rows.some((row) => (row.gpuBytes ?? 0) > 0),
+      show: rows.some((row) => row.gpuBytes !== undefined),
       text: (row) => (row.gpuBytes ? formatBytes(row.gpuBytes) : "-"),
     },
     { title: "PYTHON", show: true, text: pythonText },
@@ -76,25 +111,16 @@ export function printProcessList(
       show: wide || rows.some((row) => !row.attach.ok),
       text: (row) => (row.attach.ok ? "yes" : "no"),
     },
+    ...(shape.extra ?? []),
     {
       title: "COMMAND",
       flexible: "cutEnd",
       show: true,
-      text: (row) => (wide ? row.command.map(shellWord).join(" ") : commandText(row.command)),
+      text: (row) =>
+        (shape.indent?.(row) ?? "") +
+        (wide ? row.command.map(shellWord).join(" ") : commandText(row.command)),
     },
   ];
-  const columns = fields.filter((field) => field.show);
-  const table = formatTable(
-    screen,
-    columns,
-    rows.map((row) => columns.map((column) => column.text(row))),
-  );
-  for (const line of table) {
-    screen.line(line);
-  }
-  if (!shown.quiet) {
-    printRemarks(screen, rows, shown);
-  }
 }
 
 /** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" where the executable is the interpreter. */

@@ -1,0 +1,63 @@
+import { Command, Option } from "commander";
+import type { Millis } from "../../model/units.js";
+import { requireLinux } from "../installation.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  parseDuration,
+  selectRows,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printJson } from "../output.js";
+import { filterText } from "../process_rows.js";
+import { showFullScreen } from "../views/full_screen.js";
+import { lookAtProcesses, SORT_KEYS, type SortKey, topView } from "../views/top_view.js";
+
+interface TopOptions extends CommonOptions, ListOptions {
+  readonly sort: SortKey;
+  readonly tree?: boolean;
+  readonly interval: Millis;
+}
+
+const INTERVAL_MS = 1000;
+
+export function buildCommand(): Command {
+  const command = new Command("top")
+    .description(
+      "A live view of this host's Python processes: memory, growth since the view began, its course,\n" +
+        "threads, children, device memory where nvidia-smi answers.",
+    )
+    .addOption(new Option("--sort <by>", "sort by").choices(SORT_KEYS).default("rss"))
+    .option("--tree", "children below their parents")
+    .option("--interval <time>", "time between looks (default 1s)", parseDuration, INTERVAL_MS);
+  withListOptions(command, "processes", 0);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark top",
+    "tidemark top --sort growth --filter uvicorn",
+    "tidemark top --json --top 5",
+  ).action(top);
+}
+
+async function top(options: TopOptions): Promise<void> {
+  requireLinux();
+  if (options.json === true) {
+    const { watched } = await lookAtProcesses(null);
+    const rows = [...watched.values()].map(({ row }) => row);
+    rows.sort((a, b) => b.rssBytes - a.rssBytes);
+    const { rows: processes } = selectRows(rows, options, 0, (row) => row.rssBytes, filterText);
+    printJson({ schema: "tidemark.ps/1", processes });
+    return;
+  }
+  const choice = {
+    sort: options.sort,
+    tree: options.tree === true,
+    filter: options.filter ?? "",
+    typing: false,
+    firstRow: 0,
+  };
+  await showFullScreen(topView(choice, options, options.interval));
+}

@@ -1,0 +1,124 @@
+/**
+ * A view that takes the whole terminal, updates by itself and answers keys: `top`, `live`. It draws on
+ * the terminal's second screen, so that what stood there before stands there again afterwards, however
+ * the view ends (a key, Ctrl-C, a signal, an error; SIGKILL alone leaves no chance).
+ *
+ * Lines come from the same functions that print lists; ink brings keys, resizing and redrawing.
+ */
+import { type Key, render, Text, useApp, useInput, useStdout } from "ink";
+import { useEffect, useState } from "react";
+import { badUsage } from "../../model/errors.js";
+import type { Millis } from "../../model/units.js";
+import { type Screen, screenInto } from "../output.js";
+
+/** `Seen` is what a look found, `Choice` what the user's keys made of it: sorting, a filter, a row. */
+export interface FullScreenView<Seen, Choice> {
+  /** The command's name, for messages. */
+  readonly name: string;
+  /** What to run where there is no terminal. */
+  readonly instead: string;
+  readonly intervalMs: Millis;
+  readonly choice: Choice;
+  /** Looks anew; `null` before the first look. An error ends the view and goes to the caller. */
+  readonly look: (before: Seen | null) => Seen | Promise<Seen>;
+  /** Draws at most `rows` lines. */
+  readonly draw: (screen: Screen, seen: Seen, choice: Choice, rows: number) => void;
+  /** The choice after a key, the same where the key means nothing; null to leave. */
+  readonly press: (choice: Choice, input: string, key: Key) => Choice | null;
+}
+
+const SECOND_SCREEN = "\x1b[?1049h\x1b[H";
+const FIRST_SCREEN = "\x1b[?1049l";
+const ENDING_SIGNALS = ["SIGTERM", "SIGHUP", "SIGINT"] as const;
+
+/** Shows the view until the user leaves it. Throws TidemarkError where there is no terminal. */
+export async function showFullScreen<Seen, Choice>(
+  view: FullScreenView<Seen, Choice>,
+): Promise<void> {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY || !stdout.isTTY) {
+    throw badUsage(`${view.name} needs a terminal`, view.instead);
+  }
+  // Before the first screen is left: what cannot be looked at at all says so there.
+  const first = await view.look(null);
+  stdout.write(SECOND_SCREEN);
+  const app = render(<View view={view} first={first} />, { patchConsole: false });
+  const leave = () => {
+    app.unmount();
+    stdout.write(FIRST_SCREEN);
+    for (const signal of ENDING_SIGNALS) {
+      process.off(signal, die);
+    }
+  };
+  const die = (signal: NodeJS.Signals) => {
+    leave();
+    process.kill(process.pid, signal);
+  };
+  for (const signal of ENDING_SIGNALS) {
+    process.on(signal, die);
+  }
+  try {
+    await app.waitUntilExit();
+  } finally {
+    leave();
+  }
+}
+
+interface ViewProps<Seen, Choice> {
+  readonly view: FullScreenView<Seen, Choice>;
+  readonly first: Seen;
+}
+
+function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
+  const { exit } = useApp();
+  const { stdout } = useStdout();
+  const [seen, setSeen] = useState(first);
+  const [choice, setChoice] = useState(view.choice);
+  const [, setSize] = useState("");
+
+  useEffect(() => {
+    let over = false;
+    let latest = first;
+    let timer: NodeJS.Timeout;
+    const lookAgain = async () => {
+      try {
+        latest = await view.look(latest);
+      } catch (error) {
+        exit(error as Error);
+        return;
+      }
+      if (!over) {
+        setSeen(latest);
+        timer = setTimeout(lookAgain, view.intervalMs);
+      }
+    };
+    timer = setTimeout(lookAgain, view.intervalMs);
+    const resized = () => setSize(`${stdout.columns} ${stdout.rows}`);
+    stdout.on("resize", resized);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+      stdout.off("resize", resized);
+    };
+  }, [view, first, exit, stdout]);
+
+  useInput((input, key) => {
+    const next = view.press(choice, input, key);
+    if (next === null) {
+      exit();
+    } else {
+      setChoice(next);
+    }
+  });
+
+  const lines: string[] = [];
+  // One row less than there are: a screen filled to its last row would scroll at every update.
+  const rows = Math.max(4, (stdout.rows ?? 24) - 1);
+  view.draw(
+    screenInto(stdout, (line) => lines.push(line)),
+    seen,
+    choice,
+    rows,
+  );
+  return <Text wrap="truncate">{lines.slice(0, rows).join("\n")}</Text>;
+}

@@ -1,0 +1,222 @@
+/** The live list of Python processes: what each look finds, what keys choose, how it is drawn. */
+import type { Key } from "ink";
+import { readDeviceUse } from "../../gpu/process_use.js";
+import { readPythonProcesses } from "../../linux/index.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import { type ListOptions, selectRows } from "../options.js";
+import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
+import { filterText, keyOf, type ProcessRow, processRow } from "../process_rows.js";
+import { processTable } from "../screens/process_list.js";
+import type { FullScreenView } from "./full_screen.js";
+
+/** One process as it was seen over the view's time. */
+interface Watched {
+  readonly row: ProcessRow;
+  /** RSS of the last looks, oldest first. */
+  readonly timesMs: readonly TimeMs[];
+  readonly rssBytes: readonly Bytes[];
+  /** At the first look: growth is counted from there. */
+  readonly firstRssBytes: Bytes;
+}
+
+export interface TopSeen {
+  readonly looks: number;
+  readonly watched: ReadonlyMap<string, Watched>;
+}
+
+/** What may be sorted by, in the order that `s` goes through them; the key that picks it, its title. */
+const SORTS = {
+  rss: { key: "m", title: "RSS", of: (row: ProcessRow) => row.rssBytes },
+  growth: { key: "g", title: "growth", of: (row: ProcessRow) => row.growthBytes },
+  uss: { key: "u", title: "USS", of: (row: ProcessRow) => row.ussBytes },
+  threads: { key: "h", title: "threads", of: (row: ProcessRow) => row.threads },
+  gpu: { key: "d", title: "device", of: (row: ProcessRow) => row.gpuBytes ?? 0 },
+  pid: { key: "p", title: "pid", of: (row: ProcessRow) => -row.pid },
+} as const;
+
+export type SortKey = keyof typeof SORTS;
+export const SORT_KEYS = Object.keys(SORTS) as SortKey[];
+
+export interface TopChoice {
+  readonly sort: SortKey;
+  readonly tree: boolean;
+  readonly filter: string;
+  /** The filter is being typed. */
+  readonly typing: boolean;
+  readonly firstRow: number;
+}
+
+const HISTORY = 60;
+const TREND_COLUMNS = 12;
+/** PSS and USS cost a walk over every page: every so many looks. */
+const LOOKS_PER_SHARES = 10;
+
+export function topView(
+  choice: TopChoice,
+  options: ListOptions,
+  intervalMs: Millis,
+): FullScreenView<TopSeen, TopChoice> {
+  return {
+    name: "top",
+    instead: "tidemark ps",
+    intervalMs,
+    choice,
+    look: lookAtProcesses,
+    draw: (screen, seen, chosen, rows) => drawTop(screen, seen, chosen, options, rows),
+    press: pressTop,
+  };
+}
+
+export async function lookAtProcesses(before: TopSeen | null): Promise<TopSeen> {
+  const looks = before?.looks ?? 0;
+  const device = await readDeviceUse();
+  const shares = looks % LOOKS_PER_SHARES === 0;
+  const now = Date.now();
+  const watched = new Map<string, Watched>();
+  for (const process of readPythonProcesses(shares)) {
+    const key = keyOf(process);
+    const earlier = before?.watched.get(key);
+    const firstRssBytes = earlier?.firstRssBytes ?? process.rssBytes;
+    const row = processRow(process, new Map([[key, firstRssBytes]]), device);
+    watched.set(key, {
+      row: shares || earlier === undefined ? row : withShares(row, earlier.row),
+      timesMs: [...(earlier?.timesMs ?? []), now].slice(-HISTORY),
+      rssBytes: [...(earlier?.rssBytes ?? []), process.rssBytes].slice(-HISTORY),
+      firstRssBytes,
+    });
+  }
+  return { looks: looks + 1, watched };
+}
+
+function withShares(row: ProcessRow, { pssBytes, ussBytes }: ProcessRow): ProcessRow {
+  return { ...row, pssBytes, ussBytes };
+}
+
+function drawTop(
+  screen: Screen,
+  seen: TopSeen,
+  choice: TopChoice,
+  options: ListOptions,
+  rows: number,
+): void {
+  const { paint } = screen;
+  const byPid = new Map([...seen.watched.values()].map((watched) => [watched.row.pid, watched]));
+  const matching = selectRows(
+    [...byPid.values()].map(({ row }) => row).sort(comparing(choice.sort)),
+    { ...options, filter: choice.filter },
+    0,
+    (row) => row.rssBytes,
+    filterText,
+  ).rows;
+  const { ordered, depths } = choice.tree ? asTree(matching) : { ordered: matching, depths: null };
+  const total = matching.reduce((sum, row) => sum + row.rssBytes, 0);
+  screen.line(
+    `${paint.cyan(paint.bold("tidemark top"))}  ${formatCount(matching.length)} Python processes · ` +
+      `RSS ${formatBytes(total)} · by ${SORTS[choice.sort].title}`,
+  );
+  screen.line(paint.dim(choice.typing ? `filter: ${choice.filter}_` : keysLine(screen, choice)));
+  const room = Math.max(1, rows - 3);
+  const from = Math.max(0, Math.min(choice.firstRow, ordered.length - room));
+  const shown = ordered.slice(from, from + room);
+  if (shown.length === 0) {
+    screen.line(paint.dim("  no Python process that matches"));
+    return;
+  }
+  const trend = (row: ProcessRow) => {
+    const watched = byPid.get(row.pid);
+    return watched === undefined
+      ? ""
+      : sparkline(watched.timesMs, relative(watched.rssBytes), TREND_COLUMNS);
+  };
+  const table = processTable(screen, shown, {
+    growth: true,
+    extra: [{ title: "RSS TREND", paint: paint.blue, show: true, text: trend }],
+    indent: (row) => "  ".repeat(depths?.get(row.pid) ?? 0),
+  });
+  for (const line of table) {
+    screen.line(line);
+  }
+}
+
+function keysLine(screen: Screen, { filter }: TopChoice): string {
+  const sorts = SORT_KEYS.map((name) => `${SORTS[name].key} ${SORTS[name].title}`).join("  ");
+  const line = `q quit  t tree  / filter${filter === "" ? "" : ` "${filter}"`}  sort: ${sorts}`;
+  return line.slice(0, screen.columns);
+}
+
+/** Above the lowest of the readings: a service of 2 GiB that grows by 20 MiB must show it. */
+function relative(readings: readonly Bytes[]): number[] {
+  const lowest = Math.min(...readings);
+  return readings.map((reading) => reading - lowest);
+}
+
+function comparing(sort: SortKey): (a: ProcessRow, b: ProcessRow) => number {
+  const { of } = SORTS[sort];
+  return (a, b) => of(b) - of(a) || a.pid - b.pid;
+}
+
+/** Children below their parents, siblings in the order given; a process whose parent is not listed is a root. */
+export function asTree(rows: readonly ProcessRow[]): {
+  readonly ordered: ProcessRow[];
+  readonly depths: ReadonlyMap<Pid, number>;
+} {
+  const listed = new Set(rows.map((row) => row.pid));
+  const ordered: ProcessRow[] = [];
+  const depths = new Map<Pid, number>();
+  const place = (row: ProcessRow, depth: number) => {
+    depths.set(row.pid, depth);
+    ordered.push(row);
+    for (const child of rows) {
+      if (child.parentPid === row.pid && !depths.has(child.pid)) {
+        place(child, depth + 1);
+      }
+    }
+  };
+  for (const row of rows) {
+    if (!listed.has(row.parentPid)) {
+      place(row, 0);
+    }
+  }
+  return { ordered, depths };
+}
+
+export function pressTop(choice: TopChoice, input: string, key: Key): TopChoice | null {
+  return choice.typing ? type(choice, input, key) : command(choice, input, key);
+}
+
+function type(choice: TopChoice, input: string, key: Key): TopChoice {
+  if (key.return) {
+    return { ...choice, typing: false };
+  }
+  if (key.escape) {
+    return { ...choice, typing: false, filter: "" };
+  }
+  if (key.backspace || key.delete) {
+    return { ...choice, filter: choice.filter.slice(0, -1) };
+  }
+  return key.ctrl || key.meta ? choice : { ...choice, filter: choice.filter + input, firstRow: 0 };
+}
+
+const PAGE = 10;
+
+function command(choice: TopChoice, input: string, key: Key): TopChoice | null {
+  if (input === "q" || key.escape) {
+    return null;
+  }
+  const step = key.downArrow ? 1 : key.upArrow ? -1 : key.pageDown ? PAGE : key.pageUp ? -PAGE : 0;
+  if (step !== 0) {
+    return { ...choice, firstRow: Math.max(0, choice.firstRow + step) };
+  }
+  if (input === "t") {
+    return { ...choice, tree: !choice.tree };
+  }
+  if (input === "/") {
+    return { ...choice, typing: true, filter: "" };
+  }
+  if (input === "s") {
+    const next = SORT_KEYS[(SORT_KEYS.indexOf(choice.sort) + 1) % SORT_KEYS.length];
+    return { ...choice, sort: next as SortKey };
+  }
+  const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
+  return sort === undefined ? choice : { ...choice, sort };
+}
