@@ -20,6 +20,12 @@ export const ERROR_IDS = [
   "TM-E013",
   "TM-E014",
   "TM-E015",
+  "TM-E060",
+  "TM-E061",
+  "TM-E062",
+  "TM-E063",
+  "TM-E064",
+  "TM-E065",
 ] as const;
 export type ErrorId = (typeof ERROR_IDS)[number];
 
@@ -170,6 +176,72 @@ export function recordingExists(path: string): TidemarkError {
     `${oneLine(path)} exists`,
     "",
     "name another with -o, or add -f",
+  );
+}
+
+/** TM-E060: a file of some other kind where an allocator snapshot belongs; `found` says what it looks like. */
+export function notASnapshot(path: string, found: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E060",
+    2,
+    `${oneLine(path)} is no allocator snapshot: ${oneLine(found)}`,
+    "",
+    "write one with torch.cuda.memory._dump_snapshot(FILE)",
+  );
+}
+
+/** TM-E061: a pickle that would run code or build objects; a snapshot holds none. Nothing was executed. */
+export function pickleRefused(path: string, opcode: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E061",
+    2,
+    `${oneLine(path)} is refused: opcode ${opcode} at offset ${offset}`,
+    "a snapshot needs only plain values, and Tidemark never executes a pickle",
+    "write the file with torch.cuda.memory._dump_snapshot(FILE)",
+  );
+}
+
+/** TM-E062: a snapshot that ends too early. */
+export function snapshotCutOff(path: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E062",
+    2,
+    `${oneLine(path)} is cut off: it ends at offset ${offset} before the snapshot does`,
+    "the program was killed while it wrote, the disk was full, or a copy was not finished",
+    "take the snapshot again",
+  );
+}
+
+/** TM-E063: a pickle of plain values whose content is not that of a snapshot. */
+export function snapshotDamaged(path: string, detail: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E063",
+    2,
+    `${oneLine(path)} is no whole snapshot: ${oneLine(detail)} at offset ${offset}`,
+    "it was overwritten, or another program wrote it",
+    "take the snapshot again",
+  );
+}
+
+/** TM-E064: a .gz or .zst whose compressed bytes are wrong; `detail` is the decompressor's word. */
+export function compressionBroken(path: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E064",
+    2,
+    `${oneLine(path)} cannot be decompressed: ${oneLine(detail)}`,
+    "it was cut off or changed on the way",
+    "copy it again, or decompress it yourself",
+  );
+}
+
+/** TM-E065: no driver answers, so nothing is known of the devices. */
+export function noDeviceDriver(detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E065",
+    4,
+    `no NVIDIA driver answers here: ${oneLine(detail)}`,
+    "this machine has no such device, or the container was not given it",
+    "try nvidia-smi, or docker run --gpus all",
   );
 }
 

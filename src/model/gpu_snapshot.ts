@@ -1,0 +1,138 @@
+/**
+ * A CUDA allocator snapshot (`torch.cuda.memory._dump_snapshot`) as columns. A file may hold millions of
+ * trace entries: nothing here is an object an entry.
+ *
+ *   frames   function, file (string ids), line
+ *   stacks   tree of frames: a stack is a node, its leaf frame there, its caller the parent; 0 is empty
+ *   events   the trace, one range of rows a device, oldest first
+ *   segments what the allocator holds from the driver at the end; blocks cut each of them up
+ */
+
+/** What a trace entry tells; `other` is an action that this Tidemark does not know. */
+export const GpuAction = {
+  alloc: 0,
+  freeRequested: 1,
+  freeCompleted: 2,
+  segmentAlloc: 3,
+  segmentFree: 4,
+  segmentMap: 5,
+  segmentUnmap: 6,
+  snapshot: 7,
+  outOfMemory: 8,
+  other: 9,
+} as const;
+export type GpuAction = (typeof GpuAction)[keyof typeof GpuAction];
+
+/** `pendingFree`: freed by the program, still used by work on another stream. */
+export const BlockState = { inactive: 0, allocated: 1, pendingFree: 2 } as const;
+export type BlockState = (typeof BlockState)[keyof typeof BlockState];
+
+/** Microseconds since 1970; 0 where the entry has none. */
+export type TimeUs = number;
+
+export interface GpuEventColumns {
+  readonly length: number;
+  readonly action: Uint8Array;
+  /** Of `outOfMemory`: the bytes that the device had free. */
+  readonly address: Float64Array;
+  /** Requested bytes; rounded of segments and `outOfMemory`; all reserved bytes of `snapshot`. */
+  readonly size: Float64Array;
+  /** Row of `streams`. */
+  readonly stream: Uint16Array;
+  readonly timeUs: Float64Array;
+  readonly stack: Uint32Array;
+  /** String id of `user_metadata`; 0 none. */
+  readonly metadata: Uint32Array;
+  /** String id of the entry's own `category` (newer versions); 0 none. */
+  readonly category: Uint32Array;
+  /** String id of `pool_id`, as "[0,1]" (newer versions); 0 unknown. */
+  readonly pool: Uint32Array;
+}
+
+export interface GpuSegmentColumns {
+  readonly length: number;
+  readonly device: Uint16Array;
+  readonly address: Float64Array;
+  readonly size: Float64Array;
+  readonly allocated: Float64Array;
+  readonly active: Float64Array;
+  /** Bytes asked for by what is active; NaN where the version does not say. */
+  readonly requested: Float64Array;
+  readonly stream: Uint16Array;
+  /** String id of `segment_pool_id`, as "[0,0]"; 0 unknown. */
+  readonly pool: Uint32Array;
+  /** String id: "large", "small". */
+  readonly type: Uint32Array;
+  readonly expandable: Uint8Array;
+  readonly firstBlock: Uint32Array;
+  readonly blockCount: Uint32Array;
+}
+
+export interface GpuBlockColumns {
+  readonly length: number;
+  readonly address: Float64Array;
+  readonly size: Float64Array;
+  /** Bytes asked for; of a free block 0. */
+  readonly requested: Float64Array;
+  readonly state: Uint8Array;
+  readonly stack: Uint32Array;
+}
+
+/** What the program marked in time: profiler steps, `Optimizer.step`, user annotations. */
+export interface GpuAnnotationColumns {
+  readonly length: number;
+  /** String ids: "START", "END", and the name. */
+  readonly stage: Uint32Array;
+  readonly name: Uint32Array;
+  readonly device: Uint16Array;
+  readonly timeUs: Float64Array;
+}
+
+export interface GpuSnapshot {
+  /** 0 is "". */
+  readonly strings: readonly string[];
+  readonly frames: {
+    readonly length: number;
+    readonly function: Uint32Array;
+    readonly file: Uint32Array;
+    readonly line: Uint32Array;
+  };
+  readonly stacks: {
+    readonly length: number;
+    readonly parent: Uint32Array;
+    readonly frame: Uint32Array;
+  };
+  /** The streams' own numbers (addresses); 0 is the default stream. */
+  readonly streams: Float64Array;
+  readonly events: GpuEventColumns;
+  /** Row range of `events` by device number; a device without trace has count 0. */
+  readonly traces: readonly { readonly first: number; readonly count: number }[];
+  readonly segments: GpuSegmentColumns;
+  readonly blocks: GpuBlockColumns;
+  readonly annotations: GpuAnnotationColumns;
+  /** `allocator_settings`, as the file has it; empty where it has none. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Names of actions that this Tidemark does not know. */
+  readonly unknownActions: readonly string[];
+}
+
+export interface GpuFrame {
+  readonly function: string;
+  readonly file: string;
+  readonly line: number;
+}
+
+/** The frames of a stack, leaf first. */
+export function gpuFramesOf(snapshot: GpuSnapshot, stack: number): GpuFrame[] {
+  const { frames, stacks, strings } = snapshot;
+  const list: GpuFrame[] = [];
+  for (let node = stack; node !== 0; node = stacks.parent[node]!) {
+    const frame = stacks.frame[node]!;
+    list.push({
+      function: strings[frames.function[frame]!]!,
+      file: strings[frames.file[frame]!]!,
+      line: frames.line[frame]!,
+    });
+  }
+  return list;
+}
