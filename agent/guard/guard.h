@@ -5,6 +5,7 @@
  *   wire.c     lines to and from the recorder (docs/spine.md names them)
  *   pool.c     the sealed memfd, and the file that outlives it
  *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
+ *   hold.c     the other command: stops a live process, lays calls into it (hold.h)
  *
  * Single-threaded, so everything may be called between fork and exec.
  */

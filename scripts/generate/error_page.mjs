@@ -1,23 +1,27 @@
-// docs/errors.md from the doc comments of src/model/errors.ts.
-import { readFileSync } from "node:fs";
+// docs/errors.md from the doc comments of src/model/errors.ts and the *_errors.ts beside it.
+import { readdirSync, readFileSync } from "node:fs";
 
-const errorsPath = new URL("../../src/model/errors.ts", import.meta.url);
+const model = new URL("../../src/model/", import.meta.url);
 const CLASS =
   /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|\d)/g;
 
 /** @returns {Map<string, string>} path in the repository -> text */
 export function errorPage() {
-  const rows = [...readFileSync(errorsPath, "utf8").matchAll(CLASS)].map(
-    ([, id, text, thrown, code]) => {
+  const sources = readdirSync(model)
+    .filter((name) => /(^|_)errors\.ts$/.test(name))
+    .map((name) => readFileSync(new URL(name, model), "utf8"));
+  const rows = sources
+    .flatMap((source) => [...source.matchAll(CLASS)])
+    .map(([, id, text, thrown, code]) => {
       if (id !== thrown) throw new Error(`the comment says ${id}, the code ${thrown}`);
       const exit = code.startsWith("permission") ? "2, or 3 where not permitted" : code;
       return `| ${id} | ${text.replace(/\s*\n \*\s*/g, " ").trim()} | ${exit} |`;
-    },
-  );
+    })
+    .sort();
   const text = [
     "# Errors",
     "",
-    "Made by `npm run generate` from src/model/errors.ts. Each is one line: what happened, likely why, and",
+    "Made by `npm run generate` from src/model/*errors.ts. Each is one line: what happened, likely why, and",
     "the next command. `--debug` adds the stack.",
     "",
     "| id | what happened | exit code |",

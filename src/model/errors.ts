@@ -20,6 +20,22 @@ export const ERROR_IDS = [
   "TM-E013",
   "TM-E014",
   "TM-E015",
+  "TM-E020",
+  "TM-E021",
+  "TM-E022",
+  "TM-E023",
+  "TM-E024",
+  "TM-E025",
+  "TM-E030",
+  "TM-E031",
+  "TM-E032",
+  "TM-E033",
+  "TM-E034",
+  "TM-E035",
+  "TM-E036",
+  "TM-E037",
+  "TM-E038",
+  "TM-E039",
   "TM-E060",
   "TM-E061",
   "TM-E062",
@@ -242,6 +258,72 @@ export function noDeviceDriver(detail: string): TidemarkError {
     `no NVIDIA driver answers here: ${oneLine(detail)}`,
     "this machine has no such device, or the container was not given it",
     "try nvidia-smi, or docker run --gpus all",
+  );
+}
+
+/** TM-E020: there is no such process, or none any more (ended, a zombie, another program by exec). */
+export function processGone(pid: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E020",
+    4,
+    `process ${pid} has no memory to read`,
+    "it does not exist, has ended, or started another program meanwhile",
+    "see `tidemark ps`",
+  );
+}
+
+/** TM-E021: the kernel does not let us look into the process. */
+export function notPermitted(pid: number, reason: string, remedy: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E021",
+    3,
+    `may not look into process ${pid}: ${oneLine(reason)}`,
+    "",
+    oneLine(remedy),
+  );
+}
+
+/** TM-E022: no Python interpreter was found in the process, or in the core file. */
+export function noInterpreter(name: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E022",
+    4,
+    `no Python interpreter found in ${oneLine(name)}`,
+    oneLine(detail),
+    "see `tidemark ps` for the processes that run Python",
+  );
+}
+
+/** TM-E023: an interpreter whose memory this Tidemark cannot read: its version, its build. */
+export function unknownInterpreter(name: string, what: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E023",
+    4,
+    `${oneLine(name)} runs ${oneLine(what)}`,
+    "Tidemark reads CPython 3.9 to 3.15, builds with the GIL",
+    "start it with `tidemark run` to record its native memory",
+  );
+}
+
+/** TM-E024: memory that should be there is not, or does not hold what its layout promises. */
+export function unreadableMemory(name: string, address: number, detail = ""): TidemarkError {
+  return new TidemarkError(
+    "TM-E024",
+    4,
+    `cannot read ${oneLine(name)} at 0x${address.toString(16)}${detail === "" ? "" : `: ${oneLine(detail)}`}`,
+    "it changed or ended meanwhile, or its memory is damaged",
+    "try again",
+  );
+}
+
+/** TM-E025: an interpreter's memory does not fit the layout of its version: nothing is read by guess. */
+export function layoutMismatch(name: string, version: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E025",
+    4,
+    `${oneLine(name)} does not fit the layout of Python ${oneLine(version)}: ${oneLine(detail)}`,
+    "it is built in another way (patched, a debug build, a pre-release), or still starting",
+    "try again once it runs; else report its version and where it comes from",
   );
 }
 

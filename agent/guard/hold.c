@@ -1,0 +1,286 @@
+/* tidemark-guard hold PID : stops a process for a reader or writer outside, and lets it go.
+ *
+ * Lines on standard input and output, as on the wire of `host` (docs/spine.md):
+ *
+ *   hold MAX_MS            -> held TASKS                    every task stands
+ *                          -> failed KIND ERRNO TEXT        nothing stands; KIND: gone, ended, traced,
+ *                                                           permission, busy (TEXT: the task), system
+ *   call A B C D SOURCE    -> calling                       see hold_call.c; the numbers are hex
+ *                          -> refused TEXT                  nothing was written
+ *   go                     -> released PAUSE_US
+ *   (MAX_MS passed)        -> lapsed PAUSE_US               it runs again, unasked
+ *   end of file            the process is let go, the guard leaves
+ *
+ * A stop is PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, no parent or shell hears of it, no
+ * register is touched, and the kernel lets every task go by itself when this process dies, in whatever
+ * way. Holding is therefore never a state that anybody must clean up after.
+ *
+ * A task may stop with a signal in its hands (it was about to be delivered): it stands all the same, and
+ * gets the signal when it is let go. A process that job control has stopped stays stopped afterwards.
+ */
+#include "guard.h"
+#include "hold.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A task that does not stand after this long is in an uninterruptible wait (a dead network disk): the
+ * others must not wait for it. */
+#define LONGEST_STOP_US 500000
+
+static uint64_t now_us(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+}
+
+static struct held_task *find(struct held *held, pid_t tid) {
+    for (size_t i = 0; i < held->count; i++)
+        if (held->tasks[i].tid == tid)
+            return &held->tasks[i];
+    return NULL;
+}
+
+/* The value of a line of /proc/PID/status or of a task's, 0 where there is none. */
+static long status_number(pid_t pid, pid_t tid, const char *name) {
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    long value = 0;
+    size_t length = strlen(name);
+    while (fgets(text, sizeof text, file))
+        if (!strncmp(text, name, length) && text[length] == ':')
+            value = strtol(text + length + 1, NULL, 10);
+    fclose(file);
+    return value;
+}
+
+static char task_state(pid_t pid, pid_t tid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 'X';
+    size_t got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[got] = '\0';
+    char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    return at && at[1] == ' ' ? at[2] : 'X';
+}
+
+static void explain_refusal(struct hold_failure *failure, pid_t pid, pid_t tid, int why) {
+    long tracer = status_number(pid, tid, "TracerPid");
+    failure->number = why;
+    if (tracer > 0) {
+        failure->kind = "traced";
+        snprintf(failure->text, sizeof failure->text, "%ld", tracer);
+    } else {
+        failure->kind = why == EPERM || why == EACCES ? "permission" : "system";
+        snprintf(failure->text, sizeof failure->text, "%s", strerror(why));
+    }
+}
+
+/* Seizes every task that is not ours yet. Returns how many were new, or -1 with the failure. */
+static int seize_new(struct held *held, struct hold_failure *failure) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)held->pid);
+    DIR *directory = opendir(path);
+    if (!directory) {
+        failure->kind = errno == ENOENT ? "gone" : "system";
+        failure->number = errno;
+        snprintf(failure->text, sizeof failure->text, "%s", strerror(errno));
+        return -1;
+    }
+    int fresh = 0;
+    struct dirent *entry;
+    while (fresh >= 0 && (entry = readdir(directory))) {
+        pid_t tid = atoi(entry->d_name);
+        if (tid <= 0 || find(held, tid))
+            continue;
+        if (held->count == held->capacity) {
+            size_t wanted = held->capacity ? held->capacity * 2 : 64;
+            struct held_task *grown = realloc(held->tasks, wanted * sizeof *grown);
+            if (!grown) {
+                *failure = (struct hold_failure){.kind = "system", .number = ENOMEM, .text = "no memory"};
+                fresh = -1;
+                break;
+            }
+            held->tasks = grown;
+            held->capacity = wanted;
+        }
+        if (ptrace(PTRACE_SEIZE, tid, 0, 0) != 0) {
+            int why = errno;
+            char state = task_state(held->pid, tid);
+            if (why == ESRCH || state == 'Z' || state == 'X')
+                continue; /* ended meanwhile, or a main thread that ended before its others */
+            explain_refusal(failure, held->pid, tid, why);
+            fresh = -1;
+            break;
+        }
+        held->tasks[held->count++] = (struct held_task){.tid = tid};
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+        fresh++;
+    }
+    closedir(directory);
+    return fresh;
+}
+
+/* Takes the stops that have come; `wait` until the deadline for those that have not. */
+static bool await_stops(struct held *held, uint64_t deadline) {
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (;;) {
+        int status;
+        pid_t tid;
+        while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+            struct held_task *task = find(held, tid);
+            if (task && WIFSTOPPED(status)) {
+                task->stands = true;
+                task->interrupted = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
+                task->signal = status >> 16 ? 0 : WSTOPSIG(status);
+            } else if (task) {
+                *task = held->tasks[--held->count]; /* ended */
+            }
+        }
+        bool all = true;
+        for (size_t i = 0; i < held->count; i++)
+            all = all && held->tasks[i].stands;
+        uint64_t now = now_us();
+        if (all || now >= deadline)
+            return all;
+        uint64_t rest = deadline - now;
+        sigtimedwait(&child, NULL,
+                     &(struct timespec){.tv_sec = (time_t)(rest / 1000000),
+                                        .tv_nsec = (long)(rest % 1000000) * 1000});
+    }
+}
+
+/* Only a task that stands can be detached. One that was asked to and does not yet is freed by the death of
+ * this process, which is then near (`loose`). */
+static void let_go(struct held *held) {
+    for (size_t i = 0; i < held->count; i++) {
+        struct held_task *task = &held->tasks[i];
+        if (task->stands)
+            ptrace(PTRACE_DETACH, task->tid, 0, (long)task->signal);
+        else
+            held->loose = true;
+    }
+    held->count = 0;
+}
+
+static bool take_hold(struct held *held, struct hold_failure *failure) {
+    uint64_t deadline = now_us() + LONGEST_STOP_US;
+    held->since_us = now_us();
+    for (int fresh = 1; fresh != 0;) {
+        fresh = seize_new(held, failure);
+        bool all = await_stops(held, deadline);
+        if (fresh < 0)
+            return false;
+        if (!all) {
+            failure->kind = "busy";
+            failure->number = EBUSY;
+            for (size_t i = 0; i < held->count; i++)
+                if (!held->tasks[i].stands)
+                    snprintf(failure->text, sizeof failure->text, "%d", (int)held->tasks[i].tid);
+            return false;
+        }
+    }
+    if (held->count == 0) {
+        failure->kind = "ended";
+        failure->number = ESRCH;
+        snprintf(failure->text, sizeof failure->text, "it has ended and waits for its parent");
+        return false;
+    }
+    return true;
+}
+
+static void hold(struct held *held, struct wire *out, const char *limit) {
+    struct hold_failure failure = {.kind = "system"};
+    char head[96];
+    if (!take_hold(held, &failure)) {
+        let_go(held);
+        snprintf(head, sizeof head, "failed\t%s\t%d", failure.kind, failure.number);
+        wire_send(out, head, failure.text);
+        return;
+    }
+    held->until_us = held->since_us + strtoull(limit, NULL, 10) * 1000;
+    snprintf(head, sizeof head, "held\t%zu", held->count);
+    wire_send(out, head, NULL);
+}
+
+static void release(struct held *held, struct wire *out, const char *verb) {
+    if (held->count == 0 && held->since_us == 0)
+        return;
+    let_go(held);
+    char head[96];
+    snprintf(head, sizeof head, "%s\t%llu", verb, (unsigned long long)(now_us() - held->since_us));
+    held->since_us = held->until_us = 0;
+    wire_send(out, head, NULL);
+}
+
+static void obey(struct held *held, struct wire *out, struct message *message) {
+    const char *verb = message->fields[0];
+    if (!strcmp(verb, "hold") && message->count == 2 && held->until_us == 0) {
+        hold(held, out, message->fields[1]);
+    } else if (!strcmp(verb, "call") && message->count == 6 && held->until_us != 0) {
+        struct planned_call call = {
+            .restorer = strtoull(message->fields[1], NULL, 16),
+            .acquire = strtoull(message->fields[2], NULL, 16),
+            .run = strtoull(message->fields[3], NULL, 16),
+            .release = strtoull(message->fields[4], NULL, 16),
+            .source = message->fields[5],
+        };
+        const char *refusal = plan_call(held, &call);
+        wire_send(out, refusal ? "refused" : "calling", refusal);
+    } else if (!strcmp(verb, "go") && message->count == 1) {
+        release(held, out, "released");
+    }
+}
+
+int hold_process(pid_t pid) {
+    /* A group of its own: the terminal's keys are for the reader, and a guard that they stop would keep
+     * the process stopped. */
+    setpgid(0, 0);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    struct held held = {.pid = pid};
+    struct wire in = {.fd = 0}, out = {.fd = 1};
+    for (;;) {
+        int timeout = -1;
+        if (held.until_us) {
+            uint64_t now = now_us();
+            if (now >= held.until_us) {
+                release(&held, &out, "lapsed");
+                continue;
+            }
+            timeout = (int)((held.until_us - now + 999) / 1000);
+        }
+        struct pollfd wait = {.fd = in.fd, .events = POLLIN};
+        if (poll(&wait, 1, timeout) <= 0)
+            continue;
+        bool open = wire_fill(&in);
+        struct message message;
+        while (wire_next(&in, &message)) {
+            obey(&held, &out, &message);
+            message_free(&message);
+        }
+        if (!open || held.loose) {
+            release(&held, &out, "released");
+            return 0; /* what was asked to stop and did not yet: the kernel lets it go now */
+        }
+    }
+}

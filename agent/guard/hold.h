@@ -1,0 +1,50 @@
+/* hold.h - a process that stands, and a call laid into its main thread.
+ *
+ *   hold.c       stops every task and lets it go
+ *   hold_call.c  three calls for a main thread that waits in the kernel
+ */
+#ifndef TIDEMARK_HOLD_H
+#define TIDEMARK_HOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct held_task {
+    pid_t tid;
+    bool stands;
+    bool interrupted; /* stopped by us alone: neither by job control nor with a signal in its hands */
+    int signal;       /* in its hands, given back when it is let go; 0: none */
+};
+
+struct held {
+    pid_t pid;
+    struct held_task *tasks;
+    size_t count, capacity;
+    uint64_t since_us, until_us; /* until_us 0: not held */
+    bool loose;                  /* a task was asked to stop and may do so at any time */
+};
+
+struct hold_failure {
+    const char *kind;
+    int number;
+    char text[160];
+};
+
+/* Addresses in the process, and a NUL-terminated Python source. */
+struct planned_call {
+    uint64_t restorer; /* mov $15, %eax; syscall */
+    uint64_t acquire;  /* PyGILState_STATE PyGILState_Ensure(void) */
+    uint64_t run;      /* int PyRun_SimpleString(const char *) */
+    uint64_t release;  /* void PyGILState_Release(PyGILState_STATE) */
+    const char *source;
+};
+
+/* Lays the call; it runs when the process is let go. Returns why not, or NULL; nothing was written then. */
+const char *plan_call(struct held *held, const struct planned_call *call);
+
+/* The command `hold PID`; returns its exit status. */
+int hold_process(pid_t pid);
+
+#endif

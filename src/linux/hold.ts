@@ -1,0 +1,194 @@
+/**
+ * A process made to stand while it is read or written: the client of `tidemark-guard hold`
+ * (agent/guard/hold.c), which stops every task without a signal and without touching a register. It runs
+ * again when it is released, when the time is over, and when this process or the guard dies.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import {
+  attachNotPermitted,
+  targetBusy,
+  targetGone,
+  targetTraced,
+} from "../model/attach_errors.js";
+import { internalError, notInstalled, type TidemarkError } from "../model/errors.js";
+import type { Address, Millis, Pid } from "../model/units.js";
+import { readAttachPermission } from "./permission.js";
+import { readStat } from "./process.js";
+
+const GUARD_PATH = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
+
+/** Functions of the program, for {@link ProcessHolder.layCall}. */
+export interface CallAddresses {
+  /** `mov $15, %rax; syscall` in its C library: the return path of signal handlers. */
+  readonly restorer: Address;
+  /** PyGILState_Ensure, PyRun_SimpleString, PyGILState_Release. */
+  readonly acquire: Address;
+  readonly run: Address;
+  readonly release: Address;
+}
+
+export interface Held {
+  /** Lets the process go. Answers how long it stood, in ms; it may have run again before, where the time
+   * given to {@link holdProcess} was over: `lapsed` tells. */
+  release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }>;
+}
+
+/**
+ * Stops every thread of a process for at most `longestMs`. What is read between this and `release` is one
+ * moment, as long as `lapsed` is false. Throws TidemarkError: gone, not permitted, traced by another tool, or
+ * a thread that cannot be stopped now.
+ */
+export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
+  const holder = new ProcessHolder(pid);
+  try {
+    await holder.hold(longestMs);
+  } catch (error) {
+    holder.close();
+    throw error;
+  }
+  return {
+    async release() {
+      try {
+        return await holder.release();
+      } finally {
+        holder.close();
+      }
+    },
+  };
+}
+
+/** One guard for several stops of the same process. Starting it costs some ms, a stop some tenths. */
+export class ProcessHolder {
+  private readonly guard: ChildProcess;
+  private received = "";
+  private readonly answers: string[][] = [];
+  private wake: (() => void) | null = null;
+  private failure: Error | null = null;
+  private lapse: Millis | null = null;
+
+  constructor(private readonly pid: Pid) {
+    this.guard = spawn(GUARD_PATH, ["hold", String(pid)], { stdio: ["pipe", "pipe", "ignore"] });
+    this.guard.stdout?.setEncoding("latin1");
+    this.guard.stdout?.on("data", (text: string) => this.hear(text));
+    this.guard.stdin?.on("error", () => {}); // its end says it
+    this.guard.on("error", (cause) => this.fail(guardMissing(cause)));
+    this.guard.on("close", () => this.fail(internalError(new Error("the guard has ended"))));
+  }
+
+  /** Throws as {@link holdProcess} does. */
+  async hold(longestMs: Millis): Promise<void> {
+    this.lapse = null;
+    this.say("hold", String(Math.ceil(longestMs)));
+    const answer = await this.answer();
+    if (answer[0] !== "held") {
+      throw this.refusal(answer);
+    }
+  }
+
+  /**
+   * Lays a call of PyRun_SimpleString(source) into the main thread, which must stand in a wait and not hold
+   * the interpreter's lock (the guard checks the first; the second is the caller's to know). It runs once the
+   * process is released, whatever becomes of this one. Answers why not, or null. Only while held.
+   */
+  async layCall(addresses: CallAddresses, source: string): Promise<string | null> {
+    const hex = (address: Address) => address.toString(16);
+    const { restorer, acquire, run, release } = addresses;
+    this.say("call", hex(restorer), hex(acquire), hex(run), hex(release), source);
+    const answer = await this.answer();
+    return answer[0] === "calling" ? null : (answer[1] ?? "it runs again already");
+  }
+
+  async release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }> {
+    if (this.lapse === null) {
+      this.say("go");
+      const [verb, microseconds] = await this.answer();
+      return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
+    }
+    return { pauseMs: this.lapse, lapsed: true };
+  }
+
+  /** Lets go, if it still holds. */
+  close(): void {
+    this.failure ??= internalError(new Error("the guard was closed"));
+    this.guard.stdin?.end();
+    this.guard.unref();
+  }
+
+  private say(...fields: string[]): void {
+    const escaped = fields.map((field) =>
+      Buffer.from(field)
+        .toString("latin1")
+        .replace(/[\\\t\n]/g, (c) => (c === "\t" ? "\\t" : c === "\n" ? "\\n" : "\\\\")),
+    );
+    this.guard.stdin?.write(Buffer.from(`${escaped.join("\t")}\n`, "latin1"));
+  }
+
+  private async answer(): Promise<string[]> {
+    for (;;) {
+      const answer = this.answers.shift();
+      if (answer) {
+        return answer;
+      }
+      if (this.lapse !== null) {
+        return ["lapsed", String(this.lapse * 1000)];
+      }
+      if (this.failure) {
+        throw this.failure;
+      }
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+  }
+
+  private hear(text: string): void {
+    this.received += text;
+    const lines = this.received.split("\n");
+    this.received = lines.pop() as string;
+    for (const line of lines) {
+      const fields = line.split("\t");
+      if (fields[0] === "lapsed") {
+        this.lapse = Number(fields[1]) / 1000; // unasked: whatever is asked next is answered by it
+      } else {
+        this.answers.push(fields);
+      }
+    }
+    this.wake?.();
+  }
+
+  private fail(failure: Error): void {
+    this.failure ??= failure;
+    this.wake?.();
+  }
+
+  /** `failed KIND ERRNO TEXT`. */
+  private refusal(answer: readonly string[]): TidemarkError {
+    const [, kind, , text = ""] = answer;
+    switch (kind) {
+      case "gone":
+      case "ended":
+        return targetGone(this.pid);
+      case "traced":
+        return targetTraced(this.pid, Number(text), readStat(Number(text))?.name ?? "");
+      case "busy":
+        return targetBusy(this.pid, `thread ${text} is in an uninterruptible wait in the kernel`);
+      case "permission": {
+        const { ok, reason, remedy } = readAttachPermission(this.pid);
+        return attachNotPermitted(
+          this.pid,
+          ok ? "the kernel lets its memory be read, but bars ptrace (seccomp)" : reason,
+          remedy,
+        );
+      }
+      default:
+        return targetBusy(this.pid, text);
+    }
+  }
+}
+
+function guardMissing(cause: Error): Error {
+  return (cause as NodeJS.ErrnoException).code === "ENOENT"
+    ? notInstalled(`${GUARD_PATH} is missing`, "build it with: npm run build")
+    : internalError(cause);
+}
