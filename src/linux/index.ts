@@ -6,8 +6,11 @@ export {
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
+export { type CallAddresses, type Held, holdProcess, ProcessHolder } from "./hold.js";
 export { type Interpreter, readInterpreter } from "./interpreter.js";
 export { mappedInodes } from "./mapped_files.js";
+export type { AddressRange, Mapping, Memory } from "./memory.js";
+export { MemoryReader } from "./memory_reader.js";
 export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
   countDescriptors,
@@ -23,6 +26,7 @@ export {
   readStatus,
   startTimeMs,
 } from "./process.js";
+export { openProcessMemory } from "./process_memory.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
 export { processesMapping, sharedMemoryUsed } from "./shared_memory.js";
