@@ -1,0 +1,45 @@
+/**
+ * The pickle's memo: tokens by number, in pieces so that growing never copies. Entries hold ids, rows and
+ * memo numbers, all below 2^32; anything else (a number, which no pickler remembers) stands in `#others`.
+ */
+const SHIFT = 16;
+const PIECE = 2 ** SHIFT;
+const OTHER = 0xffffffff;
+
+export class Memo {
+  length = 0;
+  /** Containers that were fetched while they were empty. */
+  readonly fetched = new Set<number>();
+  readonly #kinds: Uint8Array[] = [];
+  readonly #values: Uint32Array[] = [];
+  readonly #others = new Map<number, number>();
+
+  /** @param index at most `length` */
+  set(index: number, kind: number, value: number): void {
+    const piece = index >>> SHIFT;
+    if (piece === this.#kinds.length) {
+      this.#kinds.push(new Uint8Array(PIECE));
+      this.#values.push(new Uint32Array(PIECE));
+    }
+    const row = index & (PIECE - 1);
+    this.#kinds[piece]![row] = kind;
+    if (value >= 0 && value < OTHER && value >>> 0 === value) {
+      this.#values[piece]![row] = value;
+    } else {
+      this.#values[piece]![row] = OTHER;
+      this.#others.set(index, value);
+    }
+    if (index === this.length) {
+      this.length += 1;
+    }
+  }
+
+  kind(index: number): number {
+    return this.#kinds[index >>> SHIFT]![index & (PIECE - 1)]!;
+  }
+
+  value(index: number): number {
+    const value = this.#values[index >>> SHIFT]![index & (PIECE - 1)]!;
+    return value === OTHER ? this.#others.get(index)! : value;
+  }
+}

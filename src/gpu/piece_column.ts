@@ -1,0 +1,52 @@
+type TypedArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
+
+const SHIFT = 15;
+const PIECE = 2 ** SHIFT;
+
+/** A column in pieces: growing never copies, so that a trace of any length needs no second copy of itself. */
+export class PieceColumn<Array extends TypedArray> {
+  length = 0;
+  #pieces: Array[] = [];
+  readonly #make: (length: number) => Array;
+
+  constructor(make: (length: number) => Array) {
+    this.#make = make;
+  }
+
+  push(value: number): void {
+    const row = this.length++ & (PIECE - 1);
+    if (row === 0) {
+      this.#pieces.push(this.#make(PIECE));
+    }
+    this.#pieces[this.#pieces.length - 1]![row] = value;
+  }
+
+  at(row: number): number {
+    return this.#pieces[row >>> SHIFT]![row & (PIECE - 1)]!;
+  }
+
+  /** Rows `[from, to)` as one array. */
+  slice(from = 0, to = this.length): Array {
+    const whole = this.#make(to - from);
+    for (let row = from; row < to; ) {
+      const start = row & (PIECE - 1);
+      const count = Math.min(PIECE - start, to - row);
+      whole.set(this.#pieces[row >>> SHIFT]!.subarray(start, start + count), row - from);
+      row += count;
+    }
+    return whole;
+  }
+
+  /** All rows as one array; the column is empty then, and its pieces are free. */
+  take(): Array {
+    const whole = this.slice();
+    this.#pieces = [];
+    this.length = 0;
+    return whole;
+  }
+}
+
+export const piecesOfUint8 = () => new PieceColumn((length) => new Uint8Array(length));
+export const piecesOfUint16 = () => new PieceColumn((length) => new Uint16Array(length));
+export const piecesOfUint32 = () => new PieceColumn((length) => new Uint32Array(length));
+export const piecesOfFloat64 = () => new PieceColumn((length) => new Float64Array(length));

@@ -1,0 +1,45 @@
+/** The names that dictionaries of a snapshot use (torch/csrc/cuda/Module.cpp, memory_snapshot.cpp). */
+export const KEYS = [
+  "action",
+  "addr",
+  "device_free",
+  "size",
+  "stream",
+  "time_us",
+  "frames",
+  "user_metadata",
+  "pool_id",
+  "category",
+  "name",
+  "filename",
+  "line",
+  "device",
+  "address",
+  "total_size",
+  "allocated_size",
+  "active_size",
+  "requested_size",
+  "segment_type",
+  "segment_pool_id",
+  "is_expandable",
+  "blocks",
+  "state",
+  "history",
+  "real_size",
+  "stage",
+  "segments",
+  "device_traces",
+  "allocator_settings",
+  "external_annotations",
+] as const;
+export type Key = (typeof KEYS)[number];
+
+const numbers = Object.fromEntries(KEYS.map((key, index) => [key, index]));
+/** The number of each name. */
+export const KEY = numbers as Readonly<Record<Key, number>>;
+export const NO_KEY = 255;
+
+/** The number of a name; NO_KEY for any other text. */
+export function keyOf(text: string): number {
+  return Object.hasOwn(numbers, text) ? numbers[text]! : NO_KEY;
+}
