@@ -1,11 +1,15 @@
-/** A straight line through points that hold outliers. */
+/** Straight lines through points that hold outliers, and whether points rise at all. */
 export interface Trend {
   /** Change of y by one of x. */
   readonly slope: number;
   /** The line's y at the first x. */
   readonly start: number;
+  /** Between these the slope lies with 95 % confidence; both are `slope` under three points. */
+  readonly low: number;
+  readonly high: number;
 }
 
+const Z_95 = 1.959964;
 /** More points than this are thinned evenly: the pairs grow with their square. */
 const MOST_POINTS = 400;
 
@@ -30,17 +34,35 @@ export function theilSen(x: readonly number[], y: readonly number[]): Trend {
       }
     }
   }
-  const slope = slopes.length > 0 ? median(slopes) : 0;
+  const sorted = Float64Array.from(slopes).sort();
+  const slope = middleOf(sorted);
   const first = x[0] ?? 0;
   return {
     slope,
     start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))),
+    ...interval(sorted, rows.length, slope),
   };
+}
+
+/** Ranks of the slopes that bound the median's 95 % interval (Gilbert 1987, "Statistical Methods for
+ * Environmental Pollution Monitoring", 16.4.2), for series without ties. */
+function interval(
+  sorted: Float64Array,
+  points: number,
+  slope: number,
+): { readonly low: number; readonly high: number } {
+  const spread = Z_95 * Math.sqrt((points * (points - 1) * (2 * points + 5)) / 18);
+  const low = Math.max(0, Math.round((sorted.length - spread) / 2) - 1);
+  const high = Math.min(sorted.length - 1, Math.round((sorted.length + spread) / 2));
+  return { low: sorted[low] ?? slope, high: sorted[high] ?? slope };
 }
 
 /** 0 for no values. */
 export function median(values: readonly number[]): number {
-  const sorted = Float64Array.from(values).sort();
+  return middleOf(Float64Array.from(values).sort());
+}
+
+function middleOf(sorted: Float64Array): number {
   const middle = sorted.length >> 1;
   if (sorted.length === 0) {
     return 0;

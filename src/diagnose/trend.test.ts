@@ -11,7 +11,7 @@ describe("Theil-Sen", () => {
         x,
         x.map((at) => 7 + 3 * at),
       ),
-    ).toEqual({ slope: 3, start: 7 });
+    ).toEqual({ slope: 3, start: 7, low: 3, high: 3 });
   });
 
   test("a quarter of the points may be anything", () => {
@@ -33,9 +33,9 @@ describe("Theil-Sen", () => {
   });
 
   test("too few points, or all at one time: no slope", () => {
-    expect(theilSen([], [])).toEqual({ slope: 0, start: 0 });
+    expect(theilSen([], [])).toEqual({ slope: 0, start: 0, low: 0, high: 0 });
     expect(theilSen([1, 2], [10, 20])).toMatchObject({ slope: 0, start: 15 });
-    expect(theilSen([4, 4, 4], [1, 2, 9])).toEqual({ slope: 0, start: 2 });
+    expect(theilSen([4, 4, 4], [1, 2, 9])).toMatchObject({ slope: 0, start: 2 });
   });
 
   test("many points are thinned and give the same line", () => {
@@ -45,7 +45,7 @@ describe("Theil-Sen", () => {
         x,
         x.map((at) => 2 * at + 1),
       ),
-    ).toEqual({ slope: 2, start: 1 });
+    ).toEqual({ slope: 2, start: 1, low: 2, high: 2 });
   });
 });
 
