@@ -1,11 +1,13 @@
-/* tidemark.h - what libtidemark.so exports beside the allocators: labels and steps.
+/* tidemark.h - what libtidemark.so exports beside the allocators: labels and steps, and
+ * the late way in: arm, disarm, status.
  *
- * Used by the Python package through ctypes; any program that finds the library in its
- * process may use them. All are safe at any time, in any thread, armed or not.
+ * Labels and steps are used by the Python package through ctypes; any program that finds the
+ * library in its process may use them. They are safe at any time, in any thread, armed or not.
  */
 #ifndef TIDEMARK_H
 #define TIDEMARK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -22,6 +24,34 @@ TIDEMARK_EXPORT void tidemark_set_label_variable(const void *variable, int64_t h
 /* Marks the timeline: the step `name` (UTF-8) of running number `number` begins or ends. */
 TIDEMARK_EXPORT void tidemark_step_begin(const char *name, uint64_t number);
 TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
+
+/* ---- entering late (agent/README.md, "Entering late") -----------------------------------
+ *
+ * Wants the GIL held where there is an interpreter. Nothing here blocks for long, and nothing
+ * throws: a refusal leaves the process as it was, and its reason in `why`:
+ *
+ *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for people
+ *
+ *   options   `options` holds a word that is not understood
+ *   pool      the pool cannot be opened, is none, is of another version, has no free slot
+ *   armed     the agent records already: the sentence names the pool
+ *   objects   the loaded objects cannot be rewritten (no /proc, mprotect refused)
+ *   busy      another thread is arming or disarming, or has never come back from the agent
+ *   system    the kernel lacks what a fork needs (MADV_WIPEONFORK, Linux 4.14)
+ *
+ * All three act on the copy of the library that the process has already, should it be loaded
+ * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. */
+
+/* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]").
+ * 0: it records. Otherwise an errno, and the reason in `why` (cut at `capacity`, ends with NUL). */
+TIDEMARK_EXPORT int tidemark_arm(const char *options, char *why, size_t capacity);
+
+/* Ends recording and takes back every pointer that is still ours. 0: done, or nothing was armed.
+ * Otherwise as above; `why` may also tell what had to stay (and is harmless). */
+TIDEMARK_EXPORT int tidemark_disarm(char *why, size_t capacity);
+
+/* One JSON document about this process (README, "Entering late"); gives its length. */
+TIDEMARK_EXPORT size_t tidemark_status(char *text, size_t capacity);
 
 #ifdef __cplusplus
 }
