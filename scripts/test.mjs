@@ -9,12 +9,13 @@ import { checkHouse } from "./checks/house.mjs";
 import { checkImports } from "./checks/imports.mjs";
 import { checkStyle, checkTypes } from "./checks/language.mjs";
 import { checkPython } from "./checks/python.mjs";
-import { sum, verdicts } from "./checks/stream.mjs";
+import { say, sum, takeSaid, verdicts } from "./checks/stream.mjs";
 import { checkVitest } from "./checks/vitest.mjs";
 import { runAsScript, SetupError, seconds } from "./command.mjs";
 import { makeEnvironment } from "./environment.mjs";
 
 /** @typedef {import("./checks/stream.mjs").Count} Count */
+/** @typedef {Count & {name: string}} Named what a section reported */
 
 /** @type {Record<string, (filters: string[]) => Promise<Count | undefined>>} */
 const sections = {
@@ -43,6 +44,7 @@ async function test(wanted) {
     }
   }
   const { passed, failed, skipped, reasons } = sum(counts);
+  repeatFailures(counts);
   for (const reason of reasons) process.stdout.write(`skipped: ${reason}\n`);
   process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   return failed === 0 ? 0 : 1;
@@ -52,22 +54,38 @@ async function test(wanted) {
  * Runs one section under a heading. One that reports nothing has not done its work: a failure.
  * @param {string} name
  * @param {() => Promise<Count | undefined>} run
- * @returns {Promise<Count>}
+ * @returns {Promise<Named>}
  */
 async function section(name, run) {
+  takeSaid();
   process.stdout.write(`\n== ${name}\n`);
   const begun = Date.now();
   const reported = await run().catch((error) => {
-    process.stdout.write(`  ${error instanceof SetupError ? error.message : error.stack}\n`);
+    say(error instanceof SetupError ? error.message : error.stack);
     return verdicts([false]);
   });
-  if (reported === undefined) process.stdout.write("  printed no count of tests\n");
+  if (reported === undefined) say("printed no count of tests");
   const count = reported ?? verdicts([false]);
   process.stdout.write(
     `== ${name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped ` +
       `(${seconds(Date.now() - begun)})\n`,
   );
-  return count;
+  return { ...count, name, failures: count.failures?.length ? count.failures : takeSaid() };
+}
+
+/** Lines that a section repeats at most. */
+const REPEATED_LINES = 150;
+
+/**
+ * Whoever sees only the end of a long run must see what failed in it, and why.
+ * @param {Named[]} counts
+ */
+function repeatFailures(counts) {
+  for (const { name, failed, failures = [] } of counts) {
+    if (failed === 0) continue;
+    process.stdout.write(`\n== failed in ${name}: ${failed}\n`);
+    for (const line of failures.slice(-REPEATED_LINES)) process.stdout.write(`  ${line}\n`);
+  }
 }
 
 async function setUpForTests() {

@@ -26,6 +26,8 @@ export function countOfAgent(lines, status) {
     passed: Number(passed),
     failed: Number(failed) || (status === 0 ? 0 : 1),
     skipped: Number(skipped ?? 0),
+    // Everything but what passed: a failed check's own words may stand some lines below it.
+    failures: lines.filter((line) => !/^ok |^\d+ passed/.test(line)),
     reasons: lines.flatMap(
       (line) => /^ok - (.*) # SKIP (.*)$/.exec(line)?.slice(1).join(": ") ?? [],
     ),

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { root } from "../setup.mjs";
 import { countOfAgent } from "./agent.mjs";
 import { countOfUnittest } from "./python.mjs";
 import { countOfVitest } from "./vitest.mjs";
@@ -11,7 +12,25 @@ test("the agent's closing line, with and without skips", () => {
   });
   expect(
     countOfAgent(["ok - valgrind # SKIP not installed", "3 passed, 1 failed, 1 skipped"], 2),
-  ).toEqual({ passed: 3, failed: 1, skipped: 1, reasons: ["valgrind: not installed"] });
+  ).toMatchObject({ passed: 3, failed: 1, skipped: 1, reasons: ["valgrind: not installed"] });
+});
+
+test("what failed is named with its own words", () => {
+  const lines = ["ok - one", "not ok - two", "ok - three", "# two.c:7: x", "2 passed, 1 failed"];
+  expect(countOfAgent(lines, 2)?.failures).toEqual(["not ok - two", "# two.c:7: x"]);
+  const unittest = ["FAIL: test_x", "AssertionError", "Ran 2 tests in 0.1s", "FAILED (failures=1)"];
+  expect(countOfUnittest(unittest, 1)?.failures).toEqual(unittest.slice(0, 3));
+  const failed = { ...file("failed", "failed", "passed"), name: `${root}/test/some.test.ts` };
+  failed.assertionResults[0] = { ...failed.assertionResults[0], failureMessages: ["one\ntwo"] };
+  const broken = {
+    ...file("failed"),
+    name: `${root}/test/broken.test.ts`,
+    message: "no such file",
+  };
+  expect(countOfVitest({ testResults: [failed, broken] }, 1)?.failures).toEqual([
+    ...["test/some.test.ts > test failed", "    one", "    two"],
+    ...["test/broken.test.ts", "    no such file"],
+  ]);
 });
 
 test("a command that failed after a clean count has failed", () => {
@@ -29,7 +48,12 @@ test("no count is no success", () => {
 
 test("unittest's failures, errors and skips", () => {
   const lines = ["Ran 9 tests in 0.1s", "", "FAILED (failures=1, errors=2, skipped=3)"];
-  expect(countOfUnittest(lines, 1)).toEqual({ passed: 3, failed: 3, skipped: 3, reasons: [] });
+  expect(countOfUnittest(lines, 1)).toMatchObject({
+    passed: 3,
+    failed: 3,
+    skipped: 3,
+    reasons: [],
+  });
 });
 
 test("vitest's tests, what it left out, and a file that could not be loaded", () => {
@@ -38,7 +62,7 @@ test("vitest's tests, what it left out, and a file that could not be loaded", ()
     file("failed", "failed"),
     file("failed"),
   ];
-  expect(countOfVitest({ testResults }, 1)).toEqual({
+  expect(countOfVitest({ testResults }, 1)).toMatchObject({
     passed: 1,
     failed: 2,
     skipped: 2,
@@ -46,7 +70,7 @@ test("vitest's tests, what it left out, and a file that could not be loaded", ()
   });
 });
 
-/** @param {string} status @param {string[]} tests */
+/** @param {string} status @param {string[]} tests @returns {import("./vitest.mjs").TestFile} */
 function file(status, ...tests) {
   const assertionResults = tests.map((state) => ({ status: state, fullName: `test ${state}` }));
   return { name: "some.test.ts", status, assertionResults };

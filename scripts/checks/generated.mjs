@@ -3,12 +3,12 @@
  * (The agent's offset tables are checked by its own tests.)
  */
 import { generate } from "../generate.mjs";
-import { verdicts } from "./stream.mjs";
+import { say, verdicts } from "./stream.mjs";
 
 export async function checkGenerated() {
   const parts = await generate({ write: false });
   for (const { path } of parts.filter(({ changed }) => changed)) {
-    process.stdout.write(`  ${path} is not what its source says; mend it: npm run generate\n`);
+    say(`${path} is not what its source says; mend it: npm run generate`);
   }
   return verdicts(parts.map(({ changed }) => !changed));
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
 import { npm, root } from "../setup.mjs";
-import { sum, verdicts } from "./stream.mjs";
+import { say, sum, verdicts } from "./stream.mjs";
 
 export async function checkHouse() {
   return sum([registriesAreUnnamed(), await lockFileIsWhole(), await linksLeadSomewhere()]);
@@ -16,8 +16,8 @@ export async function checkHouse() {
 async function lockFileIsWhole() {
   const { status, output } = await capture(...npm("ci", "--dry-run"), { cwd: root });
   const wrong = output.match(/^npm error (Missing|Invalid): .*$/gm) ?? [];
-  for (const line of wrong) process.stdout.write(`  package-lock.json: ${line}\n`);
-  if (status !== 0 && wrong.length === 0) process.stdout.write(`  ${output}\n`);
+  for (const line of wrong) say(`package-lock.json: ${line}`);
+  if (status !== 0 && wrong.length === 0) say(output);
   return verdicts([status === 0]);
 }
 
@@ -36,10 +36,8 @@ function registriesAreUnnamed() {
     pinned.map(([file, pattern]) => {
       const found = readFileSync(join(root, String(file)), "utf8").match(pattern ?? "");
       if (found !== null) {
-        process.stdout.write(`  ${file} names a registry: ${found[0]}\n`);
-        process.stdout.write(
-          "  mend it: npm install --package-lock-only, or take the address out\n",
-        );
+        say(`${file} names a registry: ${found[0]}`);
+        say("mend it: npm install --package-lock-only, or take the address out");
       }
       return found === null;
     }),
@@ -58,6 +56,6 @@ async function linksLeadSomewhere() {
       .filter((target) => !existsSync(join(root, dirname(page), target)))
       .map((target) => `${page} leads to ${target}, which is not there`);
   });
-  for (const line of broken) process.stdout.write(`  ${line}\n`);
+  for (const line of broken) say(line);
   return verdicts([pages.length > 0 && broken.length === 0]);
 }

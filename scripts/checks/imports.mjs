@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
 import { root } from "../setup.mjs";
-import { oneCheck, sum, verdicts } from "./stream.mjs";
+import { oneCheck, say, sum, verdicts } from "./stream.mjs";
 
 const cruiser = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs");
 const config = join(root, ".dependency-cruiser.cjs");
@@ -58,8 +58,8 @@ async function plantedViolationsAreFound() {
       output.includes(`: ${file}`),
     );
     if (status !== 0 && missed.length + innocent.length === 0) return true;
-    process.stdout.write(`  the check of import directions is blind to: ${missed.join("; ")}\n`);
-    process.stdout.write(`  or blames the innocent: ${innocent.join("; ")}\n${output}\n`);
+    say(`the check of import directions is blind to: ${missed.join("; ")}`);
+    say(`or blames the innocent: ${innocent.join("; ")}\n${output}`);
     return false;
   } finally {
     rmSync(folder, { recursive: true, force: true });

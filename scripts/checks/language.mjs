@@ -1,7 +1,7 @@
 /** Style and types of everything written in TypeScript and JavaScript. */
 import { join } from "node:path";
 import { root } from "../setup.mjs";
-import { oneCheck, sum } from "./stream.mjs";
+import { oneCheck, say, sum } from "./stream.mjs";
 
 const binary = (/** @type {string} */ path) => join(root, "node_modules", path);
 
@@ -9,7 +9,7 @@ export async function checkStyle() {
   const count = await oneCheck(process.execPath, [
     ...[binary("@biomejs/biome/bin/biome"), "check", "--error-on-warnings", "."],
   ]);
-  if (count.failed > 0) process.stdout.write("  mend what can be mended: npm run format\n");
+  if (count.failed > 0) say("mend what can be mended: npm run format");
   return count;
 }
 

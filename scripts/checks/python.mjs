@@ -3,14 +3,14 @@
 import { join } from "node:path";
 import { readEnvironment } from "../environment.mjs";
 import { root } from "../setup.mjs";
-import { stream, sum } from "./stream.mjs";
+import { say, stream, sum } from "./stream.mjs";
 
 /** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: one printed no count */
 export async function checkPython() {
   const counts = [];
   for (const { version, path, chroot } of readEnvironment().interpreters) {
     if (chroot !== undefined) continue;
-    process.stdout.write(`  Python ${version}\n`);
+    say(`Python ${version}`);
     const args = [
       "-B",
       "-m",
@@ -45,5 +45,6 @@ export function countOfUnittest(lines, status) {
     Number(new RegExp(`\\b${name}=(\\d+)`).exec(closing)?.[1] ?? 0);
   const skipped = number("skipped");
   const failed = number("failures") + number("errors") || (status === 0 ? 0 : 1);
-  return { passed: ran - failed - skipped, failed, skipped, reasons: [] };
+  const failures = lines.slice(0, lines.indexOf(closing));
+  return { passed: ran - failed - skipped, failed, skipped, reasons: [], failures };
 }

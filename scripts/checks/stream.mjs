@@ -1,4 +1,7 @@
-/** Runs a check's command with its output shown as it comes, indented under the check's heading. */
+/**
+ * Runs a check's command with its output shown as it comes, indented under the check's heading. What a
+ * section says is kept until it has ended, so that its failures can be told again at the very end.
+ */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { root } from "../setup.mjs";
@@ -9,7 +12,26 @@ import { root } from "../setup.mjs";
  * @property {number} failed
  * @property {number} skipped
  * @property {string[]} reasons why the skipped were, where it is known
+ * @property {string[]} [failures] lines that name the failed and say why; none: all that the section said
  */
+
+/** @type {string[]} */
+let said = [];
+
+/** Prints lines under the section's heading. @param {string} text */
+export function say(text) {
+  for (const line of text.trimEnd().split("\n")) {
+    said.push(line);
+    process.stdout.write(`  ${line}\n`);
+  }
+}
+
+/** What was said since the last call. */
+export function takeSaid() {
+  const lines = said;
+  said = [];
+  return lines;
+}
 
 /**
  * @param {string} file
@@ -24,7 +46,7 @@ export async function stream(file, args, options = {}) {
   /** @type {Promise<number>} */
   const ended = new Promise((resolve) => {
     child.on("error", (error) => {
-      process.stdout.write(`  ${error.message}\n`);
+      say(error.message);
       resolve(-1);
     });
     child.on("close", (code) => resolve(code ?? -1));
@@ -33,7 +55,7 @@ export async function stream(file, args, options = {}) {
     if (pipe === null) continue;
     createInterface({ input: pipe }).on("line", (line) => {
       lines.push(line);
-      process.stdout.write(`  ${line}\n`);
+      say(line);
     });
   }
   return { status: await ended, lines };

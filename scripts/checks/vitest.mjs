@@ -1,9 +1,9 @@
 /** Every test in TypeScript: beside the code, and of whole programs in test/. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { root } from "../setup.mjs";
-import { stream } from "./stream.mjs";
+import { say, stream } from "./stream.mjs";
 
 /**
  * @param {string[]} filters parts of test files' paths; none: every test
@@ -20,7 +20,7 @@ export async function checkVitest(filters) {
     return countOfVitest(JSON.parse(readFileSync(file, "utf8")), status);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    process.stdout.write(`  vitest left no result: ${error.message}\n`);
+    say(`vitest left no result: ${error.message}`);
     return undefined;
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -28,8 +28,8 @@ export async function checkVitest(filters) {
 }
 
 /**
- * @typedef {{status: string, fullName: string}} Assertion
- * @typedef {{name: string, status: string, assertionResults: Assertion[]}} TestFile
+ * @typedef {{status: string, fullName: string, failureMessages?: string[]}} Assertion
+ * @typedef {{name: string, status: string, message?: string, assertionResults: Assertion[]}} TestFile
  */
 
 /**
@@ -48,5 +48,31 @@ export function countOfVitest({ testResults }, status) {
   const failed = failedTests + broken.length || (status === 0 ? 0 : 1);
   const left = tests.filter((test) => !["passed", "failed"].includes(test.status));
   if (tests.length + broken.length === 0) return undefined;
-  return { passed, failed, skipped: left.length, reasons: left.map((test) => test.fullName) };
+  return {
+    ...{ passed, failed, skipped: left.length, reasons: left.map((test) => test.fullName) },
+    failures: testResults.flatMap(failuresOf),
+  };
+}
+
+/** Lines of a failure's message that are repeated at the end. */
+const MESSAGE_LINES = 12;
+
+/** @param {TestFile} file @returns {string[]} */
+function failuresOf({ name, status, message, assertionResults }) {
+  const failed = assertionResults.filter((test) => test.status === "failed");
+  const file = relative(root, name);
+  if (status === "failed" && failed.length === 0) return [file, ...beginning(message ?? "")];
+  return failed.flatMap(({ fullName, failureMessages }) => [
+    `${file} > ${fullName}`,
+    ...(failureMessages ?? []).flatMap(beginning),
+  ]);
+}
+
+/** @param {string} message */
+function beginning(message) {
+  return message
+    .trimEnd()
+    .split("\n")
+    .slice(0, MESSAGE_LINES)
+    .map((line) => `    ${line}`);
 }
