@@ -1,0 +1,89 @@
+/** Programs whose malloc says itself what it has, for the tests of the readers outside. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Interpreter } from "../../test/environment.js";
+
+/** What mallinfo2 says in the program, of all arenas together; threads' caches count as used there. */
+export interface MallocTruth {
+  readonly arena: number;
+  readonly fordblks: number;
+  readonly fsmblks: number;
+  readonly hblks: number;
+  readonly hblkhd: number;
+  readonly keepcost: number;
+}
+
+/** Defines `truth()`; its own buffers are there before it is first asked. */
+const PRELUDE = `
+import ctypes, json, os, sys, threading
+libc = ctypes.CDLL(None)
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+        "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+libc.mallinfo2.restype = Info
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+def truth():
+    info = libc.mallinfo2()
+    return {name: getattr(info, name) for name, _ in Info._fields_}
+`;
+
+export interface Waiting {
+  readonly pid: number;
+  /** What the program printed as one line of JSON when it was ready. */
+  readonly said: Record<string, unknown>;
+  /** Another line, after telling it to go on. */
+  go(): Promise<Record<string, unknown>>;
+  stop(): Promise<void>;
+}
+
+/** Starts Python with `truth()` and `say(value)`: prints a line and waits to be told to go on. */
+export async function startPython(
+  { path, chroot }: Pick<Interpreter, "path" | "chroot">,
+  program: string,
+  environment: Record<string, string> = {},
+): Promise<Waiting> {
+  const say = `
+out = os.fdopen(os.dup(1), "wb", 0)
+def say(value):
+    out.write(json.dumps(value).encode() + b"\\n"); os.read(0, 1)
+`;
+  const words = [path, "-c", PRELUDE + say + program];
+  return await start(chroot === undefined ? words : ["chroot", chroot, ...words], environment);
+}
+
+/** Starts a program that prints lines of JSON and reads a byte after each. */
+export async function start(
+  words: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<Waiting> {
+  const child: ChildProcess = spawn(words[0] as string, words.slice(1), {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, ...environment },
+  });
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  const iterator = lines[Symbol.asyncIterator]();
+  const next = async () => {
+    const { value, done } = await iterator.next();
+    if (done === true) {
+      throw new Error(`${words[0]} ended before it said anything`);
+    }
+    return JSON.parse(value) as Record<string, unknown>;
+  };
+  return {
+    pid: child.pid as number,
+    said: await next(),
+    go: async () => {
+      child.stdin?.write("\n");
+      return await next();
+    },
+    stop: async () => {
+      child.kill("SIGKILL");
+      if (child.exitCode === null && child.signalCode === null) {
+        await once(child, "exit");
+      }
+    },
+  };
+}

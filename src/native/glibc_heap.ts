@@ -1,0 +1,232 @@
+/**
+ * glibc's heap of a program, read from outside: what is in use, what is free and kept.
+ *
+ *   libc's data --> main_arena, mp_ (glibc_layout)
+ *       arenas  --> regions of chunks (glibc_heaps)
+ *           full:  each region chunk by chunk (glibc_walk), then fastbins and threads' caches
+ *           cheap: the bins' lists alone, up to a bound (glibc_lists)
+ *       mp_     --> blocks with mappings of their own (glibc_mmapped)
+ *
+ * Fails: another C library, or libc's data swapped out: null. Torn or damaged parts are left out, counted
+ * in `unreadBytes` and named in `problems`; every walk and list has a bound.
+ */
+import type { AddressRange, Memory } from "../linux/memory.js";
+import type { Address, Bytes } from "../model/units.js";
+import { type HeapRegion, regionsOf, sizeOf } from "./glibc_heaps.js";
+import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
+import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.js";
+import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
+import { ChunkPieces, walkRegion } from "./glibc_walk.js";
+import { RangeColumns } from "./range_columns.js";
+import { ResidentWords } from "./resident_words.js";
+
+/** "arenas": the circle of arenas broke off; "regions": memory of an arena was not found; "lists": a list
+ * of free chunks broke off; "chunks": parts of a region could not be walked; "bins-cut", "mmapped-cut": the
+ * bound of a cheap look was reached; "mmapped": fewer blocks with own mappings than mp_ counts. */
+export type GlibcProblem =
+  | "arenas"
+  | "regions"
+  | "lists"
+  | "chunks"
+  | "bins-cut"
+  | "mmapped-cut"
+  | "mmapped";
+
+export interface GlibcArena {
+  readonly address: Address;
+  readonly main: boolean;
+  readonly regions: readonly HeapRegion[];
+  /** From the kernel, by the arena's own account. */
+  readonly systemBytes: Bytes;
+  /** In the bins, and the top chunk: `mallinfo2().fordblks` less the fastbins. */
+  readonly freeBytes: Bytes;
+  readonly topBytes: Bytes;
+  readonly fastbinBytes: Bytes;
+  readonly largestFreeBytes: Bytes;
+  /** Chunks in use, of a full look (those of caches and fastbins are among them); else 0. */
+  readonly usedChunks: number;
+  readonly unreadBytes: Bytes;
+}
+
+export interface GlibcHeap {
+  readonly depth: "cheap" | "full";
+  readonly arenas: readonly GlibcArena[];
+  /** Free memory by address: bins, top, fastbins, threads' caches; ascending and apart. */
+  readonly free: RangeColumns;
+  /** Free chunks of the bins and the main arena's top: what malloc_trim(0) works on. */
+  readonly trimmable: RangeColumns;
+  /** In threads' caches: glibc itself counts it as used. Of a full look; else 0. */
+  readonly cacheBytes: Bytes;
+  readonly mmapped: MmappedChunks;
+  /** What mp_ says of them; null where it was not found. */
+  readonly mmappedByAccount: { readonly chunks: number; readonly bytes: Bytes } | null;
+  readonly problems: ReadonlySet<GlibcProblem>;
+}
+
+/** Of a cheap look: some 50 ms at most. */
+const CHEAP_CHUNKS = 20_000;
+const CHEAP_PAGES = 20_000;
+const ALL = Number.POSITIVE_INFINITY;
+
+/**
+ * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.
+ * @returns null where there is no glibc heap to be read.
+ */
+export function readGlibcHeap(
+  memory: Memory,
+  depth: "cheap" | "full",
+  known: readonly AddressRange[],
+): GlibcHeap | null {
+  const words = new ResidentWords(memory);
+  const state = findGlibcState(memory, words);
+  if (state === null) {
+    return null;
+  }
+  const problems = new Set<GlibcProblem>(state.arenasTorn ? ["arenas"] : []);
+  const look: Look = {
+    memory,
+    words,
+    state,
+    depth,
+    problems,
+    free: new RangeColumns(),
+    trimmable: new RangeColumns(),
+    candidates: [],
+    pieces: new ChunkPieces(memory),
+  };
+  const arenas = state.arenas.map((arena) => readArena(look, arena));
+  // The words read so far are of a moment before the walk; caches change fastest.
+  const caches = readCaches(new ResidentWords(memory), look.candidates);
+  append(look.free, caches.free);
+  const mmapped = readMmapped(look, arenas, known);
+  return {
+    depth,
+    arenas,
+    free: look.free.sorted(),
+    trimmable: look.trimmable.sorted(),
+    cacheBytes: caches.bytes,
+    mmapped,
+    mmappedByAccount:
+      state.parameters === null
+        ? null
+        : { chunks: state.parameters.mmappedChunks, bytes: state.parameters.mmappedBytes },
+    problems,
+  };
+}
+
+interface Look {
+  readonly memory: Memory;
+  readonly words: ResidentWords;
+  readonly state: GlibcState;
+  readonly depth: "cheap" | "full";
+  readonly problems: Set<GlibcProblem>;
+  readonly free: RangeColumns;
+  readonly trimmable: RangeColumns;
+  readonly candidates: Address[];
+  readonly pieces: ChunkPieces;
+}
+
+function readArena(look: Look, arena: ArenaState): GlibcArena {
+  const { memory, words, state, problems, free, trimmable } = look;
+  const { regions, torn } = regionsOf(memory, words, arena, state);
+  if (torn) {
+    problems.add("regions");
+  }
+  const inUse = regions.length > 0;
+  const fastbins = inUse
+    ? readFastbins(words, arena)
+    : { free: new RangeColumns(), bytes: 0, torn: false };
+  const chunks = look.depth === "full" ? walkRegions(look, regions) : listBins(look, arena);
+  if (fastbins.torn) {
+    problems.add("lists");
+  }
+  const topBytes = inUse ? sizeOf(words, arena.top) || 0 : 0;
+  append(free, chunks.free);
+  append(trimmable, chunks.free);
+  append(free, fastbins.free);
+  if (topBytes > 0) {
+    free.push(arena.top, arena.top + topBytes);
+    if (arena.main) {
+      trimmable.push(arena.top, arena.top + topBytes);
+    }
+  }
+  return {
+    address: arena.start,
+    main: arena.main,
+    regions,
+    systemBytes: arena.systemBytes,
+    freeBytes: chunks.bytes + topBytes,
+    topBytes,
+    fastbinBytes: fastbins.bytes,
+    largestFreeBytes: Math.max(chunks.largestBytes, topBytes),
+    usedChunks: chunks.used,
+    unreadBytes: chunks.unreadBytes,
+  };
+}
+
+interface ArenaChunks {
+  readonly free: RangeColumns;
+  readonly bytes: Bytes;
+  readonly largestBytes: Bytes;
+  readonly used: number;
+  readonly unreadBytes: Bytes;
+}
+
+function walkRegions(look: Look, regions: readonly HeapRegion[]): ArenaChunks {
+  const free = new RangeColumns();
+  let bytes = 0;
+  let largestBytes = 0;
+  let used = 0;
+  let unreadBytes = 0;
+  for (const region of regions) {
+    const walk = walkRegion(look.pieces, region, CACHE_SIZES);
+    append(free, walk.free);
+    bytes += walk.freeBytes;
+    largestBytes = Math.max(largestBytes, walk.largestFreeBytes);
+    used += walk.usedChunks;
+    unreadBytes += walk.unreadBytes;
+    for (const candidate of walk.candidates) {
+      look.candidates.push(candidate);
+    }
+  }
+  if (unreadBytes > 0) {
+    look.problems.add("chunks");
+  }
+  return { free, bytes, largestBytes, used, unreadBytes };
+}
+
+function listBins({ words, problems }: Look, arena: ArenaState): ArenaChunks {
+  const listed = readBins(words, arena, CHEAP_CHUNKS);
+  if (listed.torn) {
+    problems.add("lists");
+  }
+  if (listed.cut) {
+    problems.add("bins-cut");
+  }
+  return { ...listed, used: 0, unreadBytes: 0 };
+}
+
+function readMmapped(
+  { memory, state, depth, problems }: Look,
+  arenas: readonly GlibcArena[],
+  known: readonly AddressRange[],
+): MmappedChunks {
+  const heaps = arenas.flatMap(({ regions }) => regions);
+  const apart = [...known, ...heaps].sort((a, b) => a.start - b.start);
+  const chunks = state.parameters?.mmappedChunks ?? ALL;
+  const pages = depth === "full" ? ALL : CHEAP_PAGES;
+  const found = findMmappedChunks(memory, apart, chunks, pages);
+  if (found.cut) {
+    problems.add("mmapped-cut");
+  } else if (chunks !== ALL && found.ranges.length < chunks) {
+    problems.add("mmapped");
+  }
+  return found;
+}
+
+function append(to: RangeColumns, from: RangeColumns): void {
+  const { starts, ends } = from;
+  for (let index = 0; index < starts.length; index++) {
+    to.push(starts[index]!, ends[index]!);
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The memory that an arena has from the kernel.
+ *
+ *   main arena   [sbrk_base ............................. top ... top's end)        one region, by brk
+ *   others       heap_info | malloc_state | chunks ... | fenceposts                 first heap
+ *                heap_info | chunks .......................... top ...)             newest heap
+ *
+ *   heap_info    0 ar_ptr   8 prev   16 size   24 mprotect_size   (2.35: 32 pagesize); the heap begins at a
+ *                multiple of 64 MiB, or of four huge pages where glibc was told to use them
+ *
+ * Source: glibc's malloc/arena.c.
+ */
+import type { Memory } from "../linux/memory.js";
+import type { Address } from "../model/units.js";
+import {
+  type ArenaState,
+  type GlibcState,
+  isChunkAddress,
+  mappingOf,
+  STATE_END,
+} from "./glibc_layout.js";
+import type { ResidentWords } from "./resident_words.js";
+
+/** One stretch of chunks that lie end to end. */
+export interface HeapRegion {
+  /** Of the whole stretch, its own headers included. */
+  readonly start: Address;
+  readonly end: Address;
+  /** Where the first chunk begins. */
+  readonly firstChunk: Address;
+  /** The arena's top chunk, where it lies here; else 0. */
+  readonly top: Address;
+}
+
+const HEAP_ALIGNMENTS = [64 * 2 ** 20, 8 * 2 ** 20, 4 * 2 ** 30, 128 * 2 ** 20, 2 ** 20];
+const MOST_HEAPS = 65_536;
+
+/** Regions by address; empty where nothing can be believed. `torn`: some of the arena's memory was not
+ * found (changed while it was read, or the program moved the break itself). */
+export function regionsOf(
+  memory: Memory,
+  words: ResidentWords,
+  arena: ArenaState,
+  state: GlibcState,
+): { readonly regions: HeapRegion[]; readonly torn: boolean } {
+  if (arena.systemBytes === 0 || arena.top === arena.bins - 16) {
+    return { regions: [], torn: false };
+  }
+  return arena.main ? mainRegion(memory, words, arena, state) : heapRegions(memory, words, arena);
+}
+
+function mainRegion(
+  memory: Memory,
+  words: ResidentWords,
+  arena: ArenaState,
+  { parameters }: GlibcState,
+): { regions: HeapRegion[]; torn: boolean } {
+  const end = arena.top + sizeOf(words, arena.top);
+  const last = mappingOf(memory.mappings, arena.top);
+  if (last === undefined || !(end > arena.top && end <= arena.top + arena.systemBytes)) {
+    return { regions: [], torn: true };
+  }
+  const base = parameters?.sbrkBase ?? 0;
+  // Without brk (another program's mapping in the way) the heap continues in mappings of its own.
+  const start = base > 0 && base < arena.top ? base : last.start;
+  const contiguous = mappingOf(memory.mappings, start)?.path === last.path;
+  const region = contiguous
+    ? { start, end, firstChunk: start, top: arena.top }
+    : { start: last.start, end, firstChunk: last.start, top: arena.top };
+  return { regions: [region], torn: !contiguous || end - start < arena.systemBytes };
+}
+
+function heapRegions(
+  memory: Memory,
+  words: ResidentWords,
+  arena: ArenaState,
+): { regions: HeapRegion[]; torn: boolean } {
+  const alignment = HEAP_ALIGNMENTS.find(
+    (bytes) => words.word(Math.floor(arena.top / bytes) * bytes) === arena.start,
+  );
+  if (alignment === undefined) {
+    return { regions: [], torn: true };
+  }
+  const header = arena.start % alignment;
+  const regions: HeapRegion[] = [];
+  let systemBytes = 0;
+  let heap = Math.floor(arena.top / alignment) * alignment;
+  for (let count = 0; heap !== 0 && count < MOST_HEAPS; count++) {
+    const size = words.word(heap + 16);
+    const mapped = mappingOf(memory.mappings, heap) !== undefined;
+    const believable = words.word(heap) === arena.start && size > 0 && size <= alignment;
+    if (!mapped || !believable || regions.some(({ start }) => start === heap)) {
+      return { regions: regions.reverse(), torn: true };
+    }
+    const own = arena.start > heap && arena.start < heap + size;
+    const behind = own ? arena.bins + STATE_END : heap + header;
+    regions.push({
+      start: heap,
+      end: heap + size,
+      firstChunk: Math.ceil(behind / 16) * 16,
+      top: arena.top > heap && arena.top < heap + size ? arena.top : 0,
+    });
+    systemBytes += size;
+    heap = words.word(heap + 8);
+  }
+  return { regions: regions.reverse(), torn: systemBytes < arena.systemBytes };
+}
+
+/** Size of a chunk from its header; NaN where it cannot be read or believed. */
+export function sizeOf(words: ResidentWords, chunk: Address): number {
+  const word = isChunkAddress(chunk) ? words.word(chunk + 8) : Number.NaN;
+  return word - (word % 8);
+}

@@ -1,0 +1,255 @@
+/**
+ * Where glibc keeps its heap, found without symbols: in the writable data of libc, by what must hold of it.
+ *
+ *   malloc_state (main_arena; each other arena in its first heap, behind heap_info)
+ *     -96   fastbins[10]                singly linked, sizes 32, 48, ... 176; until glibc 2.42
+ *     -16   top                         the chunk at the heap's end
+ *     - 8   last_remainder
+ *       0   bins[127] {fd, bk}          circular lists; an empty one points at itself less 16
+ *    2032   binmap[4]                   u32
+ *    2048   next                        every arena is in one circle
+ *    2056   next_free
+ *    2064   attached_threads
+ *    2072   system_mem                  bytes from the kernel
+ *    2080   max_system_mem
+ *
+ *   malloc_par (mp_), glibc 2.28-2.34 / since 2.35 (thp_pagesize, hp_pagesize, hp_flags came in)
+ *     -32/-36  n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold   ints
+ *     -16      mmapped_mem
+ *     - 8      max_mmapped_mem
+ *       0      sbrk_base                where the main heap begins
+ *       8      tcache_bins (or tcache_small_bins)
+ *
+ * All offsets are from what is recognised (bins, sbrk_base), not from the structure's beginning, which
+ * moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
+ */
+import type { Mapping, Memory } from "../linux/memory.js";
+import type { Address, Bytes } from "../model/units.js";
+import type { ResidentWords } from "./resident_words.js";
+
+export const BIN_COUNT = 127;
+export const TOP = -16;
+const NEXT = 2048;
+export const SYSTEM_MEMORY = 2072;
+const MAX_SYSTEM_MEMORY = 2080;
+export const STATE_END = 2088;
+export const FASTBINS = -96;
+export const FASTBIN_COUNT = 10;
+/** From an arena's beginning to its bins: 112 while it had fastbins; less, with less before them. */
+const LEAST_HEAD = 24;
+const MOST_HEAD = 160;
+/** Limits of believable structures: beyond, it is something else or damaged. */
+const MOST_ARENAS = 65_536;
+const LARGEST_DATA = 16 * 2 ** 20;
+
+/** One arena, by the address of its first bin. */
+export interface ArenaState {
+  readonly bins: Address;
+  /** The malloc_state's own address. */
+  readonly start: Address;
+  readonly main: boolean;
+  readonly top: Address;
+  readonly systemBytes: Bytes;
+}
+
+/** What `mp_` says. */
+export interface MallocParameters {
+  readonly sbrkBase: Address;
+  /** Blocks with a mapping of their own, now. */
+  readonly mmappedChunks: number;
+  /** Their bytes; glibc 2.43 counts 16 too many for each that was freed. */
+  readonly mmappedBytes: Bytes;
+}
+
+export interface GlibcState {
+  readonly arenas: readonly ArenaState[];
+  /** The circle of arenas could not be followed to its end. */
+  readonly arenasTorn: boolean;
+  /** null where it was not recognised (no brk heap, swapped out). */
+  readonly parameters: MallocParameters | null;
+}
+
+/** null where no glibc heap is in use: another C library, or all of it swapped out. */
+export function findGlibcState(memory: Memory, words: ResidentWords): GlibcState | null {
+  for (const mapping of dataOfLibc(memory.mappings)) {
+    const state = findIn(memory, words, mapping);
+    if (state !== null) {
+      return state;
+    }
+  }
+  return null;
+}
+
+/** Writable data of libc; of the program itself where libc is linked into it. */
+function dataOfLibc(mappings: readonly Mapping[]): Mapping[] {
+  const data = mappings.filter(
+    (mapping) =>
+      mapping.writable &&
+      !mapping.shared &&
+      mapping.inode !== 0 &&
+      mapping.end - mapping.start <= LARGEST_DATA,
+  );
+  const named = data.filter(({ path }) => /\/libc[.-][^/]*so[^/]*$/.test(path));
+  const program = mappings.find(({ executable, inode }) => executable && inode !== 0)?.path;
+  return named.length > 0 ? named : data.filter(({ path }) => path === program);
+}
+
+function findIn(memory: Memory, words: ResidentWords, mapping: Mapping): GlibcState | null {
+  for (let bins = mapping.start + MOST_HEAD; bins + STATE_END <= mapping.end; bins += 8) {
+    if (!looksLikeBins(words, bins)) {
+      continue;
+    }
+    const circle = followCircle(memory, words, bins);
+    if (circle !== null) {
+      return { ...circle, parameters: findParameters(words, mapping, memory.mappings) };
+    }
+  }
+  return null;
+}
+
+/** The last bin is empty or a list, and so are all before; most heaps have many empty ones. */
+function looksLikeBins(words: ResidentWords, bins: Address): boolean {
+  let empty = 0;
+  for (let index = BIN_COUNT - 1; index >= 0; index--) {
+    const at = bins + index * 16;
+    if (words.word(at) === at - 16) {
+      empty += 1;
+    }
+    if (!isBin(words, at)) {
+      return false;
+    }
+  }
+  return empty > 0;
+}
+
+export function isChunkAddress(address: number): boolean {
+  return address % 16 === 0 && address >= 4096 && address < 2 ** 47;
+}
+
+/** Follows `next` from main_arena around: the one that comes back to just before these bins. */
+function followCircle(
+  memory: Memory,
+  words: ResidentWords,
+  mainBins: Address,
+): Pick<GlibcState, "arenas" | "arenasTorn"> | null {
+  const seen = new Set<Address>();
+  let next = words.word(mainBins + NEXT);
+  let head = 0;
+  // main_arena's own address closes the circle, and tells how far before its bins it begins.
+  while (head === 0) {
+    const distance = mainBins - next;
+    if (distance >= LEAST_HEAD && distance <= MOST_HEAD && distance % 8 === 0) {
+      head = distance;
+      break;
+    }
+    if (!isChunkAddress(next) || seen.size >= MOST_ARENAS || seen.has(next)) {
+      break;
+    }
+    seen.add(next);
+    // Not knowing yet how long the head is, take the one for which this arena is believable.
+    const bins = [112, 96, 32, 24, 40, 104, 120, 128].find((candidate) =>
+      isArena(memory, words, next + candidate),
+    );
+    if (bins === undefined) {
+      break;
+    }
+    next = words.word(next + bins + NEXT);
+  }
+  if (head === 0 || !isArena(memory, words, mainBins)) {
+    return null;
+  }
+  const arenas = [readArena(words, mainBins, head, true)];
+  for (const start of seen) {
+    if (isArena(memory, words, start + head)) {
+      arenas.push(readArena(words, start + head, head, false));
+    }
+  }
+  return { arenas, arenasTorn: arenas.length !== seen.size + 1 };
+}
+
+function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
+  const top = words.word(bins + TOP);
+  const system = words.word(bins + SYSTEM_MEMORY);
+  const most = words.word(bins + MAX_SYSTEM_MEMORY);
+  // Before its first use an arena has no top but its own first bin.
+  const unused = system === 0 && (top === 0 || top === bins - 16);
+  return (
+    system >= 0 &&
+    system <= most &&
+    system % 16 === 0 &&
+    (unused || (system > 0 && isChunkAddress(top) && isMapped(memory.mappings, top))) &&
+    [0, BIN_COUNT - 1].every((index) => isBin(words, bins + index * 16))
+  );
+}
+
+/** Empty, or a list whose one end or other leads back here (one may be changing). */
+function isBin(words: ResidentWords, at: Address): boolean {
+  const forward = words.word(at);
+  const backward = words.word(at + 8);
+  return (
+    (forward === at - 16 && backward === at - 16) ||
+    (isChunkAddress(forward) &&
+      isChunkAddress(backward) &&
+      (words.word(forward + 24) === at - 16 || words.word(backward + 16) === at - 16))
+  );
+}
+
+function readArena(words: ResidentWords, bins: Address, head: Bytes, main: boolean): ArenaState {
+  return {
+    bins,
+    start: bins - head,
+    main,
+    top: words.word(bins + TOP),
+    systemBytes: words.word(bins + SYSTEM_MEMORY),
+  };
+}
+
+/** Binary search among ascending mappings. */
+export function isMapped(mappings: readonly Mapping[], address: Address): boolean {
+  return mappingOf(mappings, address) !== undefined;
+}
+
+export function mappingOf(mappings: readonly Mapping[], address: Address): Mapping | undefined {
+  let low = 0;
+  let high = mappings.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (mappings[middle]!.end <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  const found = mappings[low];
+  return found !== undefined && found.start <= address ? found : undefined;
+}
+
+/** sbrk_base is the one word of libc's data that names the beginning of [heap], with counts around it
+ * that can be true. */
+function findParameters(
+  words: ResidentWords,
+  mapping: Mapping,
+  mappings: readonly Mapping[],
+): MallocParameters | null {
+  const heap = mappings.find(({ path }) => path === "[heap]");
+  for (let at = mapping.start + 64; at + 16 <= mapping.end; at += 8) {
+    const base = words.word(at);
+    const inHeap = heap !== undefined && base >= heap.start && base < heap.end;
+    if (!(inHeap || (base === 0 && heap === undefined)) || base % 16 !== 0) {
+      continue;
+    }
+    const bytes = words.word(at - 16);
+    const mostBytes = words.word(at - 8);
+    const tcacheBins = words.word(at + 8);
+    // hp_flags, an int, pushed the four counts back by one place.
+    const counts = [-36, -32].find((offset) => words.word32(at + offset + 4) === 65_536);
+    const chunks = words.word32(at + (counts ?? -32));
+    const mostChunks = words.word32(at + (counts ?? -32) + 8);
+    const plausible =
+      bytes <= mostBytes && bytes % 16 === 0 && chunks <= mostChunks && tcacheBins <= 4096;
+    if (plausible && (counts !== undefined || inHeap)) {
+      return { sbrkBase: base, mmappedChunks: chunks, mmappedBytes: bytes };
+    }
+  }
+  return null;
+}

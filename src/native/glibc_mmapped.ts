@@ -1,0 +1,151 @@
+/**
+ * Blocks that malloc gave mappings of their own (NumPy's and PyTorch's buffers). The kernel merges
+ * neighbouring mappings, so one line of /proc/PID/maps may hold many; they are found by their headers, at
+ * the beginnings of pages:
+ *
+ *    0  prev_size   0; memalign moves the header on, and leaves this one as it was
+ *    8  size | 2    IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
+ *
+ * Data of the program's own may look so, too. mp_ knows how many there are and their bytes: both are
+ * handed on for the comparison, and the search ends when that many were found.
+ */
+import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
+import type { Bytes } from "../model/units.js";
+import { RangeColumns } from "./range_columns.js";
+
+export interface MmappedChunks {
+  /** Their whole mappings, ascending. */
+  readonly ranges: RangeColumns;
+  readonly bytes: Bytes;
+  /** The bound of pages to look at was reached. */
+  readonly cut: boolean;
+}
+
+const PAGE = 4096;
+const PIECE_PAGES = 256;
+const HIGH = 2 ** 32;
+const MMAPPED = 2;
+
+/**
+ * @param known ranges that are something else, ascending and apart (heaps, Python's arenas).
+ * @param chunks how many there are by mp_; the search ends there.
+ * @param mostPages pages whose beginning is looked at, at most.
+ */
+export function findMmappedChunks(
+  memory: Memory,
+  known: readonly AddressRange[],
+  chunks: number,
+  mostPages: number,
+): MmappedChunks {
+  const ranges = new RangeColumns();
+  const search = { bytes: 0, pages: mostPages, buffer: new Uint8Array(PIECE_PAGES * PAGE) };
+  for (const mapping of memory.mappings) {
+    if (ranges.length >= chunks || search.pages <= 0) {
+      break;
+    }
+    if (isAnonymous(mapping)) {
+      for (const gap of without(mapping, known)) {
+        searchGap(memory, gap, chunks, search, ranges);
+      }
+    }
+  }
+  return { ranges, bytes: search.bytes, cut: ranges.length < chunks && search.pages <= 0 };
+}
+
+function isAnonymous({ readable, writable, shared, inode, path }: Mapping): boolean {
+  return (
+    readable && writable && !shared && inode === 0 && (path === "" || path.startsWith("[anon"))
+  );
+}
+
+interface Search {
+  bytes: Bytes;
+  pages: number;
+  readonly buffer: Uint8Array;
+}
+
+/** Page by page until a header shows how far its block reaches; behind it the next one may begin. */
+function searchGap(
+  memory: Memory,
+  gap: AddressRange,
+  chunks: number,
+  search: Search,
+  ranges: RangeColumns,
+): void {
+  const words = new Uint32Array(search.buffer.buffer);
+  let from = gap.start;
+  for (const { start, end } of memory.resident(gap.start, gap.end)) {
+    let page = Math.max(start, from);
+    let pieceStart = 0;
+    let pieceEnd = 0;
+    // After a found block the next is likely just behind it: small reads first, larger ones as they fail.
+    let pieceBytes = PAGE;
+    while (page < end && ranges.length < chunks && search.pages > 0) {
+      if (page >= pieceEnd) {
+        const length = Math.min(pieceBytes, end - page);
+        const read = memory.readInto(page, search.buffer.subarray(0, length));
+        pieceStart = page;
+        pieceEnd = page + read - (read % PAGE);
+        pieceBytes = Math.min(pieceBytes * 4, search.buffer.length);
+        if (pieceEnd === pieceStart) {
+          break;
+        }
+      }
+      search.pages -= 1;
+      const index = (page - pieceStart) / 4;
+      const bytes = blockBytes(words, index);
+      if (bytes > 0 && page + bytes <= gap.end) {
+        ranges.push(page, page + bytes);
+        search.bytes += bytes;
+        page += bytes;
+        from = page;
+        pieceEnd = 0;
+        pieceBytes = PAGE;
+      } else {
+        page += PAGE;
+      }
+    }
+  }
+}
+
+/** Whole pages of the block whose header stands at `index`; 0 for anything else. */
+function blockBytes(words: Uint32Array, index: number): Bytes {
+  const low = words[index + 2]!;
+  if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== MMAPPED) {
+    return 0;
+  }
+  const size = low - MMAPPED + words[index + 3]! * HIGH;
+  const bytes = size % PAGE === 0 ? size : size + 16;
+  return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;
+}
+
+/** The mapping less what is known, ascending. */
+function without(mapping: Mapping, known: readonly AddressRange[]): AddressRange[] {
+  const gaps: AddressRange[] = [];
+  let start = mapping.start;
+  for (let index = firstBehind(known, mapping.start); index < known.length; index++) {
+    const range = known[index]!;
+    if (range.start >= mapping.end) {
+      break;
+    }
+    if (range.start > start) {
+      gaps.push({ start, end: range.start });
+    }
+    start = Math.max(start, range.end);
+  }
+  return start < mapping.end ? [...gaps, { start, end: mapping.end }] : gaps;
+}
+
+function firstBehind(known: readonly AddressRange[], address: number): number {
+  let low = 0;
+  let high = known.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (known[middle]!.end <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
