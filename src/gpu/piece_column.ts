@@ -1,4 +1,4 @@
-type TypedArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
+type TypedArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
 
 const SHIFT = 15;
 const PIECE = 2 ** SHIFT;
@@ -23,6 +23,10 @@ export class PieceColumn<Array extends TypedArray> {
 
   at(row: number): number {
     return this.#pieces[row >>> SHIFT]![row & (PIECE - 1)]!;
+  }
+
+  set(row: number, value: number): void {
+    this.#pieces[row >>> SHIFT]![row & (PIECE - 1)] = value;
   }
 
   /** Rows `[from, to)` as one array. */
@@ -50,3 +54,4 @@ export const piecesOfUint8 = () => new PieceColumn((length) => new Uint8Array(le
 export const piecesOfUint16 = () => new PieceColumn((length) => new Uint16Array(length));
 export const piecesOfUint32 = () => new PieceColumn((length) => new Uint32Array(length));
 export const piecesOfFloat64 = () => new PieceColumn((length) => new Float64Array(length));
+export const piecesOfInt32 = () => new PieceColumn((length) => new Int32Array(length));
