@@ -24,8 +24,11 @@ FULL, FRAMES_ONLY, MALLOC, REFUSED = 1, 2, 3, 4
 LIMIT_DEBUG, LIMIT_UNKNOWN, LIMIT_FREE_THREADED, LIMIT_MISMATCH, LIMIT_HOOKS_REPLACED = 1, 2, 4, 8, 1 << 11
 PYTHON = 0
 NATIVE_FRAME = 1
-# A figure may be this many standard errors off its truth: once in 2 million looks by chance.
-SIGMAS = 5.0
+EVENT_PERIOD = 3
+# How often a right estimate may be called wrong. Every run looks at some hundred.
+FALSE_ALARMS = 1e-8
+# Samples that a figure is judged by, at least; the controller decides how many one run takes.
+ENOUGH_SAMPLES = 30
 
 
 class Failure(Exception):
@@ -89,10 +92,29 @@ def estimate(segment, line, program):
     return sum(s.live_bytes for s in sites), sites
 
 
-def standard_error(segment, size, count):
-    """Of the estimated bytes of `count` objects, at the coarsest period that was in force."""
-    chance = 1 - math.exp(-size / max(live.period for live in segment.live))
-    return size * math.sqrt(count * (1 - chance) / chance)
+def sampling_chance(segment, size):
+    """That an object is sampled, at the coarsest period that was ever in force."""
+    periods = [live.period for live in segment.live]
+    periods += [value for kind, value, _ in segment.events() if kind == EVENT_PERIOD]
+    return 1 - math.exp(-size / max(periods))
+
+
+def farthest(parts):
+    """How far an estimate may be off. `parts`: (chance, value, count) of objects that are sampled with
+    `chance` and then count as value / chance. Bernstein's inequality, which needs no normal and so holds
+    for few samples too: P(|error| >= t) <= 2 exp(-t^2 / 2 / (variance + most * t / 3))."""
+    variance = sum(count * value * value * (1 - chance) / chance for chance, value, count in parts)
+    bound = math.log(2 / FALSE_ALARMS)
+    most = max(value / chance for chance, value, _ in parts) * bound / 3
+    return most + math.sqrt(most * most + 2 * variance * bound)
+
+
+def expect_bytes(segment, what, estimated, size, count, least, most):
+    """`count` objects of `size` bytes, of which the program knows that they are between two shares."""
+    truth = size * count
+    error = farthest([(sampling_chance(segment, size), size, count)])
+    expect(truth * least - error < estimated < truth * most + error,
+           f"{what}: {estimated:.0f} bytes live, {truth} are, and chance explains {error:.0f}")
 
 
 LEAF_FRAMES, ROOT_FRAMES = 100, 20
@@ -127,13 +149,13 @@ def check_frames(python):
         expect(site.domain == PYTHON, f"{size} bytes at {stack[1]} count as domain {site.domain}")
 
 
-def check_small(python):
+def small_figures(python):
+    """One run of small.py: what -> (counted, chance, alive), and how many small objects were sampled."""
     output, (segment,) = python.run("small.py", period=16384)
     samples = [live for live in segment.live if live.bytes <= 512 and live.site.domain == PYTHON]
-    expect(len(samples) > 20, f"only {len(samples)} small objects sampled")
+    figures = {}
     for what, (line, size, alive) in json.loads(output).items():
         live, sites = estimate(segment, line, "small.py")
-        expect(alive == 0 or sites, f"{what}: no site at line {line}")
         expect(all(s.domain == PYTHON for s in sites), f"{what}: not all are Python's")
         if alive == 0:
             expect(live < 1, f"{what}: {live:.0f} bytes live after all were freed")
@@ -142,9 +164,27 @@ def check_small(python):
         # objects themselves are those of their own size.
         own = [l for l in segment.live if l.bytes == size and l.site in sites]
         counted = sum(1 / (1 - math.exp(-size / live.period)) for live in own)
-        spread = standard_error(segment, size, alive) / size
-        expect(abs(counted - alive) < SIGMAS * spread,
-               f"{what}: {counted:.0f} objects live, {alive} are, standard error {spread:.0f}")
+        figures[what] = (counted, sampling_chance(segment, size), alive)
+    return figures, len(samples)
+
+
+def check_small(python):
+    runs, samples = [], 0
+    while len(runs) < 40:
+        figures, sampled = small_figures(python)
+        runs.append(figures)
+        samples += sampled
+        expected = [sum(run[what][1] * run[what][2] for run in runs) for what in figures]
+        if min(expected) >= ENOUGH_SAMPLES:
+            break
+    expect(min(expected) >= ENOUGH_SAMPLES, f"{len(runs)} runs gave samples {expected}")
+    expect(samples > ENOUGH_SAMPLES, f"only {samples} small objects sampled")
+    for what in figures:
+        parts = [(chance, 1, alive) for _, chance, alive in (run[what] for run in runs)]
+        counted, alive = sum(run[what][0] for run in runs), sum(run[what][2] for run in runs)
+        error = farthest(parts)
+        expect(abs(counted - alive) < error,
+               f"{what}: {counted:.0f} objects live in {len(runs)} runs, {alive} are, and chance explains {error:.0f}")
 
 
 def check_blocks(python):
@@ -195,9 +235,7 @@ def check_traced(python):
     expect(truth < int(output) < truth * 1.2, f"tracemalloc saw {output.strip()} bytes, {truth} were kept")
     for line in (7, 9, 13):
         live, _ = estimate(segment, line, "traced.py")
-        error = standard_error(segment, 133, 50_000)
-        expect(truth * 0.98 - SIGMAS * error < live < truth * 1.15 + SIGMAS * error,
-               f"line {line}: {live:.0f} bytes live, {truth} are, standard error {error:.0f}")
+        expect_bytes(segment, f"line {line}", live, 133, 50_000, 0.98, 1.15)
 
 
 def check_native(python):
@@ -222,12 +260,8 @@ def check_subinterpreter(python):
     found = [l.site.stack for l in segment.live if l.bytes == int(output)]
     expect(len(found) == 1, f"{len(found)} allocations of {output.strip()} bytes")
     expect(found[0] and found[0][0].function == "in_subinterpreter", f"stack {found[0]}")
-    truth = 20_000 * 233
-    file = found[0][0].file
-    live, sites = estimate(segment, 4, file)
-    error = standard_error(segment, 233, 20_000)
-    expect(truth * 0.98 - SIGMAS * error < live < truth * 1.15 + SIGMAS * error,
-           f"{live:.0f} bytes of small objects live, {truth} are, standard error {error:.0f}")
+    live, sites = estimate(segment, 4, found[0][0].file)
+    expect_bytes(segment, "small objects", live, 233, 20_000, 0.98, 1.15)
     expect(all(s.domain == PYTHON for s in sites), "not all of them are Python's")
 
 
@@ -284,11 +318,8 @@ def check_hosted(python):
     expect(segment.python_state == FULL, f"python_state {segment.python_state}: {segment.log}")
     found = [live.site.stack for live in segment.live if live.bytes == int(output)]
     expect(found and found[0][0].function == "in_hosted", f"stack {found}")
-    truth = 100_000 * 133
     live, _ = estimate(segment, 15, "hosted.py")
-    error = standard_error(segment, 133, 100_000)
-    expect(truth - SIGMAS * error < live - 300_000_034 < truth * 1.15 + SIGMAS * error,
-           f"{live - 300_000_034:.0f} bytes of small objects live, {truth} are, standard error {error:.0f}")
+    expect_bytes(segment, "small objects", live - 300_000_034, 133, 100_000, 1, 1.15)
 
 
 def check_pretenders(library, layout):
