@@ -11,6 +11,7 @@
  * in `unreadBytes` and named in `problems`; every walk and list has a bound.
  */
 import type { AddressRange, Memory } from "../linux/memory.js";
+import { ResidentWords } from "../linux/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
 import { type HeapRegion, regionsOf, sizeOf } from "./glibc_heaps.js";
 import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
@@ -18,7 +19,6 @@ import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.j
 import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
 import { ChunkPieces, walkRegion } from "./glibc_walk.js";
 import { RangeColumns } from "./range_columns.js";
-import { ResidentWords } from "./resident_words.js";
 
 /** "arenas": the circle of arenas broke off; "regions": memory of an arena was not found; "lists": a list
  * of free chunks broke off; "chunks": parts of a region could not be walked; "bins-cut", "mmapped-cut": the

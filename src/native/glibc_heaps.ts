@@ -11,6 +11,7 @@
  * Source: glibc's malloc/arena.c.
  */
 import type { Memory } from "../linux/memory.js";
+import type { ResidentWords } from "../linux/resident_words.js";
 import type { Address } from "../model/units.js";
 import {
   type ArenaState,
@@ -19,7 +20,6 @@ import {
   mappingOf,
   STATE_END,
 } from "./glibc_layout.js";
-import type { ResidentWords } from "./resident_words.js";
 
 /** One stretch of chunks that lie end to end. */
 export interface HeapRegion {

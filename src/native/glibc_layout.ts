@@ -23,9 +23,10 @@
  * All offsets are from what is recognised (bins, sbrk_base), not from the structure's beginning, which
  * moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
  */
+import { findMapping } from "../linux/maps.js";
 import type { Mapping, Memory } from "../linux/memory.js";
+import type { ResidentWords } from "../linux/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
-import type { ResidentWords } from "./resident_words.js";
 
 export const BIN_COUNT = 127;
 export const TOP = -16;
@@ -177,7 +178,8 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
     system >= 0 &&
     system <= most &&
     system % 16 === 0 &&
-    (unused || (system > 0 && isChunkAddress(top) && isMapped(memory.mappings, top))) &&
+    (unused ||
+      (system > 0 && isChunkAddress(top) && mappingOf(memory.mappings, top) !== undefined)) &&
     [0, BIN_COUNT - 1].every((index) => isBin(words, bins + index * 16))
   );
 }
@@ -204,23 +206,9 @@ function readArena(words: ResidentWords, bins: Address, head: Bytes, main: boole
   };
 }
 
-/** Binary search among ascending mappings. */
-export function isMapped(mappings: readonly Mapping[], address: Address): boolean {
-  return mappingOf(mappings, address) !== undefined;
-}
-
+/** The mapping that holds the address. */
 export function mappingOf(mappings: readonly Mapping[], address: Address): Mapping | undefined {
-  let low = 0;
-  let high = mappings.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (mappings[middle]!.end <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  const found = mappings[low];
+  const found = mappings[findMapping(mappings, address)];
   return found !== undefined && found.start <= address ? found : undefined;
 }
 

@@ -12,6 +12,8 @@
  * Every list is bounded by what the arena can hold, so that a torn one ends. Source: glibc's
  * malloc/malloc.c.
  */
+
+import type { ResidentWords } from "../linux/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
 import { sizeOf } from "./glibc_heaps.js";
 import {
@@ -22,7 +24,6 @@ import {
   isChunkAddress,
 } from "./glibc_layout.js";
 import { RangeColumns } from "./range_columns.js";
-import type { ResidentWords } from "./resident_words.js";
 
 export interface ListedChunks {
   readonly free: RangeColumns;

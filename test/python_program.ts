@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { Interpreter } from "../../test/environment.js";
 
 /** What mallinfo2 says in the program, of all arenas together; threads' caches count as used there. */
 export interface MallocTruth {
@@ -41,7 +40,7 @@ export interface Waiting {
 
 /** Starts Python with `truth()` and `say(value)`: prints a line and waits to be told to go on. */
 export async function startPython(
-  { path, chroot }: Pick<Interpreter, "path" | "chroot">,
+  { path, chroot }: { readonly path: string; readonly chroot?: string | undefined },
   program: string,
   environment: Record<string, string> = {},
 ): Promise<Waiting> {

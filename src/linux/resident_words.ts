@@ -3,8 +3,9 @@
  * read: looking must not make the program larger. A page is read once, so that one look sees one state
  * of it; make a new reader for the next look.
  */
-import type { Memory } from "../linux/memory.js";
+
 import type { Address } from "../model/units.js";
+import type { Memory } from "./memory.js";
 
 const PAGE = 4096;
 /** Pages kept; a power of two. */

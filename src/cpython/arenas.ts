@@ -1,0 +1,262 @@
+/**
+ * pymalloc's arenas of a live CPython or a core, found without symbols: somewhere in the interpreter's
+ * data stands the address of an array like this, and every live entry of it must hold up.
+ *
+ *   arena_object, 48 bytes     0 address        of the arena; 0: not allocated
+ *                              8 pool_address   first pool that was never used
+ *                             16 nfreepools     u32
+ *                             20 ntotalpools    u32
+ *                             24 freepools      32 nextarena      40 prevarena
+ *
+ *   arena    3.9: 256 KiB of 4 KiB pools;  3.10 and newer: 1 MiB of 16 KiB pools
+ *            [pool][pool]...[pool never used]...     the first at a multiple of the pool's size
+ *
+ *   pool     0 used blocks u32   8 freeblock   32 arena's index u32   36 size class u32
+ *            48 blocks of (size class + 1) * 16 bytes, as many as fit
+ *
+ * Until 3.11 the array's address is a static variable of its own, from 3.12 on it lies in the main
+ * interpreter's state, which is in the interpreter's data, too. Interpreters with their own GIL have
+ * arenas of their own, which are not found here. Source: Objects/obmalloc.c, pycore_obmalloc.h.
+ */
+import type { Mapping, Memory } from "../linux/memory.js";
+import { ResidentWords } from "../linux/resident_words.js";
+import type { Address, Bytes } from "../model/units.js";
+
+const ARENA_OBJECT = 48;
+const PAGE = 4096;
+const SHAPES = [
+  { poolBytes: 16_384, arenaBytes: 2 ** 20 },
+  { poolBytes: 4096, arenaBytes: 2 ** 18 },
+] as const;
+/** Entries that the array has at first; it doubles when full. */
+const FIRST_ENTRIES = 16;
+const MOST_ENTRIES = 2 ** 21;
+const MOST_POOLS = 64;
+const POOL_HEADER = 48;
+const SIZE_CLASSES = 32;
+const PIECE = 2 ** 20;
+const HIGH = 2 ** 32;
+
+export type ArenaShape = (typeof SHAPES)[number];
+
+/** Arenas in the order of the array; each column holds one entry an arena. */
+export interface PythonArenas {
+  readonly poolBytes: Bytes;
+  readonly arenaBytes: Bytes;
+  readonly addresses: Float64Array;
+  /** Row of the array, which the arena's pools name. */
+  readonly indexes: Uint32Array;
+  /** First pool, and first one that was never used. */
+  readonly firstPools: Float64Array;
+  readonly unusedFrom: Float64Array;
+  readonly freePools: Uint32Array;
+  readonly totalPools: Uint32Array;
+}
+
+/** null where there are none: no CPython, `PYTHONMALLOC=malloc`, a free-threaded build (mimalloc). */
+export function findArenas(memory: Memory): PythonArenas | null {
+  const words = new ResidentWords(memory);
+  for (const { start, end } of interpreterData(memory.mappings)) {
+    const found = searchData(memory, words, start, end);
+    if (found !== null) {
+      return found;
+    }
+  }
+  return null;
+}
+
+/** Writable data of libpython, with what follows it for the zeroed part; else the program's own. */
+function interpreterData(mappings: readonly Mapping[]): { start: Address; end: Address }[] {
+  const library = mappings.some(({ path }) => LIBRARY.test(path));
+  const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
+  return mappings.flatMap((mapping, index) => {
+    const ours = library ? LIBRARY.test(mapping.path) : mapping.path === program;
+    if (!ours || !mapping.writable || mapping.shared) {
+      return [];
+    }
+    const next = mappings[index + 1];
+    const zeroed = next?.start === mapping.end && next.inode === 0 && next.writable;
+    return [{ start: mapping.start, end: zeroed && next.path === "" ? next.end : mapping.end }];
+  });
+}
+
+const LIBRARY = /\/libpython3[^/]*\.so[^/]*$/;
+
+function searchData(
+  memory: Memory,
+  words: ResidentWords,
+  start: Address,
+  end: Address,
+): PythonArenas | null {
+  const piece = new Uint8Array(PIECE);
+  const values = new Uint32Array(piece.buffer);
+  let best: PythonArenas | null = null;
+  const seen = new Set<number>();
+  for (const range of memory.resident(start, end)) {
+    for (let from = range.start; from < range.end; from += PIECE) {
+      const length = memory.readInto(from, piece.subarray(0, Math.min(PIECE, range.end - from)));
+      for (let index = 0; index + 1 < length / 4; index += 2) {
+        const high = values[index + 1]!;
+        const low = values[index]!;
+        if (
+          high >= 0x8000 ||
+          (low & 15) !== 0 ||
+          high + low < PAGE ||
+          seen.has(low + high * HIGH)
+        ) {
+          continue;
+        }
+        seen.add(low + high * HIGH);
+        const arenas = readArray(words, low + high * HIGH);
+        // A pointer into the array's middle would show fewer of them.
+        if (arenas !== null && arenas.addresses.length > (best?.addresses.length ?? 0)) {
+          best = arenas;
+        }
+      }
+    }
+  }
+  return best;
+}
+
+/** null where the address holds no array of arenas. */
+function readArray(words: ResidentWords, array: Address): PythonArenas | null {
+  const rows: Row[] = [];
+  let ends = 0; // entries that end the chain of free ones
+  let shape: ArenaShape | null = null;
+  for (let size = FIRST_ENTRIES; size <= MOST_ENTRIES; size *= 2) {
+    const from = size === FIRST_ENTRIES ? 0 : size / 2;
+    const more: Row[] = [];
+    for (let index = from; index < size; index++) {
+      const entry = array + index * ARENA_OBJECT;
+      const address = words.word(entry);
+      if (address === 0) {
+        const next = words.word(entry + 32);
+        ends += next === 0 ? 1 : 0;
+        const inArray = next >= array && (next - array) % ARENA_OBJECT === 0;
+        if (!(next === 0 || inArray) || ends > 1) {
+          return finish(rows, shape);
+        }
+        continue;
+      }
+      const row = readRow(words, entry, index, address);
+      shape ??= row === null ? null : shapeOf(words, row);
+      if (row === null || shape === null || !fits(row, shape)) {
+        return finish(rows, shape);
+      }
+      more.push(row);
+    }
+    rows.push(...more);
+  }
+  return finish(rows, shape);
+}
+
+interface Row {
+  readonly index: number;
+  readonly address: Address;
+  readonly unusedFrom: Address;
+  readonly free: number;
+  readonly total: number;
+}
+
+function readRow(words: ResidentWords, entry: Address, index: number, address: number): Row | null {
+  const unusedFrom = words.word(entry + 8);
+  const free = words.word32(entry + 16);
+  const total = words.word32(entry + 20);
+  const possible =
+    address % PAGE === 0 &&
+    address > 0 &&
+    unusedFrom >= address &&
+    unusedFrom % PAGE === 0 &&
+    total >= MOST_POOLS - 1 &&
+    total <= MOST_POOLS &&
+    free <= total;
+  return possible ? { index, address, unusedFrom, free, total } : null;
+}
+
+/** By the headers of the arena's first and last used pools; null where neither size fits. */
+function shapeOf(words: ResidentWords, row: Row): ArenaShape | null {
+  return (
+    SHAPES.find((shape) => {
+      const first = firstPool(row.address, shape);
+      const last = row.unusedFrom - shape.poolBytes;
+      return (
+        last >= first &&
+        fits(row, shape) &&
+        isPool(words, first, row.index) &&
+        isPool(words, last, row.index)
+      );
+    }) ?? null
+  );
+}
+
+function isPool(words: ResidentWords, pool: Address, arena: number): boolean {
+  return words.word32(pool + 32) === arena && words.word32(pool + 36) < SIZE_CLASSES;
+}
+
+function firstPool(address: Address, { poolBytes }: ArenaShape): Address {
+  return Math.ceil(address / poolBytes) * poolBytes;
+}
+
+/** Never used pools are among the free ones. */
+function fits(row: Row, shape: ArenaShape): boolean {
+  const used = (row.unusedFrom - firstPool(row.address, shape)) / shape.poolBytes;
+  return Number.isInteger(used) && used <= row.total && row.total - used <= row.free;
+}
+
+function finish(rows: readonly Row[], shape: ArenaShape | null): PythonArenas | null {
+  if (rows.length === 0 || shape === null) {
+    return null;
+  }
+  return {
+    ...shape,
+    addresses: Float64Array.from(rows, (row) => row.address),
+    indexes: Uint32Array.from(rows, (row) => row.index),
+    firstPools: Float64Array.from(rows, (row) => firstPool(row.address, shape)),
+    unusedFrom: Float64Array.from(rows, (row) => row.unusedFrom),
+    freePools: Uint32Array.from(rows, (row) => row.free),
+    totalPools: Uint32Array.from(rows, (row) => row.total),
+  };
+}
+
+/** Blocks of all pools that were ever used; one entry a pool, by arena and address. */
+export interface PoolCounts {
+  readonly addresses: Float64Array;
+  /** Bytes in use with the pool's header and what is left over at its end; 0 for a free pool. */
+  readonly usedBytes: Float64Array;
+  readonly usedBlocks: Uint32Array;
+  /** Pools whose header was not resident, or not as it must be: taken for used as a whole. */
+  readonly unread: number;
+}
+
+/** Reads each pool's header. */
+export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
+  const { poolBytes, firstPools, unusedFrom, indexes } = arenas;
+  const most = firstPools.reduce(
+    (sum, first, row) => sum + (unusedFrom[row]! - first) / poolBytes,
+    0,
+  );
+  const addresses = new Float64Array(most);
+  const usedBytes = new Float64Array(most);
+  const usedBlocks = new Uint32Array(most);
+  const words = new ResidentWords(memory);
+  let count = 0;
+  let unread = 0;
+  firstPools.forEach((first, row) => {
+    for (let pool = first; pool < unusedFrom[row]!; pool += poolBytes) {
+      const used = words.word32(pool);
+      const size = (words.word32(pool + 36) + 1) * 16;
+      const capacity = Math.floor((poolBytes - POOL_HEADER) / size);
+      const readable = isPool(words, pool, indexes[row]!) && used <= capacity;
+      unread += readable ? 0 : 1;
+      addresses[count] = pool;
+      usedBlocks[count] = readable ? used : 0;
+      usedBytes[count] = readable
+        ? used === 0
+          ? 0
+          : poolBytes - (capacity - used) * size
+        : poolBytes;
+      count += 1;
+    }
+  });
+  return { addresses, usedBytes, usedBlocks, unread };
+}
