@@ -70,6 +70,7 @@ static bool is_wait(long number) {
     case SYS_futex: case SYS_accept: case SYS_accept4: case SYS_recvfrom: case SYS_recvmsg:
     case SYS_read: case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
     case SYS_rt_sigsuspend: case SYS_connect: case SYS_epoll_pwait2:
+    case SYS_restart_syscall: /* one of these, stopped before */
         return true;
     default:
         return false;
@@ -110,7 +111,7 @@ static size_t state_size_of(uint64_t features) {
 
 /* The thread's extended state, dressed as rt_sigreturn wants it. Returns its size, 0 where that failed. */
 static size_t read_state(pid_t tid, unsigned char *state) {
-    struct iovec area = {.iov_base = state, .iov_len = LARGEST_STATE - 4};
+    struct iovec area = {.iov_base = state, .iov_len = LARGEST_STATE - 64};
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) != 0 || area.iov_len < 576)
         return 0;
     uint64_t enabled, used;
