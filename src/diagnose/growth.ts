@@ -55,7 +55,17 @@ export function assessGrowth(all: Readings): Growth {
   const wholeRise =
     level - levelOf(whole.values.slice(0, Math.max(1, Math.round(whole.values.length / 10))));
   if (values.length < FEWEST_READINGS) {
-    return { shape: "short", slope: 0, low: 0, high: 0, rise: 0, wholeRise, lastThird: 0, level, z: 0 };
+    return {
+      shape: "short",
+      slope: 0,
+      low: 0,
+      high: 0,
+      rise: 0,
+      wholeRise,
+      lastThird: 0,
+      level,
+      z: 0,
+    };
   }
   const { slope, low, high } = theilSen(times, values);
   const from = times[0] as number;

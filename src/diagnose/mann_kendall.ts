@@ -81,7 +81,9 @@ function correction(y: readonly number[]): number {
 
 /** 1-based; equal values share the mean of their ranks. */
 function ranks(values: readonly number[]): number[] {
-  const order = values.map((_, i) => i).sort((a, b) => (values[a] as number) - (values[b] as number));
+  const order = values
+    .map((_, i) => i)
+    .sort((a, b) => (values[a] as number) - (values[b] as number));
   const ranked = new Array<number>(values.length);
   for (let from = 0; from < order.length; ) {
     let to = from;

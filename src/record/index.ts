@@ -10,6 +10,7 @@
  *
  * All readers throw TidemarkError alone.
  */
+export { evidenceOf } from "./evidence.js";
 export { importPool } from "./import_pool.js";
 export { finishOrphan } from "./orphan.js";
 export { openRecording } from "./reader.js";

@@ -3,7 +3,7 @@ import { nothingThere } from "../model/errors.js";
 import { Domain, FrameKind, type Profile } from "../model/profile.js";
 import type { MemorySeries, Metric } from "../model/series.js";
 import type { Bytes, StackId, TimeMs } from "../model/units.js";
-import { theilSen } from "../diagnose/trend.js";
+import { theilSen } from "../diagnose/index.js";
 import type { Moment, Recording } from "./types.js";
 
 const MS_PER_HOUR = 3_600_000;

@@ -1,0 +1,26 @@
+"""Cycles are made all the time and the collector frees them in its own good time."""
+import os
+import time
+
+SECONDS = float(os.environ.get("LEAKBENCH_SECONDS", 32))
+
+
+class Node:
+    def __init__(self, payload):
+        self.payload = payload
+        self.other = None
+
+
+def pair(number):
+    a, b = Node([number] * 300), Node(str(number) * 50)
+    a.other, b.other = b, a
+    return len(a.payload)
+
+
+end = time.monotonic() + SECONDS
+number = 0
+while time.monotonic() < end:
+    for _ in range(20):
+        pair(number)
+        number += 1
+    time.sleep(0.02)

@@ -1,0 +1,37 @@
+"""Short threads in their own malloc arenas leave a small survivor behind each burst of work."""
+import ctypes
+import os
+import threading
+import time
+
+SECONDS = float(os.environ.get("LEAKBENCH_SECONDS", 36))
+libc = ctypes.CDLL("libc.so.6")
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+survivors = []
+
+
+def burst(barrier, number):
+    size = 20_000 + 300 * number
+    blocks = [libc.malloc(size) for _ in range(100)]
+    for block in blocks:
+        libc.memset(block, 1, size)
+    survivors.append(libc.malloc(64))
+    barrier.wait()
+    for block in blocks:
+        libc.free(block)
+
+
+end = time.monotonic() + SECONDS
+number = 0
+while time.monotonic() < end:
+    barrier = threading.Barrier(4)
+    threads = [threading.Thread(target=burst, args=(barrier, number)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    number += 1
+    time.sleep(0.5)

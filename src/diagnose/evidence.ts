@@ -1,0 +1,86 @@
+/**
+ * All that a verdict may rest on, whatever it came from: a recording, polls of a live process, a census.
+ * Every part but the series is optional, and a rule that misses its part stays silent.
+ *
+ *     recording or live process --> Evidence --> observe() --> Observations --> rules/ --> verdict
+ *     (src/record, src/cli)         this file    observations.ts              ordered list  verdict.ts
+ *
+ * How it fails: too short a window gives "insufficient-evidence" with what would settle it; a part that is
+ * missing becomes a sentence of `limits`; figures that contradict each other lower the confidence. Nothing
+ * here reads a process or a file, so nothing here can hurt one.
+ */
+import type { HolderJson } from "../model/diagnosis_document.js";
+import type { TargetJson } from "../model/documents.js";
+import type { MemorySeries, TimelineEvent } from "../model/series.js";
+import type { Bytes, Objects, Pid, TimeMs } from "../model/units.js";
+import type { SiteHistories } from "./site_history.js";
+
+export interface ProcessEvidence {
+  readonly pid: Pid;
+  readonly parentPid: Pid;
+  readonly command: readonly string[];
+  readonly python: string;
+  /** An agent ran in it. */
+  readonly profiled: boolean;
+  readonly startedMs: TimeMs;
+  /** null while it lives. */
+  readonly endedMs: TimeMs | null;
+  readonly series: MemorySeries;
+}
+
+/** Parts of one process's RSS at a moment, by the ledger's names. */
+export interface LedgerEvidence {
+  readonly pid: Pid;
+  readonly timeMs: TimeMs;
+  readonly parts: ReadonlyMap<string, Bytes>;
+}
+
+/** Objects by type at a moment. */
+export interface CensusEvidence {
+  readonly pid: Pid;
+  readonly timeMs: TimeMs;
+  readonly types: ReadonlyMap<string, { readonly objects: Objects; readonly bytes: Bytes }>;
+}
+
+/** How the collector of an interpreter stands. */
+export interface CollectorEvidence {
+  readonly pid: Pid;
+  readonly enabled: boolean;
+  /** Container allocations since the youngest collection, and how many start one (0: never). */
+  readonly youngCount: number;
+  readonly youngThreshold: number;
+}
+
+/** What the sampled addresses of a suspect site were found to hang on. */
+export interface HolderEvidence {
+  readonly pid: Pid;
+  /** The site group it was looked up for: {@link SiteHistory.key}. */
+  readonly site: string;
+  /** Addresses that were looked up; how many a Python object holds; how many only garbage holds. */
+  readonly looked: number;
+  readonly held: number;
+  readonly garbage: number;
+  /** How many hang on a tensor's graph. */
+  readonly graph: number;
+  /** null: nothing common was found. */
+  readonly holder: HolderJson | null;
+  /** The bound it carries (maxsize, maxlen) where it carries one. */
+  readonly bound: number | null;
+}
+
+export interface Evidence {
+  readonly target: TargetJson;
+  readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
+  /** The target first, then its descendants. */
+  readonly processes: readonly ProcessEvidence[];
+  readonly events: readonly TimelineEvent[];
+  /** Where an agent ran. */
+  readonly sites?: SiteHistories;
+  /** Ascending by time. */
+  readonly ledgers?: readonly LedgerEvidence[];
+  readonly censuses?: readonly CensusEvidence[];
+  readonly collectors?: readonly CollectorEvidence[];
+  readonly holders?: readonly HolderEvidence[];
+  /** What could not be seen, and why: sentences. */
+  readonly limits: readonly string[];
+}

@@ -1,0 +1,10 @@
+/**
+ * From evidence to a verdict: what grows, which site, who holds it, how fast, what to do, how sure it is.
+ *
+ *     const diagnosis = diagnose(evidence);      // pure; src/record and the commands gather evidence
+ */
+export { ADVICE, type Advice } from "./advice.js";
+export type { Evidence, ProcessEvidence } from "./evidence.js";
+export { type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
+export { theilSen } from "./trend.js";
+export { diagnose } from "./verdict.js";

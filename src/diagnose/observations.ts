@@ -1,0 +1,134 @@
+/** What the evidence comes to before anybody judges: the growth of each figure, and each site's course. */
+import type { Metric } from "../model/series.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import { assessGrowth, type Growth, type Readings } from "./growth.js";
+import { judgeSites, type SiteJudgement } from "./suspects.js";
+
+/** From RSS alone, growth counts from here: bytes, and share of the level. */
+export const SMALLEST_RISE_BYTES = 5_000_000;
+const SMALLEST_RISE_SHARE = 0.02;
+
+export interface ProcessObservation {
+  readonly process: ProcessEvidence;
+  readonly isTarget: boolean;
+  growth(metric: Metric): Growth;
+  readings(metric: Metric): Readings;
+  /** Grows, by enough to speak of. */
+  grows(metric: Metric): boolean;
+}
+
+export interface Observations {
+  readonly evidence: Evidence;
+  readonly windowMs: Millis;
+  readonly target: ProcessObservation;
+  /** The target and those of its descendants that ran for a third of the window. */
+  readonly processes: readonly ProcessObservation[];
+  /** Every site, by what it kept. */
+  readonly sites: readonly SiteJudgement[];
+  /** Those that keep growing. */
+  readonly suspects: readonly SiteJudgement[];
+  /** RSS of private memory less the sampled live bytes of the target, where both are known. */
+  readonly unused: Growth | null;
+  holderOf(suspect: SiteJudgement): HolderEvidence | null;
+}
+
+export function observe(evidence: Evidence): Observations {
+  const { startMs, endMs } = evidence.window;
+  const windowMs = endMs - startMs;
+  const lived = (process: ProcessEvidence) => (process.endedMs ?? endMs) - process.startedMs;
+  const processes = evidence.processes
+    .filter((process, i) => i === 0 || lived(process) >= windowMs / 3)
+    .map((process, i) => observeProcess(process, i === 0));
+  const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
+  const suspects = sites.filter(({ course }) => course === "keeps");
+  const target = processes[0] as ProcessObservation;
+  return {
+    evidence,
+    windowMs,
+    target,
+    processes,
+    sites,
+    suspects,
+    unused: unusedGrowth(evidence, target),
+    holderOf: ({ site }) => evidence.holders?.find((holder) => holder.site === site.key) ?? null,
+  };
+}
+
+function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObservation {
+  const known = new Map<Metric, Growth>();
+  const readings = (metric: Metric) => readingsOf(process, metric);
+  const growth = (metric: Metric) => {
+    let found = known.get(metric);
+    if (!found) {
+      found = assessGrowth(readings(metric));
+      known.set(metric, found);
+    }
+    return found;
+  };
+  return {
+    process,
+    isTarget,
+    readings,
+    growth,
+    grows: (metric) => isLarge(growth(metric)) && growth(metric).shape === "growing",
+  };
+}
+
+/** By the thresholds of growth that RSS alone tells. */
+export function isLarge({ rise, level }: Growth): boolean {
+  return rise >= SMALLEST_RISE_BYTES && rise >= SMALLEST_RISE_SHARE * level;
+}
+
+/** The last moments are the program's end, not its course: their readings are left out. */
+const END_SHARE = 0.02;
+
+function readingsOf({ series }: ProcessEvidence, metric: Metric): Readings {
+  const times: number[] = [];
+  const values: number[] = [];
+  const { timesMs } = series;
+  const first = timesMs[0] ?? 0;
+  const last = timesMs.at(-1) ?? 0;
+  const until = last - Math.max(400, (last - first) * END_SHARE);
+  series.values.get(metric)?.forEach((value, i) => {
+    const time = timesMs[i] as number;
+    if (!Number.isNaN(value) && time <= until) {
+      times.push(time);
+      values.push(value);
+    }
+  });
+  return { times, values };
+}
+
+/** Private memory that no live allocation accounts for, at the looks. */
+function unusedGrowth(evidence: Evidence, target: ProcessObservation): Growth | null {
+  const { sites } = evidence;
+  if (!sites || sites.lookTimes.length < 4) {
+    return null;
+  }
+  const live = liveOf(evidence, target.process.pid);
+  const anon = target.readings("anonRssBytes");
+  const times: TimeMs[] = [];
+  const values: Bytes[] = [];
+  sites.lookTimes.forEach((time, look) => {
+    const at = anon.times.findLastIndex((reading) => reading <= time);
+    if (at >= 0 && time - (anon.times[at] as number) < 5_000) {
+      times.push(time);
+      values.push((anon.values[at] as number) - (live[look] as number));
+    }
+  });
+  return assessGrowth({ times, values });
+}
+
+/** Sampled live bytes of a process at each look. */
+function liveOf({ sites }: Evidence, pid: Pid): Float64Array {
+  const sum = new Float64Array(sites?.lookTimes.length ?? 0);
+  for (const site of sites?.sites ?? []) {
+    if (site.pid === pid) {
+      site.liveBytes.forEach((bytes, look) => {
+        sum[look] = (sum[look] as number) + bytes;
+      });
+    }
+  }
+  return sum;
+}

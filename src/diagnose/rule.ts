@@ -1,0 +1,30 @@
+import type { VerdictKind } from "../model/diagnosis_document.js";
+import type { Growth } from "./growth.js";
+import type { Observations } from "./observations.js";
+import type { SiteJudgement } from "./suspects.js";
+
+/** What one rule makes of the observations. */
+export interface Finding {
+  readonly says: "leak" | "no leak" | "silent";
+  /** The verdict it speaks for; a silent one speaks for none. */
+  readonly kind: VerdictKind | null;
+  /** How sure, 0 to 1: the heaviest finding decides, an earlier rule of the list before a later one. */
+  readonly weight: number;
+  /** One sentence with the figures it rests on. */
+  readonly detail: string;
+  /** The sites that it accuses, where it accuses sites. */
+  readonly suspects?: readonly SiteJudgement[];
+  /** Growth of the memory that it is about, where sites do not tell it. */
+  readonly growth?: Growth;
+}
+
+/** One heuristic: it sees the evidence and answers leak, no leak, or nothing (null: its part is missing). */
+export interface Rule {
+  /** Stands in the document: words joined by hyphens. */
+  readonly name: string;
+  judge(observations: Observations): Finding | null;
+}
+
+export function silent(detail: string): Finding {
+  return { says: "silent", kind: null, weight: 0, detail };
+}

@@ -1,0 +1,70 @@
+import { type Rule, silent } from "../rule.js";
+import type { KeptStack } from "../site_history.js";
+import type { SiteJudgement } from "../suspects.js";
+import { percent, rateText } from "../words.js";
+
+const MOST_OF_GROWTH = 0.4;
+/** Results of this many operations of one pass are kept: a graph keeps them, a list keeps one. */
+const FEWEST_OPERATIONS = 2;
+const LEAST_SHARE = 0.04;
+
+/** Tensors kept with the graph that made them: one kept output keeps the results of every operation
+ * before it, so memory of several operations of one pass grows together. */
+export const autogradGraph: Rule = {
+  name: "autograd-graph",
+  judge(observations) {
+    const { suspects, evidence } = observations;
+    if (!evidence.sites?.files.some((file) => /[/\\]torch[/\\]/.test(file))) {
+      return null;
+    }
+    const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const tensors = suspects.filter((suspect) => {
+      const holder = observations.holderOf(suspect);
+      return holder && holder.looked > 0
+        ? holder.graph > 0.3 * holder.looked
+        : ofSeveralOperations(suspect);
+    });
+    const slope = tensors.reduce((sum, suspect) => sum + suspect.slope, 0);
+    if (all === 0 || slope < MOST_OF_GROWTH * all) {
+      return silent("No graph of tensors accumulates.");
+    }
+    return {
+      says: "leak",
+      kind: "graph-retention",
+      weight: 0.93,
+      detail: `${percent(slope / all)} of what grows (${rateText(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
+      suspects: tensors,
+    };
+  },
+};
+
+function ofSeveralOperations({ site }: SiteJudgement): boolean {
+  if (site.domain === "python") {
+    return false;
+  }
+  const passes = site.keptStacks.filter(({ share }) => share >= LEAST_SHARE).filter(isOfPass);
+  const operations = new Set(
+    passes.map(({ frames }) => frames.map((frame) => `${frame.file}:${frame.line}`).join(" ")),
+  );
+  const backward = passes.some(({ frames }) =>
+    frames.some(({ file }) => /[/\\]torch[/\\]autograd[/\\]/.test(file)),
+  );
+  return backward || operations.size >= FEWEST_OPERATIONS;
+}
+
+/** Through a module's forward, or a backward pass; not through a module's making. */
+function isOfPass({ frames }: KeptStack): boolean {
+  const inTorch = frames.filter(({ file }) => /[/\\]torch[/\\]/.test(file));
+  return (
+    inTorch.some(
+      ({ file, function: name }) =>
+        /[/\\]torch[/\\](?:nn[/\\]modules|nn[/\\]functional|autograd|_tensor)/.test(file) &&
+        /(?:forward|_call_impl|backward|apply|run_backward|^[a-z_]+$)/.test(
+          name.split(".").at(-1) ?? "",
+        ),
+    ) &&
+    !inTorch.some(({ function: name }) =>
+      /__init__|reset_parameters|__deepcopy__|deepcopy|load/.test(name),
+    )
+  );
+}

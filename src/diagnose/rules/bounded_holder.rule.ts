@@ -1,0 +1,33 @@
+import { type Rule, silent } from "../rule.js";
+import { percent } from "../words.js";
+
+const MOST_OF_GROWTH = 0.6;
+
+/** What grows is held by a container that carries its own bound and is not there yet. */
+export const boundedHolder: Rule = {
+  name: "bounded-holder",
+  judge(observations) {
+    const { suspects } = observations;
+    const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const bounded = suspects.flatMap((suspect) => {
+      const found = observations.holderOf(suspect);
+      return found?.bound && found.holder
+        ? [{ suspect, bound: found.bound, holder: found.holder }]
+        : [];
+    });
+    const slope = bounded.reduce((sum, { suspect }) => sum + suspect.slope, 0);
+    const [first] = bounded;
+    if (!first) {
+      return null;
+    }
+    if (slope < MOST_OF_GROWTH * all) {
+      return silent("Some of what grows is in bounded containers, most is not.");
+    }
+    return {
+      says: "no leak",
+      kind: "cache-plateau",
+      weight: 0.99,
+      detail: `What grows is in ${first.holder.path.join(" → ")}, which is bounded: ${first.holder.entries} of at most ${first.bound} entries, ${percent(first.holder.entries / first.bound)} full.`,
+    };
+  },
+};

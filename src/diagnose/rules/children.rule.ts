@@ -1,0 +1,38 @@
+import { type Rule, silent } from "../rule.js";
+import { bytesText, rateText } from "../words.js";
+
+/** Of all that grows in suspects, what lies in children. */
+const MOST_IN_CHILDREN = 0.6;
+
+/** The memory that grows is a worker's, not the target's own. */
+export const children: Rule = {
+  name: "children",
+  judge({ processes, suspects, evidence }) {
+    const workers = processes.filter(({ isTarget }) => !isTarget);
+    if (workers.length === 0) {
+      return null;
+    }
+    const inChildren = suspects.filter(({ site }) => site.pid !== evidence.target.pid);
+    const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const slope = inChildren.reduce((sum, suspect) => sum + suspect.slope, 0);
+    const growing = workers.filter(
+      (worker) =>
+        worker.grows("anonRssBytes") || inChildren.some((s) => s.site.pid === worker.process.pid),
+    );
+    if (growing.length === 0 || (all > 0 && slope < MOST_IN_CHILDREN * all)) {
+      return silent(`The ${workers.length} child processes do not grow.`);
+    }
+    const own = growing.reduce(
+      (sum, worker) => sum + Math.max(0, worker.growth("anonRssBytes").slope),
+      0,
+    );
+    const level = growing.reduce((sum, worker) => sum + worker.growth("rssBytes").level, 0);
+    return {
+      says: "leak",
+      kind: "child-growth",
+      weight: inChildren.length > 0 ? 0.95 : 0.8,
+      detail: `${growing.length} of ${workers.length} child processes grow, by ${rateText(Math.max(slope, own))} together, to ${bytesText(level)} now.`,
+      suspects: inChildren,
+    };
+  },
+};

@@ -1,0 +1,57 @@
+import { isLarge, type ProcessObservation } from "../observations.js";
+import { type Rule, silent } from "../rule.js";
+import { median } from "../trend.js";
+import { bytesText, percent, rateText } from "../words.js";
+
+/** Of what a child's private memory gained, what its RSS may have gained: more is memory of its own. */
+const MOST_OF_OWN = 0.5;
+const SMALLEST_PRIVATE_BYTES = 5_000_000;
+
+/** Pages that a fork shared turn private in the children: their own memory grows, their RSS does not, and
+ * their allocations do not either. */
+export const copyOnWrite: Rule = {
+  name: "copy-on-write",
+  judge({ processes, suspects }) {
+    const forked = processes.filter(
+      ({ isTarget, process }) =>
+        !isTarget && processes.some((p) => p.process.pid === process.parentPid),
+    );
+    const turned = forked.filter((child) => turnsPrivate(child));
+    if (turned.length === 0) {
+      return forked.length === 0 ? null : silent("Pages of the children do not turn private.");
+    }
+    const gained = turned.reduce((sum, child) => sum + privateGain(child), 0);
+    const slope = turned.reduce(
+      (sum, child) => sum + Math.max(0, child.growth("ussBytes").slope),
+      0,
+    );
+    const shared = turned.map(
+      (child) => privateGain(child) / Math.max(1, child.growth("rssBytes").level),
+    );
+    const ownSuspects = suspects.some(({ site }) => turned.some((c) => c.process.pid === site.pid));
+    return {
+      says: "leak",
+      kind: "copy-on-write",
+      weight: ownSuspects ? 0.7 : 0.94,
+      detail: `In ${turned.length} forked children ${bytesText(gained)} of shared pages turned private (${rateText(slope)} now), ${percent(median(shared))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
+    };
+  },
+};
+
+function turnsPrivate(child: ProcessObservation): boolean {
+  const gain = privateGain(child);
+  const rss = Math.max(0, child.growth("rssBytes").wholeRise);
+  const own = child.growth("ussBytes");
+  return (
+    gain >= SMALLEST_PRIVATE_BYTES &&
+    gain >= 0.05 * child.growth("rssBytes").level &&
+    rss < MOST_OF_OWN * gain &&
+    (own.shape === "growing" ? isLarge(own) : true)
+  );
+}
+
+/** Last private memory less the first reading of it. */
+function privateGain(child: ProcessObservation): number {
+  const { values } = child.readings("ussBytes");
+  return values.length < 3 ? 0 : (values.at(-1) as number) - (values[0] as number);
+}

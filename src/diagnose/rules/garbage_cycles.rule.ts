@@ -1,0 +1,50 @@
+import { type Rule, silent } from "../rule.js";
+import { percent, rateText } from "../words.js";
+
+const MOST_GARBAGE = 0.5;
+
+/** What accumulates is unreachable: cycles that wait for a collector which does not come. */
+export const garbageCycles: Rule = {
+  name: "garbage-cycles",
+  judge(observations) {
+    const { suspects, evidence } = observations;
+    const looked = suspects.flatMap((suspect) => {
+      const found = observations.holderOf(suspect);
+      return found && found.looked > 0 ? [{ suspect, found }] : [];
+    });
+    const collector = evidence.collectors?.find(({ pid }) => pid === evidence.target.pid);
+    const starved =
+      collector !== undefined &&
+      (!collector.enabled ||
+        collector.youngThreshold === 0 ||
+        collector.youngThreshold > STARVING_THRESHOLD);
+    const garbage = looked.filter(({ found }) => found.garbage > MOST_GARBAGE * found.looked);
+    const slope = garbage.reduce((sum, { suspect }) => sum + suspect.slope, 0);
+    const all = suspects.reduce((sum, suspect) => sum + suspect.slope, 0);
+    if (garbage.length === 0 || slope < MOST_GARBAGE * all) {
+      if (looked.length === 0) {
+        return null;
+      }
+      return silent(
+        starved
+          ? "The collector is off or starved, but what grows is reachable."
+          : "What grows is no garbage: it is reachable.",
+      );
+    }
+    const why = starved
+      ? collector?.enabled
+        ? `its threshold is ${collector.youngThreshold}`
+        : "it is switched off"
+      : "it has not come to them";
+    return {
+      says: "leak",
+      kind: "cycle-garbage",
+      weight: starved ? 0.98 : 0.85,
+      detail: `${percent(slope / all)} of what grows (${rateText(slope)}) is unreachable and refers to itself: only the collector can free it, and ${why}.`,
+      suspects: garbage.map(({ suspect }) => suspect),
+    };
+  },
+};
+
+/** The default is 700 (2000 from 3.13 on). */
+const STARVING_THRESHOLD = 100_000;

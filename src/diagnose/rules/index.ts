@@ -1,0 +1,33 @@
+/** All rules, in the order in which they are asked: of two that are equally sure, the first decides. */
+import type { Rule } from "../rule.js";
+import { ageCohorts } from "./age_cohorts.rule.js";
+import { allocator } from "./allocator.rule.js";
+import { autogradGraph } from "./autograd_graph.rule.js";
+import { boundedHolder } from "./bounded_holder.rule.js";
+import { children } from "./children.rule.js";
+import { copyOnWrite } from "./copy_on_write.rule.js";
+import { garbageCycles } from "./garbage_cycles.rule.js";
+import { handles } from "./handles.rule.js";
+import { mappedFiles } from "./mapped_files.rule.js";
+import { nativeMemory } from "./native_memory.rule.js";
+import { plateau } from "./plateau.rule.js";
+import { sharedMemory } from "./shared_memory.rule.js";
+import { trend } from "./trend.rule.js";
+import { window } from "./window.rule.js";
+
+export const RULES: readonly Rule[] = [
+  window,
+  boundedHolder,
+  handles,
+  sharedMemory,
+  mappedFiles,
+  copyOnWrite,
+  children,
+  garbageCycles,
+  nativeMemory,
+  autogradGraph,
+  ageCohorts,
+  allocator,
+  plateau,
+  trend,
+];

@@ -1,0 +1,37 @@
+import { type Rule, silent } from "../rule.js";
+import { bytesText, rateText } from "../words.js";
+
+/** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
+const LEAST_NEW_MAPPINGS = 0.4;
+
+/** Files are mapped and never unmapped. Pages of one large mapping that are read one after the other are
+ * resident, too, and no leak: the address space tells. */
+export const mappedFiles: Rule = {
+  name: "mapped-files",
+  judge({ processes }) {
+    const grown = processes.filter((process) => process.grows("fileRssBytes"));
+    if (grown.length === 0) {
+      return silent("Pages of mapped files do not grow.");
+    }
+    const [worst] = grown.sort(
+      (a, b) => b.growth("fileRssBytes").rise - a.growth("fileRssBytes").rise,
+    );
+    const growth = (worst as (typeof grown)[0]).growth("fileRssBytes");
+    const space = (worst as (typeof grown)[0]).growth("vmsBytes");
+    if (space.rise < LEAST_NEW_MAPPINGS * growth.rise) {
+      return {
+        says: "no leak",
+        kind: "warm-up",
+        weight: 0.7,
+        detail: `Pages of mapped files become resident (${rateText(growth.slope)}) in mappings that were there before: the kernel drops them when memory gets short.`,
+      };
+    }
+    return {
+      says: "leak",
+      kind: "file-growth",
+      weight: 0.95,
+      detail: `Mapped files grow by ${rateText(growth.slope)}, to ${bytesText(growth.level)} resident now, and their mappings with them.`,
+      growth,
+    };
+  },
+};

@@ -1,0 +1,46 @@
+import type { Observations } from "../observations.js";
+import { type Rule, silent } from "../rule.js";
+import type { SiteJudgement } from "../suspects.js";
+import { percent, rateText } from "../words.js";
+
+const MOST_OF_GROWTH = 0.5;
+const LEAST_HELD = 0.3;
+/** Libraries whose buffers come from malloc and hang on Python objects. */
+const ARRAY_LIBRARIES =
+  /[/\\](?:numpy|torch|pandas|pyarrow|scipy|PIL|cv2|jax|jaxlib|polars|tensorflow)[/\\]/;
+
+/** Memory that C, C++ or Rust asked for grows, and no Python object holds it. */
+export const nativeMemory: Rule = {
+  name: "native-memory",
+  judge(observations) {
+    const { suspects } = observations;
+    if (suspects.length === 0) {
+      return null;
+    }
+    const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const unheld = suspects.filter((suspect) => isUnheld(observations, suspect));
+    const slope = unheld.reduce((sum, suspect) => sum + suspect.slope, 0);
+    if (slope < MOST_OF_GROWTH * all) {
+      return silent("What grows was asked for by Python, or hangs on Python objects.");
+    }
+    const looked = unheld.some((suspect) => (observations.holderOf(suspect)?.looked ?? 0) > 0);
+    return {
+      says: "leak",
+      kind: "native-leak",
+      weight: looked ? 0.96 : 0.88,
+      detail: `${percent(slope / all)} of what grows (${rateText(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
+      suspects: unheld,
+    };
+  },
+};
+
+function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
+  const holder = observations.holderOf(suspect);
+  if (holder && holder.looked > 0) {
+    return holder.held + holder.garbage < LEAST_HELD * holder.looked;
+  }
+  return (
+    suspect.site.domain !== "python" &&
+    !(observations.evidence.sites?.files ?? []).some((file) => ARRAY_LIBRARIES.test(file))
+  );
+}

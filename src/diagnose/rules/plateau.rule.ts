@@ -1,0 +1,23 @@
+import { headlineOf } from "../headline.js";
+import { type Rule, silent } from "../rule.js";
+import { bytesText, frameText } from "../words.js";
+
+/** A site filled up during the window and rises no more. */
+export const plateau: Rule = {
+  name: "plateau",
+  judge({ sites, evidence }) {
+    if (!evidence.sites) {
+      return null;
+    }
+    const full = sites.find(({ course }) => course === "fills");
+    if (!full) {
+      return silent("No site filled up during the window.");
+    }
+    return {
+      says: "no leak",
+      kind: "cache-plateau",
+      weight: 0.6,
+      detail: `${frameText(headlineOf(full.site))} filled to ${bytesText(full.site.liveBytes.at(-1) ?? 0)} and rises no more.`,
+    };
+  },
+};

@@ -1,0 +1,244 @@
+/**
+ * What grew where: allocation sites by the function of the program's own code that led to them, with their
+ * live bytes at every look and the ages of what lives at the last one.
+ */
+import type { FrameJson } from "../model/documents.js";
+import { Domain, FrameKind, type Profile } from "../model/profile.js";
+import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
+import { isOwnPath } from "./own_code.js";
+
+export interface SiteHistory {
+  /** The same in every look: process, function, file, and whether Python's allocator was asked. */
+  readonly key: string;
+  readonly pid: Pid;
+  readonly domain: SiteDomain;
+  /** By look; 0 where it was not seen. */
+  readonly liveBytes: Float64Array;
+  readonly allocatedBytes: Float64Array;
+  /** Of the last look. */
+  readonly liveObjects: Objects;
+  readonly liveSamples: number;
+  /** Standard error of the last look's live bytes. */
+  readonly standardErrorBytes: Bytes;
+  /** Live bytes by time of birth; bounds are {@link SiteHistories.cohorts}. */
+  readonly cohortBytes: Float64Array;
+  /** The stacks that keep most bytes of the window, the first most; each leaf first. */
+  readonly keptStacks: readonly KeptStack[];
+}
+
+export interface KeptStack {
+  readonly id: StackId;
+  readonly frames: readonly FrameJson[];
+  /** Of the site's bytes that were kept. */
+  readonly share: number;
+}
+
+export type SiteDomain = "python" | "native" | "mapped";
+
+export interface SiteHistories {
+  /** Ascending; the last is the one that cohorts and samples are of. */
+  readonly lookTimes: readonly TimeMs[];
+  /** Upper bounds of the slices of birth, ascending. */
+  readonly cohorts: readonly TimeMs[];
+  /** By live bytes at the last look, largest first. */
+  readonly sites: readonly SiteHistory[];
+  /** By look: objects that all sites had allocated, a measure of work done. */
+  readonly allocatedObjects: Float64Array;
+  /** Source files of all frames that were seen. */
+  readonly files: readonly string[];
+}
+
+const MOST_STACKS = 12;
+
+const DOMAIN_NAMES: Readonly<Record<number, SiteDomain>> = {
+  [Domain.python]: "python",
+  [Domain.native]: "native",
+  [Domain.mapped]: "mapped",
+};
+
+interface Gathered {
+  readonly pid: Pid;
+  readonly domain: SiteDomain;
+  readonly live: Map<number, Bytes>;
+  readonly allocated: Map<number, Bytes>;
+  last: LastLook | null;
+}
+
+interface LastLook {
+  objects: Objects;
+  samples: number;
+  variance: number;
+  readonly cohorts: Float64Array;
+  readonly keptByStack: Map<StackId, Bytes>;
+}
+
+/** Takes looks one by one, oldest first, so that a long recording needs no more memory than a short one. */
+export class SiteHistoryBuilder {
+  private readonly groups = new Map<string, Gathered>();
+  private readonly times: TimeMs[] = [];
+  private readonly objects: Objects[] = [];
+  private lastProfile: Profile | null = null;
+  private readonly keys = new StackKeys();
+
+  add(profile: Profile): void {
+    const look = this.times.length;
+    this.times.push(profile.timeMs);
+    this.lastProfile = profile;
+    const { sites } = profile;
+    let objects = 0;
+    for (let row = 0; row < sites.length; row++) {
+      const group = this.groupOf(profile, row);
+      addTo(group.live, look, sites.liveBytes[row] as number);
+      addTo(group.allocated, look, sites.allocatedBytes[row] as number);
+      objects += sites.allocatedObjects[row] as number;
+    }
+    this.objects.push(objects);
+  }
+
+  build(): SiteHistories {
+    const profile = this.lastProfile;
+    if (profile) {
+      this.readLast(profile);
+    }
+    const sites = [...this.groups]
+      .flatMap(([key, group]) => (profile && group.last ? [this.history(profile, key, group)] : []))
+      .sort((a, b) => (b.liveBytes.at(-1) ?? 0) - (a.liveBytes.at(-1) ?? 0));
+    return {
+      lookTimes: this.times,
+      cohorts: profile?.cohorts ?? [],
+      sites,
+      allocatedObjects: Float64Array.from(this.objects),
+      files: profile ? filesOf(profile) : [],
+    };
+  }
+
+  private groupOf(profile: Profile, row: number): Gathered {
+    const { sites } = profile;
+    const domain = DOMAIN_NAMES[sites.domain[row] as number] ?? "native";
+    const pid = profile.processes[sites.process[row] as number]?.pid ?? 0;
+    const key = `${pid} ${domain} ${this.keys.of(profile, sites.stack[row] as number)}`;
+    let group = this.groups.get(key);
+    if (!group) {
+      group = { pid, domain, live: new Map(), allocated: new Map(), last: null };
+      this.groups.set(key, group);
+    }
+    return group;
+  }
+
+  private readLast(profile: Profile): void {
+    const { sites } = profile;
+    const width = profile.cohorts.length;
+    const settled = afterStart(profile.cohorts, this.times[0] ?? profile.timeMs);
+    for (let row = 0; row < sites.length; row++) {
+      if ((sites.liveBytes[row] as number) <= 0) {
+        continue;
+      }
+      const group = this.groupOf(profile, row);
+      group.last ??= {
+        objects: 0,
+        samples: 0,
+        variance: 0,
+        cohorts: new Float64Array(width),
+        keptByStack: new Map(),
+      };
+      const { last } = group;
+      last.objects += sites.liveObjects[row] as number;
+      last.samples += sites.liveSamples[row] as number;
+      last.variance += sites.liveVariance[row] as number;
+      let kept = 0;
+      for (let cohort = 0; cohort < width; cohort++) {
+        const bytes = sites.cohortBytes[row * width + cohort] as number;
+        last.cohorts[cohort] = (last.cohorts[cohort] as number) + bytes;
+        kept += cohort >= settled ? bytes : bytes * 0.01;
+      }
+      addTo(last.keptByStack, sites.stack[row] as number, kept);
+    }
+  }
+
+  private history(profile: Profile, key: string, group: Gathered): SiteHistory {
+    const last = group.last as LastLook;
+    const kept = [...last.keptByStack].sort((a, b) => b[1] - a[1]);
+    const total = kept.reduce((sum, [, bytes]) => sum + bytes, 0);
+    return {
+      key,
+      pid: group.pid,
+      domain: group.domain,
+      liveBytes: this.column(group.live),
+      allocatedBytes: this.column(group.allocated),
+      liveObjects: last.objects,
+      liveSamples: last.samples,
+      standardErrorBytes: Math.sqrt(last.variance),
+      cohortBytes: last.cohorts,
+      keptStacks: kept.slice(0, MOST_STACKS).map(([id, bytes]) => ({
+        id,
+        frames: framesOf(profile, id),
+        share: total > 0 ? bytes / total : 0,
+      })),
+    };
+  }
+
+  private column(values: ReadonlyMap<number, number>): Float64Array {
+    return Float64Array.from(this.times, (_, look) => values.get(look) ?? 0);
+  }
+}
+
+function filesOf({ frames, strings }: Profile): string[] {
+  return [...new Set(frames.file)].map((file) => strings[file] ?? "");
+}
+
+/** The first cohort that begins after a third of the time. */
+function afterStart(cohorts: readonly TimeMs[], startMs: TimeMs): number {
+  const third = startMs + ((cohorts.at(-1) ?? startMs) - startMs) / 3;
+  return Math.max(
+    0,
+    cohorts.findIndex((bound) => bound > third),
+  );
+}
+
+function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + value);
+}
+
+const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
+  [FrameKind.python]: "python",
+  [FrameKind.native]: "native",
+  [FrameKind.mark]: "mark",
+};
+
+/** Leaf first. */
+export function framesOf(profile: Profile, stack: StackId): FrameJson[] {
+  const { strings, stacks, frames } = profile;
+  const found: FrameJson[] = [];
+  for (let node = stack; node > 0; node = stacks.parent[node] as number) {
+    const frame = stacks.frame[node] as number;
+    found.push({
+      function: strings[frames.function[frame] as number] ?? "",
+      file: strings[frames.file[frame] as number] ?? "",
+      line: frames.line[frame] as number,
+      kind: KIND_NAMES[frames.kind[frame] as number] ?? "mark",
+    });
+  }
+  return found;
+}
+
+/** The function that a stack counts for: the nearest to the leaf that is the program's own, else the
+ * nearest of Python's, else the leaf. Stack ids of one recording stay what they are. */
+class StackKeys {
+  private readonly known = new Map<StackId, string>();
+
+  of(profile: Profile, stack: StackId): string {
+    let key = this.known.get(stack);
+    if (key === undefined) {
+      const frames = framesOf(profile, stack);
+      const frame =
+        frames.find(
+          ({ kind, file, function: name }) => kind === "python" && isOwnPath(file, name),
+        ) ??
+        frames.find(({ kind }) => kind === "python") ??
+        frames[0];
+      key = frame ? `${frame.function} ${frame.file}` : "";
+      this.known.set(stack, key);
+    }
+    return key;
+  }
+}

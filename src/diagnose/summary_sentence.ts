@@ -1,0 +1,67 @@
+import type { DiagnosisJson, SuspectJson, VerdictKind } from "../model/diagnosis_document.js";
+import { headlineOf } from "./headline.js";
+import type { Observations } from "./observations.js";
+import type { SiteJudgement } from "./suspects.js";
+import { bytesText, frameText, timeText } from "./words.js";
+
+const WHAT: Readonly<Record<VerdictKind, string>> = {
+  steady: "Memory is steady",
+  "warm-up": "Memory grew at the start and is flat since: a warm-up",
+  "cache-plateau": "A cache filled up to its bound",
+  "python-leak": "Python objects accumulate",
+  "cycle-garbage": "Unreachable cycles wait for the garbage collector",
+  "native-leak": "Native memory is never freed",
+  "graph-retention": "Tensors are kept together with their autograd graphs",
+  "allocator-retention": "The program frees its memory, but the allocator keeps it",
+  "file-growth": "Mapped files accumulate",
+  "shm-growth": "Shared memory accumulates",
+  "child-growth": "Worker processes grow",
+  "copy-on-write": "Memory shared by a fork turns private in the children",
+  "gpu-leak": "Device memory accumulates",
+  "gpu-fragmentation": "Device memory is fragmented",
+  "gpu-contention": "Another process takes the device's memory",
+  "gpu-capacity": "The job needs more memory than the device has",
+  "handle-leak": "Open files, sockets or threads are never given back",
+  "insufficient-evidence": "There is not enough evidence for a verdict",
+};
+
+/** One sentence: what it is, where, who holds it, how fast, until when. */
+export function summaryOf(
+  kind: VerdictKind,
+  { target, windowMs }: Observations,
+  growth: DiagnosisJson["growth"],
+  accused: readonly SiteJudgement[],
+  suspects: readonly SuspectJson[],
+): string {
+  const [first] = accused;
+  const parts = [WHAT[kind]];
+  if (first) {
+    parts.push(`${frameText(headlineOf(first.site))} is where they come from`);
+    const holder = suspects[0]?.holder;
+    if (holder) {
+      parts.push(`${holder.path.join(" → ")} holds them`);
+    }
+    parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+  } else if (growth.bytesPerHour > 0 && LEAKS.has(kind)) {
+    parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+  } else {
+    parts.push(
+      `${bytesText(target.growth("rssBytes").level)} resident after ${timeText(windowMs)}`,
+    );
+  }
+  if (growth.msToLimit > 0) {
+    parts.push(
+      `the limit of ${bytesText(growth.limitBytes)} is reached in ${timeText(growth.msToLimit)}`,
+    );
+  }
+  return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+const LEAKS = new Set<VerdictKind>([
+  "allocator-retention",
+  "file-growth",
+  "shm-growth",
+  "child-growth",
+  "copy-on-write",
+  "handle-leak",
+]);

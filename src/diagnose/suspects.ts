@@ -1,0 +1,133 @@
+/**
+ * Which sites keep growing. Ages tell it from one look: of what was born in each part of the window, how
+ * much still lives; the looks before tell whether what was live then grew, too. A filling cache has
+ * survivors of every age as well, so ages alone never convict: live bytes must still rise at the end.
+ */
+import type { Bytes, Millis, TimeMs } from "../model/units.js";
+import { assessGrowth } from "./growth.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { theilSen } from "./trend.js";
+
+/** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more. `churns`: what is
+ * born is freed. `small`: too little to say. */
+export type SiteCourse = "keeps" | "fills" | "churns" | "small";
+
+export interface SiteJudgement {
+  readonly site: SiteHistory;
+  readonly course: SiteCourse;
+  /** Live bytes that were born after the first third of the window. */
+  readonly keptBytes: Bytes;
+  /** By ms. */
+  readonly slope: number;
+}
+
+/** A site's survivors count from here. */
+export const SMALLEST_KEPT_BYTES = 1_000_000;
+export const FEWEST_SAMPLES = 10;
+const QUARTERS = 4;
+/** Of the mean quarter: what each quarter's survivors must come to at least. */
+const LEAST_QUARTER = 0.2;
+/** Live bytes must have grown by this share of what was kept. */
+const LEAST_GROWTH_OF_KEPT = 0.4;
+const LEAST_LAST_SLOPE = 0.25;
+/** Fewer looks than this after the first third: ages alone decide. */
+const FEWEST_LOOKS = 4;
+
+export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
+  return histories.sites
+    .map((site) => judgeSite(site, histories, startMs))
+    .sort((a, b) => b.keptBytes - a.keptBytes);
+}
+
+function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const settledMs = startMs + (endMs - startMs) / 3;
+  const kept = Array.from({ length: QUARTERS }, (_, quarter) => {
+    const width = (endMs - settledMs) / QUARTERS;
+    const from = settledMs + quarter * width;
+    return bornBetween(site, histories, startMs, from, from + width);
+  });
+  const keptBytes = kept.reduce((sum, bytes) => sum + bytes, 0);
+  const live = site.liveBytes.at(-1) ?? 0;
+  const keptSamples = live > 0 ? (site.liveSamples * keptBytes) / live : 0;
+  const span = endMs - settledMs;
+  const judgement = { site, keptBytes, slope: span > 0 ? keptBytes / span : 0 };
+  if (keptBytes < SMALLEST_KEPT_BYTES || keptSamples < FEWEST_SAMPLES) {
+    return { ...judgement, course: "small" };
+  }
+  const mean = keptBytes / QUARTERS;
+  // The youngest quarter holds what is only passing through, too: the others must stand without it.
+  const older = kept.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0) / (QUARTERS - 1);
+  const rises = risesStill(site, histories, settledMs, keptBytes);
+  if (older >= LEAST_QUARTER * mean && kept.slice(0, -1).every((b) => b >= LEAST_QUARTER * older)) {
+    const last = kept.at(-1) ?? 0;
+    return { ...judgement, course: rises && last >= LEAST_QUARTER * older ? "keeps" : "fills" };
+  }
+  return { ...judgement, course: older >= LEAST_QUARTER * mean ? "fills" : "churns" };
+}
+
+/** Live bytes, born between two times; a slice that lies across a bound counts in part. */
+export function bornBetween(
+  site: SiteHistory,
+  { cohorts }: SiteHistories,
+  startMs: TimeMs,
+  fromMs: TimeMs,
+  toMs: TimeMs,
+): Bytes {
+  let sum = 0;
+  let lower = Math.min(startMs, (cohorts[0] ?? startMs) - 1);
+  cohorts.forEach((upper, cohort) => {
+    // What is younger than the last look was born before it, however wide the slice.
+    const end =
+      cohort === cohorts.length - 1 ? Math.max(lower + 1, Math.min(upper, toMs + 1)) : upper;
+    const share = (Math.min(end, toMs) - Math.max(lower, fromMs)) / (end - lower);
+    sum += Math.max(0, Math.min(1, share)) * (site.cohortBytes[cohort] as number);
+    lower = upper;
+  });
+  return sum;
+}
+
+/** Live bytes at the looks grew by about what was kept, and do so to the end. */
+function risesStill(
+  site: SiteHistory,
+  { lookTimes }: SiteHistories,
+  settledMs: TimeMs,
+  keptBytes: Bytes,
+): boolean {
+  const from = lookTimes.findIndex((time) => time >= settledMs);
+  const times = lookTimes.slice(from);
+  const live = Array.from(site.liveBytes.slice(from));
+  if (from < 0 || times.length < FEWEST_LOOKS) {
+    return true;
+  }
+  const { slope } = theilSen(times, live);
+  const span = (times.at(-1) as number) - (times[0] as number);
+  const late = times.findIndex((time) => time >= (times[0] as number) + (span * 2) / 3);
+  const lateFrom = Math.min(late, times.length - 3);
+  const lastSlope = theilSen(times.slice(lateFrom), live.slice(lateFrom)).slope;
+  return (
+    slope * span >=
+      LEAST_GROWTH_OF_KEPT *
+        keptBytes *
+        (span / Math.max(1, (times.at(-1) as number) - settledMs)) &&
+    lastSlope >= LEAST_LAST_SLOPE * slope &&
+    assessGrowth({ times, values: live }).shape !== "stepped"
+  );
+}
+
+/** Live bytes older than some ages, in equal steps over the window; youngest age first. */
+export function agesOf(
+  site: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): { olderThanMs: Millis; bytes: Bytes }[] {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const steps = 8;
+  return Array.from({ length: steps }, (_, step) => {
+    const olderThanMs = Math.round(((endMs - startMs) * step) / steps);
+    return {
+      olderThanMs,
+      bytes: Math.round(bornBetween(site, histories, startMs, startMs - 1, endMs - olderThanMs)),
+    };
+  });
+}

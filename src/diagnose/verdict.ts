@@ -1,0 +1,215 @@
+/** Observations -> the rules' findings -> one verdict, with what it rests on. */
+import type { DiagnosisJson, SuspectJson, VerdictKind } from "../model/diagnosis_document.js";
+import type { Metric } from "../model/series.js";
+import { adviceFor } from "./advice.js";
+import type { Evidence } from "./evidence.js";
+import type { Growth } from "./growth.js";
+import { type Observations, observe } from "./observations.js";
+import type { Finding } from "./rule.js";
+import { RULES } from "./rules/index.js";
+import { bytesPerStep } from "./steps.js";
+import { summaryOf } from "./summary_sentence.js";
+import { agesOf, type SiteJudgement } from "./suspects.js";
+
+const MS_PER_HOUR = 3_600_000;
+const MOST_SUSPECTS = 10;
+/** Of all suspects' growth: less is not worth a reader's time. */
+const LEAST_SHARE = 0.03;
+
+interface Judged {
+  readonly rule: string;
+  readonly finding: Finding;
+}
+
+/** Never throws: evidence that says nothing gives "insufficient-evidence". */
+export function diagnose(evidence: Evidence): DiagnosisJson {
+  const observations = observe(evidence);
+  const findings: Judged[] = RULES.flatMap(({ name, judge }) => {
+    const finding = judge(observations);
+    return finding === null ? [] : [{ rule: name, finding }];
+  });
+  const decisive = decide(findings);
+  const kind = decisive?.kind ?? "insufficient-evidence";
+  const accused = decisive?.says === "leak" ? chooseSuspects(decisive.suspects ?? []) : [];
+  const suspects = accused.map((suspect, i) =>
+    suspectJson(observations, suspect, i + 1, accused, kind),
+  );
+  const growth = growthOf(observations, decisive, accused);
+  return {
+    schema: "tidemark.diagnosis/1",
+    target: evidence.target,
+    window: {
+      startMs: evidence.window.startMs,
+      endMs: evidence.window.endMs,
+      points: observations.target.process.series.timesMs.length,
+    },
+    verdict: {
+      kind,
+      confidence: confidenceOf(decisive, findings),
+      summary: summaryOf(kind, observations, growth, accused, suspects),
+    },
+    growth,
+    ledger: partsOf(observations),
+    suspects,
+    evidence: findings.map(({ rule, finding }) => ({
+      rule,
+      says: finding.says,
+      detail: finding.detail,
+    })),
+    advice: suspects.length > 0 ? [] : adviceFor(kind, null, ""),
+    limits: [...evidence.limits, ...missing(evidence)],
+  };
+}
+
+/** The heaviest; of equals the first in the list of rules. */
+function decide(findings: readonly Judged[]): Finding | null {
+  return findings.reduce<Finding | null>(
+    (best, { finding }) =>
+      finding.kind !== null && finding.weight > (best?.weight ?? 0) ? finding : best,
+    null,
+  );
+}
+
+/** The rule's own weight, less where others speak against it. */
+function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): number {
+  if (!decisive) {
+    return 0;
+  }
+  const against = findings.filter(
+    ({ finding }) =>
+      finding.says !== "silent" && finding.says !== decisive.says && finding.weight >= 0.5,
+  );
+  return Math.round(Math.max(0.1, decisive.weight - 0.08 * against.length) * 100) / 100;
+}
+
+function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
+  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  return [...accused]
+    .sort((a, b) => b.slope - a.slope)
+    .filter(({ slope }) => slope > LEAST_SHARE * all)
+    .slice(0, MOST_SUSPECTS);
+}
+
+function suspectJson(
+  observations: Observations,
+  suspect: SiteJudgement,
+  rank: number,
+  accused: readonly SiteJudgement[],
+  kind: VerdictKind,
+): SuspectJson {
+  const { evidence } = observations;
+  const { site } = suspect;
+  const histories = evidence.sites as NonNullable<Evidence["sites"]>;
+  const holder = observations.holderOf(suspect)?.holder ?? null;
+  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
+  return {
+    rank,
+    share: all > 0 ? suspect.slope / all : 0,
+    liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
+    growthBytesPerHour: Math.round(suspect.slope * MS_PER_HOUR),
+    stack: [...(site.keptStacks[0]?.frames ?? [])],
+    domain: site.domain,
+    pid: site.pid,
+    ages: agesOf(site, histories, evidence.window.startMs),
+    history: histories.lookTimes.map((timeMs, look) => ({
+      timeMs,
+      bytes: Math.round(site.liveBytes[look] ?? 0),
+    })),
+    ...(holder ? { holder } : {}),
+    advice: adviceFor(kind, holder, code),
+  };
+}
+
+/** Of what the verdict is about: its suspects, else the part it names, else RSS. */
+function growthOf(
+  { evidence, target }: Observations,
+  decisive: Finding | null,
+  accused: readonly SiteJudgement[],
+): DiagnosisJson["growth"] {
+  const rss = target.growth("rssBytes");
+  const counted: Pick<Growth, "slope" | "low" | "high"> =
+    decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : rss);
+  const limits = target.readings("cgroupLimitBytes").values;
+  const usage = target.readings("cgroupUsageBytes").values;
+  const limitBytes = limits.at(-1) ?? 0;
+  const left = limitBytes - (usage.at(-1) ?? rss.level);
+  const leaks = decisive?.says === "leak" && counted.slope > 0;
+  const perStep = bytesPerStep(evidence, counted.slope);
+  return {
+    bytesPerHour: Math.round(counted.slope * MS_PER_HOUR),
+    low: Math.round(counted.low * MS_PER_HOUR),
+    high: Math.round(counted.high * MS_PER_HOUR),
+    limitBytes,
+    msToLimit: leaks && limitBytes > 0 ? Math.max(0, Math.round(left / counted.slope)) : 0,
+    ...(perStep === null ? {} : { bytesPerStep: perStep }),
+  };
+}
+
+/** Sampling alone gives each site's error; sites are independent. */
+function sumOf(accused: readonly SiteJudgement[]): { slope: number; low: number; high: number } {
+  const slope = accused.reduce((sum, suspect) => sum + suspect.slope, 0);
+  const variance = accused.reduce((sum, { site, slope: own, keptBytes }) => {
+    const live = site.liveBytes.at(-1) ?? 0;
+    // The error of what was kept: the samples' share of it.
+    const error =
+      live > 0 && keptBytes > 0 ? site.standardErrorBytes * Math.sqrt(keptBytes / live) : 0;
+    return sum + (keptBytes > 0 ? ((error / keptBytes) * own) ** 2 : 0);
+  }, 0);
+  const spread = 1.96 * Math.sqrt(variance);
+  return { slope, low: Math.max(0, slope - spread), high: slope + spread };
+}
+
+const KERNEL_PARTS: readonly (readonly [Metric, string])[] = [
+  ["anonRssBytes", "anonymous"],
+  ["fileRssBytes", "file.mapped"],
+  ["shmemRssBytes", "shm"],
+];
+
+function partsOf({ evidence, target }: Observations): DiagnosisJson["ledger"] {
+  const own = (evidence.ledgers ?? []).filter(({ pid }) => pid === evidence.target.pid);
+  const last = own.at(-1);
+  const first = own.find(
+    ({ timeMs }) =>
+      timeMs >= evidence.window.startMs + (evidence.window.endMs - evidence.window.startMs) / 3,
+  );
+  if (last && first && last.timeMs > first.timeMs) {
+    return [...last.parts].map(([part, bytes]) => ({
+      part,
+      bytes,
+      growthBytesPerHour: Math.round(
+        ((bytes - (first.parts.get(part) ?? 0)) / (last.timeMs - first.timeMs)) * MS_PER_HOUR,
+      ),
+    }));
+  }
+  return KERNEL_PARTS.flatMap(([metric, part]) => {
+    const { values } = target.readings(metric);
+    const growth = target.growth(metric);
+    return values.length === 0
+      ? []
+      : [
+          {
+            part,
+            bytes: values.at(-1) as number,
+            growthBytesPerHour: Math.round(growth.slope * MS_PER_HOUR),
+          },
+        ];
+  });
+}
+
+/** What the verdict had to do without. */
+function missing(evidence: Evidence): string[] {
+  const sentences: string[] = [];
+  if (!evidence.sites) {
+    sentences.push("No agent ran: no site of an allocation is known.");
+  }
+  if (!evidence.holders || evidence.holders.length === 0) {
+    sentences.push("Holders were not looked up: which object keeps the memory is not known.");
+  }
+  if (!evidence.ledgers || evidence.ledgers.length === 0) {
+    sentences.push(
+      "No ledger was taken: of RSS only private, file and shared pages are told apart.",
+    );
+  }
+  return sentences;
+}

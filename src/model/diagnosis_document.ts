@@ -1,0 +1,96 @@
+import type { FrameJson, TargetJson, WindowJson } from "./documents.js";
+import type { Bytes, Millis, TimeMs } from "./units.js";
+
+/** What a verdict may be: a closed list (docs/diagnosis.md explains each). */
+export const VERDICT_KINDS = [
+  "steady",
+  "warm-up",
+  "cache-plateau",
+  "python-leak",
+  "cycle-garbage",
+  "native-leak",
+  "graph-retention",
+  "allocator-retention",
+  "file-growth",
+  "shm-growth",
+  "child-growth",
+  "copy-on-write",
+  "gpu-leak",
+  "gpu-fragmentation",
+  "gpu-contention",
+  "gpu-capacity",
+  "handle-leak",
+  "insufficient-evidence",
+] as const;
+export type VerdictKind = (typeof VERDICT_KINDS)[number];
+
+export interface AdviceJson {
+  /** "TM-A003": stands in docs/advice.md. */
+  id: string;
+  text: string;
+}
+
+export interface HolderJson {
+  /** From the root down: "module app", "running_stats", "dict[...]". */
+  path: string[];
+  type: string;
+  /** 0 where it was not worked out. */
+  retainedBytes: Bytes;
+  /** Items it holds; 0 where it is no container. */
+  entries: number;
+}
+
+export interface SuspectJson {
+  rank: number;
+  /** Of all suspects' growth. */
+  share: number;
+  liveBytes: Bytes;
+  growthBytesPerHour: number;
+  /** Leaf first. */
+  stack: FrameJson[];
+  /** Which allocator was asked. */
+  domain: "python" | "native" | "mapped";
+  pid: number;
+  /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
+  ages: { olderThanMs: Millis; bytes: Bytes }[];
+  /** Live bytes at looks, for a chart. */
+  history: { timeMs: TimeMs; bytes: Bytes }[];
+  holder?: HolderJson;
+  advice: AdviceJson[];
+}
+
+/** `tidemark.diagnosis/1` */
+export interface DiagnosisJson {
+  schema: "tidemark.diagnosis/1";
+  target: TargetJson;
+  window: WindowJson;
+  verdict: {
+    kind: VerdictKind;
+    /** Of the kind, 0 to 1. */
+    confidence: number;
+    /** One sentence. */
+    summary: string;
+  };
+  growth: {
+    /** Of the memory that the verdict is about, with the 95 % interval of it. */
+    bytesPerHour: number;
+    low: number;
+    high: number;
+    /** Of the control group; 0: none. */
+    limitBytes: Bytes;
+    /** Until the limit at this rate; 0: no limit, or no growth. */
+    msToLimit: Millis;
+    /** MiB a step where the program counts steps; left out where it does not. */
+    bytesPerStep?: Bytes;
+  };
+  /** Which part of the memory grows: parts as in `tidemark.ledger/1` where one was taken, else those that
+   * the kernel tells apart. */
+  ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
+  /** Fastest growing first; empty where the verdict names none. */
+  suspects: SuspectJson[];
+  evidence: { rule: string; says: "leak" | "no leak" | "silent"; detail: string }[];
+  /** For the verdict as a whole. */
+  advice: AdviceJson[];
+  /** What could not be seen, and why. */
+  limits: string[];
+}

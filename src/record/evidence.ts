@@ -1,0 +1,62 @@
+/** A recording -> the evidence of a verdict. */
+import { type Evidence, type SiteHistories, SiteHistoryBuilder } from "../diagnose/index.js";
+import type { Recording, Tell } from "./types.js";
+
+/** More looks than this say no more of a course. */
+const MOST_LOOKS = 48;
+/** The last look is of a program that has freed nearly all it had: the one before tells more. */
+const FREED_AT_END = 0.9;
+
+/** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
+export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
+  const sites = await siteHistories(recording, tell);
+  return {
+    target: {
+      pid: recording.meta.pid,
+      command: [...recording.meta.command],
+      python: recording.processes[0]?.python ?? "",
+      startedMs: recording.meta.startedMs,
+    },
+    window: { startMs: recording.startMs, endMs: recording.endMs },
+    processes: recording.processes.flatMap((process, i) => {
+      const series = recording.series[i];
+      return series ? [{ ...process, series }] : [];
+    }),
+    events: recording.events,
+    ...(sites === null ? {} : { sites }),
+    limits: recording.limits,
+  };
+}
+
+async function siteHistories(recording: Recording, tell: Tell): Promise<SiteHistories | null> {
+  const chosen = chooseLooks(recording);
+  if (chosen.length === 0) {
+    return null;
+  }
+  const builder = new SiteHistoryBuilder();
+  for (const [done, index] of chosen.entries()) {
+    builder.add(recording.profileOf(index));
+    await tell(done + 1, chosen.length);
+  }
+  return builder.build();
+}
+
+/** Evenly over time; the last that tells of the program at work is always among them. */
+function chooseLooks({ looks }: Recording): number[] {
+  let last = looks.length - 1;
+  const [before, end] = [looks[last - 1], looks[last]];
+  if (end?.kind === "end" && before && end.liveBytes < FREED_AT_END * before.liveBytes) {
+    last -= 1;
+  }
+  const usable = looks.slice(0, last + 1);
+  if (usable.length <= MOST_LOOKS) {
+    return usable.map((_, index) => index);
+  }
+  const first = usable[0]?.timeMs ?? 0;
+  const width = ((usable.at(-1)?.timeMs ?? 0) - first) / MOST_LOOKS;
+  const chosen = new Map<number, number>();
+  for (const [index, look] of usable.entries()) {
+    chosen.set(Math.floor((look.timeMs - first) / width), index);
+  }
+  return [...chosen.values()];
+}
