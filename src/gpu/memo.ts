@@ -2,7 +2,7 @@
  * The pickle's memo: tokens by number, in pieces so that growing never copies. Entries hold ids, rows and
  * memo numbers, all below 2^32; anything else (a number, which no pickler remembers) stands in `#others`.
  */
-const SHIFT = 16;
+const SHIFT = 12;
 const PIECE = 2 ** SHIFT;
 const OTHER = 0xffffffff;
 

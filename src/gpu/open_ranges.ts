@@ -85,7 +85,8 @@ export class OpenRanges {
       if (range.address < from) {
         parts.push({ ...range, size: from - range.address });
       }
-      this.#keep({ ...range, address: from, size: to - from }, start);
+      const expandable = range.expandable || !whole;
+      this.#keep({ ...range, address: from, size: to - from, expandable }, start);
       if (to < range.address + range.size) {
         parts.push({ ...range, address: to, size: range.address + range.size - to });
       }

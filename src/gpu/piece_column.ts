@@ -1,6 +1,6 @@
 type TypedArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
 
-const SHIFT = 15;
+const SHIFT = 12;
 const PIECE = 2 ** SHIFT;
 
 /** A column in pieces: growing never copies, so that a trace of any length needs no second copy of itself. */

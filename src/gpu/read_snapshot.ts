@@ -56,7 +56,8 @@ async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Ar
       throw fileUnusable(path, "read", "it is a directory");
     }
     for (let done = 0; ; ) {
-      const piece = new Uint8Array(PIECE_BYTES);
+      // One more than is there, for the end to be seen; a pipe's size is told as 0.
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
       const count = readSync(file, piece);
       if (count === 0) {
         return;
