@@ -31,7 +31,8 @@ export async function buildSources() {
 function removeOrphans() {
   for (const made of filesUnder("dist")) {
     const [, source] = /^dist\/((?!web\/).*)\.js(\.map)?$/.exec(made) ?? [];
-    if (source !== undefined && !existsSync(join(root, "src", `${source}.ts`))) {
+    const gone = [".ts", ".tsx"].every((end) => !existsSync(join(root, "src", `${source}${end}`)));
+    if (source !== undefined && gone) {
       rmSync(join(root, made));
     }
   }

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { oneLine } from "../../model/errors.js";
 import type { Millis } from "../../model/units.js";
 import {
@@ -9,6 +10,7 @@ import {
   formatDuration,
   formatTable,
   type Screen,
+  widthOf,
   wrap,
 } from "../output.js";
 import type { ProcessRow } from "../process_rows.js";
@@ -20,6 +22,8 @@ const WIDE = 110;
 
 interface Field extends Column {
   readonly show: boolean;
+  /** Where the screen is too narrow, the highest goes first; a field without stays. */
+  readonly drop?: number;
   readonly text: (row: ProcessRow) => string;
 }
 
@@ -56,12 +60,31 @@ export function processTable(
   rows: readonly ProcessRow[],
   shape: ListShape,
 ): string[] {
-  const fields = fieldsFor(screen, rows, shape).filter((field) => field.show);
+  let fields = fieldsFor(screen, rows, shape).filter((field) => field.show);
+  while (widthBesides(fields, rows) + LEAST_COMMAND > screen.columns) {
+    const first = Math.max(...fields.map((field) => field.drop ?? 0));
+    if (first === 0) {
+      break;
+    }
+    fields = fields.filter((field) => field.drop !== first);
+  }
   return formatTable(
     screen,
     fields,
     rows.map((row) => fields.map((field) => field.text(row))),
   );
+}
+
+/** Columns that a command is given before less important fields are. */
+const LEAST_COMMAND = 32;
+const GAP = 2;
+
+/** Width of all fields but the flexible one, with the gaps before each. */
+function widthBesides(fields: readonly Field[], rows: readonly ProcessRow[]): number {
+  return fields.reduce((sum, { title, text, flexible }) => {
+    const widths = flexible === undefined ? [title, ...rows.map(text)].map(widthOf) : [0];
+    return sum + GAP + Math.max(...widths);
+  }, 0);
 }
 
 function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape): Field[] {
@@ -71,7 +94,12 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
   const contained = rows.some((row) => row.container !== "");
   return [
     { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
-    { title: "USER", show: wide || users.size > 1, text: (row) => cutEnd(oneLine(row.user), 10) },
+    {
+      title: "USER",
+      drop: 2,
+      show: wide || users.size > 1,
+      text: (row) => cutEnd(oneLine(row.user), 10),
+    },
     {
       title: "RSS",
       align: "right",
@@ -79,17 +107,18 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       show: true,
       text: (row) => formatBytes(row.rssBytes),
     },
-    { title: "PSS", align: "right", show: wide, text: (row) => known(row.pssBytes) },
-    { title: "USS", align: "right", show: true, text: (row) => known(row.ussBytes) },
+    { title: "PSS", drop: 7, align: "right", show: wide, text: (row) => known(row.pssBytes) },
+    { title: "USS", drop: 3, align: "right", show: true, text: (row) => known(row.ussBytes) },
     {
       title: "GROWTH",
       align: "right",
       show: shape.growth,
       text: (row) => (row.growthBytes === 0 ? "-" : formatChange(row.growthBytes)),
     },
-    { title: "THR", align: "right", show: true, text: (row) => formatCount(row.threads) },
+    { title: "THR", drop: 6, align: "right", show: true, text: (row) => formatCount(row.threads) },
     {
       title: "CHILDREN",
+      drop: 8,
       align: "right",
       show: wide && rows.some((row) => row.children > 0),
       text: (row) => (row.children === 0 ? "-" : formatCount(row.children)),
@@ -100,14 +129,16 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       show: rows.some((row) => row.gpuBytes !== undefined),
       text: (row) => (row.gpuBytes ? formatBytes(row.gpuBytes) : "-"),
     },
-    { title: "PYTHON", show: true, text: pythonText },
+    { title: "PYTHON", drop: 1, show: true, text: pythonText },
     {
       title: "CONTAINER",
+      drop: 5,
       show: contained && wide,
       text: (row) => (row.container === "" ? "-" : row.container.slice(0, CONTAINER_DIGITS)),
     },
     {
       title: "ATTACH",
+      drop: 4,
       show: wide || rows.some((row) => !row.attach.ok),
       text: (row) => (row.attach.ok ? "yes" : "no"),
     },
@@ -117,10 +148,14 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       flexible: "cutEnd",
       show: true,
       text: (row) =>
-        (shape.indent?.(row) ?? "") +
-        (wide ? row.command.map(shellWord).join(" ") : commandText(row.command)),
+        (shape.indent?.(row) ?? "") + (wide ? wholeCommand(row.command) : commandText(row.command)),
     },
   ];
+}
+
+/** The program by its name, its arguments whole. */
+function wholeCommand([program = "", ...rest]: readonly string[]): string {
+  return [basename(program), ...rest].map(shellWord).join(" ");
 }
 
 /** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" where the executable is the interpreter. */

@@ -6,7 +6,7 @@
  * Lines come from the same functions that print lists; ink brings keys, resizing and redrawing.
  */
 import { type Key, render, Text, useApp, useInput, useStdout } from "ink";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { badUsage } from "../../model/errors.js";
 import type { Millis } from "../../model/units.js";
 import { type Screen, screenInto } from "../output.js";
@@ -102,13 +102,18 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
     };
   }, [view, first, exit, stdout]);
 
+  // Two keys may come before the first is drawn: each starts from what the one before left.
+  const latestChoice = useRef(view.choice);
   useInput((input, key) => {
-    const next = view.press(choice, input, key);
-    if (next === null) {
-      exit();
-    } else {
-      setChoice(next);
+    for (const [typed, meaning] of keysOf(input, key)) {
+      const next = view.press(latestChoice.current, typed, meaning);
+      if (next === null) {
+        exit();
+        return;
+      }
+      latestChoice.current = next;
     }
+    setChoice(latestChoice.current);
   });
 
   const lines: string[] = [];
@@ -121,4 +126,11 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
     rows,
   );
   return <Text wrap="truncate">{lines.slice(0, rows).join("\n")}</Text>;
+}
+
+/** What was typed fast, or pasted, comes as one text. */
+function keysOf(input: string, key: Key): [input: string, key: Key][] {
+  return input.length <= 1
+    ? [[input, key]]
+    : Array.from(input, (typed) => [typed, { ...key, return: typed === "\r" || typed === "\n" }]);
 }

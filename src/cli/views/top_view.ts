@@ -111,7 +111,7 @@ function drawTop(
   const { ordered, depths } = choice.tree ? asTree(matching) : { ordered: matching, depths: null };
   const total = matching.reduce((sum, row) => sum + row.rssBytes, 0);
   screen.line(
-    `${paint.cyan(paint.bold("tidemark top"))}  ${formatCount(matching.length)} Python processes · ` +
+    `${paint.cyan(paint.bold("tidemark top"))}  ${formatCount(matching.length)} Python ${matching.length === 1 ? "process" : "processes"} · ` +
       `RSS ${formatBytes(total)} · by ${SORTS[choice.sort].title}`,
   );
   screen.line(paint.dim(choice.typing ? `filter: ${choice.filter}_` : keysLine(screen, choice)));
@@ -126,7 +126,7 @@ function drawTop(
     const watched = byPid.get(row.pid);
     return watched === undefined
       ? ""
-      : sparkline(watched.timesMs, relative(watched.rssBytes), TREND_COLUMNS);
+      : sparkline(watched.timesMs, aboveFoot(watched.rssBytes), TREND_COLUMNS);
   };
   const table = processTable(screen, shown, {
     growth: true,
@@ -144,10 +144,14 @@ function keysLine(screen: Screen, { filter }: TopChoice): string {
   return line.slice(0, screen.columns);
 }
 
-/** Above the lowest of the readings: a service of 2 GiB that grows by 20 MiB must show it. */
-function relative(readings: readonly Bytes[]): number[] {
-  const lowest = Math.min(...readings);
-  return readings.map((reading) => reading - lowest);
+/** Least range that the trend fills, as a share of RSS: below it all is flat. */
+const LEAST_RANGE = 0.02;
+
+/** Above the range's foot: a service of 2 GiB that grows by 50 MiB must show it. */
+function aboveFoot(readings: readonly Bytes[]): number[] {
+  const highest = Math.max(...readings);
+  const range = Math.max(highest - Math.min(...readings), highest * LEAST_RANGE);
+  return readings.map((reading) => reading - (highest - range));
 }
 
 function comparing(sort: SortKey): (a: ProcessRow, b: ProcessRow) => number {
