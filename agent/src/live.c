@@ -56,20 +56,27 @@ static uint32_t search(uintptr_t address, uint32_t bits)
     return TM_NONE;
 }
 
-int tm_is_sampled(const void *address)
+uint32_t tm_live_slot(const void *address)
 {
     for (int i = 0; i < STEADY_READS; i++) {
         uint32_t version = __atomic_load_n(&tm_core.index_version, __ATOMIC_ACQUIRE);
         uint32_t bits = __atomic_load_n(&tm_core.index_bits, __ATOMIC_RELAXED);
         if (bits == 0)
-            return 0;
-        if (search((uintptr_t)address, bits) != TM_NONE)
-            return 1;
+            return TM_NONE;
+        uint32_t at = search((uintptr_t)address, bits);
+        uint64_t entry = at == TM_NONE ? 0 : load_entry(at);
+        if (entry >> 16 == (uintptr_t)address && entry != 0)
+            return entry & 0xffff;
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (!(version & 1) && __atomic_load_n(&tm_core.index_version, __ATOMIC_RELAXED) == version)
-            return 0;
+            return TM_NONE;
     }
-    return 1; /* never steady: let the lock decide */
+    return TM_LIVE_COUNT;
+}
+
+int tm_is_sampled(const void *address)
+{
+    return tm_live_slot(address) != TM_NONE; /* never steady: let the lock decide */
 }
 
 static void rearrange_begin(void)

@@ -44,6 +44,11 @@ uint32_t tm_python_intern(const struct tm_raw_frame *raw);
 /* (locked) The label that `context` (not NULL) stands for, extending `parent`. */
 uint32_t tm_python_label(const void *context, uint32_t parent);
 
+/* Non-zero while the runtime finalises, and after that until it is initialised anew. */
+int tm_python_finalises(void);
+/* Non-zero when the calling thread holds the GIL; an interpreter must have been found. */
+int tm_python_holds_gil(void);
+
 /* The range of the evaluator's machine code, whose native frames stand for Python
  * frames; 0 when unknown. */
 int tm_python_is_evaluator(const void *return_address);

@@ -47,8 +47,6 @@ const char *tm_python_hold_thread(void);
 /* One thread at a time: 1 when it was free. A forked child finds it free. */
 int tm_python_try_exclusive(void);
 void tm_python_end_exclusive(void);
-/* Non-zero when the calling thread holds the GIL. */
-int tm_python_holds_gil(void);
 /* Waits (bounded) until no other thread reads a thread state: called before memory of the
  * interpreter is unmapped while it finalises. */
 void tm_python_wait_for_readers(void);

@@ -84,6 +84,11 @@ void tm_python_end_exclusive(void)
     atomic_store_explicit(&readers.exclusive, 0, memory_order_release);
 }
 
+int tm_python_finalises(void)
+{
+    return atomic_load_explicit(&tm_python.ready, memory_order_acquire) && tm_python.is_finalizing();
+}
+
 int tm_python_holds_gil(void)
 {
     const void *thread = tm_python.this_thread_state();

@@ -45,7 +45,9 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     if (!tm_armed() || !tm_is_sampled(address))
         return;
     int saved = errno;
-    if (tm_thread.inside || !tm_lock()) {
+    if (!tm_thread.inside && tm_quiet()) {
+        tm_mark_ended(address);
+    } else if (tm_thread.inside || !tm_lock()) {
         leave_pending(address);
     } else {
         uint64_t ticks = tm_ticks(), now = tm_now_ms();
@@ -71,7 +73,9 @@ int tm_take_for_realloc(const void *address, struct tm_live *taken)
     if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_thread.inside)
         return 0;
     int saved = errno, found = 0;
-    if (tm_lock()) {
+    if (tm_quiet()) {
+        tm_mark_ended(address);
+    } else if (tm_lock()) {
         found = tm_live_take(address, taken);
         tm_unlock();
     }

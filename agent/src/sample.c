@@ -73,6 +73,8 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     } else if (lease_lapsed()) {
         tm_turn_off("the recorder went away");
         idle(thread);
+    } else if (tm_quiet()) {
+        idle(thread);
     } else {
         tm_adopt_thread();
         sampled = 1;

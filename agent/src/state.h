@@ -240,7 +240,8 @@ void tm_check_peak(uint64_t now_ms);
 
 /* ---- live.c ----------------------------------------------------------------------- */
 
-/* Lock-free: is this address a live sample? */
+/* Lock-free: the slot of an address; TM_NONE: no live sample; TM_LIVE_COUNT: it could not be told. */
+uint32_t tm_live_slot(const void *address);
 int tm_is_sampled(const void *address);
 /* (locked) A slot for a new sample, TM_NONE when none can be had. */
 uint32_t tm_live_insert(const void *address, size_t bytes, double period, uint32_t site, int indexed, uint64_t now_ms);
@@ -264,6 +265,13 @@ void tm_settle_realloc(const struct tm_live *taken, int moved);
 void tm_set_period(uint64_t period); /* (locked) */
 /* Makes the thread's state this image's own; not locked. */
 void tm_adopt_thread(void);
+
+/* ---- ending.c --------------------------------------------------------------------- */
+
+/* Non-zero while the interpreter is taken down: no sample is taken, ends are only marked. Not locked. */
+int tm_quiet(void);
+/* Lock-free: this sampled address is about to be freed. */
+void tm_mark_ended(const void *address);
 
 /* ---- control.c -------------------------------------------------------------------- */
 

@@ -255,6 +255,41 @@ def check_daemons(python):
         expect(output == "ended\n", f"printed {output!r}")
 
 
+def large_blocks(segment):
+    """Whole millions of bytes -> the innermost Python function that asked for them."""
+    functions = {}
+    for live in segment.live:
+        if live.bytes >= 300_000_000:
+            functions[live.bytes] = ([f.function for f in live.site.stack if f.kind != NATIVE_FRAME] or [None])[0]
+    return functions
+
+
+def check_ends(python):
+    """What lives at the end is what the program held, not what the teardown left of it."""
+    _, (segment,) = python.run("ends.py")
+    expect(large_blocks(segment) == {300_000_000: "held"}, f"large blocks {large_blocks(segment)}")
+    live, _ = estimate(segment, 5, "ends.py")
+    expect_bytes(segment, "small objects", live - 300_000_000, 133, 100_000, 0.98, 1.15)
+
+
+def check_outlives(python):
+    """A process that lives on after its interpreter is recorded on, and the teardown is not forgotten."""
+    library = None if python.prefix else shared_library(python.command)
+    host = os.path.join(python.scratch, "outlives")
+    if not library:
+        raise Skipped("in the chroot, or without a shared libpython")
+    if not compile_program("outlives.c", host):
+        raise Skipped("no C compiler")
+    command, python.command = python.command, [host, library]
+    try:
+        output, (segment,) = python.run("ends.py", environment=(("PYTHONHOME", home_of(command)),))
+    finally:
+        python.command = command
+    expect(output == "fine\n", f"printed {output!r}")
+    truth = {310_000_000: None, 320_000_000: "second"}
+    expect(large_blocks(segment) == truth, f"large blocks {large_blocks(segment)}, not {truth}")
+
+
 def check_subinterpreter(python):
     output, (segment,) = python.run("subinterpreter.py")
     found = [l.site.stack for l in segment.live if l.bytes == int(output)]
@@ -296,9 +331,13 @@ def compile_program(source, program, *options):
     compiler = shutil.which("cc")
     if not compiler:
         return False
-    subprocess.run([compiler, "-O1", "-w", *options, os.path.join(HERE, "python_programs", source), "-o", program, "-ldl"],
+    subprocess.run([compiler, "-O1", "-w", "-fno-builtin", *options, os.path.join(HERE, "python_programs", source), "-o", program, "-ldl"],
                    check=True)
     return True
+
+
+def home_of(command):
+    return subprocess.check_output([*command, "-I", "-c", "import sys; print(sys.base_prefix)"], text=True).strip()
 
 
 def check_hosted(python):
@@ -309,10 +348,9 @@ def check_hosted(python):
         raise Skipped("in the chroot, or without a shared libpython")
     if not compile_program("host.c", host):
         raise Skipped("no C compiler")
-    home = subprocess.check_output([*python.command, "-I", "-c", "import sys; print(sys.base_prefix)"], text=True).strip()
     command, python.command = python.command, [host, library]
     try:
-        output, (segment,) = python.run("hosted.py", environment=(("PYTHONHOME", home),), period=16384)
+        output, (segment,) = python.run("hosted.py", environment=(("PYTHONHOME", home_of(command)),), period=16384)
     finally:
         python.command = command
     expect(segment.python_state == FULL, f"python_state {segment.python_state}: {segment.log}")
@@ -367,6 +405,8 @@ CHECKS = [
     ("tracemalloc started and stopped meanwhile", check_traced),
     ("native stacks", check_native),
     ("daemon threads at exit", check_daemons),
+    ("live at the end is the heap before teardown", check_ends),
+    ("a host that outlives its interpreter", check_outlives),
     ("subinterpreter", check_subinterpreter),
     ("fork", check_forks),
     ("libpython loaded late by a host", check_hosted),

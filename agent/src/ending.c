@@ -1,0 +1,104 @@
+/* ending.c - quiet while the interpreter is taken down.
+ *
+ * From the first sight of finalising on nothing is sampled, and the end of a sample is one bit set, by
+ * nobody's lock. So the teardown takes no longer than it would without us: daemon threads that come
+ * back to an interpreter that ended may crash in CPython itself (3.9, 3.10), and the less time passes
+ * the better. And what lives at the process's end is what the program held, not what the teardown
+ * left of it.
+ *
+ *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised anew --> NONE
+ *
+ * A process may outlive its interpreter: a host finalises, works on, and may initialise another. It is
+ * taken to live on when the runtime does not finalise any more, when the thread that finalised has had
+ * no thread state for OVER_MS, and after LONGEST_MS at the latest. Then the marked samples have ended,
+ * and sampling goes on; what was allocated meanwhile is not seen.
+ */
+#include <pthread.h>
+
+#include "python.h"
+#include "state.h"
+
+/* An ordinary process is gone so soon after its interpreter. */
+#define OVER_MS 1000
+#define LONGEST_MS 30000
+
+enum { NONE = 0, QUIET = 1, PASSED = 2 };
+
+static struct __attribute__((aligned(TM_PAGE))) {
+    uint32_t state;
+    uint64_t since_ms;
+    uint64_t over_ms;   /* first seen without a thread state; 0: not yet */
+    uint64_t finaliser; /* the thread that was seen to hold the GIL meanwhile; 0: none yet */
+} ending TM_WIPED;
+
+static uint8_t ended[TM_LIVE_COUNT / 8] TM_WIPED;
+
+/* (locked) */
+static void end_the_marked(void)
+{
+    uint64_t now = tm_now_ms();
+    for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++) {
+        if (!(__atomic_load_n(&ended[slot / 8], __ATOMIC_RELAXED) & 1u << slot % 8))
+            continue;
+        const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
+        struct tm_live taken;
+        if (record->address && tm_live_take((const void *)record->address, &taken))
+            tm_live_end(&taken, now);
+    }
+    for (uint32_t i = 0; i < sizeof ended; i++)
+        __atomic_store_n(&ended[i], 0, __ATOMIC_RELAXED);
+}
+
+static void live_on(uint32_t state)
+{
+    if (!tm_lock())
+        return;
+    if (__atomic_load_n(&ending.state, __ATOMIC_RELAXED) == QUIET)
+        end_the_marked();
+    __atomic_store_n(&ending.state, state, __ATOMIC_RELEASE);
+    ending.over_ms = ending.finaliser = 0;
+    tm_unlock();
+}
+
+static int is_over(uint64_t now)
+{
+    uint64_t self = (uint64_t)pthread_self();
+    if (tm_python_holds_gil()) {
+        __atomic_store_n(&ending.finaliser, self, __ATOMIC_RELAXED);
+        __atomic_store_n(&ending.over_ms, 0, __ATOMIC_RELAXED);
+    } else if (__atomic_load_n(&ending.finaliser, __ATOMIC_RELAXED) == self) {
+        uint64_t over = __atomic_load_n(&ending.over_ms, __ATOMIC_RELAXED);
+        if (over != 0)
+            return now - over > OVER_MS;
+        __atomic_store_n(&ending.over_ms, now, __ATOMIC_RELAXED);
+    }
+    return now - ending.since_ms > LONGEST_MS;
+}
+
+int tm_quiet(void)
+{
+    uint32_t state = __atomic_load_n(&ending.state, __ATOMIC_ACQUIRE);
+    if (TM_LIKELY(!tm_python_finalises())) {
+        if (TM_UNLIKELY(state != NONE))
+            live_on(NONE);
+        return 0;
+    }
+    if (state == PASSED)
+        return 0;
+    uint64_t now = tm_now_ms();
+    if (state == NONE) {
+        ending.since_ms = now;
+        __atomic_store_n(&ending.state, QUIET, __ATOMIC_RELEASE);
+    }
+    if (!is_over(now))
+        return 1;
+    live_on(PASSED);
+    return 0;
+}
+
+void tm_mark_ended(const void *address)
+{
+    uint32_t slot = tm_live_slot(address);
+    if (slot < TM_LIVE_COUNT)
+        __atomic_fetch_or(&ended[slot / 8], (uint8_t)(1u << slot % 8), __ATOMIC_RELAXED);
+}

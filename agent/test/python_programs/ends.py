@@ -1,0 +1,18 @@
+"""Ends in the ordinary way, holding memory that its teardown frees."""
+
+
+def held():
+    return bytes(300_000_000 - bytes().__sizeof__()), [bytes(100) for _ in range(100_000)]
+
+
+def dropped():
+    return bytes(310_000_000 - bytes().__sizeof__())
+
+
+class Holder:
+    def __init__(self):
+        self.held = held()
+
+
+dropped()
+holder = Holder()

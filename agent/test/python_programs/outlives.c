@@ -1,0 +1,40 @@
+/* A host that outlives its interpreter: finalises it, works on without, and initialises another.
+ * Keeps at its end: 310000000 bytes of its own, asked for between the two, and what the second
+ * interpreter holds. Between, it looks for a while as an idle service does.
+ *     outlives LIBRARY */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *library;
+
+static void run(const char *text)
+{
+    ((void (*)(int))dlsym(library, "Py_InitializeEx"))(0);
+    if (((int (*)(const char *))dlsym(library, "PyRun_SimpleString"))(text) != 0)
+        _exit(4);
+}
+
+static void work_for(time_t seconds)
+{
+    for (time_t end = time(NULL) + seconds; time(NULL) < end; usleep(100))
+        free(malloc(100000));
+}
+
+int main(int count, char **arguments)
+{
+    library = count > 1 ? dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
+    if (!library)
+        return 3;
+    run("def first():\n  return bytes(300000000 - bytes().__sizeof__())\nkept = first()");
+    if (((int (*)(void))dlsym(library, "Py_FinalizeEx"))() != 0)
+        return 5;
+    work_for(3);
+    void *own = malloc(310000000);
+    run("def second():\n  return bytes(320000000 - bytes().__sizeof__())\nkept = second()");
+    puts("fine");
+    fflush(stdout);
+    _exit(own ? 0 : 6);
+}
