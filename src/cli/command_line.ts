@@ -21,6 +21,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/summary.js"),
   },
   {
+    name: "diagnose",
+    summary: "the verdict: whether it leaks, what, where, how fast, what to do",
+    load: () => import("./commands/diagnose.js"),
+  },
+  {
     name: "report",
     summary: "write a recording as one self-contained HTML page",
     load: () => import("./commands/report.js"),
@@ -54,6 +59,11 @@ const COMMANDS: readonly CommandEntry[] = [
     name: "top",
     summary: "the same as a live view of the terminal",
     load: () => import("./commands/top.js"),
+  },
+  {
+    name: "live",
+    summary: "a live view of what is being recorded",
+    load: () => import("./commands/live.js"),
   },
 ];
 

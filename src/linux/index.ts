@@ -11,6 +11,8 @@ export { type Interpreter, readInterpreter } from "./interpreter.js";
 export { mappedInodes } from "./mapped_files.js";
 export type { AddressRange, Mapping, Memory } from "./memory.js";
 export { MemoryReader } from "./memory_reader.js";
+export { openFilesEnding } from "./open_files.js";
+export { readPageCache } from "./page_cache.js";
 export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
   countDescriptors,
@@ -30,5 +32,7 @@ export { openProcessMemory } from "./process_memory.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
 export { processesMapping, sharedMemoryUsed } from "./shared_memory.js";
+export { type ResidentBytes, type ResidentMapping, readSmaps, readSmapsTotal } from "./smaps.js";
+export { readStackPointers } from "./stack_pointers.js";
 export { descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

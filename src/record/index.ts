@@ -11,6 +11,7 @@
  * All readers throw TidemarkError alone.
  */
 export { evidenceOf } from "./evidence.js";
+export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";
 export { finishOrphan } from "./orphan.js";
 export { openRecording } from "./reader.js";
@@ -29,3 +30,4 @@ export type {
   RunResult,
   Tell,
 } from "./types.js";
+export { type WatchOptions, watchProcess } from "./watch_process.js";

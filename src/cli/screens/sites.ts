@@ -29,8 +29,7 @@ export interface SiteGroup {
 export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
   const groups = new Map<string, SummarySiteJson[]>();
   for (const site of sites) {
-    const { headline, leaf } = splitStack(site.stack);
-    const key = JSON.stringify([frameKey(headline), leaf && frameKey(leaf), site.domain]);
+    const key = groupKey({ ...splitStack(site.stack), domain: site.domain });
     const group = groups.get(key);
     if (group) {
       group.push(site);
@@ -49,6 +48,15 @@ export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
       liveObjects: members.reduce((sum, site) => sum + site.liveObjects, 0),
     };
   });
+}
+
+/** The same for the same place and allocator at another look. */
+export function groupKey({
+  headline,
+  leaf,
+  domain,
+}: Pick<SiteGroup, "headline" | "leaf" | "domain">): string {
+  return JSON.stringify([frameKey(headline), leaf && frameKey(leaf), domain]);
 }
 
 /** Sum of independent estimates: their variances add. */

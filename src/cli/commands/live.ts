@@ -1,0 +1,54 @@
+import { Command } from "commander";
+import { nothingThere } from "../../model/errors.js";
+import { growingRecordingOf, summarize } from "../../record/index.js";
+import { requireLinux } from "../installation.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printJson } from "../output.js";
+import { openRecordingAt } from "../recordings.js";
+import { selectSites } from "../select_sites.js";
+import { showFullScreen } from "../views/full_screen.js";
+import { liveView } from "../views/live_view.js";
+
+type LiveOptions = CommonOptions & ListOptions;
+
+export function buildCommand(): Command {
+  const command = new Command("live")
+    .description(
+      "A live view of a process that is being recorded (`tidemark run`, `tidemark attach`), or of a\n" +
+        "recording: RSS, the sites that hold most, how fast each grows and allocates.",
+    )
+    .argument("<pid|recording>", "a recorded process, or a .tidemark file");
+  withListOptions(command, "sites", 0);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark live 4242",
+    "tidemark live app.tidemark --filter torch",
+    "tidemark live 4242 --json",
+  ).action(live);
+}
+
+async function live(target: string, options: LiveOptions): Promise<void> {
+  requireLinux();
+  const path = /^\d+$/.test(target) ? recordingOf(Number(target)) : target;
+  if (options.json === true) {
+    const document = summarize(openRecordingAt(path), "end");
+    printJson({ ...document, sites: selectSites(document.sites, options) });
+    return;
+  }
+  await showFullScreen(liveView(path, path, options));
+}
+
+function recordingOf(pid: number): string {
+  const path = growingRecordingOf(pid);
+  if (path === null) {
+    throw nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`);
+  }
+  return path;
+}

@@ -1,0 +1,70 @@
+/** `tidemark live` on a program that is being recorded. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SummaryJson } from "../src/model/documents.js";
+import { anyInterpreter } from "./environment.js";
+import { execute, plainEnvironment, removeScratch, scratch, tidemark } from "./run.js";
+import { Terminal } from "./terminal.js";
+
+/** Keeps 4 MiB at every turn, and tells its pid; ends when its input does. */
+const GROWING = `import os, select, sys
+print(os.getpid(), flush=True)
+kept = []
+def keep(): kept.append(bytearray(4 << 20))
+while not select.select([sys.stdin], [], [], 0.25)[0]: keep()
+`;
+
+let folder: string;
+let running: ChildProcess;
+let pid: number;
+
+beforeAll(async () => {
+  folder = scratch();
+  writeFileSync(join(folder, "growing.py"), GROWING);
+  running = spawn(
+    tidemark,
+    ["run", "-o", "growing.tidemark", "--", anyInterpreter().path, "growing.py"],
+    { cwd: folder, env: plainEnvironment(folder), stdio: ["pipe", "pipe", "ignore"] },
+  );
+  const [first] = await once(running.stdout as NodeJS.ReadableStream, "data");
+  pid = Number(String(first));
+});
+afterAll(() => {
+  running.stdin?.end();
+  removeScratch();
+});
+
+test("by pid: the line that holds most, its growth, and the program's end", async () => {
+  const words = [tidemark, "live", String(pid)];
+  // The recording opens a moment after the program's start.
+  for (let tries = 0; tries < 200 && !existsSync(join(folder, "growing.tidemark")); tries++) {
+    await sleep(100);
+  }
+  const terminal = await Terminal.open(words, { cwd: folder, columns: 100 });
+  try {
+    const screen = await terminal.shows(/MiB .*\+[\d.]+ [KMG]iB .*keep {2}growing\.py:4/);
+    expect(screen).toMatch(/tidemark live .*growing\.py/);
+    expect(screen).toMatch(new RegExp(`pid ${pid} · recording`));
+    terminal.type("g");
+    await terminal.shows(/now by growth/);
+    const { stdout } = await execute([tidemark, "live", String(pid), "--json"]);
+    const document: SummaryJson = JSON.parse(stdout);
+    expect(document).toMatchObject({ schema: "tidemark.summary/1", target: { pid } });
+    running.stdin?.end();
+    await terminal.shows(/exit code 0/);
+    terminal.type("q");
+    expect(await terminal.ended()).toBe(0);
+  } finally {
+    terminal.kill();
+  }
+});
+
+test("a process that nobody records is told so, with what to do", async () => {
+  const { status, stderr } = await execute([tidemark, "live", String(process.pid)]);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/nobody records process \d+.*tidemark attach \d+/);
+});
