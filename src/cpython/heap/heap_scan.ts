@@ -1,0 +1,404 @@
+/**
+ * One pass over a program's anonymous memory that meets every Python object in it, once, by address:
+ * 4 MiB at a time into one buffer, decoded where it lies. No list of the interpreter's is walked, so a
+ * program that runs meanwhile costs accuracy at the edges and never leads astray.
+ *
+ *   anonymous, writable, resident
+ *    ├─ pages of pools (Objects/obmalloc.c), known by their header:
+ *    │    0 used u32   8 first free block   32 arena u32   36 size class u32   40 next offset u32
+ *    │    44 max next offset u32 = pool size - block size     48 blocks of (class + 1) * 16 bytes
+ *    │    used blocks = carved ones (below the next offset) that are not on the list of free ones
+ *    ├─ chunks that malloc mapped one by one: 0 0   8 size | 2   16 data      skipped behind their head
+ *    └─ other memory, malloc's as a rule: every 16 bytes may begin an object
+ *         -16 previous size   -8 size | flags    0 data ...    size: size | previous chunk in use
+ *
+ * A used block holds an object when a plausible reference count and a type's address stand where that
+ * type's objects begin in their block:
+ *
+ *   plain           | refcount | type | ...
+ *   collected       | GC next | GC previous | refcount | type | ...
+ *   with attributes | weak list or values | dict | GC next | GC previous | refcount | type | ...
+ *
+ * The debug hooks (PYTHONMALLOC=debug) put 16 bytes before all that: a size and seven bytes of 0xFD.
+ * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
+ * behind it must say that this one is in use.
+ */
+import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+import { GC_HEAD_BYTES, type HeapLayout } from "./layout.js";
+import { fitsChunk } from "./object_size.js";
+import { readWords } from "./small_objects.js";
+import type { TypeRow, TypeTable } from "./type_table.js";
+
+export interface HeapVisitor {
+  /**
+   * An object: its first u32 is `words[at]`, its block goes on for `room` bytes from there. What lies
+   * behind the buffer's end (large objects) is not in `words`; the first 256 bytes always are.
+   */
+  object(row: TypeRow, address: Address, at: number, words: Uint32Array, room: Bytes): void;
+  /** A used block of a pool that is no object: a dict's table, a list's items, a value of C's. */
+  block(address: Address, at: number, words: Uint32Array, bytes: Bytes): void;
+}
+
+export interface ScanFigures {
+  /** Bytes that were read. */
+  readBytes: Bytes;
+  pools: number;
+  /** Used blocks of pools: sys.getallocatedblocks() without what malloc serves. */
+  usedBlocks: number;
+  /** Pools that changed while they were read. */
+  tornPools: number;
+  /** The blocks carry the marks of the debug hooks. */
+  debugHooks: boolean;
+}
+
+const WINDOW = 4 * 2 ** 20;
+/** Behind the window, for objects that begin at its end. */
+const OVERLAP = 64 * 1024;
+const PAGE = 4096;
+const POOL_HEADER = 48;
+const MOST_BLOCKS = 1024;
+const CHUNK_MAPPED = 2;
+const HOOK_BYTES = 16;
+const MARK = 0xfdfdfdfd;
+
+export class HeapScan {
+  readonly figures: ScanFigures = {
+    readBytes: 0,
+    pools: 0,
+    usedBlocks: 0,
+    tornPools: 0,
+    debugHooks: false,
+  };
+  readonly #bytes = new Uint8Array(WINDOW + OVERLAP);
+  readonly #words = new Uint32Array(this.#bytes.buffer);
+  readonly #free = new Uint8Array(MOST_BLOCKS);
+  /** Address of `#words[0]`. */
+  #base = 0;
+  /** First address behind what the window holds. */
+  #held = 0;
+  /** Mappings below 4 GiB: there an address may look like a count. */
+  readonly #lowStart: Address;
+  readonly #lowEnd: Address;
+  /** Another allocator than glibc's serves malloc: chunks have no head to check. */
+  readonly #chunkHeads: boolean;
+
+  constructor(
+    readonly memory: Memory,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+    readonly visitor: HeapVisitor,
+  ) {
+    const low = memory.mappings.filter(({ end }) => end < 2 ** 32);
+    this.#lowStart = low[0]?.start ?? 0;
+    this.#lowEnd = low.at(-1)?.end ?? 0;
+    this.#chunkHeads = !memory.mappings.some(({ path }) => OTHER_ALLOCATORS.test(path));
+  }
+
+  /** Scans regions (see {@link heapRegions}) one after the other. */
+  run(regions: readonly AddressRange[]): ScanFigures {
+    for (const region of regions) {
+      this.scanRegion(region);
+    }
+    return this.figures;
+  }
+
+  scanRegion(region: AddressRange): void {
+    const resident = this.memory.resident(region.start, region.end);
+    let next = 0;
+    let at = region.start;
+    while (next < resident.length) {
+      while (next < resident.length && (resident[next] as AddressRange).end <= at) {
+        next += 1;
+      }
+      const range = resident[next];
+      if (range === undefined) {
+        return;
+      }
+      at = Math.max(at, range.start);
+      this.#load(at, region, resident, next);
+      at = this.#scanWindow(at, region);
+    }
+  }
+
+  /** Fills the window around `from`, with zeroes where nothing is resident. */
+  #load(
+    from: Address,
+    region: AddressRange,
+    resident: readonly AddressRange[],
+    first: number,
+  ): void {
+    this.#base = Math.floor(from / WINDOW) * WINDOW;
+    this.#held = Math.min(region.end, this.#base + WINDOW);
+    const end = Math.min(region.end, this.#base + WINDOW + OVERLAP);
+    // What lies before `from` in its window was met already: only a chunk's head is looked for there.
+    let done = Math.max(this.#base, region.start, from - PAGE);
+    this.#bytes.fill(0, 0, done - this.#base);
+    for (let n = first > 0 ? first - 1 : 0; n < resident.length; n++) {
+      const range = resident[n] as AddressRange;
+      const start = Math.max(range.start, done);
+      const stop = Math.min(range.end, end);
+      if (range.start >= end) {
+        break;
+      }
+      if (start < stop) {
+        this.#bytes.fill(0, done - this.#base, start - this.#base);
+        const target = this.#bytes.subarray(start - this.#base, stop - this.#base);
+        const got = this.memory.readInto(start, target);
+        target.fill(0, got);
+        this.figures.readBytes += got;
+        done = stop;
+      }
+    }
+    this.#bytes.fill(0, done - this.#base);
+  }
+
+  /** @returns where to go on: behind the window, or behind a large chunk that began in it. */
+  #scanWindow(from: Address, region: AddressRange): Address {
+    const { poolBytes } = this.layout;
+    const words = this.#words;
+    // A pool begins at a multiple of its size: a region that starts within one has no pool there.
+    let at = Math.floor(from / PAGE) * PAGE;
+    while (at < this.#held) {
+      const index = (at - this.#base) >>> 2;
+      if (at % poolBytes === 0 && at + poolBytes <= region.end && this.#isPool(index)) {
+        this.#scanPool(at, index);
+        at += poolBytes;
+        continue;
+      }
+      const size = words[index + 2] + words[index + 3] * 2 ** 32;
+      if (
+        (size & 7) === CHUNK_MAPPED &&
+        words[index] === 0 &&
+        words[index + 1] === 0 &&
+        (size - CHUNK_MAPPED) % PAGE === 0 &&
+        size > PAGE &&
+        at + size - CHUNK_MAPPED <= region.end
+      ) {
+        this.#meetChunk(at + 16, size - CHUNK_MAPPED - 16);
+        at += size - CHUNK_MAPPED;
+        continue;
+      }
+      this.#scanPage(at, index);
+      at += PAGE;
+    }
+    return at;
+  }
+
+  #isPool(index: number): boolean {
+    const words = this.#words;
+    const sizeClass = words[index + 9];
+    if (sizeClass >= 32) {
+      return false;
+    }
+    const size = (sizeClass + 1) * 16;
+    const next = words[index + 10];
+    return (
+      words[index + 11] === this.layout.poolBytes - size &&
+      next > POOL_HEADER &&
+      next <= this.layout.poolBytes &&
+      (next - POOL_HEADER) % size === 0 &&
+      words[index] <= (next - POOL_HEADER) / size &&
+      words[index + 8] < 1 << 24
+    );
+  }
+
+  #scanPool(address: Address, index: number): void {
+    const words = this.#words;
+    const size = (words[index + 9] + 1) * 16;
+    const carved = (words[index + 10] - POOL_HEADER) / size;
+    const used = words[index];
+    this.figures.pools += 1;
+    if (used === 0) {
+      return;
+    }
+    const free = this.#free.fill(0, 0, carved);
+    let freed = 0;
+    let low = words[index + 2];
+    let high = words[index + 3];
+    while (low !== 0 || high !== 0) {
+      const offset = high * 2 ** 32 + low - address;
+      const block = (offset - POOL_HEADER) / size;
+      if (!(block >= 0 && block < carved) || block % 1 !== 0 || free[block] === 1) {
+        break; // torn: the list changed while it was read
+      }
+      free[block] = 1;
+      freed += 1;
+      low = words[index + (offset >>> 2)];
+      high = words[index + (offset >>> 2) + 1];
+    }
+    if (carved - freed !== used) {
+      this.figures.tornPools += 1;
+    }
+    this.figures.usedBlocks += carved - freed;
+    const step = size >>> 2;
+    let at = index + POOL_HEADER / 4;
+    for (let block = 0; block < carved; block++, at += step) {
+      if (free[block] === 0) {
+        this.#meetBlock(at, size);
+      }
+    }
+  }
+
+  /** A used block of a pool. */
+  #meetBlock(at: number, size: Bytes): void {
+    const words = this.#words;
+    const hooks = size > HOOK_BYTES && words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd;
+    const first = hooks ? HOOK_BYTES : 0;
+    if (hooks) {
+      this.figures.debugHooks = true;
+    }
+    for (let before = first; before <= first + 32 && before + 16 <= size; before += 16) {
+      const head = at + (before >>> 2);
+      const row = this.#typeAt(head);
+      if (row >= 0 && this.types.preHeaders[row] === before - first) {
+        this.visitor.object(row, this.#base + head * 4, head, words, size - before);
+        return;
+      }
+    }
+    this.visitor.block(this.#base + at * 4, at, words, size);
+  }
+
+  /** A plausible reference count stands at `at`. */
+  #isCount(at: number): boolean {
+    const count = this.#words[at];
+    const upper = this.#words[at + 1];
+    if (count === 0 || (this.layout.countFlags ? (upper & 0xffff) !== 0 : upper !== 0)) {
+      return false;
+    }
+    // A program that is not position-independent has its data and its heap below 4 GiB.
+    return count < this.#lowStart || count >= this.#lowEnd || (count & 7) !== 0;
+  }
+
+  /** The type that a plausible object at `at` has; negative where none is. */
+  #typeAt(at: number): TypeRow {
+    const words = this.#words;
+    if (!this.#isCount(at)) {
+      return -1;
+    }
+    const low = words[at + 2];
+    const high = words[at + 3];
+    if ((low & 7) !== 0 || high > 0x7fff || (high === 0 && low < 0x10000)) {
+      return -1;
+    }
+    return this.types.find(low, high);
+  }
+
+  /** Data that malloc mapped by itself: an object's, or raw. */
+  #meetChunk(address: Address, bytes: Bytes): void {
+    const at = (address - this.#base) >>> 2;
+    const words = this.#words;
+    const first = words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd ? HOOK_BYTES : 0;
+    for (let before = first; before <= first + 32; before += 16) {
+      const head = at + (before >>> 2);
+      const row = this.#typeAt(head);
+      if (row >= 0 && this.types.preHeaders[row] === before - first) {
+        this.visitor.object(row, this.#base + head * 4, head, words, bytes - before);
+        return;
+      }
+    }
+  }
+
+  /** A page of malloc's, or of somebody's own. */
+  #scanPage(address: Address, index: number): void {
+    const words = this.#words;
+    const end = index + PAGE / 4;
+    for (let at = index; at < end; at += 4) {
+      // Cheapest first: nearly every place falls to these two.
+      if (words[at] === 0 || words[at + 3] > 0x7fff) {
+        continue;
+      }
+      if (!this.#isCount(at)) {
+        continue;
+      }
+      const low = words[at + 2];
+      const high = words[at + 3];
+      if ((low & 7) !== 0 || (high === 0 && low < 0x10000)) {
+        continue;
+      }
+      const row = this.types.find(low, high);
+      if (row < 0) {
+        continue;
+      }
+      const room = this.#roomAt(address + (at - index) * 4, this.types.preHeaders[row]);
+      if (
+        room > 0 &&
+        fitsChunk(this.types, this.layout, row, words, at, room) &&
+        (!this.types.isGc[row] || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
+      ) {
+        this.visitor.object(row, address + (at - index) * 4, at, words, room);
+      }
+    }
+  }
+
+  /** Bytes from an object in malloc's memory to its chunk's end; 0 where no chunk in use begins there. */
+  #roomAt(object: Address, before: Bytes): Bytes {
+    for (const hooks of [0, HOOK_BYTES]) {
+      const data = object - before - hooks;
+      const size = this.#wordAt(data - 8);
+      const flags = size & 7;
+      const bytes = size - flags;
+      if (flags & CHUNK_MAPPED ? bytes % PAGE === 0 : bytes % 16 === 0) {
+        const inUse =
+          bytes >= 32 &&
+          bytes < 2 ** 40 &&
+          (flags & CHUNK_MAPPED || (this.#wordAt(data - 8 + bytes) & 1) === 1);
+        if (inUse) {
+          return bytes - 8 - before - hooks;
+        }
+      }
+    }
+    return this.#chunkHeads ? 0 : UNKNOWN_ROOM;
+  }
+
+  /** A GC head is on no list, or one of its neighbours knows it (a collection borrows one of the links). */
+  #isLinked(head: Address): boolean {
+    const next = this.#wordAt(head);
+    if (next === 0) {
+      return true;
+    }
+    const before = this.#wordAt(head + 8);
+    const back = this.#wordAt(next + 8);
+    return back - (back % 4) === head || this.#wordAt(before - (before % 4)) === head;
+  }
+
+  /** A word of memory, NaN where there is none; only its lowest bits and its size matter here. */
+  #wordAt(address: Address): number {
+    if (address >= this.#base && address + 8 <= this.#held) {
+      const at = (address - this.#base) >>> 2;
+      return this.#words[at] + this.#words[at + 1] * 2 ** 32;
+    }
+    return readWords(this.memory, address, 1)?.[0] ?? Number.NaN;
+  }
+}
+
+/** Without chunk heads to read: no check by size. */
+const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
+const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;
+
+/** The memory that may hold objects: private, writable, without a file; neighbours merged. */
+export function heapRegions(memory: Memory): AddressRange[] {
+  const regions: { start: Address; end: Address }[] = [];
+  for (const mapping of memory.mappings) {
+    if (!mayHoldObjects(mapping)) {
+      continue;
+    }
+    const last = regions.at(-1);
+    if (last?.end === mapping.start) {
+      last.end = mapping.end;
+    } else {
+      regions.push({ start: mapping.start, end: mapping.end });
+    }
+  }
+  return regions;
+}
+
+function mayHoldObjects({ readable, writable, shared, inode, path }: Mapping): boolean {
+  return (
+    readable &&
+    writable &&
+    !shared &&
+    inode === 0 &&
+    (path === "" || path === "[heap]" || path.startsWith("[anon"))
+  );
+}

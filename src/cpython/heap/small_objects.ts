@@ -1,0 +1,187 @@
+/**
+ * Single strings and dicts out of a program's memory: names of types and modules, steps of root paths.
+ * Everything large is read by the scan (heap_scan.ts); what is not there, or is not what it should be,
+ * answers null here.
+ *
+ *   str   0 head  16 length  32 state: kind at bit 2, compact 5, ascii 6   data behind the header
+ *   dict  32 ma_keys  40 ma_values
+ *   keys until 3.10   0 refcount  8 size  16 lookup  24 usable  32 nentries  40 indices
+ *   keys from 3.11    0 refcount  8 log2(size) u8  9 log2(index bytes) u8  10 kind u8  16 usable
+ *                     24 nentries  32 indices
+ *   behind the indices: { hash, key, value }, or { key, value } where kind is not 0
+ */
+import type { Memory } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+import type { HeapLayout } from "./layout.js";
+
+const MOST_TEXT_BYTES = 4096;
+const MOST_ENTRY_BYTES = 1 << 22;
+
+/** Bytes of memory, all of them; null where some are missing. */
+export function readBytes(memory: Memory, address: Address, length: Bytes): Uint8Array | null {
+  if (!(address > 0 && address < 2 ** 53)) {
+    return null;
+  }
+  const bytes = new Uint8Array(length);
+  return memory.readInto(address, bytes) === length ? bytes : null;
+}
+
+export function readWords(memory: Memory, address: Address, words: number): Float64Array | null {
+  const bytes = readBytes(memory, address, words * 8);
+  return bytes === null ? null : wordsOf(bytes);
+}
+
+function wordsOf(bytes: Uint8Array): Float64Array {
+  const halves = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+  return Float64Array.from(
+    { length: halves.length >>> 1 },
+    (_, word) => halves[word * 2] + halves[word * 2 + 1] * 2 ** 32,
+  );
+}
+
+/** Text of a str, cut at `most` characters. */
+export function readStr(
+  memory: Memory,
+  layout: HeapLayout,
+  address: Address,
+  most = 256,
+): string | null {
+  const head = readBytes(memory, address, 40);
+  if (head === null) {
+    return null;
+  }
+  // In halves: behind the state, padding fills the word with whatever stood there.
+  const halves = new Uint32Array(head.buffer);
+  const whole = halves[4] + halves[5] * 2 ** 32;
+  const length = Math.min(whole, most);
+  const state = halves[8];
+  const kind = (state >>> 2) & 7;
+  const compact = (state >>> 5) & 1;
+  const ascii = (state >>> 6) & 1;
+  if (compact !== 1 || ![1, 2, 4].includes(kind) || !(whole < 2 ** 40)) {
+    return null;
+  }
+  const start = address + (ascii ? layout.asciiBytes : layout.compactBytes);
+  const bytes = readBytes(memory, start, length * kind);
+  if (bytes === null) {
+    return null;
+  }
+  const text = Buffer.from(bytes.buffer);
+  if (kind === 4) {
+    const points = new Uint32Array(bytes.buffer, 0, length);
+    return String.fromCodePoint(...Array.from(points, (p) => (p < 0x110000 ? p : 0xfffd)));
+  }
+  return text.toString(kind === 1 ? "latin1" : "utf16le");
+}
+
+/** A C string, cut at `most` bytes. */
+export function readCString(memory: Memory, address: Address, most = 256): string | null {
+  if (!(address > 0 && address < 2 ** 53)) {
+    return null;
+  }
+  const bytes = Buffer.alloc(Math.min(most, MOST_TEXT_BYTES));
+  const got = memory.readInto(address, bytes);
+  const end = bytes.subarray(0, got).indexOf(0);
+  return end < 0 ? (got === bytes.length ? bytes.toString("utf8") : null) : bytes.toString("utf8", 0, end);
+}
+
+/** The figures of a dict's table of keys. */
+export interface KeysTable {
+  readonly address: Address;
+  /** Bytes of the whole table as getsizeof counts them. */
+  readonly bytes: Bytes;
+  readonly entriesAt: Address;
+  /** 24 { hash, key, value } or 16 { key, value }. */
+  readonly entryBytes: Bytes;
+  /** Entries ever used, dead ones among them. */
+  readonly used: number;
+  readonly usable: number;
+  readonly references: number;
+}
+
+/** The table's figures from its head; null where they do not fit each other. */
+export function parseKeys(
+  layout: HeapLayout,
+  address: Address,
+  head: Uint32Array,
+  at: number,
+): KeysTable | null {
+  const references = head[at] + head[at + 1] * 2 ** 32;
+  let size: number;
+  let indexBytes: number;
+  let entryBytes = 24;
+  let headBytes = 32;
+  let field = 4;
+  if (layout.dictKeys === "log2") {
+    const sizes = head[at + 2];
+    const log2 = sizes & 0xff;
+    const log2Index = (sizes >>> 8) & 0xff;
+    const kind = (sizes >>> 16) & 0xff;
+    if (kind > 2 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3) {
+      return null;
+    }
+    size = 2 ** log2;
+    indexBytes = 2 ** log2Index;
+    entryBytes = kind === 0 ? 24 : 16;
+  } else {
+    size = head[at + 2] + head[at + 3] * 2 ** 32;
+    headBytes = 40;
+    field = 6;
+    if (!(size >= 1 && size <= 2 ** 40) || !Number.isInteger(Math.log2(size))) {
+      return null;
+    }
+    indexBytes = size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
+  }
+  const usable = head[at + field] + head[at + field + 1] * 2 ** 32;
+  const used = head[at + field + 2] + head[at + field + 3] * 2 ** 32;
+  const room = Math.floor((size * 2) / 3);
+  if (used + usable > Math.max(room, 5) + 1) {
+    return null;
+  }
+  return {
+    address,
+    bytes: headBytes + indexBytes + room * entryBytes,
+    entriesAt: address + headBytes + indexBytes,
+    entryBytes,
+    used,
+    usable,
+    references,
+  };
+}
+
+export function readKeys(memory: Memory, layout: HeapLayout, address: Address): KeysTable | null {
+  const bytes = readBytes(memory, address, 40);
+  return bytes === null
+    ? null
+    : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
+}
+
+/** Addresses of keys and values of a dict with a table of its own, at most `most` of them. */
+export function readDictEntries(
+  memory: Memory,
+  layout: HeapLayout,
+  dict: Address,
+  most = 100_000,
+): { readonly key: Address; readonly value: Address }[] | null {
+  const head = readWords(memory, dict, 6);
+  const keys = head === null ? null : readKeys(memory, layout, head[4]);
+  if (head === null || keys === null) {
+    return null;
+  }
+  const count = Math.min(keys.used, most, Math.floor(MOST_ENTRY_BYTES / keys.entryBytes));
+  const entries = readWords(memory, keys.entriesAt, (count * keys.entryBytes) / 8);
+  const values = head[5] === 0 ? null : readWords(memory, head[5] + splitValuesStart(layout), count);
+  if (entries === null) {
+    return null;
+  }
+  const width = keys.entryBytes / 8;
+  return Array.from({ length: count }, (_, n) => ({
+    key: entries[n * width + width - 2],
+    value: values === null ? entries[n * width + width - 1] : values[n],
+  })).filter(({ key, value }) => key !== 0 && value !== 0);
+}
+
+/** From 3.13 on the values begin behind four bytes of sizes, in a word of its own. */
+export function splitValuesStart(layout: HeapLayout): Bytes {
+  return layout.minor >= 13 ? 8 : 0;
+}

@@ -1,0 +1,69 @@
+/**
+ * The storage of a torch tensor, without torch's own layouts, which move from release to release:
+ *
+ *   TensorImpl   0 vtable   8 refcounts   ... pointer to a StorageImpl within the first words
+ *   StorageImpl  0 vtable   8 refcounts   16 or 24 data pointer ...   size in bytes behind it
+ *
+ * A candidate counts as a storage when its data pointer leads to memory that is there, and the word that
+ * should be its size fits the chunk of malloc that holds the data.
+ */
+import type { Memory } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+import { readWords } from "./small_objects.js";
+
+const TENSOR_WORDS = 8;
+const STORAGE_WORDS = 10;
+const FIRST_DATA_WORD = 2;
+
+export interface TensorStorage {
+  readonly data: Address;
+  readonly bytes: Bytes;
+}
+
+/** null where no storage can be told, or where it is on a device or elsewhere. */
+export function readTensorStorage(memory: Memory, tensor: Address): TensorStorage | null {
+  const words = readWords(memory, tensor, TENSOR_WORDS);
+  if (words === null || !isAddress(words[0])) {
+    return null;
+  }
+  for (let n = FIRST_DATA_WORD; n < TENSOR_WORDS; n++) {
+    const storage = isAddress(words[n]) ? readStorage(memory, words[n]) : null;
+    if (storage !== null) {
+      return storage;
+    }
+  }
+  return null;
+}
+
+function readStorage(memory: Memory, address: Address): TensorStorage | null {
+  const words = readWords(memory, address, STORAGE_WORDS);
+  if (words === null || !isAddress(words[0])) {
+    return null;
+  }
+  for (let n = FIRST_DATA_WORD; n < FIRST_DATA_WORD + 2; n++) {
+    const data = words[n];
+    if (!isAddress(data)) {
+      continue;
+    }
+    for (let size = n + 2; size < STORAGE_WORDS; size++) {
+      if (words[size] > 0 && fitsChunk(memory, data, words[size])) {
+        return { data, bytes: words[size] };
+      }
+    }
+  }
+  return null;
+}
+
+/** Torch aligns data to 64 bytes within chunks of malloc's: the chunk's head stands right before it. */
+function fitsChunk(memory: Memory, data: Address, bytes: Bytes): boolean {
+  const head = readWords(memory, data - 8, 1)?.[0];
+  if (head === undefined) {
+    return false;
+  }
+  const chunk = head - (head % 8);
+  return bytes <= chunk - 8 && chunk < bytes + 8192;
+}
+
+function isAddress(word: number): boolean {
+  return word >= 65536 && word < 2 ** 47 && word % 8 === 0;
+}
