@@ -51,6 +51,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/import.js"),
   },
   {
+    name: "ledger",
+    summary: "where each byte of a process's resident memory is",
+    load: () => import("./commands/ledger.js"),
+  },
+  {
     name: "ps",
     summary: "the Python processes of this host and their memory",
     load: () => import("./commands/ps.js"),

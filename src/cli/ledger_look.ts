@@ -1,0 +1,108 @@
+/** The ledger of a process as its document: `tidemark ledger`. */
+
+import { readLedger } from "../ledger/index.js";
+import {
+  descendantsOf,
+  findCgroup,
+  readCommand,
+  readInterpreter,
+  readLimiting,
+  readPageCache,
+  readSmapsTotal,
+  readStat,
+  startTimeMs,
+} from "../linux/index.js";
+import type { LedgerLimit } from "../model/ledger.js";
+import type { LedgerJson } from "../model/ledger_document.js";
+import type { Pid } from "../model/units.js";
+import { formatBytes, formatCount } from "./output.js";
+
+/** Throws TM-E020 (gone) or TM-E021 (not permitted). */
+export function lookAtLedger(pid: Pid, depth: "cheap" | "full", withChildren: boolean): LedgerJson {
+  const { parts, limits, malloc, python, pid: _pid, ...figures } = readLedger(pid, depth);
+  return {
+    schema: "tidemark.ledger/1",
+    target: {
+      pid,
+      command: readCommand(pid) ?? [],
+      python: readInterpreter(pid)?.version ?? "",
+      startedMs: startTimeMs(readStat(pid)?.startTicks ?? 0),
+    },
+    ...figures,
+    paused: false,
+    parts: parts.map((part) => ({
+      part: part.part,
+      bytes: part.bytes,
+      ...(part.cleanBytes + part.dirtyBytes > 0
+        ? { cleanBytes: part.cleanBytes, dirtyBytes: part.dirtyBytes }
+        : {}),
+      reclaim: {
+        by: part.reclaim,
+        ...(part.reclaimBytes === null ? {} : { bytes: part.reclaimBytes }),
+      },
+    })),
+    unexplainedBytes: parts.find(({ part }) => part === "unexplained")?.bytes ?? 0,
+    ...(malloc === null ? {} : { malloc }),
+    ...(python === null ? {} : { pymalloc: python }),
+    ...cgroupOf(pid),
+    children: withChildren ? childrenOf(pid) : [],
+    limits: limits.map(limitText),
+  };
+}
+
+function cgroupOf(pid: Pid): Pick<LedgerJson, "cgroup"> {
+  const place = findCgroup(pid);
+  const group = place === null ? null : readLimiting(place);
+  if (group === null) {
+    return {};
+  }
+  const { limitBytes, usageBytes, directory } = group;
+  return { cgroup: { limitBytes, usageBytes, pageCacheBytes: readPageCache(directory) } };
+}
+
+/** All descendants by RSS, largest first; those that ended meanwhile, or are not ours to read, left out. */
+function childrenOf(pid: Pid): LedgerJson["children"] {
+  const rows = descendantsOf(pid)
+    .slice(1)
+    .flatMap((child) => {
+      const sums = readSmapsTotal(child);
+      const stat = readStat(child);
+      return sums === null || stat === null
+        ? []
+        : [
+            {
+              pid: child,
+              parentPid: stat.parentPid,
+              command: readCommand(child) ?? [],
+              rssBytes: sums.rssBytes,
+              pssBytes: sums.pssBytes,
+              privateDirtyBytes: sums.privateDirtyBytes,
+              sharedBytes: sums.sharedCleanBytes + sums.sharedDirtyBytes,
+            },
+          ];
+    });
+  return rows.sort((a, b) => b.rssBytes - a.rssBytes);
+}
+
+function limitText({ kind, name, count, bytes }: LedgerLimit): string {
+  switch (kind) {
+    case "python-not-found":
+      return name === "free-threaded"
+        ? "a free-threaded Python keeps its objects in mimalloc: they are in anon.other"
+        : "no arenas of Python's own allocator were found (PYTHONMALLOC=malloc, or an unknown build): its objects are in malloc.used or anon.other";
+    case "glibc-not-found":
+      return "no heap of glibc was found: what the program's allocator holds is in anon.other";
+    case "glibc-torn":
+      return bytes > 0
+        ? `${formatBytes(bytes)} of malloc's heap changed while it was read, or is swapped out: it counts as used`
+        : "parts of malloc's heap changed while it was read, or lie outside of what was found";
+    case "glibc-cut":
+      return "more chunks are free than a quick look follows: malloc.free is a lower bound";
+    case "mmapped-short":
+      return `${formatCount(count)} blocks of malloc with mappings of their own were not found (${formatBytes(bytes)}, resident or not): they are in anon.other`;
+    case "pools-unread":
+      return `${formatCount(count)} pools of Python's allocator were not readable: they count as used`;
+    case "allocator":
+      return `${name} is loaded: what it holds, used and free, is in anon.other`;
+  }
+}

@@ -1,0 +1,241 @@
+/** The ledger on a screen: a bar of the parts, a row for each, what stands beside RSS. */
+
+import { oneLine } from "../../model/errors.js";
+import type { Reclaim } from "../../model/ledger.js";
+import type { LedgerJson } from "../../model/ledger_document.js";
+import {
+  bar,
+  type Column,
+  cutEnd,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+  formatTable,
+  type Paint,
+  type Screen,
+  wrap,
+} from "../output.js";
+import { commandText } from "./summary.js";
+
+/** How a part looks in the bar: told apart by colour on a terminal, by pattern everywhere. */
+const LOOKS: readonly (readonly [fill: string, colour: keyof Paint])[] = [
+  ["█", "green"],
+  ["▒", "green"],
+  ["█", "blue"],
+  ["▒", "blue"],
+  ["▓", "magenta"],
+  ["░", "cyan"],
+  ["▚", "cyan"],
+  ["▞", "yellow"],
+  ["▓", "yellow"],
+  ["░", "magenta"],
+  ["░", "dim"],
+  ["?", "red"],
+];
+
+const WAYS: Readonly<Record<Reclaim, string>> = {
+  "malloc-trim": "malloc_trim(0)",
+  "gc-collect": "letting objects go; gc.collect() for cycles",
+  program: "the program freeing it",
+  "close-file": "closing or unmapping the files",
+  "end-threads": "threads that end",
+  unlink: "closing and unlinking it everywhere",
+  detach: "tidemark detach",
+  nothing: "nothing but its end",
+};
+const LEAST_BAR = 8;
+const SHOWN_LIMITS = 6;
+
+export interface ShownLedger {
+  readonly quiet: boolean;
+  /** Children that --top, --min and --filter left out. */
+  readonly leftOut: number;
+}
+
+export function printLedger(screen: Screen, ledger: LedgerJson, shown: ShownLedger): void {
+  printHead(screen, ledger);
+  printParts(screen, ledger);
+  printBeside(screen, ledger);
+  if (ledger.children.length > 0 || shown.leftOut > 0) {
+    printChildren(screen, ledger, shown);
+  }
+  if (!shown.quiet) {
+    printLimits(screen, ledger);
+  }
+}
+
+function printHead(
+  screen: Screen,
+  { target, rssBytes, pssBytes, ussBytes, swapBytes, vmsBytes }: LedgerJson,
+): void {
+  const { paint } = screen;
+  const python = target.python === "" ? "" : `, Python ${target.python}`;
+  const name = `process ${target.pid}${python}: `;
+  screen.line(
+    paint.bold(name) + cutEnd(oneLine(commandText(target.command)), screen.columns - name.length),
+  );
+  const figures: [string, number][] = [
+    ["RSS", rssBytes],
+    ["PSS", pssBytes],
+    ["USS", ussBytes],
+    ["swap", swapBytes],
+    ["VMS", vmsBytes],
+  ];
+  screen.line(figures.map(([title, bytes]) => `${title} ${formatBytes(bytes)}`).join("   "));
+  screen.line();
+}
+
+function printParts(screen: Screen, ledger: LedgerJson): void {
+  const { paint } = screen;
+  const width = screen.columns - 4;
+  screen.line(`  ${stackedBar(ledger, width, paint)}`);
+  screen.line();
+  const rows = ledger.parts
+    .map((part, index) => ({ ...part, index }))
+    .filter(({ bytes }) => bytes > 0);
+  const wide = screen.columns >= 76;
+  const columns: Column[] = [
+    { title: " " },
+    { title: "PART", paint: paint.bold },
+    { title: "BYTES", align: "right" },
+    { title: "SHARE", align: "right" },
+    ...(wide ? [{ title: "" }] : []),
+    { title: "GIVEN BACK BY", flexible: "cutEnd" },
+  ];
+  const table = formatTable(
+    screen,
+    columns,
+    rows.map(({ part, bytes, reclaim, index }) => {
+      const share = ledger.rssBytes > 0 ? bytes / ledger.rssBytes : 0;
+      return [
+        LOOKS[index]?.[0] ?? "",
+        part,
+        formatBytes(bytes),
+        formatShare(share),
+        ...(wide ? [bar(share, LEAST_BAR)] : []),
+        wayText(reclaim),
+      ];
+    }),
+  );
+  table.forEach((line, row) => {
+    const colour = LOOKS[rows[row - 1]?.index ?? -1]?.[1];
+    // The pattern before a part's name takes the colour that it has in the bar.
+    const look = colour === undefined ? line : `  ${paint[colour](line.charAt(2))}${line.slice(3)}`;
+    screen.line(look);
+  });
+}
+
+/** Each part's share of the width; a part too small for a column is in the rows only. */
+function stackedBar({ parts, rssBytes }: LedgerJson, width: number, paint: Paint): string {
+  let drawn = 0;
+  let before = 0;
+  return parts
+    .map(({ bytes }, index) => {
+      before += bytes;
+      const until = rssBytes > 0 ? Math.round((before / rssBytes) * width) : 0;
+      const [fill, colour] = LOOKS[index] as (typeof LOOKS)[number];
+      const text = fill.repeat(until - drawn);
+      drawn = until;
+      return paint[colour](text);
+    })
+    .join("");
+}
+
+function wayText({ by, bytes }: LedgerJson["parts"][number]["reclaim"]): string {
+  return bytes === undefined || bytes === 0 || by === "nothing"
+    ? by === "malloc-trim" && bytes === 0
+      ? "malloc_trim(0): nothing now"
+      : WAYS[by]
+    : `${WAYS[by]}: ${formatBytes(bytes)}`;
+}
+
+function printBeside(screen: Screen, ledger: LedgerJson): void {
+  const { cgroup, malloc, pymalloc, parts } = ledger;
+  const files = parts.find(({ part }) => part === "file.mapped");
+  const rows: [string, string][] = [];
+  if (pymalloc !== undefined) {
+    const blocks =
+      pymalloc.usedBlocks > 0 ? `, ${formatCount(pymalloc.usedBlocks)} blocks in use` : "";
+    rows.push([
+      "pymalloc",
+      `${formatCount(pymalloc.arenas)} arenas of ${formatBytes(pymalloc.arenaBytes)}${blocks}, ${formatBytes(pymalloc.freePoolBytes)} in free pools`,
+    ]);
+  }
+  if (malloc !== undefined) {
+    rows.push([
+      "malloc",
+      `${formatCount(malloc.arenas)} arenas of ${formatBytes(malloc.systemBytes)}, ${formatBytes(malloc.freeBytes)} free, the largest piece ${formatBytes(malloc.largestFreeBytes)}; ${formatCount(malloc.mmappedChunks)} blocks of ${formatBytes(malloc.mmappedBytes)} with mappings of their own`,
+    ]);
+  }
+  if (files?.cleanBytes !== undefined && files.dirtyBytes !== undefined) {
+    rows.push([
+      "files",
+      `${formatBytes(files.cleanBytes)} clean, ${formatBytes(files.dirtyBytes)} changed`,
+    ]);
+  }
+  if (cgroup !== undefined) {
+    const limit =
+      cgroup.limitBytes === null ? "no limit" : `limit ${formatBytes(cgroup.limitBytes)}`;
+    const cache =
+      cgroup.pageCacheBytes === null
+        ? ""
+        : `, ${formatBytes(cgroup.pageCacheBytes)} of it page cache`;
+    rows.push(["cgroup", `${formatBytes(cgroup.usageBytes)} in use${cache}, ${limit}`]);
+  }
+  if (ledger.anonymousHugeBytes + ledger.hugetlbBytes > 0) {
+    rows.push([
+      "huge pages",
+      `${formatBytes(ledger.anonymousHugeBytes)} transparent, within RSS; ${formatBytes(ledger.hugetlbBytes)} of hugetlb beside it`,
+    ]);
+  }
+  screen.line();
+  for (const [title, text] of rows) {
+    const lines = wrap(text, screen.columns - 14);
+    lines.forEach((line, index) => {
+      screen.line(`  ${screen.paint.dim((index === 0 ? title : "").padEnd(12))}${line}`);
+    });
+  }
+}
+
+function printChildren(screen: Screen, { children }: LedgerJson, { leftOut }: ShownLedger): void {
+  const right = { align: "right" } as const;
+  screen.line();
+  const table = formatTable(
+    screen,
+    [
+      { title: "CHILD", ...right },
+      { title: "RSS", ...right, paint: screen.paint.bold },
+      { title: "PRIVATE DIRTY", ...right },
+      { title: "SHARED", ...right },
+      { title: "COMMAND", flexible: "cutEnd" },
+    ],
+    children.map((child) => [
+      String(child.pid),
+      formatBytes(child.rssBytes),
+      formatBytes(child.privateDirtyBytes),
+      formatBytes(child.sharedBytes),
+      commandText(child.command),
+    ]),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(screen.paint.dim(`  ${formatCount(leftOut)} more`));
+  }
+}
+
+function printLimits(screen: Screen, { limits, depth, tookMs }: LedgerJson): void {
+  const how =
+    `read in ${formatDuration(tookMs)} beside the running program, nothing paused: ` +
+    (depth === "full"
+      ? "Python's pools, malloc's chunks, then smaps and pagemap"
+      : "Python's arenas, malloc's bins, then smaps and pagemap");
+  screen.line();
+  for (const text of [...limits.slice(0, SHOWN_LIMITS), how]) {
+    for (const line of wrap(oneLine(text), screen.columns - 2)) {
+      screen.line(`  ${screen.paint.dim(line)}`);
+    }
+  }
+}

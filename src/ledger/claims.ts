@@ -1,0 +1,136 @@
+/**
+ * Stretches of memory of which more is known than their mapping's name: Python's arenas first, then
+ * glibc's heaps and blocks, then stacks. Ascending and apart.
+ */
+import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
+import type { AddressRange } from "../linux/memory.js";
+import type { LedgerPartName } from "../model/ledger.js";
+import type { Address } from "../model/units.js";
+import type { GlibcHeap } from "../native/glibc_heap.js";
+
+/** Free memory within claims: ranges by address; `shares` of each are free, all of it where there are none. */
+export interface FreeRanges {
+  readonly starts: Float64Array;
+  readonly ends: Float64Array;
+  readonly shares: Float64Array | null;
+}
+
+export interface Claim extends AddressRange {
+  /** What of it is in use belongs to. */
+  readonly used: LedgerPartName;
+  readonly free: { readonly part: LedgerPartName; readonly ranges: FreeRanges } | null;
+}
+
+export interface Owners {
+  readonly arenas: PythonArenas | null;
+  readonly pools: PoolCounts | null;
+  readonly heap: GlibcHeap | null;
+  readonly stacks: readonly AddressRange[];
+}
+
+export function claimsOf({ arenas, pools, heap, stacks }: Owners): Claim[] {
+  const claims: Claim[] = [];
+  if (arenas !== null) {
+    const ranges = pools === null ? freeOfArenas(arenas) : freeOfPools(arenas, pools);
+    for (const range of arenaRanges(arenas)) {
+      claims.push({ ...range, used: "python.used", free: { part: "python.free", ranges } });
+    }
+  }
+  if (heap !== null) {
+    const ranges = { starts: heap.free.starts, ends: heap.free.ends, shares: null };
+    for (const { regions } of heap.arenas) {
+      for (const { start, end } of regions) {
+        claims.push({ start, end, used: "malloc.used", free: { part: "malloc.free", ranges } });
+      }
+    }
+    heap.mmapped.ranges.starts.forEach((start, index) => {
+      const end = heap.mmapped.ranges.ends[index]!;
+      claims.push({ start, end, used: "malloc.used", free: null });
+    });
+  }
+  for (const { start, end } of stacks) {
+    claims.push({ start, end, used: "stacks", free: null });
+  }
+  return apart(claims);
+}
+
+export function arenaRanges({ addresses, arenaBytes }: PythonArenas): AddressRange[] {
+  return Array.from(addresses, (start) => ({ start, end: start + arenaBytes })).sort(
+    (a, b) => a.start - b.start,
+  );
+}
+
+/** Claims that overlap (memory that moved between two readings): the later address gives way. */
+function apart(claims: Claim[]): Claim[] {
+  claims.sort((a, b) => a.start - b.start);
+  const result: Claim[] = [];
+  let behind = 0;
+  for (const claim of claims) {
+    const start = Math.max(claim.start, behind);
+    if (start < claim.end) {
+      result.push(start === claim.start ? claim : { ...claim, start });
+      behind = claim.end;
+    }
+  }
+  return result;
+}
+
+/** Each pool's free blocks, spread over the pool. */
+function freeOfPools(arenas: PythonArenas, pools: PoolCounts): FreeRanges {
+  const { poolBytes } = arenas;
+  const order = Uint32Array.from(pools.addresses, (_, index) => index).sort(
+    (a, b) => pools.addresses[a]! - pools.addresses[b]!,
+  );
+  const starts: number[] = [];
+  const shares: number[] = [];
+  for (const index of order) {
+    const share = 1 - pools.usedBytes[index]! / poolBytes;
+    if (share > 0) {
+      starts.push(pools.addresses[index]!);
+      shares.push(share);
+    }
+  }
+  return withEnds(starts, shares, poolBytes, neverUsed(arenas));
+}
+
+/** Of a cheap look: free pools only, spread over what of the arena was ever used. */
+function freeOfArenas(arenas: PythonArenas): FreeRanges {
+  const { poolBytes, arenaBytes, addresses, freePools, totalPools } = arenas;
+  const rows = Array.from(addresses, (start, row) => ({ start, row })).sort(
+    (a, b) => a.start - b.start,
+  );
+  const shareOf = (row: number): number => {
+    const carved = (arenas.unusedFrom[row]! - arenas.firstPools[row]!) / poolBytes;
+    const free = freePools[row]! - (totalPools[row]! - carved);
+    return carved > 0 ? Math.max(0, free / carved) : 0;
+  };
+  return {
+    starts: Float64Array.from(rows, ({ start }) => start),
+    ends: Float64Array.from(rows, ({ start }) => start + arenaBytes),
+    shares: Float64Array.from(rows, ({ row }) => shareOf(row)),
+  };
+}
+
+/** Pools that no block was ever taken from; resident only where the kernel gave huge pages. */
+function neverUsed({ addresses, unusedFrom, arenaBytes }: PythonArenas): AddressRange[] {
+  return Array.from(addresses, (address, row): AddressRange => {
+    return { start: unusedFrom[row]!, end: address + arenaBytes };
+  }).filter(({ start, end }) => end > start);
+}
+
+function withEnds(
+  starts: readonly Address[],
+  shares: readonly number[],
+  bytes: number,
+  whole: readonly AddressRange[],
+): FreeRanges {
+  const rows = [
+    ...starts.map((start, index) => ({ start, end: start + bytes, share: shares[index]! })),
+    ...whole.map(({ start, end }) => ({ start, end, share: 1 })),
+  ].sort((a, b) => a.start - b.start);
+  return {
+    starts: Float64Array.from(rows, ({ start }) => start),
+    ends: Float64Array.from(rows, ({ end }) => end),
+    shares: Float64Array.from(rows, ({ share }) => share),
+  };
+}

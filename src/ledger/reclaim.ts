@@ -1,0 +1,39 @@
+import type { LedgerPart, LedgerPartName, Reclaim } from "../model/ledger.js";
+import type { Bytes } from "../model/units.js";
+
+const WAYS: Readonly<Record<LedgerPartName, Reclaim>> = {
+  "python.used": "gc-collect",
+  // An arena goes back only when its last block is freed; Python then does so by itself.
+  "python.free": "nothing",
+  "malloc.used": "program",
+  "malloc.free": "malloc-trim",
+  "anon.other": "program",
+  "file.mapped": "close-file",
+  libraries: "nothing",
+  stacks: "end-threads",
+  shm: "unlink",
+  "gpu.driver": "nothing",
+  tidemark: "detach",
+  unexplained: "nothing",
+};
+
+/** What gives a part back, and how much of it where that is known. `trimBytes`: whole resident pages inside
+ * free chunks; null where there is no glibc heap. */
+export function reclaimOf(
+  part: LedgerPartName,
+  bytes: Bytes,
+  trimBytes: Bytes | null,
+): Pick<LedgerPart, "reclaim" | "reclaimBytes"> {
+  const reclaim = WAYS[part];
+  switch (reclaim) {
+    case "malloc-trim":
+      return { reclaim, reclaimBytes: trimBytes === null ? null : Math.min(bytes, trimBytes) };
+    case "close-file":
+    case "detach":
+      return { reclaim, reclaimBytes: bytes };
+    case "nothing":
+      return { reclaim, reclaimBytes: 0 };
+    default:
+      return { reclaim, reclaimBytes: null };
+  }
+}

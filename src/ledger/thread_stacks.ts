@@ -1,0 +1,98 @@
+/**
+ * The stacks of a program's threads, by address.
+ *
+ *   guard | ......... stack, grows down ......... | static TLS | struct pthread |
+ *                       ^ stack pointer                         ^ %fs: holds its own address at 0 and 16
+ *
+ * glibc keeps the stacks of threads that ended for the next ones: those have a struct pthread, too, and
+ * nobody's stack pointer. Since glibc 2.42 on new kernels the guard has no mapping of its own, so that a
+ * stack may share a mapping; then `stackblock` and its size in struct pthread say where it begins: the
+ * two neighbouring words that span it. Source: glibc's nptl/descr.h, nptl/allocatestack.c.
+ */
+import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
+import { ResidentWords } from "../linux/resident_words.js";
+import type { Address } from "../model/units.js";
+
+const PAGE = 4096;
+/** struct pthread lies at the very end of its stack; the last pages hold its beginning. */
+const PTHREAD_BYTES = 4096;
+const TAIL_PAGES = 2;
+const LEAST_STACK = 4 * PAGE;
+/** How far above its pointer the end of a thread's stack is looked for. */
+const DEEPEST_WORDS = 2 ** 18;
+
+/** Ascending and apart. `pointers` are stack pointers of threads that wait. */
+export function findThreadStacks(memory: Memory, pointers: readonly Address[]): AddressRange[] {
+  const words = new ResidentWords(memory);
+  const stacks: AddressRange[] = [];
+  const { mappings } = memory;
+  for (let index = 0; index < mappings.length; index++) {
+    const mapping = mappings[index] as Mapping;
+    if (!isPossible(mapping)) {
+      continue;
+    }
+    const before = mappings[index - 1];
+    const guarded = before?.end === mapping.start && !before.readable && !before.writable;
+    const inside = pointers.filter((sp) => sp >= mapping.start && sp < mapping.end);
+    if (guarded && (inside.length > 0 || pthreadIn(words, tailOf(mapping), mapping.end) > 0)) {
+      stacks.push({ start: mapping.start, end: mapping.end });
+      continue;
+    }
+    const tails = [tailOf(mapping), ...inside];
+    for (const from of tails) {
+      const stack = stackAround(words, from, mapping);
+      if (
+        stack !== null &&
+        !stacks.some((other) => other.start < stack.end && stack.start < other.end)
+      ) {
+        stacks.push(stack);
+      }
+    }
+  }
+  return stacks.sort((a, b) => a.start - b.start);
+}
+
+function isPossible({ readable, writable, shared, inode, path, start, end }: Mapping): boolean {
+  const anonymous = inode === 0 && (path === "" || path.startsWith("[anon"));
+  return readable && writable && !shared && anonymous && end - start >= LEAST_STACK;
+}
+
+function tailOf({ end }: Mapping): Address {
+  return end - TAIL_PAGES * PAGE;
+}
+
+/** The first struct pthread at or above `from`; 0 for none near. */
+function pthreadIn(words: ResidentWords, from: Address, end: Address): Address {
+  const start = Math.ceil(from / 16) * 16;
+  const last = Math.min(end - 24, start + DEEPEST_WORDS * 16);
+  for (let at = start; at <= last; at += 16) {
+    if (words.word(at) === at && words.word(at + 16) === at) {
+      return at;
+    }
+  }
+  return 0;
+}
+
+/** The stack that struct pthread itself describes; null where none is found or believed. */
+function stackAround(words: ResidentWords, from: Address, mapping: Mapping): AddressRange | null {
+  const pthread = pthreadIn(words, from, mapping.end);
+  if (pthread === 0) {
+    return null;
+  }
+  const last = Math.min(pthread + PTHREAD_BYTES, mapping.end) - 16;
+  for (let at = pthread + 24; at <= last; at += 8) {
+    const block = words.word(at);
+    const end = block + words.word(at + 8);
+    const spans =
+      block >= mapping.start - PAGE * 256 &&
+      block <= Math.min(from, pthread) &&
+      end > pthread &&
+      end <= mapping.end &&
+      block % PAGE === 0 &&
+      end % PAGE === 0;
+    if (spans) {
+      return { start: Math.max(block, mapping.start), end };
+    }
+  }
+  return null;
+}

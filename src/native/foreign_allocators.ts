@@ -1,0 +1,23 @@
+import type { Mapping } from "../linux/memory.js";
+
+/** libjemalloc.so.2, libtcmalloc_minimal.so.4, libmimalloc-secure.so.2.0, librpmalloc.so... */
+const LIBRARY =
+  /\/lib(jemalloc|tcmalloc|mimalloc|rpmalloc|hoard|snmalloc|tbbmalloc)[^/]*\.so[^/]*$/;
+/** Names that an allocator gives its mappings (prctl PR_SET_VMA_ANON_NAME). */
+const NAMED = /^\[anon:(?:je_|(tcmalloc|mimalloc|jemalloc|scudo))/;
+
+/** Allocators beside glibc's that a program has loaded, by name, each once. Their state is version
+ * dependent and without invariants that would carry a reading from outside: what they hold is opaque. */
+export function foreignAllocators(mappings: readonly Mapping[]): string[] {
+  const names = new Set<string>();
+  for (const { path } of mappings) {
+    const library = LIBRARY.exec(path)?.[1];
+    const named = NAMED.exec(path);
+    if (library !== undefined) {
+      names.add(library);
+    } else if (named !== null) {
+      names.add(named[1] ?? "jemalloc");
+    }
+  }
+  return [...names];
+}
