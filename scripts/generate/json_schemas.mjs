@@ -1,9 +1,10 @@
-// A JSON Schema for each document that Tidemark promises, from the types of src/model/documents.ts.
-import { readFileSync } from "node:fs";
+// A JSON Schema for each document that Tidemark promises, from the types of src/model/documents.ts and
+// src/model/NAME_document.ts.
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createGenerator } from "ts-json-schema-generator";
 
-const documentsPath = fileURLToPath(new URL("../../src/model/documents.ts", import.meta.url));
+const modelPath = fileURLToPath(new URL("../../src/model/", import.meta.url));
 const projectPath = fileURLToPath(new URL("../../tsconfig.json", import.meta.url));
 
 /** What the field `"schema"` of a type says: every type with such a field is a document. */
@@ -11,21 +12,26 @@ const DOCUMENT = /export interface (\w+Json) \{\s*schema: "tidemark\.(\w+)\/(\d+
 
 /** @returns {Map<string, string>} path in the repository -> text */
 export function jsonSchemas() {
+  const sources = readdirSync(modelPath).filter((name) =>
+    /^(documents|\w+_document)\.ts$/.test(name),
+  );
+  return new Map(sources.sort().flatMap((name) => schemasOf(`${modelPath}${name}`)));
+}
+
+/** @param {string} path @returns {[string, string][]} */
+function schemasOf(path) {
+  const found = [...readFileSync(path, "utf8").matchAll(DOCUMENT)];
+  if (found.length === 0) return [];
   const generator = createGenerator({
-    path: documentsPath,
+    path,
     tsconfig: projectPath,
     topRef: false,
     // A version gains optional keys: readers must not refuse those they do not know.
     additionalProperties: true,
     skipTypeCheck: true,
   });
-  const schemas = new Map();
-  for (const [, type, name, version] of readFileSync(documentsPath, "utf8").matchAll(DOCUMENT)) {
-    const schema = {
-      title: `tidemark.${name}/${version}`,
-      ...generator.createSchema(type),
-    };
-    schemas.set(`docs/json/${name}-${version}.json`, `${JSON.stringify(schema, null, 2)}\n`);
-  }
-  return schemas;
+  return found.map(([, type, name, version]) => {
+    const schema = { title: `tidemark.${name}/${version}`, ...generator.createSchema(type) };
+    return [`docs/json/${name}-${version}.json`, `${JSON.stringify(schema, null, 2)}\n`];
+  });
 }

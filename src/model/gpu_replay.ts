@@ -86,9 +86,43 @@ export function rangesAt({ ranges }: GpuReplay, moment: number): Uint32Array {
   return Uint32Array.from(rows.sort((a, b) => ranges.address[a]! - ranges.address[b]!));
 }
 
-/** Free memory between the blocks of one range. */
+/** Memory in which a block may lie: a segment, or neighbouring mapped ranges of an expandable one. */
+export interface Span {
+  readonly address: Address;
+  readonly size: Bytes;
+  readonly stream: number;
+  readonly pool: number;
+  readonly expandable: boolean;
+}
+
+/** The segments of a moment by address, with the ranges of expandable ones joined where they touch. */
+export function spansAt(replay: GpuReplay, moment: number): Span[] {
+  const { address, size, stream, pool, expandable } = replay.ranges;
+  const spans: Span[] = [];
+  for (const row of rangesAt(replay, moment)) {
+    const last = spans[spans.length - 1];
+    const joins =
+      last?.expandable === true &&
+      expandable[row] === 1 &&
+      last.address + last.size === address[row] &&
+      last.stream === stream[row] &&
+      (last.pool === pool[row] || last.pool === 0 || pool[row] === 0);
+    const span = {
+      address: joins ? last.address : address[row]!,
+      size: size[row]! + (joins ? last.size : 0),
+      stream: stream[row]!,
+      pool: joins ? last.pool || pool[row]! : pool[row]!,
+      expandable: expandable[row] === 1,
+    };
+    if (joins) spans.pop();
+    spans.push(span);
+  }
+  return spans;
+}
+
+/** Free memory between the blocks of one span. */
 export interface Gap {
-  readonly range: number;
+  readonly span: Span;
   readonly address: Address;
   readonly size: Bytes;
 }
@@ -96,22 +130,21 @@ export interface Gap {
 /** What the allocator holds and nobody uses at a moment. Blocks that were freed before the end may have
  * been larger than is known: before the end the gaps are the most that can have been free. */
 export function gapsAt(replay: GpuReplay, moment: number): Gap[] {
-  const { allocations, ranges } = replay;
+  const { allocations } = replay;
   const held = heldAt(replay, moment);
   const gaps: Gap[] = [];
   let next = 0;
-  for (const range of rangesAt(replay, moment)) {
-    const from = ranges.address[range]!;
-    const to = from + ranges.size[range]!;
-    let at = from;
-    while (next < held.length && allocations.address[held[next]!]! < from) next++;
+  for (const span of spansAt(replay, moment)) {
+    const to = span.address + span.size;
+    let at = span.address;
+    while (next < held.length && allocations.address[held[next]!]! < at) next++;
     for (; next < held.length && allocations.address[held[next]!]! < to; next++) {
       const block = held[next]!;
       const address = allocations.address[block]!;
-      if (address > at) gaps.push({ range, address: at, size: address - at });
+      if (address > at) gaps.push({ span, address: at, size: address - at });
       at = Math.max(at, address + allocations.blockSize[block]!);
     }
-    if (to > at) gaps.push({ range, address: at, size: to - at });
+    if (to > at) gaps.push({ span, address: at, size: to - at });
   }
   return gaps;
 }

@@ -1,0 +1,53 @@
+/** The catalogue of advice for devices: ids are stable, TM-A101 to TM-A199. */
+import type { GpuAdviceJson } from "../model/gpu_document.js";
+
+export const GPU_ADVICE = {
+  "TM-A101":
+    "Set {conf}=expandable_segments:True: segments then grow in place, and free memory is not cut up by their borders.",
+  "TM-A102":
+    "If expandable segments are not to be had: {conf}=max_split_size_mb:N with N above the usual tensor, as the last resort; it makes large requests slower.",
+  "TM-A103":
+    "Sizes differ a little from step to step: {conf}=roundup_power2_divisions:4 lets blocks be used again, or pad the input to a few lengths.",
+  "TM-A104":
+    "Activations make the peak: torch.utils.checkpoint on the largest blocks, a smaller batch with gradient accumulation, or bf16 autocast.",
+  "TM-A105": "Optimizer state is large: an 8-bit optimizer, or ZeRO/FSDP sharding over the ranks.",
+  "TM-A106":
+    "Something keeps a tensor of each step: take .item() or .detach() of what is logged or collected, and drop the list that holds it.",
+  "TM-A107":
+    "Gradients stay between steps: optimizer.zero_grad(set_to_none=True) right after the step.",
+  "TM-A108":
+    "Another process holds a part of the device: give each its own (CUDA_VISIBLE_DEVICES), or end the one that is left over (nvidia-smi names it).",
+  "TM-A109":
+    "Much is held outside of PyTorch's allocator: CUDA context, NCCL buffers, other libraries. Fewer processes a device and NCCL_BUFFSIZE reduce it.",
+  "TM-A110":
+    "Rounding takes much: many allocations are far below 512 bytes or just above a step of the setting; keep small tensors in one.",
+  "TM-A111":
+    "The cached segments are no fault: PyTorch gives them back before it raises. Only another process gains by torch.cuda.empty_cache().",
+  "TM-A112":
+    "The KV cache is large: fewer or shorter sequences at once, a quantised cache, or a paged one (gpu_memory_utilization in vLLM).",
+  "TM-A113":
+    "The trace lost its beginning: record more with torch.cuda.memory._record_memory_history(max_entries=...).",
+  "TM-A114":
+    "Private pools (CUDA graphs) keep memory that the rest cannot use: capture fewer shapes, or let the graphs share a pool.",
+  "TM-A115":
+    "The device is too small for what is asked: smaller batch or sequence, gradient accumulation, activation checkpointing, bf16, or sharding.",
+  "TM-A116":
+    "This process had room of its own left but the device had none: set a share with torch.cuda.set_per_process_memory_fraction, for garbage_collection_threshold acts only with one.",
+  "TM-A117":
+    "XLA takes 75 % of the device at its start: XLA_PYTHON_CLIENT_MEM_FRACTION, or XLA_PYTHON_CLIENT_PREALLOCATE=false where devices are shared.",
+  "TM-A118":
+    "TensorFlow takes the whole device at its start: tf.config.experimental.set_memory_growth(gpu, True) where devices are shared.",
+  "TM-A119":
+    "Free memory is cut into pieces: TF_GPU_ALLOCATOR=cuda_malloc_async (TensorFlow) or XLA_PYTHON_CLIENT_ALLOCATOR=platform (JAX) goes around the BFC allocator.",
+} as const;
+export type GpuAdviceId = keyof typeof GPU_ADVICE;
+
+/** PyTorch 2.9 and later call the setting by the shorter name; the older one still works there. */
+export type ConfName = "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" | "PYTORCH_HIP_ALLOC_CONF";
+
+export function adviceOf(
+  ids: readonly GpuAdviceId[],
+  conf: ConfName = "PYTORCH_CUDA_ALLOC_CONF",
+): GpuAdviceJson[] {
+  return [...new Set(ids)].map((id) => ({ id, text: GPU_ADVICE[id].replaceAll("{conf}", conf) }));
+}

@@ -1,0 +1,161 @@
+/** The documents of `tidemark gpu`. Bytes are exact unless a field says otherwise. */
+import type { FrameJson } from "./documents.js";
+import type { Bytes } from "./units.js";
+
+/** What an allocation is for. `sure` where a frame names it, else it is told from place and lifetime. */
+export type GpuCategory =
+  | "parameters"
+  | "gradients"
+  | "optimizer state"
+  | "activations"
+  | "kv cache"
+  | "temporaries"
+  | "workspace"
+  | "communication"
+  | "unknown";
+
+export interface GpuSiteJson {
+  /** Leaf first; without the allocator's own frames and those of the interpreter. */
+  stack: FrameJson[];
+  bytes: Bytes;
+  allocations: number;
+  category: GpuCategory;
+  sure: boolean;
+}
+
+export interface GpuTotalsJson {
+  reservedBytes: Bytes;
+  /** In blocks that the program holds, with their rounding. */
+  allocatedBytes: Bytes;
+  /** The same and what waits for other streams. */
+  activeBytes: Bytes;
+  /** What was asked for by the active blocks. */
+  requestedBytes: Bytes;
+}
+
+export interface GpuFragmentationJson {
+  /** "0,0" is the common pool, others are private (CUDA graphs); "" where the version does not say. */
+  pool: string;
+  stream: number;
+  /** "large" or "small", as the allocator keeps them apart. */
+  type: string;
+  expandable: boolean;
+  segments: number;
+  reservedBytes: Bytes;
+  freeBytes: Bytes;
+  /** Free within segments that are in use: it cannot go back to the driver. */
+  splitBytes: Bytes;
+  /** The largest request that could be served without new memory. */
+  largestFreeBytes: Bytes;
+  /** 1 - largestFreeBytes / freeBytes; 0 where nothing is free. */
+  ratio: number;
+}
+
+export interface GpuOutOfMemoryJson {
+  eventIndex: number;
+  /** Microseconds since 1970; 0 where the version does not say. */
+  timeUs: number;
+  /** Rounded as the allocator asked the driver for it. */
+  requestedBytes: Bytes;
+  deviceFreeBytes: Bytes;
+  stack: FrameJson[];
+  reservedBytes: Bytes;
+  liveBytes: Bytes;
+  /** Free in segments just before, on the same stream in the common pool; at most. */
+  freeInSegmentsBytes: Bytes;
+  largestFreeBytes: Bytes;
+  kind: "genuine" | "fragmentation" | "unknown";
+}
+
+export interface GpuGrowthJson extends GpuSiteJson {
+  bytesPerStep: Bytes;
+  steps: number;
+  startBytes: Bytes;
+}
+
+export interface GpuAdviceJson {
+  /** "TM-A101". */
+  id: string;
+  text: string;
+}
+
+export interface GpuDeviceJson {
+  device: number;
+  segments: number;
+  events: number;
+  /** The trace begins with an empty allocator: nothing of its past is missing. */
+  complete: boolean;
+  end: GpuTotalsJson;
+  peak: {
+    requestedBytes: Bytes;
+    reservedBytes: Bytes;
+    /** Events before the peak; `events` is the end. */
+    eventIndex: number;
+    timeUs: number;
+    sites: GpuSiteJson[];
+  };
+  /** The trace in at most 120 parts: of each the highest of both. */
+  timeline: { eventIndex: number; requestedBytes: Bytes; reservedBytes: Bytes }[];
+  /** The highest `reservedBytes` of the trace. */
+  highestReservedBytes: Bytes;
+  /** requestedBytes + roundingBytes + splitBytes + cachedBytes = reservedBytes, at the end. */
+  waste: { roundingBytes: Bytes; splitBytes: Bytes; cachedBytes: Bytes };
+  largestFreeBytes: Bytes;
+  fragmentation: GpuFragmentationJson[];
+  outOfMemory: GpuOutOfMemoryJson[];
+  /** Times that cached segments went back to the driver; before a new one or an error it was a retry. */
+  cacheReleases: { count: number; beforeRequest: number };
+  /** What lives at the end. */
+  sites: GpuSiteJson[];
+  /** How steps were seen: "annotations", "optimizer", "pattern", or "" where they were not. */
+  stepsFrom: string;
+  growth: GpuGrowthJson[];
+  disagreements: {
+    count: number;
+    first: { eventIndex: number; address: string; detail: string }[];
+  };
+}
+
+/** `tidemark.gpu/1` */
+export interface GpuJson {
+  schema: "tidemark.gpu/1";
+  file: string;
+  devices: GpuDeviceJson[];
+  advice: GpuAdviceJson[];
+  limits: string[];
+}
+
+export interface GpuDiffSiteJson {
+  stack: FrameJson[];
+  category: GpuCategory;
+  bytesA: Bytes;
+  bytesB: Bytes;
+  growthBytes: Bytes;
+  change: "appeared" | "grew" | "shrank" | "went" | "same";
+}
+
+/** `tidemark.gpu_diff/1`: what lives at the end of two snapshots, all devices together. */
+export interface GpuDiffJson {
+  schema: "tidemark.gpu_diff/1";
+  a: { file: string; end: GpuTotalsJson; peakRequestedBytes: Bytes };
+  b: { file: string; end: GpuTotalsJson; peakRequestedBytes: Bytes };
+  sites: GpuDiffSiteJson[];
+  limits: string[];
+}
+
+/** `tidemark.gpu_ranks/1`: one row a device of each file. */
+export interface GpuRanksJson {
+  schema: "tidemark.gpu_ranks/1";
+  ranks: {
+    file: string;
+    device: number;
+    end: GpuTotalsJson;
+    peakRequestedBytes: Bytes;
+    highestReservedBytes: Bytes;
+    outOfMemory: number;
+    odd: boolean;
+    /** One sentence; "" where it is like the others. */
+    why: string;
+  }[];
+  limits: string[];
+}
