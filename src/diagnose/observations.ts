@@ -29,8 +29,16 @@ export interface Observations {
   /** Those that keep growing. */
   readonly suspects: readonly SiteJudgement[];
   /** RSS of private memory less the sampled live bytes of the target, where both are known. */
-  readonly unused: Growth | null;
+  readonly unused: UnusedMemory | null;
   holderOf(suspect: SiteJudgement): HolderEvidence | null;
+}
+
+export interface UnusedMemory {
+  readonly growth: Growth;
+  /** Least of the last third of the window: what never came back. */
+  readonly keptBytes: Bytes;
+  /** Standard error of the live bytes it was reckoned from. */
+  readonly standardErrorBytes: Bytes;
 }
 
 export function observe(evidence: Evidence): Observations {
@@ -41,8 +49,8 @@ export function observe(evidence: Evidence): Observations {
     .filter((process, i) => i === 0 || lived(process) >= windowMs / 3)
     .map((process, i) => observeProcess(process, i === 0));
   const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
-  const suspects = sites.filter(({ course }) => course === "keeps");
   const target = processes[0] as ProcessObservation;
+  const suspects = chooseSuspects(sites, processes);
   return {
     evidence,
     windowMs,
@@ -53,6 +61,24 @@ export function observe(evidence: Evidence): Observations {
     unused: unusedGrowth(evidence, target),
     holderOf: ({ site }) => evidence.holders?.find((holder) => holder.site === site.key) ?? null,
   };
+}
+
+/** The sites that keep what they make. Where those explain little of a growth that RSS shows, sites of few
+ * samples may speak, too: a coarse sampling period must not hide a leak that everybody can see. */
+function chooseSuspects(
+  sites: readonly SiteJudgement[],
+  processes: readonly ProcessObservation[],
+): SiteJudgement[] {
+  const sure = sites.filter(({ course }) => course === "keeps");
+  const weak = processes.flatMap((process) => {
+    const own = sites.filter(({ site }) => site.pid === process.process.pid);
+    const explained = own.reduce((sum, s) => sum + (s.course === "keeps" ? s.keptBytes : 0), 0);
+    const anon = process.growth("anonRssBytes");
+    return process.grows("anonRssBytes") && explained < anon.rise / 2
+      ? own.filter(({ course }) => course === "hints")
+      : [];
+  });
+  return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
 }
 
 function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObservation {
@@ -101,7 +127,7 @@ function readingsOf({ series }: ProcessEvidence, metric: Metric): Readings {
 }
 
 /** Private memory that no live allocation accounts for, at the looks. */
-function unusedGrowth(evidence: Evidence, target: ProcessObservation): Growth | null {
+function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMemory | null {
   const { sites } = evidence;
   if (!sites || sites.lookTimes.length < 4) {
     return null;
@@ -117,7 +143,12 @@ function unusedGrowth(evidence: Evidence, target: ProcessObservation): Growth | 
       values.push((anon.values[at] as number) - (live[look] as number));
     }
   });
-  return assessGrowth({ times, values });
+  const own = sites.sites.filter(({ pid }) => pid === target.process.pid);
+  return {
+    growth: assessGrowth({ times, values }),
+    keptBytes: Math.max(0, Math.min(...values.slice(Math.floor((values.length * 2) / 3)))),
+    standardErrorBytes: Math.hypot(...own.map((site) => site.standardErrorBytes)),
+  };
 }
 
 /** Sampled live bytes of a process at each look. */

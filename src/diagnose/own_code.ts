@@ -1,5 +1,23 @@
+import type { FrameJson } from "../model/documents.js";
+
+/** Where one task's or thread's code ends and the code that drives all of them begins. */
+const DRIVERS =
+  /[/\\](?:asyncio[/\\](?:base_events|events|runners)|threading|uvloop[/\\]\w+)\.pyx?$/;
+
+/** The frame that a stack (leaf first) counts for: the nearest to the leaf that is the program's own, where
+ * no event loop stands between; else the nearest of Python's; else the leaf. */
+export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
+  const driver = frames.findIndex(({ file }) => DRIVERS.test(file));
+  const near = driver < 0 ? frames : frames.slice(0, driver);
+  const own = ({ kind, file, function: name }: FrameJson) =>
+    kind === "python" && isOwnPath(file, name);
+  return (
+    near.find(own) ?? near.find(({ kind }) => kind === "python") ?? frames.find(own) ?? frames[0]
+  );
+}
+
 /** Whether Python code is the program's own: neither installed from a package nor the interpreter's. */
-export function isOwnPath(file: string, functionName: string): boolean {
+function isOwnPath(file: string, functionName: string): boolean {
   return !(
     /[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]|\.zip[/\\]/.test(
       file,

@@ -5,7 +5,7 @@
 import type { FrameJson } from "../model/documents.js";
 import { Domain, FrameKind, type Profile } from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
-import { isOwnPath } from "./own_code.js";
+import { ownFrame } from "./own_code.js";
 
 export interface SiteHistory {
   /** The same in every look: process, function, file, and whether Python's allocator was asked. */
@@ -229,13 +229,7 @@ class StackKeys {
   of(profile: Profile, stack: StackId): string {
     let key = this.known.get(stack);
     if (key === undefined) {
-      const frames = framesOf(profile, stack);
-      const frame =
-        frames.find(
-          ({ kind, file, function: name }) => kind === "python" && isOwnPath(file, name),
-        ) ??
-        frames.find(({ kind }) => kind === "python") ??
-        frames[0];
+      const frame = ownFrame(framesOf(profile, stack));
       key = frame ? `${frame.function} ${frame.file}` : "";
       this.known.set(stack, key);
     }

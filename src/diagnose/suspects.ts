@@ -8,9 +8,10 @@ import { assessGrowth } from "./growth.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { theilSen } from "./trend.js";
 
-/** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more. `churns`: what is
- * born is freed. `small`: too little to say. */
-export type SiteCourse = "keeps" | "fills" | "churns" | "small";
+/** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
+ * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `small`: too
+ * little to say. */
+export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "small";
 
 export interface SiteJudgement {
   readonly site: SiteHistory;
@@ -24,12 +25,16 @@ export interface SiteJudgement {
 /** A site's survivors count from here. */
 export const SMALLEST_KEPT_BYTES = 1_000_000;
 export const FEWEST_SAMPLES = 10;
+/** With RSS growing beside it, so many are a hint. */
+const FEWEST_HINTS = 3;
 const QUARTERS = 4;
 /** Of the mean quarter: what each quarter's survivors must come to at least. */
 const LEAST_QUARTER = 0.2;
 /** Live bytes must have grown by this share of what was kept. */
 const LEAST_GROWTH_OF_KEPT = 0.4;
 const LEAST_LAST_SLOPE = 0.25;
+/** A rate that falls below this from one third of the window to the next, twice, is a cache that fills. */
+const FALLING = 0.6;
 /** Fewer looks than this after the first third: ages alone decide. */
 const FEWEST_LOOKS = 4;
 
@@ -52,8 +57,17 @@ function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   const keptSamples = live > 0 ? (site.liveSamples * keptBytes) / live : 0;
   const span = endMs - settledMs;
   const judgement = { site, keptBytes, slope: span > 0 ? keptBytes / span : 0 };
-  if (keptBytes < SMALLEST_KEPT_BYTES || keptSamples < FEWEST_SAMPLES) {
+  if (keptBytes < SMALLEST_KEPT_BYTES || keptSamples < FEWEST_HINTS) {
     return { ...judgement, course: "small" };
+  }
+  if (keptSamples < FEWEST_SAMPLES) {
+    return {
+      ...judgement,
+      course: isHint(site, histories, settledMs, keptBytes) ? "hints" : "small",
+    };
+  }
+  if (ratesFall(site, histories, startMs)) {
+    return { ...judgement, course: "fills" };
   }
   const mean = keptBytes / QUARTERS;
   // The youngest quarter holds what is only passing through, too: the others must stand without it.
@@ -64,6 +78,48 @@ function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
     return { ...judgement, course: rises && last >= LEAST_QUARTER * older ? "keeps" : "fills" };
   }
   return { ...judgement, course: older >= LEAST_QUARTER * mean ? "fills" : "churns" };
+}
+
+/** Few samples: born in different parts of the window, and none was ever seen to go. */
+function isHint(
+  site: SiteHistory,
+  { cohorts, lookTimes }: SiteHistories,
+  settledMs: TimeMs,
+  keptBytes: Bytes,
+): boolean {
+  const born = cohorts.filter(
+    (bound, cohort) => bound > settledMs && (site.cohortBytes[cohort] as number) > 0,
+  );
+  const from = lookTimes.findIndex((time) => time >= settledMs);
+  const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[from] ?? 0);
+  let fall = 0;
+  for (let look = from + 1; look < lookTimes.length; look++) {
+    fall = Math.max(fall, (site.liveBytes[look - 1] as number) - (site.liveBytes[look] as number));
+  }
+  return born.length >= 3 && rise >= keptBytes / 2 && fall <= rise / 4;
+}
+
+/** Survivors by birth, by unit of the program's work: ever fewer are kept, as by a cache that fills. */
+function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const rates = [0, 1, 2].map((third) => {
+    const from = startMs + ((endMs - startMs) * third) / 3;
+    const to = startMs + ((endMs - startMs) * (third + 1)) / 3;
+    const work = workAt(histories, to) - workAt(histories, from);
+    return bornBetween(site, histories, startMs, from, to) / Math.max(1, work);
+  }) as [number, number, number];
+  return rates[1] < FALLING * rates[0] && rates[2] < FALLING * rates[1];
+}
+
+/** Objects that the program had allocated by a time, between looks in proportion. */
+function workAt({ lookTimes, allocatedObjects }: SiteHistories, timeMs: TimeMs): number {
+  const after = lookTimes.findIndex((time) => time >= timeMs);
+  if (after <= 0) {
+    return after === 0 ? 0 : (allocatedObjects.at(-1) ?? 0);
+  }
+  const [t0, t1] = [lookTimes[after - 1] as number, lookTimes[after] as number];
+  const [w0, w1] = [allocatedObjects[after - 1] as number, allocatedObjects[after] as number];
+  return w0 + ((w1 - w0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
 
 /** Live bytes, born between two times; a slice that lies across a bound counts in part. */

@@ -14,14 +14,15 @@ survivors = []
 
 
 def burst(barrier, number):
-    size = 20_000 + 300 * number
-    blocks = [libc.malloc(size) for _ in range(100)]
+    size = 12_000 + 900 * number
+    blocks = [libc.malloc(size) for _ in range(150)]
     for block in blocks:
         libc.memset(block, 1, size)
-    survivors.append(libc.malloc(64))
     barrier.wait()
-    for block in blocks:
+    for position, block in enumerate(blocks):
         libc.free(block)
+        if position % 25 == 0:
+            survivors.append(libc.malloc(200))
 
 
 end = time.monotonic() + SECONDS
@@ -34,4 +35,4 @@ while time.monotonic() < end:
     for thread in threads:
         thread.join()
     number += 1
-    time.sleep(0.5)
+    time.sleep(SECONDS / 80)

@@ -1,13 +1,14 @@
 import { accessSync, constants, existsSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Command, Option } from "commander";
+import { diagnose } from "../../diagnose/index.js";
 import {
   fileUnusable,
   programNotStarted,
   recordingExists,
   TidemarkError,
 } from "../../model/errors.js";
-import { type RunResult, runUnderAgent, summarize } from "../../record/index.js";
+import { evidenceOf, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
 import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type ListOptions,
@@ -17,6 +18,8 @@ import {
   withListOptions,
 } from "../options.js";
 import { printError, printNote, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
+import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES, printSummary, programName } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
@@ -78,7 +81,7 @@ async function run(command: string[], options: RunOptions): Promise<void> {
     if (result.startFailure !== null) {
       printError(programNotStarted(command[0] ?? "", result.startFailure).message);
     } else {
-      tellEnd(result, options);
+      await tellEnd(result, options);
     }
   } catch (error) {
     if (!(error instanceof TidemarkError) || options.debug === true) {
@@ -91,7 +94,7 @@ async function run(command: string[], options: RunOptions): Promise<void> {
   }
 }
 
-function tellEnd(result: RunResult, options: RunOptions): void {
+async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   if (options.quiet === true && options.json === undefined) {
     tellNotes(result.notes);
     return;
@@ -112,7 +115,11 @@ function tellEnd(result: RunResult, options: RunOptions): void {
   if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
+    const diagnosis = diagnose(
+      await withProgress(recording.path, "looks", options, (tell) => evidenceOf(recording, tell)),
+    );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
+    printVerdict(screen, diagnosis);
   }
 }
 

@@ -19,6 +19,7 @@ export const ageCohorts: Rule = {
                 fills: "and it rises no more",
                 churns: "all of it young",
                 small: "too little to count",
+                hints: "in too few samples",
                 keeps: "",
               }[largest.course]
             }.`,
@@ -29,7 +30,7 @@ export const ageCohorts: Rule = {
     return {
       says: "leak",
       kind: "python-leak",
-      weight: 0.9,
+      weight: first.course === "hints" ? 0.7 : 0.9,
       detail: `${frameText(headlineOf(first.site))} has survivors of every age: ${bytesText(first.keptBytes)} of the window live, ${rateText(first.slope)}, ${percent(first.slope / all)} of what grows.`,
       suspects,
     };

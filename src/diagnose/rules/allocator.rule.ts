@@ -1,35 +1,63 @@
+import type { Observations } from "../observations.js";
 import { isLarge, SMALLEST_RISE_BYTES } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
+import { type Finding, type Rule, silent } from "../rule.js";
 import { bytesText, percent, rateText } from "../words.js";
 
 const MOST_OF_GROWTH = 0.5;
+/** Kept all through the last third: so much, and so much of private memory, is worth a word. */
+const SMALLEST_KEPT_BYTES = 20_000_000;
+const LEAST_KEPT_SHARE = 0.5;
+/** Sampled bytes err: what is kept must stand out of that. */
+const ERRORS = 4;
 
 /** Private memory grows and what lives in it does not: the program freed it, the allocator keeps it. */
 export const allocator: Rule = {
   name: "allocator",
-  judge({ target, unused, suspects }) {
+  judge(observations) {
+    const { target, unused, suspects } = observations;
     if (!unused) {
       return null;
     }
+    const { growth } = unused;
     const anon = target.growth("anonRssBytes");
     const kept = suspects.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
     const grows =
-      unused.rise >= SMALLEST_RISE_BYTES &&
+      growth.rise >= SMALLEST_RISE_BYTES &&
       isLarge(anon) &&
-      (anon.shape === "growing" || unused.shape === "growing") &&
-      unused.rise >= MOST_OF_GROWTH * anon.rise &&
+      (anon.shape === "growing" || growth.shape === "growing") &&
+      growth.rise >= MOST_OF_GROWTH * anon.rise &&
       kept < MOST_OF_GROWTH * anon.rise;
     if (!grows) {
-      return silent(
-        `Private memory and what lives in it go together: ${bytesText(Math.max(0, unused.level))} are not accounted for by live allocations.`,
-      );
+      return keeps(observations);
     }
     return {
       says: "leak",
       kind: "allocator-retention",
       weight: 0.85,
-      detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, unused.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(unused.level)}.`,
+      detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
       growth: anon,
     };
   },
 };
+
+/** It grew once and never came back. */
+function keeps({ target, unused }: Observations): Finding {
+  const anon = target.growth("anonRssBytes");
+  const { keptBytes, standardErrorBytes } = unused as NonNullable<Observations["unused"]>;
+  if (
+    keptBytes >= SMALLEST_KEPT_BYTES &&
+    keptBytes >= LEAST_KEPT_SHARE * anon.level &&
+    keptBytes >= ERRORS * standardErrorBytes
+  ) {
+    return {
+      says: "leak",
+      kind: "allocator-retention",
+      weight: 0.65,
+      detail: `Of ${bytesText(anon.level)} of private memory ${bytesText(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
+      growth: anon,
+    };
+  }
+  return silent(
+    `Private memory and what lives in it go together: ${bytesText(keptBytes)} are not accounted for by live allocations.`,
+  );
+}

@@ -29,7 +29,8 @@ export const mappedFiles: Rule = {
     return {
       says: "leak",
       kind: "file-growth",
-      weight: 0.95,
+      // Each mapping may hold a descriptor, too: the pages are what costs.
+      weight: 0.98,
       detail: `Mapped files grow by ${rateText(growth.slope)}, to ${bytesText(growth.level)} resident now, and their mappings with them.`,
       growth,
     };

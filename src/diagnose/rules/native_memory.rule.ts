@@ -27,7 +27,7 @@ export const nativeMemory: Rule = {
     return {
       says: "leak",
       kind: "native-leak",
-      weight: looked ? 0.96 : 0.88,
+      weight: looked ? 0.96 : 0.91,
       detail: `${percent(slope / all)} of what grows (${rateText(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
       suspects: unheld,
     };

@@ -1,3 +1,4 @@
+import type { Growth } from "../growth.js";
 import { isLarge } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
 import { bytesText, rateText } from "../words.js";
@@ -6,11 +7,12 @@ import { bytesText, rateText } from "../words.js";
 export const sharedMemory: Rule = {
   name: "shared-memory",
   judge({ target, processes, sites }) {
-    const mapped = processes.map((process) => process.growth("shmemRssBytes"));
-    const grows = [...mapped, target.growth("shmUsedBytes")].filter(
-      (growth) => growth.shape === "growing" && isLarge(growth),
-    );
-    const [largest] = grows.sort((a, b) => b.rise - a.rise);
+    const grows = (growths: readonly Growth[]) =>
+      growths
+        .filter((growth) => growth.shape === "growing" && isLarge(growth))
+        .sort((x, y) => y.rise - x.rise)[0];
+    const mapped = grows(processes.map((process) => process.growth("shmemRssBytes")));
+    const largest = mapped ?? grows([target.growth("shmUsedBytes")]);
     if (!largest) {
       return silent("Shared memory does not grow.");
     }
@@ -18,7 +20,7 @@ export const sharedMemory: Rule = {
       says: "leak",
       kind: "shm-growth",
       // Another program may fill /dev/shm; what is mapped here is this one's.
-      weight: mapped.includes(largest) ? 0.96 : 0.8,
+      weight: mapped ? 0.98 : 0.8,
       detail: `Shared memory grows by ${rateText(largest.slope)}, to ${bytesText(largest.level)} now.`,
       growth: largest,
       suspects: sites.filter(({ course }) => course === "keeps"),

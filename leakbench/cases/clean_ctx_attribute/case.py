@@ -1,4 +1,4 @@
-"""A custom function keeps its own output on ctx: output and node hold each other."""
+"""A custom function keeps its own output on ctx: a cycle, which the collector finds and frees."""
 import gc
 import os
 import time

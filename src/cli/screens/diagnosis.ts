@@ -1,0 +1,170 @@
+/** The verdict for people: one sentence, what it rests on, the suspects, what to do. */
+import { ADVICE } from "../../diagnose/index.js";
+import type { AdviceJson, DiagnosisJson, SuspectJson } from "../../model/diagnosis_document.js";
+import { oneLine } from "../../model/errors.js";
+import {
+  bar,
+  formatBytes,
+  formatChange,
+  formatDuration,
+  formatShare,
+  padEnd,
+  type Screen,
+  wrap,
+} from "../output.js";
+import { functionOf, placeOf } from "./sites.js";
+
+export const DEFAULT_SUSPECTS = 3;
+const MOST_EVIDENCE = 5;
+const MOST_FRAMES = 8;
+const LABEL_WIDTH = 11;
+const BAR_WIDTH = 12;
+
+/** What belongs to nobody's growth is green, what leaks red, what nobody knows yellow. */
+const CALM = new Set<string>(["steady", "warm-up", "cache-plateau"]);
+
+export function printDiagnosis(
+  screen: Screen,
+  document: DiagnosisJson,
+  options: { readonly leftOut: number; readonly quiet: boolean },
+): void {
+  printVerdict(screen, document);
+  if (options.quiet) {
+    return;
+  }
+  screen.line();
+  printEvidence(screen, document);
+  for (const suspect of document.suspects) {
+    screen.line();
+    printSuspect(screen, document, suspect);
+  }
+  if (options.leftOut > 0) {
+    screen.line();
+    screen.line(screen.paint.dim(`  ${options.leftOut} more suspects: --top 0 shows all`));
+  }
+  printAdvice(screen, document);
+  printLimits(screen, document.limits);
+}
+
+/** The verdict alone: what `run` says at its end. */
+export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson): void {
+  const { paint } = screen;
+  const colour = CALM.has(verdict.kind)
+    ? paint.green
+    : verdict.kind === "insufficient-evidence"
+      ? paint.yellow
+      : paint.red;
+  printLabelled(
+    screen,
+    "Verdict",
+    `${verdict.kind} (${formatShare(verdict.confidence)} sure)`,
+    (text) => paint.bold(colour(text)),
+  );
+  printLabelled(screen, "", verdict.summary);
+  if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
+    printLabelled(screen, "", `${formatChange(growth.bytesPerStep)} a step of the program's work.`);
+  }
+}
+
+/** The rules that spoke, leaks first; silent ones only where too few spoke. */
+function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
+  const order = { leak: 0, "no leak": 1, silent: 2 };
+  const lines = [...evidence].sort((a, b) => order[a.says] - order[b.says]).slice(0, MOST_EVIDENCE);
+  for (const [index, { says, detail }] of lines.entries()) {
+    const mark = says === "leak" ? "!" : says === "no leak" ? "=" : "·";
+    printLabelled(screen, index === 0 ? "Evidence" : "", `${mark} ${detail}`);
+  }
+}
+
+function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
+  const { paint } = screen;
+  const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
+  const head =
+    `${formatChange(suspect.growthBytesPerHour)}/h, ${formatShare(suspect.share)} of the growth, ` +
+    `${formatBytes(suspect.liveBytes)} live${pid}`;
+  printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
+  const frames = suspect.stack.slice(0, MOST_FRAMES);
+  for (const [index, frame] of frames.reverse().entries()) {
+    const indent = "  ".repeat(Math.min(index, 4));
+    const text = `${indent}${oneLine(functionOf(frame))} ${paint.dim(oneLine(placeOf(frame)))}`;
+    screen.line(`${padEnd("", LABEL_WIDTH)}${text}`);
+  }
+  if (suspect.holder) {
+    const { path, entries, retainedBytes } = suspect.holder;
+    const facts = [
+      entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
+      retainedBytes > 0 ? formatBytes(retainedBytes) : "",
+    ].filter((fact) => fact !== "");
+    printLabelled(
+      screen,
+      "Held by",
+      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
+    );
+  }
+  printAges(screen, suspect);
+}
+
+/** How much of what lives is older than each age: a leak's bars shrink evenly. */
+function printAges(screen: Screen, suspect: SuspectJson): void {
+  const most = suspect.ages[0]?.bytes ?? 0;
+  const shown = suspect.ages.filter((_, i) => i % 2 === 0);
+  for (const [index, age] of shown.entries()) {
+    const share = most > 0 ? age.bytes / most : 0;
+    const text = `${bar(share, BAR_WIDTH)}`;
+    const when = age.olderThanMs === 0 ? "live" : `older than ${formatDuration(age.olderThanMs)}`;
+    screen.line(
+      `${screen.paint.dim(padEnd(index === 0 ? "Ages" : "", LABEL_WIDTH))}${padEnd(text, BAR_WIDTH)} ` +
+        `${formatBytes(age.bytes)} ${screen.paint.dim(when)}`,
+    );
+  }
+}
+
+function printAdvice(screen: Screen, document: DiagnosisJson): void {
+  const given = new Map<string, AdviceJson>();
+  for (const advice of [...document.suspects.flatMap((s) => s.advice), ...document.advice]) {
+    given.set(advice.id, advice);
+  }
+  for (const { id, text } of given.values()) {
+    screen.line();
+    printLabelled(screen, "Advice", `${text} (${id})`);
+    const advice = ADVICE.find((known) => known.id === id);
+    if (advice && document.verdict.kind !== "insufficient-evidence") {
+      printCode(screen, "-", advice.before, screen.paint.red);
+      printCode(screen, "+", advice.after, screen.paint.green);
+    }
+  }
+}
+
+function printCode(
+  screen: Screen,
+  mark: string,
+  code: string,
+  painter: (text: string) => string,
+): void {
+  for (const line of code.split("\n")) {
+    screen.line(`${padEnd("", LABEL_WIDTH)}${painter(`${mark} ${line}`)}`);
+  }
+}
+
+function printLimits(screen: Screen, limits: readonly string[]): void {
+  if (limits.length === 0) {
+    return;
+  }
+  screen.line();
+  for (const [index, limit] of limits.entries()) {
+    printLabelled(screen, index === 0 ? "Not seen" : "", limit, screen.paint.yellow);
+  }
+}
+
+function printLabelled(
+  screen: Screen,
+  name: string,
+  text: string,
+  painter: (text: string) => string = (plain) => plain,
+): void {
+  for (const [index, line] of wrap(oneLine(text), screen.columns - LABEL_WIDTH).entries()) {
+    screen.line(
+      `${screen.paint.dim(padEnd(index === 0 ? name : "", LABEL_WIDTH))}${painter(line)}`,
+    );
+  }
+}

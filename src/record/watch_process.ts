@@ -1,0 +1,123 @@
+/** Evidence of a live process by polls from outside alone: nothing enters it, nothing is written. */
+import type { Evidence } from "../diagnose/index.js";
+import { readCommand, readStat, startTimeMs } from "../linux/index.js";
+import { processGone } from "../model/errors.js";
+import type { Metric } from "../model/series.js";
+import type { Millis, Pid, TimeMs } from "../model/units.js";
+import type { SeriesRow } from "./batches.js";
+import { monotonicMs, nowMs } from "./clock.js";
+import { ProcessTree, type TreePoll } from "./process_tree.js";
+import { PollSchedule } from "./schedule.js";
+import { SeriesReader } from "./series_reader.js";
+import type { Tell } from "./types.js";
+
+/** A process that ends earlier is judged by what was seen. */
+export interface WatchOptions {
+  readonly forMs: Millis;
+  /** Version of its Python; "" unknown. */
+  readonly python: string;
+  /** Ends the watch early: an interrupt asks for what is known so far. */
+  readonly until?: AbortSignal;
+}
+
+/**
+ * Polls a process and its children for a time. `tell` counts seconds.
+ * Throws TidemarkError (TM-E020) where there is no such process.
+ */
+export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell): Promise<Evidence> {
+  const stat = readStat(pid);
+  if (stat === null) {
+    throw processGone(pid);
+  }
+  const startedMs = nowMs();
+  const command = readCommand(pid) ?? [stat.name];
+  const tree = new ProcessTree(pid, stat.startTicks, command, startedMs, true);
+  const seen = new Seen();
+  const schedule = new PollSchedule();
+  const begun = monotonicMs();
+  for (;;) {
+    const elapsed = monotonicMs() - begun;
+    const dear = schedule.dearIsDue(elapsed);
+    const cpuBefore = process.cpuUsage();
+    const poll = tree.poll(nowMs(), dear);
+    seen.take(poll);
+    const used = process.cpuUsage(cpuBefore);
+    schedule.polled(elapsed, (used.user + used.system) / 1000);
+    if (dear) {
+      schedule.dearRead(elapsed, (used.user + used.system) / 1000);
+    }
+    await tell(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);
+    const ended = !tree.livingPids.includes(pid);
+    const left = options.forMs - (monotonicMs() - begun);
+    if (ended || left <= 0 || options.until?.aborted) {
+      break;
+    }
+    await pause(Math.min(left, schedule.distance(elapsed)), options.until);
+  }
+  return seen.evidence(
+    {
+      pid,
+      command,
+      python: options.python,
+      startedMs: startTimeMs(stat.startTicks),
+    },
+    startedMs,
+  );
+}
+
+function pause(ms: Millis, until: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      until?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    until?.addEventListener("abort", done);
+  });
+}
+
+/** What the polls brought, put together. */
+class Seen {
+  private readonly rows: SeriesRow[] = [];
+  private readonly reader = new SeriesReader();
+  private readonly limits: string[] = [];
+  private readonly events: TreePoll["events"] = [];
+  private lastMs: TimeMs = 0;
+
+  take(poll: TreePoll): void {
+    for (const row of poll.rows) {
+      this.rows[row.series] = row;
+    }
+    const names = [...new Set(poll.metrics.map((row) => row.metric))] as Metric[];
+    this.reader.add(
+      {
+        names,
+        timeMs: Float64Array.from(poll.metrics, (row) => row.timeMs),
+        series: Uint32Array.from(poll.metrics, (row) => row.series),
+        name: Uint8Array.from(poll.metrics, (row) => names.indexOf(row.metric)),
+        value: Float64Array.from(poll.metrics, (row) => row.value),
+      },
+      this.rows.length,
+    );
+    this.limits.push(...poll.limits);
+    this.events.push(...poll.events);
+    this.lastMs = poll.timeMs;
+  }
+
+  evidence(target: Evidence["target"], startMs: TimeMs): Evidence {
+    const series = this.reader.series(this.rows);
+    return {
+      target,
+      window: { startMs, endMs: Math.max(startMs, this.lastMs) },
+      processes: this.rows.flatMap((row, i) => {
+        const own = series[i];
+        return own
+          ? [{ ...row, python: row.python || (i === 0 ? target.python : ""), series: own }]
+          : [];
+      }),
+      events: this.events,
+      limits: this.limits,
+    };
+  }
+}
