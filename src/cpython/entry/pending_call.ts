@@ -1,0 +1,270 @@
+/**
+ * What is written into a standing interpreter so that it runs one Python source, and taken back where it
+ * was not taken. Each way is a few words in the interpreter's own structures:
+ *
+ *   3.9-3.13   the ring of pending calls of the main interpreter
+ *              first          next
+ *                v              v
+ *        [ ][ ][call][call][PyRun_SimpleString, source][ ][ ][source's bytes in slots far ahead ][ ]
+ *              then next, the count, and the breaker that makes the evaluator look
+ *
+ *   3.14 on    PEP 768: the path of a file in the main thread's state, a 1, and a bit in its breaker
+ *
+ * Source: Python/ceval_gil.c and ceval.c, Include/internal/pycore_ceval*.h, PEP 768.
+ */
+import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { targetUnknown } from "../../model/attach_errors.js";
+import type { Address } from "../../model/units.js";
+import { demand, type EntryPoint, type Standing } from "./entry_point.js";
+
+/** Free slots that stay between the ring's end and the source: calls that others add meanwhile. */
+const ROOM_FOR_OTHERS = 8;
+const CALLS_TO_DO = 1 << 2;
+const DEBUGGER_CALL = 1 << 5;
+
+/** One request that stands in the process. */
+export interface Request {
+  /** Takes it back, the process standing again: true where it had not been taken. */
+  undo(standing: Standing): boolean;
+}
+
+/**
+ * Writes the request. `path` names the file as the process sees it; `source` runs that file and never
+ * raises. Throws TM-E034 before the first write where a structure is not as it should be, and returns
+ * a sentence where it is in use.
+ */
+export function writeRequest(
+  point: EntryPoint,
+  standing: Standing,
+  source: string,
+  path: string,
+): Request | string {
+  return point.debugger !== null
+    ? writeDebuggerCall(point, standing, path)
+    : writePendingCall(point, standing, source);
+}
+
+function writePendingCall(point: EntryPoint, standing: Standing, source: string): Request | string {
+  const { reader, layout } = point;
+  const { pending } = layout;
+  const ring = standing.interpreter + layout.interpreter.pending;
+  const count = reader.int32(ring + pending.count);
+  const first = reader.int32(ring + pending.first);
+  const next = reader.int32(ring + pending.next);
+  const inside = (index: number) => index >= 0 && index < pending.slots;
+  demand(point, inside(first) && inside(next), "ring of pending calls");
+  const queued = (next - first + pending.slots) % pending.slots;
+  demand(point, count === countWord(point, queued), "number of pending calls");
+  checkConstants(point, standing, ring);
+  if (isRingInUse(point, ring)) {
+    return "another of its threads is at its pending calls";
+  }
+  const bytes = Buffer.from(`${source}\0`);
+  const slot = sourceSlot(pending.slots, pending.entrySize, next, bytes.length);
+  if (slot === null || queued + ROOM_FOR_OTHERS + 2 > pending.slots) {
+    return "its ring of pending calls is full";
+  }
+  const text = ring + pending.calls + slot * pending.entrySize;
+  const entry = ring + pending.calls + next * pending.entrySize;
+  const after = (next + 1) % pending.slots;
+  const call = Buffer.alloc(pending.entrySize);
+  call.writeBigUInt64LE(BigInt(point.run), 0);
+  call.writeBigUInt64LE(BigInt(text), 8);
+  withMemory(point, (write) => {
+    write(text, bytes);
+    write(entry, call);
+    write(ring + pending.next, int32(after));
+    write(ring + pending.count, int32(countWord(point, queued + 1)));
+    breakEvaluation(point, standing, write);
+  });
+  return {
+    undo: (now) => undoPendingCall(point, now, { index: next, call: call.subarray(0, 16), text }),
+  };
+}
+
+/** A number of calls from 3.13 on, a flag before. */
+function countWord({ layout }: EntryPoint, queued: number): number {
+  return layout.pending.max === null ? Math.min(queued, 1) : queued;
+}
+
+/** The words beside the ring that no build changes: a wrong table shows there. */
+function checkConstants(point: EntryPoint, standing: Standing, ring: Address): void {
+  const { reader, layout } = point;
+  const { pending } = layout;
+  if (pending.max !== null && pending.maxLoop !== null) {
+    demand(point, reader.int32(ring + pending.max) === pending.slots, "size of the ring");
+    demand(point, reader.int32(ring + pending.maxLoop) === 100, "size of the ring");
+  }
+  if (layout.interpreter.evalBreaker !== null) {
+    const breaker = reader.int32(standing.interpreter + layout.interpreter.evalBreaker);
+    demand(point, breaker === 0 || breaker === 1, "breaker");
+  }
+  for (let index = 0; index < Math.min(pending.slots, 32); index++) {
+    // Calls that ran stay there; what is no pointer was never a call, or is a source of ours.
+    const used = isQueued(point, ring, index);
+    const call = reader.pointer(ring + pending.calls + index * pending.entrySize);
+    demand(point, !used || (call > 4096 && call < 2 ** 47), "pending call");
+  }
+}
+
+function isQueued({ reader, layout }: EntryPoint, ring: Address, index: number): boolean {
+  const { pending } = layout;
+  const first = reader.int32(ring + pending.first);
+  const next = reader.int32(ring + pending.next);
+  return (
+    (index - first + pending.slots) % pending.slots < (next - first + pending.slots) % pending.slots
+  );
+}
+
+/** The lock is a sem_t (1: free) up to 3.12, a PyMutex byte (0: free) after. */
+function isRingInUse(point: EntryPoint, ring: Address): boolean {
+  const { reader, layout } = point;
+  const { lock, mutex, busy, handlingThread } = layout.pending;
+  if (lock !== null) {
+    const semaphore = reader.pointer(ring + lock);
+    demand(point, semaphore > 4096 && semaphore % 8 === 0, "lock of pending calls");
+    const value = reader.uint32(semaphore);
+    demand(point, value === 0 || value === 1, "lock of pending calls");
+    if (value === 0) {
+      return true;
+    }
+  }
+  if (mutex !== null) {
+    const byte = reader.uint8(ring + mutex);
+    demand(point, byte < 4, "lock of pending calls");
+    if (byte !== 0) {
+      return true;
+    }
+  }
+  return (
+    (busy !== null && reader.int32(ring + busy) !== 0) ||
+    (handlingThread !== null && reader.pointer(ring + handlingThread) !== 0)
+  );
+}
+
+/** First slot of a run that holds `length` bytes and leaves the ring room to grow; null where none does. */
+function sourceSlot(slots: number, entry: number, next: number, length: number): number | null {
+  const wanted = Math.ceil(length / entry);
+  for (let slot = slots - wanted; slot >= 0; slot--) {
+    const ahead = (slot - next + slots) % slots;
+    if (ahead > ROOM_FOR_OTHERS && ahead + wanted <= slots) {
+      return slot;
+    }
+  }
+  return null;
+}
+
+function undoPendingCall(
+  point: EntryPoint,
+  standing: Standing,
+  { index, call, text }: { index: number; call: Buffer; text: Address },
+): boolean {
+  const { reader, layout } = point;
+  const { pending } = layout;
+  const ring = standing.interpreter + layout.interpreter.pending;
+  const entry = ring + pending.calls + index * pending.entrySize;
+  if (!isQueued(point, ring, index) || !call.equals(reader.bytes(entry, 16))) {
+    return false;
+  }
+  const next = reader.int32(ring + pending.next);
+  withMemory(point, (write) => {
+    if ((index + 1) % pending.slots === next && !isRingInUse(point, ring)) {
+      const first = reader.int32(ring + pending.first);
+      const queued = (index - first + pending.slots) % pending.slots;
+      write(ring + pending.count, int32(countWord(point, queued)));
+      write(ring + pending.next, int32(index));
+    } else {
+      write(text, Buffer.from([0])); // others came behind it: an empty source does nothing
+    }
+  });
+  return true;
+}
+
+function breakEvaluation(point: EntryPoint, standing: Standing, write: Write): void {
+  const { reader, layout } = point;
+  if (layout.interpreter.evalBreaker !== null) {
+    write(standing.interpreter + layout.interpreter.evalBreaker, int32(1));
+    return;
+  }
+  for (const thread of standing.threads) {
+    const at = thread + (layout.thread.evalBreaker as number);
+    write(at, Buffer.from([reader.uint8(at) | CALLS_TO_DO]));
+  }
+}
+
+function writeDebuggerCall(point: EntryPoint, standing: Standing, path: string): Request | string {
+  const { reader, pid } = point;
+  const offsets = point.debugger as NonNullable<EntryPoint["debugger"]>;
+  const enabled = reader.int32(standing.interpreter + offsets.enabled);
+  if (enabled === 0) {
+    throw targetUnknown(
+      pid,
+      "remote debugging is disabled in it (PYTHON_DISABLE_REMOTE_DEBUG or -X)",
+    );
+  }
+  demand(point, enabled === 1, "remote debugging");
+  const support = standing.mainThread + offsets.support;
+  const pendingCall = support + offsets.pendingCall;
+  const requested = reader.int32(pendingCall);
+  demand(point, requested === 0 || requested === 1, "debugger's call");
+  if (requested === 1) {
+    return "another debugger's call stands in it";
+  }
+  const bytes = Buffer.from(`${path}\0`);
+  if (bytes.length > offsets.pathBytes) {
+    return "the path is too long for it";
+  }
+  const breaker = standing.mainThread + offsets.evalBreaker;
+  withMemory(point, (write) => {
+    write(support + offsets.path, bytes);
+    write(pendingCall, int32(1));
+    write(breaker, Buffer.from([reader.uint8(breaker) | DEBUGGER_CALL]));
+  });
+  return {
+    undo(now) {
+      const still =
+        now.mainThread === standing.mainThread &&
+        reader.int32(pendingCall) === 1 &&
+        bytes.equals(reader.bytes(support + offsets.path, bytes.length));
+      if (still) {
+        withMemory(point, (write) => {
+          write(pendingCall, int32(0));
+          write(support + offsets.path, Buffer.alloc(bytes.length));
+        });
+      }
+      return still;
+    },
+  };
+}
+
+type Write = (address: Address, bytes: Uint8Array) => void;
+
+function withMemory(point: EntryPoint, work: (write: Write) => void): void {
+  const descriptor = openSync(`/proc/${point.pid}/mem`, "r+");
+  const done: { address: Address; before: Uint8Array }[] = [];
+  try {
+    work((address, bytes) => {
+      const before = Buffer.alloc(bytes.length);
+      readSync(descriptor, before, 0, before.length, address);
+      // A BigInt position would be passed over silently.
+      if (writeSync(descriptor, bytes, 0, bytes.length, address) !== bytes.length) {
+        throw new Error("a write was cut short");
+      }
+      done.push({ address, before });
+    });
+  } catch {
+    for (const { address, before } of done.reverse()) {
+      writeSync(descriptor, before, 0, before.length, address);
+    }
+    throw targetUnknown(point.pid, "its memory cannot be written");
+  } finally {
+    closeSync(descriptor);
+    point.reader.forget();
+  }
+}
+
+function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32LE(value);
+  return bytes;
+}

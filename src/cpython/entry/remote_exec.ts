@@ -1,0 +1,276 @@
+/**
+ * Runs a Python source in a live CPython 3.9 to 3.15 from outside, without a debugger.
+ *
+ *   find the entry point, check all of it                    nothing is stopped, nothing written
+ *   stop ── check again ── write the request ── go           a pause of about a millisecond
+ *   wait: the main thread comes by and takes it              most programs: at once
+ *   stop ── take the request back ── lay a call ── go        where it sleeps in the kernel instead
+ *   wait for the answer; else take the request back, and say what the main thread does
+ *
+ * The call is laid only where the main thread waits in the kernel without the interpreter's lock and there
+ * is one interpreter: any signal handler could run there, and Python's own callbacks from C do the same
+ * three calls. Under the lock, or in C code that computes, only waiting helps.
+ */
+import {
+  isLeaving,
+  type Memory,
+  openProcessMemory,
+  ProcessHolder,
+  readStat,
+} from "../../linux/index.js";
+import {
+  targetGone,
+  targetNotEntered,
+  targetRaised,
+  targetUnknown,
+} from "../../model/attach_errors.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { checkStanding, type EntryPoint, findEntryPoint } from "./entry_point.js";
+import { Exchange } from "./exchange.js";
+import { describeMainThread } from "./main_thread.js";
+import { type Request, writeRequest } from "./pending_call.js";
+
+/** How long a request stands before the main thread is looked after. */
+const TICK_MS = 150;
+const LONGEST_HOLD_MS = 1_000;
+/** Once the process has begun with it, it is waited for: an import from a slow disk is no refusal. */
+const LONGEST_WORK_MS = 60_000;
+
+export interface RemoteExecOptions {
+  /** How long the process may take until it begins. */
+  readonly waitMs: Millis;
+  /** Told once, when it did not begin at once: what its main thread does. */
+  readonly onWaiting?: (doing: string) => void;
+  /** Ends the waiting early; everything is taken back. */
+  readonly signal?: AbortSignal;
+}
+
+export interface RemoteAnswer {
+  readonly text: string;
+  /** How the process was entered. */
+  readonly way: "pending-call" | "debugger-call" | "laid-call";
+  /** The longest time that the process stood, and all together. */
+  readonly longestPauseMs: Millis;
+  readonly pauseMs: Millis;
+  readonly version: string;
+}
+
+/**
+ * `work` is the body of a Python function whose returned text is the answer. Throws TidemarkError: gone, not
+ * permitted, traced, unknown (TM-E034, before any write), not taken in time (TM-E035, all undone), or the
+ * exception that it raised there (TM-E036).
+ */
+export async function remoteExec(
+  pid: Pid,
+  work: string,
+  options: RemoteExecOptions,
+): Promise<RemoteAnswer> {
+  const memory = openProcessMemory(pid);
+  const holder = new ProcessHolder(pid);
+  let exchange: Exchange | null = null;
+  try {
+    const point = findEntryPoint(memory, pid);
+    exchange = Exchange.open(pid, work);
+    return await new RemoteExec(point, memory, holder, exchange, options).run();
+  } finally {
+    exchange?.close();
+    holder.close();
+    memory.close();
+  }
+}
+
+class RemoteExec {
+  private request: Request | null = null;
+  private readonly pauses: Millis[] = [];
+  private way: RemoteAnswer["way"];
+  private obstacle = "";
+
+  constructor(
+    private readonly point: EntryPoint,
+    private readonly memory: Memory,
+    private readonly holder: ProcessHolder,
+    private readonly exchange: Exchange,
+    private readonly options: RemoteExecOptions,
+  ) {
+    this.way = point.debugger === null ? "pending-call" : "debugger-call";
+  }
+
+  async run(): Promise<RemoteAnswer> {
+    const begun = performance.now();
+    const deadline = begun + this.options.waitMs;
+    try {
+      await this.ask();
+      let taken = await this.taken(Math.min(begun + TICK_MS, deadline));
+      if (!taken) {
+        taken = (await this.layCall()) && (await this.taken(deadline));
+      }
+      while (!taken && performance.now() < deadline && !this.options.signal?.aborted) {
+        // It was neither at Python code nor in a wait of its own: ask again, wait again.
+        this.options.onWaiting?.(this.doing());
+        await this.ask();
+        taken = await this.taken(Math.min(performance.now() + 1_000, deadline));
+        taken ||= (await this.layCall()) && (await this.taken(deadline));
+      }
+      if (!taken && !(await this.takeBack())) {
+        taken = await this.taken(performance.now() + 1_000); // it began in the last moment
+      }
+      if (!taken) {
+        throw targetNotEntered(this.point.pid, performance.now() - begun, this.doing());
+      }
+      return this.answer(await this.ended());
+    } catch (error) {
+      await this.takeBack().catch(() => {}); // the process has gone, or stands under another tool
+      throw error;
+    }
+  }
+
+  private doing(): string {
+    const doing = describeMainThread(this.point.pid, this.memory);
+    return this.obstacle === "" ? doing : `${doing}; ${this.obstacle}`;
+  }
+
+  /** Writes the request, unless it stands already. */
+  private async ask(): Promise<void> {
+    if (this.request !== null) {
+      return;
+    }
+    await this.standing((standing) => {
+      const written = writeRequest(
+        this.point,
+        standing,
+        this.exchange.source,
+        this.exchange.scriptPath,
+      );
+      if (typeof written === "string") {
+        this.obstacle = written;
+      } else {
+        this.request = written;
+      }
+    });
+  }
+
+  /** Takes the request back and lays a call instead. False where neither the call could be laid nor ... */
+  private async layCall(): Promise<boolean> {
+    const { call } = this.point;
+    let laid = false;
+    await this.standing(async (standing) => {
+      if (call === null || standing.mainHoldsLock || standing.interpreters > 1) {
+        this.obstacle = standing.mainHoldsLock
+          ? "it holds the interpreter's lock"
+          : standing.interpreters > 1
+            ? "it runs several interpreters"
+            : "its C library is not glibc";
+        return;
+      }
+      if (this.exchange.read().state !== "waiting") {
+        return;
+      }
+      if (this.request !== null && !this.request.undo(standing)) {
+        this.request = null; // taken just now
+        laid = true;
+        return;
+      }
+      this.request = null;
+      const refusal = await this.holder.layCall(
+        {
+          restorer: call.restorer,
+          acquire: call.acquire,
+          run: this.point.run,
+          release: call.release,
+        },
+        this.exchange.source,
+      );
+      laid = refusal === null;
+      if (refusal === null) {
+        this.way = "laid-call";
+      } else {
+        this.obstacle = refusal;
+      }
+    });
+    return laid || this.exchange.read().state !== "waiting";
+  }
+
+  /** True where nothing is left in the process; false where it was taken meanwhile. */
+  private async takeBack(): Promise<boolean> {
+    const { request } = this;
+    if (request === null) {
+      return this.exchange.read().state === "waiting";
+    }
+    let undone = false;
+    await this.standing((standing) => {
+      undone = request.undo(standing);
+    });
+    this.request = null;
+    return undone;
+  }
+
+  /** Does something while the process stands. */
+  private async standing(
+    work: (standing: ReturnType<typeof checkStanding>) => void | Promise<void>,
+  ): Promise<void> {
+    await this.holder.hold(LONGEST_HOLD_MS);
+    try {
+      if (!this.memory.refresh()) {
+        throw targetUnknown(this.point.pid, "it has become another program (exec)");
+      }
+      await work(checkStanding(this.point));
+    } finally {
+      this.pauses.push((await this.holder.release()).pauseMs);
+    }
+  }
+
+  /** Whether it was begun with before the deadline. */
+  private async taken(deadline: Millis): Promise<boolean> {
+    let wait = 1;
+    for (;;) {
+      if (this.exchange.read().state !== "waiting") {
+        this.request = null;
+        return true;
+      }
+      this.requireAlive();
+      if (performance.now() >= deadline || this.options.signal?.aborted) {
+        return false;
+      }
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      wait = Math.min(wait * 1.2, 50);
+    }
+  }
+
+  private async ended(): Promise<string> {
+    const deadline = performance.now() + LONGEST_WORK_MS;
+    for (;;) {
+      const answer = this.exchange.read();
+      if (answer.state === "raised") {
+        throw targetRaised(this.point.pid, answer.text);
+      }
+      if (answer.state === "done") {
+        return answer.text;
+      }
+      this.requireAlive();
+      if (performance.now() > deadline) {
+        throw targetNotEntered(
+          this.point.pid,
+          LONGEST_WORK_MS,
+          `it began and did not end: ${this.doing()}`,
+        );
+      }
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
+  private requireAlive(): void {
+    if (isLeaving(readStat(this.point.pid))) {
+      throw targetGone(this.point.pid);
+    }
+  }
+
+  private answer(text: string): RemoteAnswer {
+    return {
+      text,
+      way: this.way,
+      longestPauseMs: Math.max(0, ...this.pauses),
+      pauseMs: this.pauses.reduce((sum, pause) => sum + pause, 0),
+      version: this.point.version,
+    };
+  }
+}
