@@ -111,6 +111,8 @@ uint32_t tm_incarnation(void);
 /* Place a page-aligned static array whose size is a multiple of TM_PAGE; the
  * constructor marks the whole output section MADV_WIPEONFORK. */
 #define TM_WIPED __attribute__((section("tm_wiped,\"aw\",@nobits#"), aligned(4096)))
+/* The same, for what also survives the end of a recording: tables are zeroed then. */
+#define TM_IMAGE __attribute__((section("tm_image,\"aw\",@nobits#"), aligned(4096)))
 
 /* ---- ELF look-ups (resolve.c); no lock of ours, the loader's list lock inside -------- */
 

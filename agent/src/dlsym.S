@@ -35,6 +35,9 @@ dlsym:
     jmp *%rax
     .cfi_endproc
     .size dlsym, . - dlsym
+    .globl tm_own_dlsym
+    .hidden tm_own_dlsym
+    .set tm_own_dlsym, dlsym
     .hidden tm_dlsym_concerns
     .hidden tm_dlsym_allocator
     .hidden tm_real_dlsym

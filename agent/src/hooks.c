@@ -81,11 +81,11 @@ TM_EXPORT void TM_ENTRY(free)(void *address)
 static __attribute__((noinline)) void *watched_realloc(void *address, size_t bytes, int spent, const void *caller)
 {
     struct tm_live taken;
-    int was_sampled = address && tm_take_for_realloc(address, &taken);
+    uint32_t recording = address ? tm_take_for_realloc(address, &taken) : 0;
     int sampled = spent && tm_enter(bytes);
     void *result = tm_real.realloc(address, bytes);
-    if (was_sampled)
-        tm_settle_realloc(&taken, result != NULL || bytes == 0);
+    if (recording)
+        tm_settle_realloc(&taken, result != NULL || bytes == 0, recording);
     if (sampled)
         settle(result, bytes, caller);
     return result;
@@ -180,3 +180,18 @@ TM_EXPORT char *TM_ENTRY(strndup)(const char *text, size_t most)
 {
     return copy(text, strnlen(text, most), __builtin_return_address(0));
 }
+
+/* ---- the same under names that only we have: whose `malloc` is meant depends on the process --- */
+
+TM_OWN(malloc);
+TM_OWN(calloc);
+TM_OWN(realloc);
+TM_OWN(reallocarray);
+TM_OWN(free);
+TM_OWN(posix_memalign);
+TM_OWN(aligned_alloc);
+TM_OWN(memalign);
+TM_OWN(valloc);
+TM_OWN(pvalloc);
+TM_OWN(strdup);
+TM_OWN(strndup);

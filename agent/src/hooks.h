@@ -16,8 +16,14 @@
 #define TM_ENTRY(name) name
 #endif
 #define TM_EXPORT __attribute__((visibility("default")))
+#define TM_TEXT(name) #name
+#define TM_TEXT_OF(name) TM_TEXT(name)
+/* A second name for an entry point that only we have, tm_own_NAME: which definition the first
+ * one leads to depends on the process. */
+#define TM_OWN(name)                                                                          \
+    __asm__(".globl tm_own_" #name "\n.hidden tm_own_" #name "\n.set tm_own_" #name ", " TM_TEXT_OF(TM_ENTRY(name)))
 
-/* The next definitions in load order; before they are resolved, functions that resolve. */
+/* What stands behind ours (resolve.c); before that is known, functions that find out. */
 struct tm_real {
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
@@ -43,5 +49,7 @@ void tm_resolve(void);
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
 /* Non-zero when an object before ours (preloaded earlier, or the executable) defines malloc. */
 int tm_stands_behind(void);
+/* Non-zero when the library was loaded into a running program: no name leads to ours by itself. */
+int tm_came_late(void);
 
 #endif

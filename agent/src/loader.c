@@ -63,7 +63,7 @@ void tm_loader_begin(void)
 
 int tm_loader_answers(void)
 {
-    if (tm_core.incarnation <= 1)
+    if (tm_core.is_first)
         return 1; /* not forked: whoever holds the lock lives */
     return lock_word && __atomic_load_n(lock_word, __ATOMIC_RELAXED) == 0;
 }

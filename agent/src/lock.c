@@ -39,7 +39,7 @@ int tm_try_lock(void)
     return __atomic_compare_exchange_n(&tm_core.lock, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) && taken();
 }
 
-int tm_lock(void)
+int tm_lock_always(void)
 {
     uint32_t *word = &tm_core.lock;
     if (tm_lock_is_mine())
@@ -61,6 +61,17 @@ int tm_lock(void)
         futex(word, FUTEX_WAIT_PRIVATE, 2, &timeout);
     }
     return taken();
+}
+
+/* Whoever comes in after the recording ended must find the tables shut: they are zeroed then. */
+int tm_lock(void)
+{
+    if (!tm_lock_always())
+        return 0;
+    if (tm_armed())
+        return 1;
+    tm_unlock();
+    return 0;
 }
 
 void tm_unlock(void)

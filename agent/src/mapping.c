@@ -231,3 +231,8 @@ TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_le
     errno = saved;
     return result;
 }
+
+TM_OWN(mmap);
+TM_OWN(mmap64);
+TM_OWN(munmap);
+TM_OWN(mremap);

@@ -72,13 +72,17 @@ static int pool_open(int *borrowed)
     return descriptor;
 }
 
+/* Where an earlier pool's head was, there is room for the next: a thread may still hold its address. */
 static int map_head(int descriptor, uint64_t bytes)
 {
-    void *head = tm_real_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    int again = tm_settings.pool.head && bytes <= tm_settings.pool.head_bytes;
+    void *head = tm_real_mmap(again ? tm_settings.pool.head : NULL, bytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | (again ? MAP_FIXED : 0), descriptor, 0);
     if (head == MAP_FAILED)
         return errno;
     tm_settings.pool.head = head;
-    tm_settings.pool.head_bytes = bytes;
+    if (!again)
+        tm_settings.pool.head_bytes = bytes;
     return 0;
 }
 
@@ -181,19 +185,20 @@ static int keep_high(int descriptor)
     return high;
 }
 
+static void close_kept(void)
+{
+    if (tm_settings.pool.kept_descriptor >= 0 && is_pool(tm_settings.pool.kept_descriptor, &tm_settings.pool))
+        close(tm_settings.pool.kept_descriptor);
+    tm_settings.pool.kept_descriptor = -1;
+}
+
 int tm_pool_make_own(void)
 {
     uint64_t offset = page_up(TM_PAGE + sizeof(struct tm_pool_slot)), bytes = offset + TM_SLOT_STRIDE;
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
         return EFBIG;
-    if (tm_settings.pool.head)
-        tm_real_munmap(tm_settings.pool.head, tm_settings.pool.head_bytes); /* the parent's */
-    tm_settings.pool.head = NULL;
-    if (tm_settings.pool.kept_descriptor >= 0 && is_pool(tm_settings.pool.kept_descriptor, &tm_settings.pool))
-        close(tm_settings.pool.kept_descriptor);
-    tm_settings.pool.kept_descriptor = -1;
-
+    close_kept(); /* the parent's */
     char path[sizeof tm_settings.pool.path];
     int descriptor = make_file(path, sizeof path);
     if (descriptor < 0)
@@ -261,12 +266,15 @@ static int map_slot(int descriptor, uint32_t slot, uint8_t **segment)
         why = allocate(descriptor, offset, TM_PAGE);
     if (why)
         return why;
-    void *mapped = tm_real_mmap(NULL, TM_SLOT_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)offset);
+    uint8_t *place = tm_core.segment; /* of an earlier recording of this image: used again */
+    void *mapped = tm_real_mmap(place, TM_SLOT_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED | (place ? MAP_FIXED : 0),
+                                descriptor, (off_t)offset);
     if (mapped == MAP_FAILED)
         return errno;
     if (madvise(mapped, TM_SLOT_STRIDE, MADV_DONTFORK) != 0) {
         why = errno;
-        tm_real_munmap(mapped, TM_SLOT_STRIDE);
+        if (!place)
+            tm_real_munmap(mapped, TM_SLOT_STRIDE);
         return why;
     }
     *segment = mapped;
@@ -341,4 +349,22 @@ int tm_pool_reserve(uint64_t offset, uint64_t bytes)
     if (!borrowed)
         close(descriptor);
     return why;
+}
+
+static void make_private(void *start, uint64_t bytes, int forked)
+{
+    void *mapped = tm_real_mmap(start, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mapped != MAP_FAILED && !forked)
+        madvise(mapped, bytes, MADV_DONTFORK);
+}
+
+void tm_pool_let_go(void)
+{
+    if (tm_core.segment)
+        make_private(tm_core.segment, TM_SLOT_STRIDE, 0);
+    if (tm_settings.pool.head)
+        make_private(tm_settings.pool.head, tm_settings.pool.head_bytes, 1);
+    close_kept();
+    tm_settings.pool.path[0] = 0;
 }

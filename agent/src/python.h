@@ -23,6 +23,14 @@ void tm_python_probe(void);
  * is safe. */
 void tm_python_verify(void);
 
+/* In a program that runs, with the GIL held: looks for the interpreter, or remembers it from an
+ * earlier recording, and hooks its allocators. */
+void tm_python_attach(void);
+
+/* Takes the hooks back wherever they are still ours; those that somebody covered go on to what
+ * they cover. 0: this thread does not hold the GIL, and nothing was done. */
+int tm_python_unhook(void);
+
 /* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
  * TM_LEAF_FRAMES nearest the leaf and the TM_ROOT_FRAMES nearest the root. Not locked;
  * of the interpreter's functions only such that neither allocate nor lock. Returns the

@@ -33,15 +33,27 @@ static const char debug_cookie[8] = "xdebugpy";
 #define LARGEST_OFFSET 4096u
 
 static _Atomic int refused;
+static const char *_Atomic refusal;
+static uint32_t refusal_limits;
+
+static void tell_refusal(void)
+{
+    const char *why = atomic_load(&refusal);
+    if (!why)
+        return;
+    tm_set_limit(refusal_limits);
+    tm_set_python(TM_PYTHON_REFUSED, tm_python.version[0] ? tm_python.version : NULL);
+    tm_log("Python %s: %s; its frames are left out", tm_python.version[0] ? tm_python.version : "of unknown version", why);
+}
 
 void tm_python_refuse(uint32_t limit_bits, const char *why)
 {
     if (atomic_exchange(&refused, 1))
         return;
     atomic_store(&tm_python.trust, TM_TRUST_REFUSED);
-    tm_set_limit(limit_bits);
-    tm_set_python(TM_PYTHON_REFUSED, tm_python.version[0] ? tm_python.version : NULL);
-    tm_log("Python %s: %s; its frames are left out", tm_python.version[0] ? tm_python.version : "of unknown version", why);
+    refusal_limits = limit_bits;
+    atomic_store(&refusal, why);
+    tell_refusal();
 }
 
 /* Takes one published offset over the table's; 0 when it cannot be one. Only what the table
@@ -208,9 +220,22 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
     return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
 }
 
+static int late; /* the constructor's call comes first, when all objects are relocated */
+
+void tm_python_attach(void)
+{
+    late = 1;
+    if (atomic_load(&refused))
+        tell_refusal();
+    else if (atomic_load(&tm_python.ready))
+        tm_python_hook_again();
+    else
+        tm_python_probe();
+    tm_python_verify();
+}
+
 void tm_python_probe(void)
 {
-    static int late; /* the constructor's call comes first, when all objects are relocated */
     if (atomic_load(&refused) || !tm_python_try_exclusive())
         return;
     atomic_store(&tm_python.awaited, 0);

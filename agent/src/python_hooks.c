@@ -200,6 +200,14 @@ struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered)
     return covered;
 }
 
+int tm_python_uncover_arenas(struct tm_python_arenas *arenas)
+{
+    if (arenas->alloc != arena_alloc || arenas->free != arena_free)
+        return 0;
+    *arenas = covered_arenas;
+    return 1;
+}
+
 void tm_python_arenas_are_containers(int containers)
 {
     atomic_store(&arenas_are_containers, containers);

@@ -50,6 +50,8 @@ extern const struct tm_python_allocator tm_python_hooks[TM_PYTHON_HOOKED_DOMAINS
 
 /* Covers the allocator of arenas; gives what is to be set in its place, with its context. */
 struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered);
+/* 1: `arenas` were ours, and are now what we covered. 0: they are somebody else's. */
+int tm_python_uncover_arenas(struct tm_python_arenas *arenas);
 /* Pools are counted object by object: their arenas are containers, not allocations. */
 void tm_python_arenas_are_containers(int containers);
 

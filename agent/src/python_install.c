@@ -16,6 +16,9 @@ enum python_domain { DOMAIN_RAW = 0, DOMAIN_MEMORY = 1, DOMAIN_OBJECT = 2 };
 
 static void (*get_allocator)(int domain, struct tm_python_allocator *allocator);
 static void (*set_allocator)(int domain, struct tm_python_allocator *allocator);
+static void (*get_arenas)(struct tm_python_arenas *arenas);
+static void (*set_arenas)(struct tm_python_arenas *arenas);
+static int arenas_covered;
 static uintptr_t interpreter_start, interpreter_end;
 static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
 static unsigned settings[2];         /* records in use */
@@ -86,6 +89,28 @@ static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator 
     return TM_BOTTOM_FOREIGN;
 }
 
+/* The number of a record that covers just this, of an earlier setting or a new one. */
+static unsigned find_or_make_record(int domain, const struct tm_python_allocator *allocator, enum tm_python_bottom bottom)
+{
+    struct tm_python_record *records = tm_python_records[domain - 1];
+    unsigned used = settings[domain - 1];
+    for (unsigned i = 0; i < used; i++)
+        if (records[i].malloc == allocator->malloc && records[i].calloc == allocator->calloc &&
+            records[i].realloc == allocator->realloc && records[i].bottom == bottom)
+            return i;
+    if (used == TM_PYTHON_RECORDS)
+        return used;
+    records[used] = (struct tm_python_record){
+        .malloc = allocator->malloc,
+        .calloc = allocator->calloc,
+        .realloc = allocator->realloc,
+        .small_limit = bottom == TM_BOTTOM_PYMALLOC ? TM_PYTHON_SMALL_LIMIT : 0,
+        .bottom = bottom,
+    };
+    settings[domain - 1] = used + 1;
+    return used;
+}
+
 /* Hooks one domain unless it is hooked; gives what stands at its bottom. */
 static enum tm_python_bottom hook_domain(int domain)
 {
@@ -93,19 +118,11 @@ static enum tm_python_bottom hook_domain(int domain)
     int hooked;
     get_allocator(domain, &allocator);
     enum tm_python_bottom bottom = find_bottom(domain, allocator, &hooked);
-    unsigned index = settings[domain - 1];
     if (hooked || bottom == TM_BOTTOM_FOREIGN)
         return bottom;
+    unsigned index = find_or_make_record(domain, &allocator, bottom);
     if (index == TM_PYTHON_RECORDS)
         return TM_BOTTOM_FOREIGN; /* replaced once too often */
-    tm_python_records[domain - 1][index] = (struct tm_python_record){
-        .malloc = allocator.malloc,
-        .calloc = allocator.calloc,
-        .realloc = allocator.realloc,
-        .small_limit = bottom == TM_BOTTOM_PYMALLOC ? TM_PYTHON_SMALL_LIMIT : 0,
-        .bottom = bottom,
-    };
-    settings[domain - 1] = index + 1;
     allocator.malloc = tm_python_hooks[domain - 1][index].malloc;
     allocator.calloc = tm_python_hooks[domain - 1][index].calloc;
     allocator.realloc = tm_python_hooks[domain - 1][index].realloc;
@@ -136,9 +153,10 @@ static void tell(enum tm_python_bottom bottom, int settled)
 
 /* Hooks what is not hooked, and tells what is seen then when it is not what was told last.
  * `settled`: nothing will replace the allocators any more without the program's own doing. */
+static _Atomic int told = -1;
+
 static void hook_both(int settled)
 {
-    static _Atomic int told = -1;
     hook_domain(DOMAIN_MEMORY);
     enum tm_python_bottom bottom = hook_domain(DOMAIN_OBJECT);
     int now = (int)bottom * 2 + settled;
@@ -178,14 +196,48 @@ static void remember_pymalloc(const struct tm_object *object, int running)
     pymalloc[DOMAIN_OBJECT - 1] = objects;
 }
 
+/* Once: where somebody covered ours since, it still stands below theirs. */
+static void cover_arenas(void)
+{
+    struct tm_python_arenas arenas;
+    if (arenas_covered)
+        return;
+    get_arenas(&arenas);
+    arenas = tm_python_cover_arenas(arenas);
+    set_arenas(&arenas);
+    arenas_covered = 1;
+}
+
+static void uncover_arenas(void)
+{
+    struct tm_python_arenas arenas;
+    tm_python_arenas_are_containers(0);
+    get_arenas(&arenas);
+    if (!tm_python_uncover_arenas(&arenas))
+        return;
+    set_arenas(&arenas);
+    arenas_covered = 0;
+}
+
+static void unhook_domain(int domain)
+{
+    struct tm_python_allocator allocator;
+    get_allocator(domain, &allocator);
+    const struct tm_python_record *record = find_record(allocator.malloc);
+    if (!record)
+        return;
+    allocator.malloc = record->malloc;
+    allocator.calloc = record->calloc;
+    allocator.realloc = record->realloc;
+    set_allocator(domain, &allocator);
+}
+
 void tm_python_hook_allocators(const struct tm_object *object, int running)
 {
     get_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_GetAllocator");
     set_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_SetAllocator");
-    void (*get_arenas)(struct tm_python_arenas *) =
-        (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_GetArenaAllocator");
-    void (*set_arenas)(struct tm_python_arenas *) =
-        (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_SetArenaAllocator");
+    get_arenas = (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_GetArenaAllocator");
+    set_arenas = (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_SetArenaAllocator");
     /* A sampled small object comes from malloc, and nobody would tell us of its end. */
     if (!get_allocator || !set_allocator || !get_arenas || !set_arenas || tm_settings.malloc_unseen) {
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
@@ -195,11 +247,7 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     interpreter_end = object->end;
     remember_pymalloc(object, running);
 
-    struct tm_python_arenas arenas;
-    get_arenas(&arenas);
-    arenas = tm_python_cover_arenas(arenas);
-    set_arenas(&arenas);
-
+    cover_arenas();
     atomic_store(&can_hook, 1);
     if (running)
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version); /* until tm_python_verify() */
@@ -216,4 +264,27 @@ void tm_python_verify(void)
         return;
     hook_both(1);
     tm_python_end_exclusive();
+}
+
+void tm_python_hook_again(void)
+{
+    if (!get_arenas || tm_settings.malloc_unseen)
+        return;
+    cover_arenas();
+    atomic_store(&told, -1);
+    atomic_store(&can_hook, 1);
+}
+
+int tm_python_unhook(void)
+{
+    if (!atomic_load(&can_hook) || tm_python.is_finalizing())
+        return 1;
+    if (!tm_python_holds_gil() || !tm_python_try_exclusive())
+        return 0;
+    atomic_store(&can_hook, 0);
+    unhook_domain(DOMAIN_OBJECT);
+    unhook_domain(DOMAIN_MEMORY);
+    uncover_arenas();
+    tm_python_end_exclusive();
+    return 1;
 }

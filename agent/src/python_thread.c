@@ -26,7 +26,7 @@ static union {
         _Atomic uint32_t exclusive; /* somebody looks for the interpreter or sets hooks */
     };
     char page[TM_PAGE];
-} readers TM_WIPED;
+} readers TM_IMAGE;
 
 /* Non-zero: this thread is one of them. */
 static __thread uint32_t holding __attribute__((tls_model("initial-exec")));

@@ -68,29 +68,33 @@ void tm_forget(const void *address)
         tm_sampled_free(address);
 }
 
-int tm_take_for_realloc(const void *address, struct tm_live *taken)
+uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken)
 {
     if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_thread.inside)
         return 0;
-    int saved = errno, found = 0;
+    int saved = errno;
+    uint32_t recording = 0;
     if (tm_quiet()) {
         tm_mark_ended(address);
     } else if (tm_lock()) {
-        found = tm_live_take(address, taken);
+        if (tm_live_take(address, taken))
+            recording = tm_core.incarnation;
         tm_unlock();
     }
     errno = saved;
-    return found;
+    return recording;
 }
 
-void tm_settle_realloc(const struct tm_live *taken, int moved)
+void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recording)
 {
     int saved = errno;
     if (tm_lock()) {
-        if (moved)
-            tm_live_end(taken, tm_now_ms());
-        else
-            tm_live_restore(taken);
+        if (recording == tm_core.incarnation) { /* else: what it was taken from is gone */
+            if (moved)
+                tm_live_end(taken, tm_now_ms());
+            else
+                tm_live_restore(taken);
+        }
         tm_unlock();
     }
     errno = saved;

@@ -230,18 +230,23 @@ static const char *const names[] = {
 #define NAME_COUNT (sizeof names / sizeof names[0])
 _Static_assert(sizeof(struct tm_real) == NAME_COUNT * sizeof(void *), "one name a pointer, in order");
 
-struct search {
+/* The first definitions among some objects. */
+struct definitions {
     void *found[NAME_COUNT];
     void *dlsym;
-    int past_us;
     uintptr_t malloc_start, malloc_end;
     int malloc_in_libc;
-    int malloc_before_us;
+    int libc; /* the C library is one of them */
+};
+
+struct search {
+    struct definitions before_us, after_us;
+    int past_us;
 };
 
 void *(*tm_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 static uintptr_t foreign_start, foreign_end;
-static int hidden_behind_other;
+static int hidden_behind_other, is_late;
 
 static int search_object(const struct tm_object *object, void *data)
 {
@@ -252,36 +257,44 @@ static int search_object(const struct tm_object *object, void *data)
         return 0;
 #endif
     }
-    if (!search->past_us) {
-        search->malloc_before_us |= tm_object_symbol(object, "malloc") != NULL;
-        return 0;
-    }
+    struct definitions *definitions = search->past_us ? &search->after_us : &search->before_us;
+    int is_libc = tm_object_symbol(object, "__libc_start_main") != NULL;
+    definitions->libc |= is_libc;
     for (size_t i = 0; i < NAME_COUNT; i++) {
-        if (search->found[i] || !(search->found[i] = tm_object_symbol(object, names[i])) || i != 0)
+        if (definitions->found[i] || !(definitions->found[i] = tm_object_symbol(object, names[i])) || i != 0)
             continue;
-        search->malloc_start = object->start;
-        search->malloc_end = object->end;
-        search->malloc_in_libc = tm_object_symbol(object, "__libc_start_main") != NULL;
+        definitions->malloc_start = object->start;
+        definitions->malloc_end = object->end;
+        definitions->malloc_in_libc = is_libc;
     }
-    if (!search->dlsym)
-        search->dlsym = tm_object_symbol(object, "dlsym");
+    if (!definitions->dlsym)
+        definitions->dlsym = tm_object_symbol(object, "dlsym");
     return 0;
 }
 
+/* Preloaded, the allocator behind ours comes after us. Loaded into a program that runs, we come
+ * after the C library, and what its calls go to now is the first definition of all. */
 void tm_resolve(void)
 {
     struct search search = {.past_us = 0};
     tm_each_object(search_object, &search);
+    is_late = search.before_us.libc;
+    const struct definitions *behind = is_late ? &search.before_us : &search.after_us;
     void **real = (void **)&tm_real;
     for (size_t i = 0; i < NAME_COUNT; i++)
-        if (search.found[i])
-            __atomic_store_n(&real[i], search.found[i], __ATOMIC_RELEASE);
-    __atomic_store_n((void **)&tm_real_dlsym, search.dlsym, __ATOMIC_RELEASE);
-    if (!search.malloc_in_libc) {
-        foreign_start = search.malloc_start;
-        foreign_end = search.malloc_end;
+        if (behind->found[i])
+            __atomic_store_n(&real[i], behind->found[i], __ATOMIC_RELEASE);
+    __atomic_store_n((void **)&tm_real_dlsym, behind->dlsym, __ATOMIC_RELEASE);
+    if (!behind->malloc_in_libc) {
+        foreign_start = behind->malloc_start;
+        foreign_end = behind->malloc_end;
     }
-    hidden_behind_other = search.malloc_before_us;
+    hidden_behind_other = !is_late && search.before_us.found[0] != NULL;
+}
+
+int tm_came_late(void)
+{
+    return is_late;
 }
 
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end)
@@ -334,12 +347,11 @@ __attribute__((visibility("hidden"))) int tm_dlsym_concerns(const char *name)
  * place would change which allocator the caller gets. */
 __attribute__((visibility("hidden"))) void *tm_dlsym_allocator(void *handle, const char *name)
 {
-    extern void *malloc(size_t), *calloc(size_t, size_t), *realloc(void *, size_t), free(void *),
-        *aligned_alloc(size_t, size_t), *memalign(size_t, size_t), *valloc(size_t), *pvalloc(size_t);
-    extern int posix_memalign(void **, size_t, size_t);
+    extern char tm_own_malloc[], tm_own_calloc[], tm_own_realloc[], tm_own_free[], tm_own_posix_memalign[],
+        tm_own_aligned_alloc[], tm_own_memalign[], tm_own_valloc[], tm_own_pvalloc[];
     void *const ours[NAME_COUNT] = {
-        (void *)malloc,        (void *)calloc,   (void *)realloc, (void *)free,    (void *)posix_memalign,
-        (void *)aligned_alloc, (void *)memalign, (void *)valloc,  (void *)pvalloc,
+        tm_own_malloc,        tm_own_calloc,   tm_own_realloc, tm_own_free,    tm_own_posix_memalign,
+        tm_own_aligned_alloc, tm_own_memalign, tm_own_valloc,  tm_own_pvalloc,
     };
     void *answer = tm_real_dlsym(handle, name);
     void *const *real = (void *const *)&tm_real;

@@ -14,7 +14,7 @@
 #define OBJECTS_CHECK_MS 10
 
 __thread struct tm_thread_state tm_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
-struct tm_core tm_core TM_WIPED;
+struct tm_core tm_core TM_IMAGE;
 struct tm_settings tm_settings = {.pool = {.kept_descriptor = -1}};
 
 int tm_armed(void)
@@ -53,7 +53,7 @@ static int idle(struct tm_thread_state *thread)
     return 0;
 }
 
-static int lease_lapsed(void)
+static int is_lease_over(void)
 {
     const struct tm_pool_header *head = tm_settings.pool.head;
     uint64_t until = head ? head->lease_until_ms : 0;
@@ -68,10 +68,12 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     int saved = errno, sampled = 0;
     if (!tm_armed() && !tm_come_alive()) {
         idle(thread);
+        if (tm_settings.attached)
+            tm_finish_leaving();
     } else if (tm_core.pid != tm_own_pid()) {
         draw_next(thread); /* between vfork and exec: the memory is the parent's, the sample is nobody's */
-    } else if (lease_lapsed()) {
-        tm_turn_off("the recorder went away");
+    } else if (is_lease_over()) {
+        tm_lease_lapsed();
         idle(thread);
     } else if (tm_quiet()) {
         idle(thread);
@@ -226,9 +228,20 @@ static int knows_all(const struct capture *capture)
     return 1;
 }
 
+/* A sample that began in a recording that has ended belongs to no other. */
+static int lock_this_recording(void)
+{
+    if (!tm_lock())
+        return 0;
+    if (tm_thread.incarnation == tm_core.incarnation)
+        return 1;
+    tm_unlock();
+    return 0;
+}
+
 static void commit(struct capture *capture, uint64_t ticks)
 {
-    if (!tm_lock()) {
+    if (!lock_this_recording()) {
         if (tm_core.header)
             __atomic_fetch_add(&tm_core.header->samples_lost, 1, __ATOMIC_RELAXED);
         return;
@@ -236,7 +249,7 @@ static void commit(struct capture *capture, uint64_t ticks)
     if (!knows_all(capture)) {
         tm_unlock();
         tm_native_refresh();
-        if (!tm_lock())
+        if (!lock_this_recording())
             return;
     }
     double now_in_force = (double)tm_core.period; /* thinned since we looked: one step more */
@@ -274,10 +287,12 @@ static void look_at_objects(void)
         return;
     }
     uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;
-    if (__atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes) {
+    int changed = __atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes;
+    if (changed) {
         tm_python_probe();
         tm_native_refresh();
     }
+    tm_attach_look(changed);
     tm_python_verify();
 }
 

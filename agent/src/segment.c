@@ -73,11 +73,8 @@ int tm_segment_begin(uint8_t *segment, uint32_t image)
     tm_core.header = (struct tm_segment_header *)segment;
     tm_core.pid = tm_own_pid();
     int why = lay_out();
-    if (why) {
-        tm_core.header = NULL;
-        tm_core.segment = NULL;
-        return why;
-    }
+    if (why)
+        return why; /* the header's page is there, whatever else is not */
     struct tm_segment_header *header = tm_core.header;
     header->version = TM_SEGMENT_VERSION;
     header->pid = tm_core.pid;

@@ -1,11 +1,9 @@
 /* start.c - how the agent comes on, in a fresh image and in a forked child, and its end.
- *
- *   TIDEMARK=pool=/proc/PID/fd/N[,native]        the recorder's pool
- *   TIDEMARK=period=512K[,dir=/path][,native]    a pool of its own
- *   TIDEMARK=off, or no TIDEMARK                 inert
+ * What the environment may ask for stands in options.c; coming on late, in attach.c.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "hooks.h"
+#include "options.h"
 #include "python.h"
 #include "state.h"
 
@@ -22,68 +21,8 @@
 
 extern char __start_tm_wiped[] __attribute__((visibility("hidden")));
 extern char __stop_tm_wiped[] __attribute__((visibility("hidden")));
-
-struct wish {
-    char pool[sizeof tm_settings.pool.path];
-    int on;
-};
-
-/* "512K", "1M", "65536"; 0: not a size. */
-static uint64_t read_size(const char *text, size_t length)
-{
-    uint64_t value = 0;
-    size_t at = 0;
-    while (at < length && text[at] >= '0' && text[at] <= '9' && value < 1ull << 40)
-        value = value * 10 + (uint64_t)(text[at++] - '0');
-    unsigned shift = 0;
-    if (at > 0 && at < length) {
-        switch (text[at++]) {
-        case 'k': case 'K': shift = 10; break;
-        case 'm': case 'M': shift = 20; break;
-        case 'g': case 'G': shift = 30; break;
-        default: return 0;
-        }
-    }
-    if (at < length && (text[at] == 'i' || text[at] == 'B'))
-        at++;
-    if (at < length && text[at] == 'B')
-        at++;
-    return at == length && value <= (1ull << 40) >> shift ? value << shift : 0;
-}
-
-static void read_option(struct wish *wish, const char *text, size_t length)
-{
-    const char *equals = memchr(text, '=', length);
-    size_t name = equals ? (size_t)(equals - text) : length, rest = equals ? length - name - 1 : 0;
-    if (name == 4 && memcmp(text, "pool", 4) == 0 && rest > 0 && rest < sizeof wish->pool) {
-        memcpy(wish->pool, equals + 1, rest);
-        wish->pool[rest] = 0;
-    } else if (name == 3 && memcmp(text, "dir", 3) == 0 && rest > 0 && rest < sizeof tm_settings.directory) {
-        memcpy(tm_settings.directory, equals + 1, rest);
-        tm_settings.directory[rest] = 0;
-    } else if (name == 6 && memcmp(text, "period", 6) == 0 && read_size(equals ? equals + 1 : "", rest)) {
-        tm_settings.period = read_size(equals + 1, rest);
-    } else if (length == 6 && memcmp(text, "native", 6) == 0) {
-        tm_settings.native = 1;
-    } else if (length == 3 && memcmp(text, "off", 3) == 0) {
-        wish->on = 0;
-    } else if (length) {
-        char shown[64] = {0};
-        memcpy(shown, text, length < sizeof shown ? length : sizeof shown - 1);
-        tm_log("TIDEMARK: \"%s\" is not understood and was passed over", shown);
-    }
-}
-
-static void read_environment(struct wish *wish)
-{
-    const char *text = getenv("TIDEMARK");
-    wish->on = text && *text;
-    while (text && *text) {
-        size_t length = strcspn(text, ",");
-        read_option(wish, text, length);
-        text += length + (text[length] == ',');
-    }
-}
+extern char __start_tm_image[] __attribute__((visibility("hidden")));
+extern char __stop_tm_image[] __attribute__((visibility("hidden")));
 
 /* The period that an image starts with. */
 static uint64_t first_period(void)
@@ -108,8 +47,7 @@ static void part_ways(void)
     thread->countdown = tm_draw(thread, thread->period);
 }
 
-/* Claims a segment for this image. Runs in exactly one thread (phase CLAIMING). */
-static int begin_image(void)
+int tm_begin_image(void)
 {
     const struct tm_pool_header *head = tm_settings.pool.head;
     uint8_t *segment;
@@ -133,7 +71,7 @@ static int begin_image(void)
 
 static int arm(void)
 {
-    int why = begin_image();
+    int why = tm_begin_image();
     __atomic_store_n(&tm_core.phase, why ? TM_PHASE_OFF : TM_PHASE_ARMED, __ATOMIC_RELEASE);
     return why == 0;
 }
@@ -158,11 +96,31 @@ int tm_come_alive(void)
     return alive;
 }
 
-static int wipe_on_fork(void)
+static int wipe(char *start, char *stop)
 {
-    uintptr_t start = (uintptr_t)__start_tm_wiped, stop = (uintptr_t)__stop_tm_wiped;
-    return start % TM_PAGE == 0 && stop % TM_PAGE == 0 &&
-           madvise((void *)start, stop - start, MADV_WIPEONFORK) == 0;
+    return (uintptr_t)start % TM_PAGE == 0 && (uintptr_t)stop % TM_PAGE == 0 &&
+           madvise(start, (size_t)(stop - start), MADV_WIPEONFORK) == 0;
+}
+
+int tm_wipe_on_fork(void)
+{
+    return wipe(__start_tm_wiped, __stop_tm_wiped) && wipe(__start_tm_image, __stop_tm_image);
+}
+
+void tm_forget_recording(void)
+{
+    size_t kept = offsetof(struct tm_core, incarnation);
+    madvise(__start_tm_wiped, (size_t)(__stop_tm_wiped - __start_tm_wiped), MADV_DONTNEED);
+    memset((char *)&tm_core + kept, 0, sizeof tm_core - kept);
+}
+
+int tm_open_pool(const struct tm_options *options)
+{
+    tm_settings.native = options->native;
+    tm_settings.period = options->period;
+    memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
+    tm_settings.own_pool = !options->pool[0];
+    return options->pool[0] ? tm_pool_open_given(options->pool) : tm_pool_make_own();
 }
 
 /* Another definition may stand before ours (preloaded earlier, or in the executable): a wrapper
@@ -174,26 +132,40 @@ static int malloc_reaches_us(void)
     return tm_thread.countdown != TM_HELD;
 }
 
-static void come_on(const struct wish *wish)
+void tm_note_other_allocators(void)
 {
     uintptr_t start, end;
-    int why = wish->pool[0] ? tm_pool_open_given(wish->pool) : tm_pool_make_own();
-    if (why || !tm_pool_may_follow())
+    if (!tm_foreign_allocator(&start, &end))
         return;
-    if (tm_foreign_allocator(&start, &end)) {
-        tm_settings.malloc_unseen = tm_stands_behind() && !malloc_reaches_us();
-        tm_set_limit(tm_settings.malloc_unseen ? TM_LIMIT_MALLOC_UNSEEN : TM_LIMIT_FOREIGN_ALLOCATOR);
+    tm_settings.malloc_unseen = tm_stands_behind() && !malloc_reaches_us();
+    tm_set_limit(tm_settings.malloc_unseen ? TM_LIMIT_MALLOC_UNSEEN : TM_LIMIT_FOREIGN_ALLOCATOR);
+}
+
+void tm_begin_sampling(void)
+{
+    static int began;
+    __atomic_store_n(&tm_core.phase, TM_PHASE_ARMED, __ATOMIC_RELEASE);
+    if (!began++) {
+        (void)pthread_atfork(NULL, NULL, part_ways);
+        tm_loader_begin();
     }
-    tm_settings.own_pool = !wish->pool[0];
-    tm_settings.enabled = 1;
-    tm_core.phase = TM_PHASE_CLAIMING;
-    if (!arm())
-        return;
-    (void)pthread_atfork(NULL, NULL, part_ways);
-    tm_loader_begin();
     tm_native_begin((tm_core.options & TM_OPTION_NATIVE) != 0);
     tm_core.object_changes = tm_object_changes();
     tm_native_refresh();
+}
+
+static void come_on(const struct tm_options *options)
+{
+    if (tm_open_pool(options) != 0 || !tm_pool_may_follow())
+        return;
+    tm_note_other_allocators();
+    tm_settings.enabled = 1;
+    tm_core.phase = TM_PHASE_CLAIMING;
+    if (tm_begin_image() != 0) {
+        __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
+        return;
+    }
+    tm_begin_sampling();
     tm_python_probe();
 }
 
@@ -203,12 +175,18 @@ __attribute__((constructor))
 void tm_start(void)
 {
     int saved = errno;
-    struct wish wish = {.on = 0};
     tm_resolve();
-    read_environment(&wish);
-    if (wish.on && wipe_on_fork()) {
+    tm_core.is_first = 1;
+    tm_settings.loaded_by = tm_own_pid();
+    const char *text = tm_came_late() ? NULL : getenv("TIDEMARK");
+    struct tm_options options;
+    if (text)
+        tm_read_options(text, &options);
+    if (text && *text && options.on && tm_wipe_on_fork()) {
+        if (options.unknown[0])
+            tm_log("TIDEMARK: \"%s\" is not understood and was passed over", options.unknown);
         tm_thread.inside = 1;
-        come_on(&wish);
+        come_on(&options);
         tm_thread.inside = 0;
         tm_thread.countdown = 0; /* draw at the first allocation */
         tm_thread.period = 0;

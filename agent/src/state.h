@@ -1,8 +1,9 @@
 /* state.h - everything the sampling core remembers, and who may touch it.
  *
  *   tm_core      one process image; on MADV_WIPEONFORK pages: a forked child, however
- *                it was made, finds zeros, which reads as "no segment yet". Fields below
- *                `lock` belong to its holder, unless they are marked (atomic).
+ *                it was made, finds zeros, which reads as "no segment yet". What belongs to
+ *                one recording is zeroed when that ends (attach.c); the rest stays. Fields
+ *                below `pid` belong to the lock's holder, unless they are marked (atomic).
  *   tm_settings  what the environment asked for and where the pool is: inherited.
  *
  * Lock order: the core lock is a leaf. Nothing that could block on another lock (libc's
@@ -34,8 +35,9 @@
 
 /* Set while a thread is on the slow path: no allocation reaches it. */
 #define TM_HELD (1ull << 62)
-/* What a thread may allocate between two looks whether the agent came on. */
-#define TM_IDLE (1ull << 20)
+/* What a thread may allocate between two looks whether the agent came on: unseen, should it
+ * come on in between, so no more than what one sample usually stands for. */
+#define TM_IDLE TM_DEFAULT_PERIOD
 
 enum tm_phase {
     TM_PHASE_UNBORN = 0, /* a fresh image, or a forked child before its first sample */
@@ -60,9 +62,19 @@ struct tm_fragment {
 };
 
 struct __attribute__((aligned(TM_PAGE))) tm_core {
-    /* (atomic) */
+    /* of the image: (atomic), but for the addresses, which never change once they are set */
     uint32_t phase; /* enum tm_phase */
-    uint32_t incarnation;
+    uint32_t lock;  /* 0 free, 1 held, 2 held and waited for */
+    const void *lock_owner;
+    uint32_t lock_timeouts; /* in a row */
+    uint32_t is_first;      /* the image that the library was loaded into, not a fork of it */
+    uint32_t arming;        /* somebody arms, disarms or rewrites slots */
+    uint32_t unhooking;     /* recording ended, Python's hooks still stand */
+    uint8_t *segment;
+    struct tm_segment_header *header;
+
+    /* of the recording: (atomic) */
+    uint32_t incarnation; /* first of what the recording's end zeroes */
     uint64_t period;
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
@@ -72,16 +84,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t seed;
     uintptr_t pending[TM_PENDING_COUNT]; /* frees that could not wait for the lock */
     uint32_t pending_used;
-    uint32_t lock_timeouts; /* in a row */
-
-    uint32_t lock; /* 0 free, 1 held, 2 held and waited for */
-    const void *lock_owner;
 
     uint32_t pid;
     uint32_t options;
     uint32_t slot; /* of the pool */
-    uint8_t *segment;
-    struct tm_segment_header *header;
     struct tm_room rooms[TM_SECTION_COUNT];
     uint64_t growth_failed_ms;
     uint64_t configured_period;
@@ -115,6 +121,8 @@ struct tm_settings {
     int own_pool;  /* every image makes its own */
     int native;
     int malloc_unseen; /* another allocator stands before ours */
+    int attached;      /* came on late, by request: leaves without a trace */
+    uint32_t loaded_by; /* the process that the library was loaded into */
     uint64_t period; /* 0: as the pool says */
     char directory[400];
     struct tm_pool_place pool;
@@ -170,8 +178,9 @@ uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period);
 
 /* ---- lock.c ----------------------------------------------------------------------- */
 
-int tm_lock(void);     /* 0: not got in bounded time */
-int tm_try_lock(void); /* 0: somebody holds it; never waits */
+int tm_lock(void);       /* 0: not got in bounded time, or nothing is recorded (any more) */
+int tm_lock_always(void); /* the same, recording or not */
+int tm_try_lock(void);   /* 0: somebody holds it; never waits */
 void tm_unlock(void);
 int tm_lock_is_mine(void);
 
@@ -186,6 +195,8 @@ int tm_pool_claim(uint8_t **segment, uint32_t *image);
 /* Makes [offset, offset + bytes) of this segment safe to write; 0 or an errno. */
 int tm_pool_reserve(uint64_t offset, uint64_t bytes);
 void tm_pool_unserved(int reason);
+/* Puts private memory where the pool was: its addresses stay good, its bytes are given back. */
+void tm_pool_let_go(void);
 
 /* ---- segment.c -------------------------------------------------------------------- */
 
@@ -256,9 +267,9 @@ void tm_drain_pending(void);
 void tm_thin(void);
 /* Not locked: a sampled address is about to be freed. */
 void tm_sampled_free(const void *address);
-/* Takes the sample out for a realloc that may fail. 1: `taken` holds it. */
-int tm_take_for_realloc(const void *address, struct tm_live *taken);
-void tm_settle_realloc(const struct tm_live *taken, int moved);
+/* Takes the sample out for a realloc that may fail. Not 0: `taken` holds it, of that recording. */
+uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken);
+void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recording);
 
 /* ---- sample.c --------------------------------------------------------------------- */
 
@@ -288,6 +299,20 @@ void tm_loader_begin(void);
 /* 0: the list of objects must not be asked for in this forked image, now or ever. Not locked. */
 int tm_loader_answers(void);
 
+/* ---- status.c ----------------------------------------------------------------------- */
+
+/* One JSON document; gives its length. */
+size_t tm_status(char *text, size_t capacity);
+
+/* ---- attach.c ----------------------------------------------------------------------- */
+
+/* At a sampling point of an attached program whose recorder went away: leaves. */
+void tm_lease_lapsed(void);
+/* At a sampling point that found nothing recording: what an earlier end had to leave standing. */
+void tm_finish_leaving(void);
+/* Brings the slots of loaded objects up to date; on the slow path, not locked. */
+void tm_attach_look(int objects_changed);
+
 /* ---- native.c --------------------------------------------------------------------- */
 
 #define TM_NATIVE_FRAMES 128u
@@ -305,6 +330,18 @@ uint32_t tm_native_intern(const void *pc);
 void tm_event(enum tm_event_kind kind, uint32_t label, uint64_t value);
 
 /* ---- start.c ---------------------------------------------------------------------- */
+
+struct tm_options; /* options.h */
+
+/* The steps of coming on, in this order; each 0 or an errno where it gives an int. */
+int tm_open_pool(const struct tm_options *options);
+void tm_note_other_allocators(void);
+int tm_begin_image(void); /* by one thread, in phase CLAIMING */
+void tm_begin_sampling(void);
+/* Forked children find this image's pages zeroed; 0: the kernel cannot. */
+int tm_wipe_on_fork(void);
+/* (locked, nothing recorded any more) Zeroes what belongs to one recording. */
+void tm_forget_recording(void);
 
 /* First sample of a forked child: claims a segment. 1: armed. */
 int tm_come_alive(void);

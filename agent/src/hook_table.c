@@ -1,0 +1,79 @@
+/* hook_table.c - which functions of the program's are ours to stand for, and which those are.
+ *
+ * A slot belongs to us when it holds the definition that the program's global scope has first:
+ * the one its malloc family calls go to. Another allocator's own (bound by RTLD_DEEPBIND, by
+ * -Bsymbolic, within a library that brings one) is somebody else's heap.
+ */
+#include "slots.h"
+
+#include <string.h>
+
+#include "hooks.h"
+#include "state.h"
+
+#define OWN(name) extern char tm_own_##name[] __attribute__((visibility("hidden")))
+OWN(malloc);
+OWN(calloc);
+OWN(realloc);
+OWN(reallocarray);
+OWN(free);
+OWN(posix_memalign);
+OWN(aligned_alloc);
+OWN(memalign);
+OWN(valloc);
+OWN(pvalloc);
+OWN(strdup);
+OWN(strndup);
+OWN(mmap);
+OWN(mmap64);
+OWN(munmap);
+OWN(mremap);
+#ifdef TM_TEST_ENTRIES
+#define tm_own_dlsym NULL /* only the library has it */
+#else
+OWN(dlsym);
+#endif
+
+#define ENDS(name) {#name, tm_own_##name, NULL, TM_SLOTS_ENDS}
+#define BEGINS(name) {#name, tm_own_##name, NULL, TM_SLOTS_BEGINNINGS}
+struct tm_hook tm_hooks[TM_HOOK_COUNT] = {
+    ENDS(free),       ENDS(realloc),          ENDS(reallocarray),    ENDS(munmap),     ENDS(mremap),   BEGINS(malloc),
+    BEGINS(calloc),   BEGINS(posix_memalign), BEGINS(aligned_alloc), BEGINS(memalign), BEGINS(valloc), BEGINS(pvalloc),
+    BEGINS(strdup),   BEGINS(strndup),        BEGINS(mmap),          BEGINS(mmap64),   BEGINS(dlsym),
+};
+
+static int is_system_call(const char *name)
+{
+    return strcmp(name, "mmap") == 0 || strcmp(name, "mmap64") == 0 || strcmp(name, "munmap") == 0 ||
+           strcmp(name, "mremap") == 0;
+}
+
+struct search {
+    void *first[TM_HOOK_COUNT];
+    int in_libc[TM_HOOK_COUNT];
+};
+
+static int search_object(const struct tm_object *object, void *data)
+{
+    struct search *search = data;
+#ifndef TM_TEST_ENTRIES
+    if ((uintptr_t)tm_hooks >= object->start && (uintptr_t)tm_hooks < object->end)
+        return 0;
+#endif
+    int is_libc = tm_object_symbol(object, "__libc_start_main") != NULL;
+    for (unsigned i = 0; i < TM_HOOK_COUNT; i++)
+        if (!search->first[i] && (search->first[i] = tm_object_symbol(object, tm_hooks[i].name)) != NULL)
+            search->in_libc[i] = is_libc;
+    return 0;
+}
+
+void tm_hooks_find(void)
+{
+    struct search search = {.first = {NULL}};
+    tm_each_object(search_object, &search);
+    for (unsigned i = 0; i < TM_HOOK_COUNT; i++) {
+        /* Ours make the system call themselves: what another wrapper would add must not be lost. */
+        int stands = !is_system_call(tm_hooks[i].name) || search.in_libc[i];
+        tm_hooks[i].real = tm_hooks[i].ours && stands ? search.first[i] : NULL;
+    }
+}

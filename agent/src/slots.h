@@ -1,0 +1,71 @@
+/* slots.h - the pointers to allocators that loaded objects hold, made to point to ours (slots.c).
+ *
+ *   relocations.c   which words of an object the loader wrote a function's address into
+ *   protection.c    which of them may be written, told by /proc/self/maps
+ *   slots.c         what was written, and taking it back
+ *
+ * Callers hold `tm_core.arming`. Each call takes the loader's list lock, so that no object
+ * goes away while its words are looked at.
+ */
+#ifndef TIDEMARK_SLOTS_H
+#define TIDEMARK_SLOTS_H
+
+#include "core.h"
+
+#define TM_HOOK_COUNT 17u
+#define TM_NO_HOOK 0xffu
+
+/* What ends allocations is hooked before, and let go after, what begins them. */
+enum tm_slot_group { TM_SLOTS_ENDS = 0, TM_SLOTS_BEGINNINGS = 1 };
+
+/* A function of the program's and ours in its place. */
+struct tm_hook {
+    const char *name;
+    void *ours;
+    void *real; /* what a slot must hold to be ours to change; NULL: left alone */
+    enum tm_slot_group group;
+};
+extern struct tm_hook tm_hooks[TM_HOOK_COUNT] __attribute__((visibility("hidden")));
+
+/* Finds the real ones (hook_table.c). */
+void tm_hooks_find(void);
+
+/* ---- slots.c -------------------------------------------------------------------------- */
+
+struct tm_slot_counts {
+    uint32_t objects; /* with at least one slot of ours */
+    uint32_t slots;
+    uint32_t waiting; /* objects that the loader was still busy with */
+};
+
+/* Writes one group into every loaded object that is not done yet. 0 or an errno. */
+int tm_slots_write(enum tm_slot_group group);
+/* Takes one group back wherever it still is ours. Gives the number that had to stay. */
+uint32_t tm_slots_restore(enum tm_slot_group group);
+/* After both groups were taken back: nothing is known any more. */
+void tm_slots_forget(void);
+struct tm_slot_counts tm_slots_count(void);
+/* Objects wait, or lazy slots were written so lately that the loader may have written over them. */
+int tm_slots_due(void);
+
+/* ---- relocations.c -------------------------------------------------------------------- */
+
+/* A word that holds, or will hold once the loader resolves it, the address of `hook`'s function. */
+struct tm_slot_place {
+    uintptr_t *address;
+    uint8_t hook;
+    uint8_t lazy; /* still points to the object's own stub that asks the loader */
+};
+
+/* Calls `found` for each; it gives 0 to stop. */
+void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_slot_place *, void *), void *data);
+
+/* ---- protection.c --------------------------------------------------------------------- */
+
+/* Reads /proc/self/maps; 0 or an errno. Kept until tm_protection_end(). */
+int tm_protection_begin(void);
+void tm_protection_end(void);
+/* Non-zero when a byte of [start, end) may be written. */
+int tm_is_writable(uintptr_t start, uintptr_t end);
+
+#endif
