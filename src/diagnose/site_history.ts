@@ -42,8 +42,8 @@ export interface SiteHistories {
   readonly cohorts: readonly TimeMs[];
   /** By live bytes at the last look, largest first. */
   readonly sites: readonly SiteHistory[];
-  /** By look: objects that all sites had allocated, a measure of work done. */
-  readonly allocatedObjects: Float64Array;
+  /** By look: what all sites had allocated, a measure of the work done. */
+  readonly allocatedBytes: Float64Array;
   /** Source files of all frames that were seen. */
   readonly files: readonly string[];
 }
@@ -76,7 +76,7 @@ interface LastLook {
 export class SiteHistoryBuilder {
   private readonly groups = new Map<string, Gathered>();
   private readonly times: TimeMs[] = [];
-  private readonly objects: Objects[] = [];
+  private readonly totals: Bytes[] = [];
   private lastProfile: Profile | null = null;
   private readonly keys = new StackKeys();
 
@@ -85,14 +85,14 @@ export class SiteHistoryBuilder {
     this.times.push(profile.timeMs);
     this.lastProfile = profile;
     const { sites } = profile;
-    let objects = 0;
+    let total = 0;
     for (let row = 0; row < sites.length; row++) {
       const group = this.groupOf(profile, row);
       addTo(group.live, look, sites.liveBytes[row] as number);
       addTo(group.allocated, look, sites.allocatedBytes[row] as number);
-      objects += sites.allocatedObjects[row] as number;
+      total += sites.allocatedBytes[row] as number;
     }
-    this.objects.push(objects);
+    this.totals.push(total);
   }
 
   build(): SiteHistories {
@@ -107,7 +107,7 @@ export class SiteHistoryBuilder {
       lookTimes: this.times,
       cohorts: profile?.cohorts ?? [],
       sites,
-      allocatedObjects: Float64Array.from(this.objects),
+      allocatedBytes: Float64Array.from(this.totals),
       files: profile ? filesOf(profile) : [],
     };
   }

@@ -99,27 +99,41 @@ function isHint(
   return born.length >= 3 && rise >= keptBytes / 2 && fall <= rise / 4;
 }
 
-/** Survivors by birth, by unit of the program's work: ever fewer are kept, as by a cache that fills. */
+/** Of one third of the window to the next: other sites' work that falls as well explains the fall. */
+const LOAD_FALLS = 0.75;
+/** Others must have allocated so much of what the site did to tell of the load at all. */
+const LEAST_OTHER_WORK = 0.1;
+
+/** Survivors by birth: ever fewer are kept while the program works on, as by a cache that fills. */
 function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): boolean {
   const endMs = histories.lookTimes.at(-1) ?? startMs;
-  const rates = [0, 1, 2].map((third) => {
-    const from = startMs + ((endMs - startMs) * third) / 3;
-    const to = startMs + ((endMs - startMs) * (third + 1)) / 3;
-    const work = workAt(histories, to) - workAt(histories, from);
-    return bornBetween(site, histories, startMs, from, to) / Math.max(1, work);
-  }) as [number, number, number];
-  return rates[1] < FALLING * rates[0] && rates[2] < FALLING * rates[1];
+  const bounds = [0, 1, 2, 3].map((third) => startMs + ((endMs - startMs) * third) / 3);
+  const thirds = [0, 1, 2].map((third) => [bounds[third], bounds[third + 1]] as [number, number]);
+  const [r0, r1, r2] = thirds.map(([from, to]) =>
+    bornBetween(site, histories, startMs, from, to),
+  ) as [number, number, number];
+  if (r1 >= FALLING * r0 || r2 >= FALLING * r1) {
+    return false;
+  }
+  const others = histories.allocatedBytes.map(
+    (bytes, look) => bytes - (site.allocatedBytes[look] as number),
+  );
+  const [, w1, w2] = thirds.map(
+    ([from, to]) => valueAt(histories, others, to) - valueAt(histories, others, from),
+  ) as [number, number, number];
+  const tells = w1 + w2 > LEAST_OTHER_WORK * (site.allocatedBytes.at(-1) ?? 0);
+  return !(tells && w2 < LOAD_FALLS * w1);
 }
 
-/** Objects that the program had allocated by a time, between looks in proportion. */
-function workAt({ lookTimes, allocatedObjects }: SiteHistories, timeMs: TimeMs): number {
+/** A figure of the looks as of a time, between looks in proportion; 0 before the first. */
+function valueAt({ lookTimes }: SiteHistories, values: Float64Array, timeMs: TimeMs): number {
   const after = lookTimes.findIndex((time) => time >= timeMs);
   if (after <= 0) {
-    return after === 0 ? 0 : (allocatedObjects.at(-1) ?? 0);
+    return after === 0 ? 0 : (values.at(-1) ?? 0);
   }
   const [t0, t1] = [lookTimes[after - 1] as number, lookTimes[after] as number];
-  const [w0, w1] = [allocatedObjects[after - 1] as number, allocatedObjects[after] as number];
-  return w0 + ((w1 - w0) * (timeMs - t0)) / Math.max(1, t1 - t0);
+  const [v0, v1] = [values[after - 1] as number, values[after] as number];
+  return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
 
 /** Live bytes, born between two times; a slice that lies across a bound counts in part. */

@@ -15,14 +15,15 @@ survivors = []
 
 def burst(barrier, number):
     size = 12_000 + 900 * number
-    blocks = [libc.malloc(size) for _ in range(150)]
-    for block in blocks:
-        libc.memset(block, 1, size)
-    barrier.wait()
-    for position, block in enumerate(blocks):
-        libc.free(block)
-        if position % 25 == 0:
+    blocks = []
+    for position in range(150):
+        blocks.append(libc.malloc(size))
+        libc.memset(blocks[-1], 1, size)
+        if position % 25 == 24:
             survivors.append(libc.malloc(200))
+    barrier.wait()
+    for block in blocks:
+        libc.free(block)
 
 
 end = time.monotonic() + SECONDS
