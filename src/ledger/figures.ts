@@ -45,11 +45,14 @@ export function limitsOf(
   if (pools !== null && pools.unread > 0) {
     add("pools-unread", { count: pools.unread });
   }
-  for (const name of foreignAllocators(mappings)) {
+  const others = foreignAllocators(mappings);
+  for (const name of others) {
     add("allocator", { name });
   }
   if (heap === null) {
-    add("glibc-not-found");
+    if (others.length === 0) {
+      add("glibc-not-found");
+    }
     return limits;
   }
   const { problems, mmapped, mmappedByAccount } = heap;

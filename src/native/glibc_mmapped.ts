@@ -1,7 +1,7 @@
 /**
  * Blocks that malloc gave mappings of their own (NumPy's and PyTorch's buffers). The kernel merges
- * neighbouring mappings, so one line of /proc/PID/maps may hold many; they are found by their headers, at
- * the beginnings of pages:
+ * neighbouring mappings, so one line of /proc/PID/maps may hold many, and NumPy's madvise parts others;
+ * they are found by their headers, at the beginnings of pages:
  *
  *    0  prev_size   0; memalign moves the header on, and leaves this one as it was
  *    8  size | 2    IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
@@ -39,17 +39,33 @@ export function findMmappedChunks(
 ): MmappedChunks {
   const ranges = new RangeColumns();
   const search = { bytes: 0, pages: mostPages, buffer: new Uint8Array(PIECE_PAGES * PAGE) };
-  for (const mapping of memory.mappings) {
+  for (const run of anonymousRuns(memory.mappings)) {
     if (ranges.length >= chunks || search.pages <= 0) {
       break;
     }
-    if (isAnonymous(mapping)) {
-      for (const gap of without(mapping, known)) {
-        searchGap(memory, gap, chunks, search, ranges);
-      }
+    for (const gap of without(run, known)) {
+      searchGap(memory, gap, chunks, search, ranges);
     }
   }
   return { ranges, bytes: search.bytes, cut: ranges.length < chunks && search.pages <= 0 };
+}
+
+/** Neighbouring anonymous mappings as one: NumPy asks for huge pages inside a large block (madvise), which
+ * parts the block's mapping in two. */
+function anonymousRuns(mappings: readonly Mapping[]): AddressRange[] {
+  const runs: AddressRange[] = [];
+  for (const mapping of mappings) {
+    if (!isAnonymous(mapping)) {
+      continue;
+    }
+    const last = runs[runs.length - 1];
+    if (last?.end === mapping.start) {
+      runs[runs.length - 1] = { start: last.start, end: mapping.end };
+    } else {
+      runs.push({ start: mapping.start, end: mapping.end });
+    }
+  }
+  return runs;
 }
 
 function isAnonymous({ readable, writable, shared, inode, path }: Mapping): boolean {
@@ -119,13 +135,13 @@ function blockBytes(words: Uint32Array, index: number): Bytes {
   return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;
 }
 
-/** The mapping less what is known, ascending. */
-function without(mapping: Mapping, known: readonly AddressRange[]): AddressRange[] {
+/** The run less what is known, ascending. */
+function without(run: AddressRange, known: readonly AddressRange[]): AddressRange[] {
   const gaps: AddressRange[] = [];
-  let start = mapping.start;
-  for (let index = firstBehind(known, mapping.start); index < known.length; index++) {
+  let start = run.start;
+  for (let index = firstBehind(known, run.start); index < known.length; index++) {
     const range = known[index]!;
-    if (range.start >= mapping.end) {
+    if (range.start >= run.end) {
       break;
     }
     if (range.start > start) {
@@ -133,7 +149,7 @@ function without(mapping: Mapping, known: readonly AddressRange[]): AddressRange
     }
     start = Math.max(start, range.end);
   }
-  return start < mapping.end ? [...gaps, { start, end: mapping.end }] : gaps;
+  return start < run.end ? [...gaps, { start, end: run.end }] : gaps;
 }
 
 function firstBehind(known: readonly AddressRange[], address: number): number {

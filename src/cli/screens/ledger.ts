@@ -36,11 +36,11 @@ const LOOKS: readonly (readonly [fill: string, colour: keyof Paint])[] = [
 
 const WAYS: Readonly<Record<Reclaim, string>> = {
   "malloc-trim": "malloc_trim(0)",
-  "gc-collect": "letting objects go; gc.collect() for cycles",
+  "gc-collect": "dropping objects, gc.collect()",
   program: "the program freeing it",
-  "close-file": "closing or unmapping the files",
+  "close-file": "closing the files",
   "end-threads": "threads that end",
-  unlink: "closing and unlinking it everywhere",
+  unlink: "unlinking it everywhere",
   detach: "tidemark detach",
   nothing: "nothing but its end",
 };
@@ -159,13 +159,13 @@ function printBeside(screen: Screen, ledger: LedgerJson): void {
       pymalloc.usedBlocks > 0 ? `, ${formatCount(pymalloc.usedBlocks)} blocks in use` : "";
     rows.push([
       "pymalloc",
-      `${formatCount(pymalloc.arenas)} arenas of ${formatBytes(pymalloc.arenaBytes)}${blocks}, ${formatBytes(pymalloc.freePoolBytes)} in free pools`,
+      `${counted(pymalloc.arenas, "arena")}, ${formatBytes(pymalloc.arenaBytes)}${blocks}, ${formatBytes(pymalloc.freePoolBytes)} in free pools`,
     ]);
   }
   if (malloc !== undefined) {
     rows.push([
       "malloc",
-      `${formatCount(malloc.arenas)} arenas of ${formatBytes(malloc.systemBytes)}, ${formatBytes(malloc.freeBytes)} free, the largest piece ${formatBytes(malloc.largestFreeBytes)}; ${formatCount(malloc.mmappedChunks)} blocks of ${formatBytes(malloc.mmappedBytes)} with mappings of their own`,
+      `${counted(malloc.arenas, "arena")}, ${formatBytes(malloc.systemBytes)}, ${formatBytes(malloc.freeBytes)} free, the largest piece ${formatBytes(malloc.largestFreeBytes)}; ${counted(malloc.mmappedChunks, "block")} with own mappings, ${formatBytes(malloc.mmappedBytes)}`,
     ]);
   }
   if (files?.cleanBytes !== undefined && files.dirtyBytes !== undefined) {
@@ -196,6 +196,10 @@ function printBeside(screen: Screen, ledger: LedgerJson): void {
       screen.line(`  ${screen.paint.dim((index === 0 ? title : "").padEnd(12))}${line}`);
     });
   }
+}
+
+function counted(count: number, name: string): string {
+  return `${formatCount(count)} ${name}${count === 1 ? "" : "s"}`;
 }
 
 function printChildren(screen: Screen, { children }: LedgerJson, { leftOut }: ShownLedger): void {
