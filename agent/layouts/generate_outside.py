@@ -117,8 +117,8 @@ def layout_type(everything):
             holders = sum(field in answers[group] for answers in everything)
             if holders == 0:
                 sys.exit(f"no version knows {group}.{field}: {ways}")
-            lines += [f"    // {ways}",
-                      f"    readonly {field}: number{'' if holders == len(everything) else ' | null'};"]
+            kind = "number" if holders == len(everything) else "number | null"
+            lines.append(f"    readonly {field}: {kind}; // {ways}")
         lines.append("  };")
     lines += ["  /** The size of _Py_DebugOffsets and, by field of this table, the offset of the u64 in it that publishes",
               "   * the field; null before 3.13. */",
@@ -149,17 +149,22 @@ def files():
     return texts
 
 
+def squeezed(text):
+    """The text without what a formatter may change."""
+    return re.sub(r",(?=[}\]])", "", re.sub(r"[\s\"]", "", text))
+
+
 def check():
     """Every set of headers found here must have a table of its minor version that agrees."""
     committed = {name: open(os.path.join(OUTPUT, name), encoding="ascii").read()
                  for name in os.listdir(OUTPUT) if name.startswith("python_")}
-    squeezed = {name: re.sub(r"\s|,(?=\s*[}\n])|\"", "", text) for name, text in committed.items()}
+    contents = {name: squeezed(text) for name, text in committed.items()}
     failed = False
     found = versions()
     for minor, version, debug, text, _, include in found:
-        wanted = re.sub(r"\s|,(?=\s*[}\n])|\"", "", text)
-        same = any(name.startswith(f"python_3_{minor}_") and wanted.rstrip(",") in content
-                   for name, content in squeezed.items())
+        wanted = squeezed(text).rstrip(",")
+        same = any(name.startswith(f"python_3_{minor}_") and wanted in content
+                   for name, content in contents.items())
         failed = failed or not same
         print(f"{'ok' if same else 'not ok'} - layout of {version}{' with Py_DEBUG' if debug else ''} agrees with {include}")
     if not found:

@@ -6,6 +6,7 @@ export {
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
+export { DynamicSymbols } from "./dynamic_symbols.js";
 export { type CallAddresses, type Held, holdProcess, ProcessHolder } from "./hold.js";
 export { type Interpreter, readInterpreter } from "./interpreter.js";
 export { mappedInodes } from "./mapped_files.js";
@@ -34,5 +35,6 @@ export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
 export { processesMapping, sharedMemoryUsed } from "./shared_memory.js";
 export { type ResidentBytes, type ResidentMapping, readSmaps, readSmapsTotal } from "./smaps.js";
 export { readStackPointers } from "./stack_pointers.js";
+export { readTasks, type Task, taskIds } from "./tasks.js";
 export { descendantsOf, listPids } from "./tree.js";
 export { userName } from "./users.js";

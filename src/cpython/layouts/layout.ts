@@ -8,566 +8,316 @@ export interface PythonLayout {
   /** Of builds with Py_DEBUG. */
   readonly debug: boolean;
   readonly runtime: {
-    // sizeof(_PyRuntimeState)
-    readonly size: number;
-    // _PyRuntimeState.initialized
-    readonly initialized: number;
-    // _PyRuntimeState._finalizing
-    readonly finalizing: number;
-    // _PyRuntimeState.interpreters.head
-    readonly interpretersHead: number;
-    // _PyRuntimeState.interpreters.main
-    readonly interpretersMain: number;
-    // _PyRuntimeState.ceval.gil
-    readonly gil: number | null;
-    // _PyRuntimeState.ceval.pending_mainthread
-    readonly pendingMainThread: number | null;
-    // _PyRuntimeState.main_thread
-    readonly mainThread: number;
+    readonly size: number; // sizeof(_PyRuntimeState)
+    readonly initialized: number; // _PyRuntimeState.initialized
+    readonly finalizing: number; // _PyRuntimeState._finalizing
+    readonly interpretersHead: number; // _PyRuntimeState.interpreters.head
+    readonly interpretersMain: number; // _PyRuntimeState.interpreters.main
+    readonly gil: number | null; // _PyRuntimeState.ceval.gil
+    readonly pendingMainThread: number | null; // _PyRuntimeState.ceval.pending_mainthread
+    readonly mainThread: number; // _PyRuntimeState.main_thread
   };
   readonly interpreter: {
-    // sizeof(PyInterpreterState)
-    readonly size: number;
-    // PyInterpreterState.id
-    readonly id: number;
-    // PyInterpreterState.next
-    readonly next: number;
-    // PyInterpreterState.threads.head | PyInterpreterState.tstate_head
-    readonly threadsHead: number;
-    // PyInterpreterState.threads.main
-    readonly threadsMain: number | null;
-    // PyInterpreterState.runtime
-    readonly runtime: number;
-    // PyInterpreterState.imports.modules | PyInterpreterState.modules
-    readonly modules: number;
-    // PyInterpreterState.sysdict
-    readonly sysDict: number;
-    // PyInterpreterState.builtins
-    readonly builtins: number;
-    // PyInterpreterState.gc
-    readonly gc: number;
-    // PyInterpreterState.ceval.eval_breaker
-    readonly evalBreaker: number | null;
-    // PyInterpreterState.ceval.pending
-    readonly pending: number;
-    // PyInterpreterState.ceval.gil
-    readonly gilPointer: number | null;
-    // PyInterpreterState.obmalloc
-    readonly obmalloc: number | null;
-    // OBMALLOC_IS_POINTER
-    readonly obmallocIsPointer: number | null;
-    // PyInterpreterState.config.remote_debug
-    readonly remoteDebug: number | null;
-    // PyInterpreterState.asyncio_tasks_head
-    readonly asyncioTasks: number | null;
+    readonly size: number; // sizeof(PyInterpreterState)
+    readonly id: number; // PyInterpreterState.id
+    readonly next: number; // PyInterpreterState.next
+    readonly threadsHead: number; // PyInterpreterState.threads.head | PyInterpreterState.tstate_head
+    readonly threadsMain: number | null; // PyInterpreterState.threads.main
+    readonly runtime: number; // PyInterpreterState.runtime
+    readonly modules: number; // PyInterpreterState.imports.modules | PyInterpreterState.modules
+    readonly sysDict: number; // PyInterpreterState.sysdict
+    readonly builtins: number; // PyInterpreterState.builtins
+    readonly gc: number; // PyInterpreterState.gc
+    readonly evalBreaker: number | null; // PyInterpreterState.ceval.eval_breaker
+    readonly pending: number; // PyInterpreterState.ceval.pending
+    readonly gilPointer: number | null; // PyInterpreterState.ceval.gil
+    readonly obmalloc: number | null; // PyInterpreterState.obmalloc
+    readonly obmallocIsPointer: number | null; // OBMALLOC_IS_POINTER
+    readonly remoteDebug: number | null; // PyInterpreterState.config.remote_debug
+    readonly asyncioTasks: number | null; // PyInterpreterState.asyncio_tasks_head
   };
   readonly thread: {
-    // sizeof(PyThreadState)
-    readonly size: number;
-    // PyThreadState.prev
-    readonly previous: number;
-    // PyThreadState.next
-    readonly next: number;
-    // PyThreadState.interp
-    readonly interpreter: number;
-    // PyThreadState.current_frame | PyThreadState.cframe | PyThreadState.frame
-    readonly frame: number;
-    // CFRAME_FRAME
-    readonly cframeFrame: number | null;
-    // PyThreadState.thread_id
-    readonly threadId: number;
-    // PyThreadState.native_thread_id
-    readonly nativeThreadId: number | null;
-    // PyThreadState.id
-    readonly id: number;
-    // PyThreadState._status
-    readonly status: number | null;
-    // PyThreadState.state
-    readonly state: number | null;
-    // PyThreadState.eval_breaker
-    readonly evalBreaker: number | null;
-    // PyThreadState.async_exc
-    readonly asyncException: number;
-    // PyThreadState.exc_info
-    readonly exceptionInfo: number;
-    // PyThreadState.datastack_chunk
-    readonly dataStack: number | null;
-    // PyThreadState.context
-    readonly context: number;
-    // PyThreadState.dict
-    readonly dict: number;
-    // PyThreadState.remote_debugger_support
-    readonly remoteDebuggerSupport: number | null;
-    // _PyThreadStateImpl.asyncio_running_loop
-    readonly asyncioRunningLoop: number | null;
-    // _PyThreadStateImpl.asyncio_running_task
-    readonly asyncioRunningTask: number | null;
-    // _PyThreadStateImpl.asyncio_tasks_head
-    readonly asyncioTasks: number | null;
+    readonly size: number; // sizeof(PyThreadState)
+    readonly previous: number; // PyThreadState.prev
+    readonly next: number; // PyThreadState.next
+    readonly interpreter: number; // PyThreadState.interp
+    readonly frame: number; // PyThreadState.current_frame | PyThreadState.cframe | PyThreadState.frame
+    readonly cframeFrame: number | null; // CFRAME_FRAME
+    readonly threadId: number; // PyThreadState.thread_id
+    readonly nativeThreadId: number | null; // PyThreadState.native_thread_id
+    readonly id: number; // PyThreadState.id
+    readonly status: number | null; // PyThreadState._status
+    readonly state: number | null; // PyThreadState.state
+    readonly evalBreaker: number | null; // PyThreadState.eval_breaker
+    readonly asyncException: number; // PyThreadState.async_exc
+    readonly exceptionInfo: number; // PyThreadState.exc_info
+    readonly dataStack: number | null; // PyThreadState.datastack_chunk
+    readonly context: number; // PyThreadState.context
+    readonly dict: number; // PyThreadState.dict
+    readonly remoteDebuggerSupport: number | null; // PyThreadState.remote_debugger_support
+    readonly asyncioRunningLoop: number | null; // _PyThreadStateImpl.asyncio_running_loop
+    readonly asyncioRunningTask: number | null; // _PyThreadStateImpl.asyncio_running_task
+    readonly asyncioTasks: number | null; // _PyThreadStateImpl.asyncio_tasks_head
   };
   readonly remoteDebugger: {
-    // _PyRemoteDebuggerSupport.debugger_pending_call
-    readonly pendingCall: number | null;
-    // _PyRemoteDebuggerSupport.debugger_script_path
-    readonly scriptPath: number | null;
-    // _Py_MAX_SCRIPT_PATH_SIZE | MAX_SCRIPT_PATH_SIZE
-    readonly scriptPathSize: number | null;
+    readonly pendingCall: number | null; // _PyRemoteDebuggerSupport.debugger_pending_call
+    readonly scriptPath: number | null; // _PyRemoteDebuggerSupport.debugger_script_path
+    readonly scriptPathSize: number | null; // _Py_MAX_SCRIPT_PATH_SIZE | MAX_SCRIPT_PATH_SIZE
   };
   readonly gil: {
-    // sizeof(struct _gil_runtime_state)
-    readonly size: number;
-    // struct _gil_runtime_state.last_holder
-    readonly lastHolder: number;
-    // struct _gil_runtime_state.locked
-    readonly locked: number;
+    readonly size: number; // sizeof(struct _gil_runtime_state)
+    readonly lastHolder: number; // struct _gil_runtime_state.last_holder
+    readonly locked: number; // struct _gil_runtime_state.locked
   };
   readonly pending: {
-    // sizeof(struct _pending_calls)
-    readonly size: number;
-    // struct _pending_calls.busy
-    readonly busy: number | null;
-    // struct _pending_calls.handling_thread
-    readonly handlingThread: number | null;
-    // struct _pending_calls.lock
-    readonly lock: number | null;
-    // struct _pending_calls.mutex
-    readonly mutex: number | null;
-    // struct _pending_calls.npending | struct _pending_calls.calls_to_do
-    readonly count: number;
-    // struct _pending_calls.async_exc
-    readonly asyncException: number | null;
-    // struct _pending_calls.max
-    readonly max: number | null;
-    // struct _pending_calls.maxloop
-    readonly maxLoop: number | null;
-    // struct _pending_calls.calls
-    readonly calls: number;
-    // sizeof(((struct _pending_calls *)0)->calls[0])
-    readonly entrySize: number;
-    // sizeof(((struct _pending_calls *)0)->calls) / sizeof(((struct _pending_calls *)0)->calls[0])
-    readonly slots: number;
-    // struct _pending_call.flags
-    readonly entryFlags: number | null;
-    // struct _pending_calls.first
-    readonly first: number;
-    // struct _pending_calls.next | struct _pending_calls.last
-    readonly next: number;
+    readonly size: number; // sizeof(struct _pending_calls)
+    readonly busy: number | null; // struct _pending_calls.busy
+    readonly handlingThread: number | null; // struct _pending_calls.handling_thread
+    readonly lock: number | null; // struct _pending_calls.lock
+    readonly mutex: number | null; // struct _pending_calls.mutex
+    readonly count: number; // struct _pending_calls.npending | struct _pending_calls.calls_to_do
+    readonly asyncException: number | null; // struct _pending_calls.async_exc
+    readonly max: number | null; // struct _pending_calls.max
+    readonly maxLoop: number | null; // struct _pending_calls.maxloop
+    readonly calls: number; // struct _pending_calls.calls
+    readonly entrySize: number; // sizeof(((struct _pending_calls *)0)->calls[0])
+    readonly slots: number; // sizeof(((struct _pending_calls *)0)->calls) / sizeof(((struct _pending_calls *)0)->calls[0])
+    readonly entryFlags: number | null; // struct _pending_call.flags
+    readonly first: number; // struct _pending_calls.first
+    readonly next: number; // struct _pending_calls.next | struct _pending_calls.last
   };
   readonly gc: {
-    // sizeof(struct _gc_runtime_state)
-    readonly size: number;
-    // struct _gc_runtime_state.enabled
-    readonly enabled: number;
-    // struct _gc_runtime_state.collecting
-    readonly collecting: number;
-    // struct _gc_runtime_state.generations
-    readonly generations: number;
-    // sizeof(((struct _gc_runtime_state *)0)->generations) / sizeof(struct gc_generation)
-    readonly generationCount: number;
-    // sizeof(struct gc_generation)
-    readonly generationSize: number;
-    // struct _gc_runtime_state.permanent_generation
-    readonly permanent: number;
-    // sizeof(PyGC_Head)
-    readonly headSize: number;
-    // PyGC_Head._gc_next
-    readonly headNext: number;
-    // PyGC_Head._gc_prev
-    readonly headPrevious: number;
+    readonly size: number; // sizeof(struct _gc_runtime_state)
+    readonly enabled: number; // struct _gc_runtime_state.enabled
+    readonly collecting: number; // struct _gc_runtime_state.collecting
+    readonly generations: number; // struct _gc_runtime_state.generations
+    readonly generationCount: number; // sizeof(((struct _gc_runtime_state *)0)->generations) / sizeof(struct gc_generation)
+    readonly generationSize: number; // sizeof(struct gc_generation)
+    readonly permanent: number; // struct _gc_runtime_state.permanent_generation
+    readonly headSize: number; // sizeof(PyGC_Head)
+    readonly headNext: number; // PyGC_Head._gc_next
+    readonly headPrevious: number; // PyGC_Head._gc_prev
   };
   readonly frame: {
-    // sizeof(_PyInterpreterFrame) | sizeof(PyFrameObject)
-    readonly size: number;
-    // _PyInterpreterFrame.f_executable | _PyInterpreterFrame.f_code | PyFrameObject.f_code
-    readonly code: number;
-    // _PyInterpreterFrame.previous | PyFrameObject.f_back
-    readonly previous: number;
-    // _PyInterpreterFrame.instr_ptr | _PyInterpreterFrame.prev_instr | PyFrameObject.f_lasti
-    readonly instruction: number;
-    // _PyInterpreterFrame.owner
-    readonly owner: number | null;
-    // (size_t)FRAME_OWNED_BY_FRAME_OBJECT + 1
-    readonly firstShimOwner: number | null;
-    // _PyInterpreterFrame.is_entry
-    readonly isEntry: number | null;
-    // _PyInterpreterFrame.f_funcobj | _PyInterpreterFrame.f_func
-    readonly function: number | null;
-    // _PyInterpreterFrame.f_globals | PyFrameObject.f_globals
-    readonly globals: number;
-    // _PyInterpreterFrame.f_locals | PyFrameObject.f_locals
-    readonly locals: number;
-    // _PyInterpreterFrame.localsplus | PyFrameObject.f_localsplus
-    readonly localsPlus: number;
-    // _PyInterpreterFrame.stacktop
-    readonly stackTop: number | null;
-    // _PyInterpreterFrame.stackpointer | PyFrameObject.f_stacktop
-    readonly stackPointer: number | null;
-    // PyFrameObject.f_stackdepth
-    readonly stackDepth: number | null;
-    // PyFrameObject.f_valuestack
-    readonly valueStack: number | null;
-    // PyFrameObject.f_state
-    readonly state: number | null;
-    // PyFrameObject.f_executing
-    readonly executing: number | null;
-    // PyFrameObject.f_lineno
-    readonly line: number;
-    // PyFrameObject.f_trace
-    readonly trace: number;
-    // PyFrameObject.f_gen
-    readonly generator: number | null;
-    // PyFrameObject.f_frame
-    readonly objectFrame: number | null;
-    // PyFrameObject._f_frame_data
-    readonly objectOwned: number | null;
+    readonly size: number; // sizeof(_PyInterpreterFrame) | sizeof(PyFrameObject)
+    readonly code: number; // _PyInterpreterFrame.f_executable | _PyInterpreterFrame.f_code | PyFrameObject.f_code
+    readonly previous: number; // _PyInterpreterFrame.previous | PyFrameObject.f_back
+    readonly instruction: number; // _PyInterpreterFrame.instr_ptr | _PyInterpreterFrame.prev_instr | PyFrameObject.f_lasti
+    readonly owner: number | null; // _PyInterpreterFrame.owner
+    readonly firstShimOwner: number | null; // (size_t)FRAME_OWNED_BY_FRAME_OBJECT + 1
+    readonly isEntry: number | null; // _PyInterpreterFrame.is_entry
+    readonly function: number | null; // _PyInterpreterFrame.f_funcobj | _PyInterpreterFrame.f_func
+    readonly globals: number; // _PyInterpreterFrame.f_globals | PyFrameObject.f_globals
+    readonly locals: number; // _PyInterpreterFrame.f_locals | PyFrameObject.f_locals
+    readonly localsPlus: number; // _PyInterpreterFrame.localsplus | PyFrameObject.f_localsplus
+    readonly stackTop: number | null; // _PyInterpreterFrame.stacktop
+    readonly stackPointer: number | null; // _PyInterpreterFrame.stackpointer | PyFrameObject.f_stacktop
+    readonly stackDepth: number | null; // PyFrameObject.f_stackdepth
+    readonly valueStack: number | null; // PyFrameObject.f_valuestack
+    readonly state: number | null; // PyFrameObject.f_state
+    readonly executing: number | null; // PyFrameObject.f_executing
+    readonly line: number; // PyFrameObject.f_lineno
+    readonly trace: number; // PyFrameObject.f_trace
+    readonly generator: number | null; // PyFrameObject.f_gen
+    readonly objectFrame: number | null; // PyFrameObject.f_frame
+    readonly objectOwned: number | null; // PyFrameObject._f_frame_data
   };
   readonly code: {
-    // sizeof(PyCodeObject)
-    readonly size: number;
-    // PyCodeObject.co_name
-    readonly name: number;
-    // PyCodeObject.co_qualname
-    readonly qualifiedName: number | null;
-    // PyCodeObject.co_filename
-    readonly file: number;
-    // PyCodeObject.co_flags
-    readonly flags: number;
-    // PyCodeObject.co_firstlineno
-    readonly firstLine: number;
-    // PyCodeObject.co_linetable | PyCodeObject.co_lnotab
-    readonly lines: number;
-    // PyCodeObject.co_code_adaptive | PyCodeObject.co_code
-    readonly bytes: number;
-    // PyCodeObject._co_firsttraceable
-    readonly firstTraceable: number | null;
-    // PyCodeObject.co_stacksize
-    readonly stackSize: number;
-    // PyCodeObject.co_nlocals
-    readonly localCount: number;
-    // PyCodeObject.co_nlocalsplus
-    readonly localsPlusCount: number | null;
-    // PyCodeObject.co_localsplusnames
-    readonly localsPlusNames: number | null;
-    // PyCodeObject.co_varnames
-    readonly variableNames: number | null;
-    // PyCodeObject.co_cellvars
-    readonly cellNames: number | null;
-    // PyCodeObject.co_freevars
-    readonly freeNames: number | null;
-    // PyCodeObject.co_consts
-    readonly constants: number;
+    readonly size: number; // sizeof(PyCodeObject)
+    readonly name: number; // PyCodeObject.co_name
+    readonly qualifiedName: number | null; // PyCodeObject.co_qualname
+    readonly file: number; // PyCodeObject.co_filename
+    readonly flags: number; // PyCodeObject.co_flags
+    readonly firstLine: number; // PyCodeObject.co_firstlineno
+    readonly lines: number; // PyCodeObject.co_linetable | PyCodeObject.co_lnotab
+    readonly bytes: number; // PyCodeObject.co_code_adaptive | PyCodeObject.co_code
+    readonly firstTraceable: number | null; // PyCodeObject._co_firsttraceable
+    readonly stackSize: number; // PyCodeObject.co_stacksize
+    readonly localCount: number; // PyCodeObject.co_nlocals
+    readonly localsPlusCount: number | null; // PyCodeObject.co_nlocalsplus
+    readonly localsPlusNames: number | null; // PyCodeObject.co_localsplusnames
+    readonly variableNames: number | null; // PyCodeObject.co_varnames
+    readonly cellNames: number | null; // PyCodeObject.co_cellvars
+    readonly freeNames: number | null; // PyCodeObject.co_freevars
+    readonly constants: number; // PyCodeObject.co_consts
   };
   readonly object: {
-    // sizeof(PyObject)
-    readonly size: number;
-    // PyObject.ob_refcnt
-    readonly references: number;
-    // PyObject.ob_type
-    readonly type: number;
-    // PyVarObject.ob_size
-    readonly variableSize: number;
+    readonly size: number; // sizeof(PyObject)
+    readonly references: number; // PyObject.ob_refcnt
+    readonly type: number; // PyObject.ob_type
+    readonly variableSize: number; // PyVarObject.ob_size
   };
   readonly type: {
-    // sizeof(PyTypeObject)
-    readonly size: number;
-    // PyTypeObject.tp_name
-    readonly name: number;
-    // PyTypeObject.tp_basicsize
-    readonly basicSize: number;
-    // PyTypeObject.tp_itemsize
-    readonly itemSize: number;
-    // PyTypeObject.tp_dealloc
-    readonly deallocate: number;
-    // PyTypeObject.tp_flags
-    readonly flags: number;
-    // PyTypeObject.tp_traverse
-    readonly traverse: number;
-    // PyTypeObject.tp_weaklistoffset
-    readonly weakListOffset: number;
-    // PyTypeObject.tp_base
-    readonly base: number;
-    // PyTypeObject.tp_dict
-    readonly dict: number;
-    // PyTypeObject.tp_dictoffset
-    readonly dictOffset: number;
-    // PyTypeObject.tp_alloc
-    readonly allocate: number;
-    // PyTypeObject.tp_free
-    readonly free: number;
-    // PyTypeObject.tp_mro
-    readonly resolutionOrder: number;
-    // PyTypeObject.tp_subclasses
-    readonly subclasses: number;
-    // sizeof(PyHeapTypeObject)
-    readonly heapSize: number;
-    // PyHeapTypeObject.ht_name
-    readonly heapName: number;
-    // PyHeapTypeObject.ht_qualname
-    readonly heapQualifiedName: number;
-    // PyHeapTypeObject.ht_slots
-    readonly heapSlots: number;
-    // PyHeapTypeObject.ht_cached_keys
-    readonly heapCachedKeys: number;
-    // PyHeapTypeObject.ht_module
-    readonly heapModule: number;
+    readonly size: number; // sizeof(PyTypeObject)
+    readonly name: number; // PyTypeObject.tp_name
+    readonly basicSize: number; // PyTypeObject.tp_basicsize
+    readonly itemSize: number; // PyTypeObject.tp_itemsize
+    readonly deallocate: number; // PyTypeObject.tp_dealloc
+    readonly flags: number; // PyTypeObject.tp_flags
+    readonly traverse: number; // PyTypeObject.tp_traverse
+    readonly weakListOffset: number; // PyTypeObject.tp_weaklistoffset
+    readonly base: number; // PyTypeObject.tp_base
+    readonly dict: number; // PyTypeObject.tp_dict
+    readonly dictOffset: number; // PyTypeObject.tp_dictoffset
+    readonly allocate: number; // PyTypeObject.tp_alloc
+    readonly free: number; // PyTypeObject.tp_free
+    readonly resolutionOrder: number; // PyTypeObject.tp_mro
+    readonly subclasses: number; // PyTypeObject.tp_subclasses
+    readonly heapSize: number; // sizeof(PyHeapTypeObject)
+    readonly heapName: number; // PyHeapTypeObject.ht_name
+    readonly heapQualifiedName: number; // PyHeapTypeObject.ht_qualname
+    readonly heapSlots: number; // PyHeapTypeObject.ht_slots
+    readonly heapCachedKeys: number; // PyHeapTypeObject.ht_cached_keys
+    readonly heapModule: number; // PyHeapTypeObject.ht_module
   };
   readonly unicode: {
-    // PyASCIIObject.length
-    readonly length: number;
-    // PyASCIIObject.state
-    readonly state: number;
-    // kind_shift()
-    readonly kindShift: number;
-    // compact_shift()
-    readonly compactShift: number;
-    // ascii_shift()
-    readonly asciiShift: number;
-    // sizeof(PyASCIIObject)
-    readonly asciiSize: number;
-    // sizeof(PyCompactUnicodeObject)
-    readonly compactSize: number;
-    // PyUnicodeObject.data
-    readonly pointer: number;
-    // PyCompactUnicodeObject.utf8
-    readonly utf8: number;
-    // PyCompactUnicodeObject.utf8_length
-    readonly utf8Length: number;
-    // sizeof(PyUnicodeObject)
-    readonly size: number;
+    readonly length: number; // PyASCIIObject.length
+    readonly state: number; // PyASCIIObject.state
+    readonly kindShift: number; // kind_shift()
+    readonly compactShift: number; // compact_shift()
+    readonly asciiShift: number; // ascii_shift()
+    readonly asciiSize: number; // sizeof(PyASCIIObject)
+    readonly compactSize: number; // sizeof(PyCompactUnicodeObject)
+    readonly pointer: number; // PyUnicodeObject.data
+    readonly utf8: number; // PyCompactUnicodeObject.utf8
+    readonly utf8Length: number; // PyCompactUnicodeObject.utf8_length
+    readonly size: number; // sizeof(PyUnicodeObject)
   };
   readonly bytes: {
-    // PyBytesObject.ob_sval
-    readonly data: number;
+    readonly data: number; // PyBytesObject.ob_sval
   };
   readonly byteArray: {
-    // PyByteArrayObject.ob_alloc
-    readonly allocated: number;
-    // PyByteArrayObject.ob_bytes
-    readonly buffer: number;
-    // PyByteArrayObject.ob_start
-    readonly start: number;
+    readonly allocated: number; // PyByteArrayObject.ob_alloc
+    readonly buffer: number; // PyByteArrayObject.ob_bytes
+    readonly start: number; // PyByteArrayObject.ob_start
   };
   readonly long: {
-    // PyLongObject.long_value.lv_tag
-    readonly tag: number | null;
-    // PyLongObject.long_value.ob_digit | PyLongObject.ob_digit
-    readonly digit: number;
+    readonly tag: number | null; // PyLongObject.long_value.lv_tag
+    readonly digit: number; // PyLongObject.long_value.ob_digit | PyLongObject.ob_digit
   };
   readonly float: {
-    // PyFloatObject.ob_fval
-    readonly value: number;
+    readonly value: number; // PyFloatObject.ob_fval
   };
   readonly tuple: {
-    // PyTupleObject.ob_item
-    readonly items: number;
+    readonly items: number; // PyTupleObject.ob_item
   };
   readonly list: {
-    // PyListObject.ob_item
-    readonly items: number;
-    // PyListObject.allocated
-    readonly allocated: number;
+    readonly items: number; // PyListObject.ob_item
+    readonly allocated: number; // PyListObject.allocated
   };
   readonly dict: {
-    // sizeof(PyDictObject)
-    readonly size: number;
-    // PyDictObject.ma_used
-    readonly used: number;
-    // PyDictObject.ma_keys
-    readonly keys: number;
-    // PyDictObject.ma_values
-    readonly values: number;
-    // struct _dictvalues.capacity
-    readonly valuesCapacity: number | null;
-    // struct _dictvalues.size
-    readonly valuesSize: number | null;
-    // struct _dictvalues.embedded
-    readonly valuesEmbedded: number | null;
-    // struct _dictvalues.valid
-    readonly valuesValid: number | null;
-    // struct _dictvalues.values
-    readonly valuesItems: number | null;
-    // MANAGED_DICT_AT
-    readonly managedDictOffset: number | null;
-    // MANAGED_VALUES_AT
-    readonly managedValuesOffset: number | null;
-    // MANAGED_WEAKREF_AT
-    readonly managedWeakListOffset: number | null;
-    // MANAGED_DICT_TAG
-    readonly managedDictTag: number | null;
+    readonly size: number; // sizeof(PyDictObject)
+    readonly used: number; // PyDictObject.ma_used
+    readonly keys: number; // PyDictObject.ma_keys
+    readonly values: number; // PyDictObject.ma_values
+    readonly valuesCapacity: number | null; // struct _dictvalues.capacity
+    readonly valuesSize: number | null; // struct _dictvalues.size
+    readonly valuesEmbedded: number | null; // struct _dictvalues.embedded
+    readonly valuesValid: number | null; // struct _dictvalues.valid
+    readonly valuesItems: number | null; // struct _dictvalues.values
+    readonly managedDictOffset: number | null; // MANAGED_DICT_AT
+    readonly managedValuesOffset: number | null; // MANAGED_VALUES_AT
+    readonly managedWeakListOffset: number | null; // MANAGED_WEAKREF_AT
+    readonly managedDictTag: number | null; // MANAGED_DICT_TAG
   };
   readonly dictKeys: {
-    // struct _dictkeysobject.dk_refcnt
-    readonly references: number;
-    // struct _dictkeysobject.dk_size
-    readonly size: number | null;
-    // struct _dictkeysobject.dk_lookup
-    readonly lookup: number | null;
-    // struct _dictkeysobject.dk_log2_size
-    readonly log2Size: number | null;
-    // struct _dictkeysobject.dk_log2_index_bytes
-    readonly log2IndexBytes: number | null;
-    // struct _dictkeysobject.dk_kind
-    readonly kind: number | null;
-    // struct _dictkeysobject.dk_usable
-    readonly usable: number;
-    // struct _dictkeysobject.dk_nentries
-    readonly entries: number;
-    // struct _dictkeysobject.dk_indices
-    readonly indices: number;
-    // sizeof(PyDictKeyEntry)
-    readonly entrySize: number;
-    // PyDictKeyEntry.me_key
-    readonly entryKey: number;
-    // PyDictKeyEntry.me_value
-    readonly entryValue: number;
-    // sizeof(PyDictUnicodeEntry)
-    readonly unicodeEntrySize: number | null;
-    // PyDictUnicodeEntry.me_key
-    readonly unicodeEntryKey: number | null;
-    // PyDictUnicodeEntry.me_value
-    readonly unicodeEntryValue: number | null;
+    readonly references: number; // struct _dictkeysobject.dk_refcnt
+    readonly size: number | null; // struct _dictkeysobject.dk_size
+    readonly lookup: number | null; // struct _dictkeysobject.dk_lookup
+    readonly log2Size: number | null; // struct _dictkeysobject.dk_log2_size
+    readonly log2IndexBytes: number | null; // struct _dictkeysobject.dk_log2_index_bytes
+    readonly kind: number | null; // struct _dictkeysobject.dk_kind
+    readonly usable: number; // struct _dictkeysobject.dk_usable
+    readonly entries: number; // struct _dictkeysobject.dk_nentries
+    readonly indices: number; // struct _dictkeysobject.dk_indices
+    readonly entrySize: number; // sizeof(PyDictKeyEntry)
+    readonly entryKey: number; // PyDictKeyEntry.me_key
+    readonly entryValue: number; // PyDictKeyEntry.me_value
+    readonly unicodeEntrySize: number | null; // sizeof(PyDictUnicodeEntry)
+    readonly unicodeEntryKey: number | null; // PyDictUnicodeEntry.me_key
+    readonly unicodeEntryValue: number | null; // PyDictUnicodeEntry.me_value
   };
   readonly set: {
-    // PySetObject.fill
-    readonly fill: number;
-    // PySetObject.used
-    readonly used: number;
-    // PySetObject.mask
-    readonly mask: number;
-    // PySetObject.table
-    readonly table: number;
-    // PySetObject.smalltable
-    readonly smallTable: number;
-    // sizeof(setentry)
-    readonly entrySize: number;
-    // setentry.key
-    readonly entryKey: number;
+    readonly fill: number; // PySetObject.fill
+    readonly used: number; // PySetObject.used
+    readonly mask: number; // PySetObject.mask
+    readonly table: number; // PySetObject.table
+    readonly smallTable: number; // PySetObject.smalltable
+    readonly entrySize: number; // sizeof(setentry)
+    readonly entryKey: number; // setentry.key
   };
   readonly module: {
-    // PyModuleObject.md_dict
-    readonly dict: number;
-    // PyModuleObject.md_def | PyModuleObject.md_token
-    readonly definition: number;
-    // PyModuleObject.md_state
-    readonly state: number;
-    // PyModuleObject.md_weaklist
-    readonly weakList: number;
-    // PyModuleObject.md_name
-    readonly name: number;
+    readonly dict: number; // PyModuleObject.md_dict
+    readonly definition: number; // PyModuleObject.md_def | PyModuleObject.md_token
+    readonly state: number; // PyModuleObject.md_state
+    readonly weakList: number; // PyModuleObject.md_weaklist
+    readonly name: number; // PyModuleObject.md_name
   };
   readonly cell: {
-    // PyCellObject.ob_ref
-    readonly value: number;
+    readonly value: number; // PyCellObject.ob_ref
   };
   readonly method: {
-    // PyMethodObject.im_func
-    readonly function: number;
-    // PyMethodObject.im_self
-    readonly self: number;
+    readonly function: number; // PyMethodObject.im_func
+    readonly self: number; // PyMethodObject.im_self
   };
   readonly builtinFunction: {
-    // PyCFunctionObject.m_ml
-    readonly definition: number;
-    // PyCFunctionObject.m_self
-    readonly self: number;
-    // PyCFunctionObject.m_module
-    readonly module: number;
+    readonly definition: number; // PyCFunctionObject.m_ml
+    readonly self: number; // PyCFunctionObject.m_self
+    readonly module: number; // PyCFunctionObject.m_module
   };
   readonly function: {
-    // PyFunctionObject.func_globals
-    readonly globals: number;
-    // PyFunctionObject.func_builtins
-    readonly builtins: number | null;
-    // PyFunctionObject.func_code
-    readonly code: number;
-    // PyFunctionObject.func_defaults
-    readonly defaults: number;
-    // PyFunctionObject.func_kwdefaults
-    readonly keywordDefaults: number;
-    // PyFunctionObject.func_closure
-    readonly closure: number;
-    // PyFunctionObject.func_name
-    readonly name: number;
-    // PyFunctionObject.func_qualname
-    readonly qualifiedName: number;
-    // PyFunctionObject.func_dict
-    readonly dict: number;
-    // PyFunctionObject.func_module
-    readonly module: number;
+    readonly globals: number; // PyFunctionObject.func_globals
+    readonly builtins: number | null; // PyFunctionObject.func_builtins
+    readonly code: number; // PyFunctionObject.func_code
+    readonly defaults: number; // PyFunctionObject.func_defaults
+    readonly keywordDefaults: number; // PyFunctionObject.func_kwdefaults
+    readonly closure: number; // PyFunctionObject.func_closure
+    readonly name: number; // PyFunctionObject.func_name
+    readonly qualifiedName: number; // PyFunctionObject.func_qualname
+    readonly dict: number; // PyFunctionObject.func_dict
+    readonly module: number; // PyFunctionObject.func_module
   };
   readonly generator: {
-    // PyGenObject.gi_code
-    readonly code: number | null;
-    // PyGenObject.gi_iframe | PyGenObject.gi_frame
-    readonly frame: number;
-    // GENERATOR_FRAME_IS_POINTER
-    readonly frameIsPointer: number;
-    // PyGenObject.gi_frame_state
-    readonly frameState: number | null;
-    // PyGenObject.gi_running
-    readonly running: number | null;
-    // PyGenObject.gi_name
-    readonly name: number;
-    // PyGenObject.gi_qualname
-    readonly qualifiedName: number;
+    readonly code: number | null; // PyGenObject.gi_code
+    readonly frame: number; // PyGenObject.gi_iframe | PyGenObject.gi_frame
+    readonly frameIsPointer: number; // GENERATOR_FRAME_IS_POINTER
+    readonly frameState: number | null; // PyGenObject.gi_frame_state
+    readonly running: number | null; // PyGenObject.gi_running
+    readonly name: number; // PyGenObject.gi_name
+    readonly qualifiedName: number; // PyGenObject.gi_qualname
   };
   readonly weakReference: {
-    // PyWeakReference.wr_object
-    readonly object: number;
-    // PyWeakReference.wr_callback
-    readonly callback: number;
-    // PyWeakReference.wr_next
-    readonly next: number;
+    readonly object: number; // PyWeakReference.wr_object
+    readonly callback: number; // PyWeakReference.wr_callback
+    readonly next: number; // PyWeakReference.wr_next
   };
   readonly arena: {
-    // sizeof(struct arena_object)
-    readonly size: number;
-    // struct arena_object.address
-    readonly address: number;
-    // struct arena_object.pool_address
-    readonly poolAddress: number;
-    // struct arena_object.nfreepools
-    readonly freePools: number;
-    // struct arena_object.ntotalpools
-    readonly totalPools: number;
-    // ARENA_SIZE
-    readonly bytes: number;
+    readonly size: number; // sizeof(struct arena_object)
+    readonly address: number; // struct arena_object.address
+    readonly poolAddress: number; // struct arena_object.pool_address
+    readonly freePools: number; // struct arena_object.nfreepools
+    readonly totalPools: number; // struct arena_object.ntotalpools
+    readonly bytes: number; // ARENA_SIZE
   };
   readonly pool: {
-    // POOL_OVERHEAD
-    readonly headerSize: number;
-    // struct pool_header.ref
-    readonly count: number;
-    // struct pool_header.freeblock
-    readonly freeBlock: number;
-    // struct pool_header.nextpool
-    readonly nextPool: number;
-    // struct pool_header.prevpool
-    readonly previousPool: number;
-    // struct pool_header.arenaindex
-    readonly arenaIndex: number;
-    // struct pool_header.szidx
-    readonly sizeIndex: number;
-    // struct pool_header.nextoffset
-    readonly nextOffset: number;
-    // struct pool_header.maxnextoffset
-    readonly maxNextOffset: number;
-    // POOL_SIZE
-    readonly bytes: number;
-    // ALIGNMENT
-    readonly alignment: number;
+    readonly headerSize: number; // POOL_OVERHEAD
+    readonly count: number; // struct pool_header.ref
+    readonly freeBlock: number; // struct pool_header.freeblock
+    readonly nextPool: number; // struct pool_header.nextpool
+    readonly previousPool: number; // struct pool_header.prevpool
+    readonly arenaIndex: number; // struct pool_header.arenaindex
+    readonly sizeIndex: number; // struct pool_header.szidx
+    readonly nextOffset: number; // struct pool_header.nextoffset
+    readonly maxNextOffset: number; // struct pool_header.maxnextoffset
+    readonly bytes: number; // POOL_SIZE
+    readonly alignment: number; // ALIGNMENT
   };
   readonly obmalloc: {
-    // sizeof(struct _obmalloc_state)
-    readonly size: number | null;
-    // struct _obmalloc_state.pools.used
-    readonly usedPools: number | null;
-    // struct _obmalloc_state.mgmt.arenas
-    readonly arenas: number | null;
-    // struct _obmalloc_state.mgmt.maxarenas
-    readonly maxArenas: number | null;
-    // struct _obmalloc_state.mgmt.narenas_currently_allocated
-    readonly arenasAllocated: number | null;
+    readonly size: number | null; // sizeof(struct _obmalloc_state)
+    readonly usedPools: number | null; // struct _obmalloc_state.pools.used
+    readonly arenas: number | null; // struct _obmalloc_state.mgmt.arenas
+    readonly maxArenas: number | null; // struct _obmalloc_state.mgmt.maxarenas
+    readonly arenasAllocated: number | null; // struct _obmalloc_state.mgmt.narenas_currently_allocated
   };
   /** The size of _Py_DebugOffsets and, by field of this table, the offset of the u64 in it that publishes
    * the field; null before 3.13. */

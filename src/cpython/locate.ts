@@ -1,0 +1,143 @@
+/**
+ * Finds the Python interpreter in a program's memory, and the layout that fits it.
+ *
+ *   const python = locatePython(openProcessMemory(pid));   // throws TM-E022, TM-E023, TM-E025
+ *   python.layout.thread.frame                              // offsets of exactly this interpreter
+ *   python.reader.pointer(python.mainInterpreter + python.layout.interpreter.gc)
+ *   for (const thread of listThreads(python)) ...           // threads.ts, frames.ts
+ *
+ *   where _PyRuntime may be (runtime_places.ts)  x  the layouts of layouts/  ->  the first that fits
+ *
+ * Fits (fingerprint.ts): each interpreter leads to its threads and they back to it, the threads' ids are
+ * threads of this process, `type(type) is type`, and sys.hexversion names the layout's minor version. From
+ * 3.13 on the interpreter publishes most offsets itself, and they win over the table. Nothing is read by
+ * guess: what does not fit is refused, and says what did not.
+ *
+ * | failure | outcome |
+ * |---|---|
+ * | no Python in the process | TM-E022 |
+ * | free-threaded, older than 3.9, newer than 3.15 | TM-E023 by name |
+ * | still starting, already finalizing, a build whose structures differ | TM-E025 with what did not fit |
+ * | several interpreters loaded | the first whose runtime is initialized; `copies` counts them |
+ */
+import { type Memory, MemoryReader } from "../linux/index.js";
+import { layoutMismatch, noInterpreter, unknownInterpreter } from "../model/errors.js";
+import type { Address } from "../model/units.js";
+import { checkFingerprint, Mismatch } from "./fingerprint.js";
+import { LAYOUTS, type PythonLayout } from "./layouts/index.js";
+import type { PythonMemory } from "./objects.js";
+import { applyPublished, readPublished } from "./published.js";
+import { runtimePlaces } from "./runtime_places.js";
+
+export interface PythonRuntime extends PythonMemory {
+  readonly memory: Memory;
+  /** Of the interpreter itself: "3.11.7", "3.14.0rc2". `layout.version` is that of the table's headers. */
+  readonly version: string;
+  /** &_PyRuntime. */
+  readonly address: Address;
+  /** PyInterpreterState of all interpreters, the main one first. */
+  readonly interpreters: readonly Address[];
+  readonly mainInterpreter: Address;
+  /** &PyType_Type. */
+  readonly typeType: Address;
+  /** False where the structures' sizes (published from 3.13 on) are not those of the table: then only what
+   * is published, and what was checked by itself, may be relied on. */
+  readonly sizesAgree: boolean;
+  /** Places that hold an initialized runtime of a known layout. */
+  readonly copies: number;
+}
+
+/** @param layouts the tables to try; others than all in tests only */
+export function locatePython(
+  memory: Memory,
+  layouts: readonly PythonLayout[] = LAYOUTS,
+): PythonRuntime {
+  const found: PythonRuntime[] = [];
+  const doubts: Doubt[] = [];
+  const tried = new Set<Address>();
+  let sawPlace = false;
+  for (const { address, certain } of runtimePlaces(memory, layouts)) {
+    if (!tried.has(address) && (found.length === 0 || certain)) {
+      tried.add(address);
+      sawPlace ||= certain;
+      const runtime = tryPlace(memory, address, layouts, doubts);
+      if (runtime !== null) {
+        found.push(runtime);
+      }
+    }
+  }
+  const first = found[0];
+  if (first !== undefined) {
+    return { ...first, copies: found.length };
+  }
+  throw refusal(memory, sawPlace, doubts);
+}
+
+interface Doubt {
+  readonly version: string;
+  readonly detail: string;
+  /** How many checks had passed: the table that came furthest is the one to speak of. */
+  readonly passed: number;
+}
+
+function tryPlace(
+  memory: Memory,
+  address: Address,
+  layouts: readonly PythonLayout[],
+  doubts: Doubt[],
+): PythonRuntime | null {
+  const reader = new MemoryReader(memory);
+  const published = readPublished(reader, address);
+  if (published?.freeThreaded) {
+    throw unknownInterpreter(memory.name, `Python ${published.version}, a free-threaded build`);
+  }
+  const candidates =
+    published === null
+      ? layouts.filter((layout) => layout.published === null)
+      : applyPublished(reader, address, published, layouts);
+  if (published !== null && candidates.length === 0) {
+    throw unknownInterpreter(memory.name, `Python ${published.version}`);
+  }
+  const fitting: PythonRuntime[] = [];
+  for (const { layout, sizesAgree } of candidates.map(withSizes)) {
+    try {
+      const proof = checkFingerprint({ reader, layout }, memory, address);
+      fitting.push({ memory, reader, layout, address, sizesAgree, copies: 1, ...proof });
+    } catch (error) {
+      doubts.push(doubtOf(error, layout));
+    }
+  }
+  return closest(fitting);
+}
+
+function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree: boolean }) {
+  return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
+}
+
+function doubtOf(error: unknown, { version }: PythonLayout): Doubt {
+  if (error instanceof Mismatch) {
+    return { version: error.version || version, detail: error.message, passed: error.passed };
+  }
+  throw error;
+}
+
+/** Of the tables that fit: one whose sizes agree, of the version itself or the nearest before it. */
+function closest(fitting: readonly PythonRuntime[]): PythonRuntime | null {
+  const rank = ({ version, layout, sizesAgree }: PythonRuntime) => {
+    const distance = patchOf(version) - patchOf(layout.version);
+    return (sizesAgree ? 0 : 10_000) + (distance >= 0 ? distance : 1000 - distance);
+  };
+  return [...fitting].sort((a, b) => rank(a) - rank(b))[0] ?? null;
+}
+
+function patchOf(version: string): number {
+  return Number(/^\d+\.\d+\.(\d+)/.exec(version)?.[1] ?? 0);
+}
+
+function refusal(memory: Memory, sawPlace: boolean, doubts: readonly Doubt[]): Error {
+  if (!sawPlace) {
+    return noInterpreter(memory.name, "none of its mapped objects holds a CPython runtime");
+  }
+  const best = [...doubts].sort((a, b) => b.passed - a.passed)[0];
+  return layoutMismatch(memory.name, best?.version ?? "", best?.detail ?? "nothing fits");
+}
