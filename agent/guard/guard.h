@@ -6,6 +6,7 @@
  *   pool.c     the sealed memfd, and the file that outlives it
  *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
  *   hold.c     the other command: stops a live process, lays calls into it (hold.h)
+ *   keep.c     the third: holds the pool of a process that was entered late
  *
  * Single-threaded, so everything may be called between fork and exec.
  */
@@ -65,5 +66,9 @@ int pool_save(int pool, const char *path);
 pid_t witness_start(void);
 /* True when the group got `number` too; the witness is then replaced. */
 bool witness_saw(pid_t *witness, int number);
+
+/* ---- keep.c ---- */
+/* The command `keep`; returns its exit status. */
+int keep_pool(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* tidemark-guard host [--] RECORDER ARGS... : see docs/spine.md, "Guard and recorder".
- * tidemark-guard hold PID : see hold.c. */
+ * tidemark-guard hold PID : see hold.c.
+ * tidemark-guard keep : see keep.c. */
 #include "guard.h"
 #include "hold.h"
 
@@ -307,12 +308,15 @@ static void serve(struct guard *guard) {
 int main(int count, char **arguments) {
     if (count == 3 && !strcmp(arguments[1], "hold") && atoi(arguments[2]) > 0)
         return hold_process(atoi(arguments[2]));
+    if (count == 2 && !strcmp(arguments[1], "keep"))
+        return keep_pool();
     char **recorder = arguments + 2;
     if (count > 2 && !strcmp(recorder[0], "--"))
         recorder++;
     if (count < 3 || strcmp(arguments[1], "host") != 0 || !*recorder) {
         fprintf(stderr, "usage: tidemark-guard host [--] RECORDER ARGS...\n"
-                        "       tidemark-guard hold PID\n");
+                        "       tidemark-guard hold PID\n"
+                        "       tidemark-guard keep\n");
         return 2;
     }
     static struct guard guard = {.pool = -1, .leave_code = -1};
