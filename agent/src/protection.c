@@ -1,8 +1,12 @@
-/* protection.c - which parts of the address space may be written now, from /proc/self/maps.
+/* protection.c - may a page be written now?
  *
  * Only the kernel knows: an object's program headers say what the loader means to do to its
- * RELRO part, not whether it has got there yet. Read anew for every walk that meets an object
- * it does not know, under the loader's list lock; thousands of lines take a few milliseconds.
+ * RELRO part, not whether it has got there yet.
+ *
+ *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; on a
+ *                   part that the loader has written already it changes nothing
+ *   before          /proc/self/maps, read once a walk under the loader's list lock: no object comes or
+ *                   goes meanwhile, and a page that was read-only once stays so
  *
  *   7f0a5c000000-7f0a5c021000 rw-p 00000000 00:00 0        start-end in hexadecimal, permissions
  */
@@ -13,6 +17,10 @@
 
 #include "hooks.h"
 #include "slots.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* The kernel's usual bound is 65,530; memory is touched only as far as it is used. */
 #define MOST_RANGES (1u << 20)
@@ -89,10 +97,8 @@ static int read_lines(struct reader *reader)
     return E2BIG;
 }
 
-int tm_protection_begin(void)
+static int read_maps(void)
 {
-    if (ranges)
-        return 0;
     struct reader reader = {.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     if (reader.descriptor < 0)
         return errno;
@@ -119,15 +125,35 @@ void tm_protection_end(void)
     ranges = NULL;
 }
 
-int tm_is_writable(uintptr_t start, uintptr_t end)
+static int is_listed(uintptr_t page)
 {
     size_t low = 0, high = range_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (ranges[middle].end <= start)
+        if (ranges[middle].end <= page)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < range_count && ranges[low].start < end;
+    return low < range_count && ranges[low].start <= page;
+}
+
+static int can_ask_kernel(void)
+{
+    static char __attribute__((aligned(TM_PAGE))) probe[TM_PAGE];
+    static int answer = -1;
+    if (answer < 0)
+        answer = madvise(probe, sizeof probe, MADV_POPULATE_WRITE) == 0;
+    return answer;
+}
+
+int tm_is_writable(uintptr_t page)
+{
+    if (can_ask_kernel()) {
+        if (madvise((void *)page, TM_PAGE, MADV_POPULATE_WRITE) == 0)
+            return 1;
+        return errno == EINVAL ? 0 : -errno;
+    }
+    int why = ranges ? 0 : read_maps();
+    return why ? -why : is_listed(page);
 }

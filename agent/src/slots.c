@@ -187,9 +187,12 @@ static void find_slots(const struct tm_object *object, struct known_object *know
 static void settle(const struct tm_object *object, struct known_object *known, struct walk *walk)
 {
     if (known->guarded_start != known->guarded_end) {
-        if ((walk->why = tm_protection_begin()) != 0)
+        int writable = tm_is_writable(known->guarded_start);
+        if (writable < 0) {
+            walk->why = -writable;
             return;
-        if (tm_is_writable(known->guarded_start, known->guarded_end)) {
+        }
+        if (writable) {
             if (walk->now_ms - known->seen_ms < WAIT_MS)
                 return;
             known->guarded_end = known->guarded_start; /* somebody wants it so */

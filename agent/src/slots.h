@@ -1,7 +1,7 @@
 /* slots.h - the pointers to allocators that loaded objects hold, made to point to ours (slots.c).
  *
  *   relocations.c   which words of an object the loader wrote a function's address into
- *   protection.c    which of them may be written, told by /proc/self/maps
+ *   protection.c    whether the loader has made their pages read-only yet
  *   slots.c         what was written, and taking it back
  *
  * Callers hold `tm_core.arming`. Each call takes the loader's list lock, so that no object
@@ -62,10 +62,9 @@ void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_s
 
 /* ---- protection.c --------------------------------------------------------------------- */
 
-/* Reads /proc/self/maps; 0 or an errno. Kept until tm_protection_end(). */
-int tm_protection_begin(void);
+/* 1: the page may be written, 0: not; less than 0: an errno tells why that cannot be known. */
+int tm_is_writable(uintptr_t page);
+/* A walk ends: what it was told is forgotten. */
 void tm_protection_end(void);
-/* Non-zero when a byte of [start, end) may be written. */
-int tm_is_writable(uintptr_t start, uintptr_t end);
 
 #endif
