@@ -2,8 +2,8 @@
  * Estimates against exact truth: programs that know what they allocated, at several sampling periods.
  * `npm run bench -- accuracy [--runs 5] [--sites 300]`
  *
- * Of every site: does the figure's 95 % interval (1.96 standard errors) hold the truth? Sites with fewer
- * than ten expected samples are told apart: their standard error is itself a poor estimate.
+ * Of every site: does the figure's 95 % interval (src/model/interval.ts) hold the truth? Sites with fewer
+ * than ten expected samples, at the period that was in force at the end, are told apart.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { interval95, unseenUpToBytes } from "../dist/model/interval.js";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
@@ -71,6 +72,7 @@ for (const period of periods) {
     const summary = JSON.parse(
       output([tidemark, "summary", recording, "--json", "--top", "100000"]),
     );
+    const inForce = summary.agent.periodBytes;
     /** @type {Map<string, {live: number, liveVariance: number, allocated: number, allocatedVariance: number}>} */
     const estimates = new Map();
     for (const site of summary.sites) {
@@ -107,10 +109,14 @@ for (const period of periods) {
         [counts.live, found.live, found.liveVariance, site.liveBytes],
         [counts.allocated, found.allocated, found.allocatedVariance, site.allocatedBytes],
       ])) {
-        const held = Math.abs(value - true_) <= 1.96 * Math.sqrt(variance) + 1e-9;
+        const { low, high } =
+          value > 0
+            ? interval95(value, Math.sqrt(variance))
+            : { low: 0, high: unseenUpToBytes(inForce) };
+        const held = low - 1e-9 <= true_ && true_ <= high + 1e-9;
         count.all++;
         if (held) count.held++;
-        if (true_ >= 10 * period) {
+        if (true_ >= 10 * inForce) {
           count.large++;
           if (held) count.heldLarge++;
         }

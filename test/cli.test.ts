@@ -38,6 +38,7 @@ scratch()
 time.sleep(0.6)
 for _ in range(16): keep(2)
 time.sleep(1.2)
+kept.clear()
 sys.exit(3)
 `;
 

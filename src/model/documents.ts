@@ -3,6 +3,7 @@
  * these types). A document only gains optional keys within a version. Times are ms since 1970,
  * addresses hex strings; there is no NaN.
  */
+import type { Interval } from "./interval.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "./units.js";
 
 export interface TargetJson {
@@ -41,6 +42,10 @@ export interface SummarySiteJson {
   standardErrorBytes: Bytes;
   standardErrorAtPeakBytes: Bytes;
   standardErrorAllocatedBytes: Bytes;
+  /** Hold the true figures in 95 of 100 cases: wider than two standard errors where samples are few. */
+  interval95Bytes?: Interval;
+  interval95AtPeakBytes?: Interval;
+  interval95AllocatedBytes?: Interval;
 }
 
 /** `tidemark.summary/1` */
@@ -78,6 +83,8 @@ export interface SummaryJson {
     periodBytes: Bytes;
     samples: number;
     lost: number;
+    /** A place of which no sample lives holds less, in 95 of 100 cases. */
+    unseenUpToBytes?: Bytes;
     /** CPU time the agents spent on their slow path. */
     cpuMs: Millis;
     allocatedBytesPerSecond: number;

@@ -28,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe("sites", () => {
   test("at the end: leaf first, largest first, with standard errors", () => {
     const { sites } = summarize(small, "end");
-    expect(sites[0]).toEqual({
+    expect(sites[0]).toMatchObject({
       stack: [
         { function: "load_2", file: "/srv/app.py", line: 102, kind: "python" },
         { function: "main", file: "/srv/app.py", line: 10, kind: "python" },
@@ -43,6 +43,10 @@ describe("sites", () => {
       standardErrorAtPeakBytes: Math.sqrt(12 * MIB),
       standardErrorAllocatedBytes: Math.sqrt(24 * MIB),
     });
+    // Of millions of samples: the normal's.
+    const { low = 0, high = 0 } = sites[0]?.interval95Bytes ?? {};
+    expect((6 * MIB - low) / Math.sqrt(6 * MIB)).toBeCloseTo(1.96, 2);
+    expect((high - 6 * MIB) / Math.sqrt(6 * MIB)).toBeCloseTo(1.96, 2);
     expect(sites.map(({ liveBytes }) => liveBytes)).toEqual([6 * MIB, 3 * MIB]);
   });
 

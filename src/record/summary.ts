@@ -1,9 +1,10 @@
+import { theilSen } from "../diagnose/index.js";
 import type { FrameJson, SummaryJson, SummarySiteJson } from "../model/documents.js";
 import { nothingThere } from "../model/errors.js";
+import { interval95, unseenUpToBytes } from "../model/interval.js";
 import { Domain, FrameKind, type Profile } from "../model/profile.js";
 import type { MemorySeries, Metric } from "../model/series.js";
 import type { Bytes, StackId, TimeMs } from "../model/units.js";
-import { theilSen } from "../diagnose/index.js";
 import type { Moment, Recording } from "./types.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -146,8 +147,10 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
     recording.looks.at(-1);
   const seconds = (profile?.durationMs ?? 0) / 1000;
   const allocated = profile?.sites.allocatedBytes.reduce((sum, bytes) => sum + bytes, 0) ?? 0;
+  const periodBytes = look?.agent.periodBytes || recording.meta.periodBytes;
   return {
-    periodBytes: look?.agent.periodBytes || recording.meta.periodBytes,
+    periodBytes,
+    unseenUpToBytes: unseenUpToBytes(periodBytes),
     samples: look?.agent.samples ?? 0,
     lost: look?.agent.lost ?? 0,
     cpuMs: look?.agent.cpuMs ?? 0,
@@ -245,6 +248,9 @@ function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
       standardErrorBytes: Math.sqrt(sum.liveVariance),
       standardErrorAtPeakBytes: Math.sqrt(sum.peakVariance),
       standardErrorAllocatedBytes: Math.sqrt(sum.allocatedVariance),
+      interval95Bytes: interval95(sum.liveBytes, Math.sqrt(sum.liveVariance)),
+      interval95AtPeakBytes: interval95(sum.peakBytes, Math.sqrt(sum.peakVariance)),
+      interval95AllocatedBytes: interval95(sum.allocatedBytes, Math.sqrt(sum.allocatedVariance)),
     }));
 }
 

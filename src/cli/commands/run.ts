@@ -20,7 +20,8 @@ import {
 import { printError, printNote, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
 import { printVerdict } from "../screens/diagnosis.js";
-import { DEFAULT_SITES, printSummary, programName } from "../screens/summary.js";
+import { DEFAULT_SITES } from "../screens/site_ranking.js";
+import { printSummary, programName } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
 

@@ -9,7 +9,8 @@ import {
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
-import { DEFAULT_SITES, printSummary } from "../screens/summary.js";
+import { DEFAULT_SITES } from "../screens/site_ranking.js";
+import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
 

@@ -5,30 +5,19 @@ import { oneLine } from "../../model/errors.js";
 import type { Millis, TimeMs } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options.js";
 import {
-  bar,
   cutEnd,
-  cutMiddle,
   formatBytes,
   formatCount,
   formatDuration,
-  formatShare,
   formatTable,
   padEnd,
-  padStart,
   type Screen,
   sparkline,
   widthOf,
   wrap,
 } from "../output.js";
-import {
-  addUp,
-  type Estimate,
-  functionOf,
-  groupSites,
-  groupText,
-  placeOf,
-  type SiteGroup,
-} from "./sites.js";
+import { printSites } from "./site_ranking.js";
+import { addUp, type Estimate, groupSites } from "./sites.js";
 
 /** What the screen shows besides the document. */
 export interface SummaryContext {
@@ -47,11 +36,8 @@ export interface SummaryContext {
   readonly recordingBytes: number;
 }
 
-export const DEFAULT_SITES = 5;
 const DEFAULT_PROCESSES = 8;
-const UNSEEN_SHARE = 0.005;
 const LABEL_WIDTH = 11;
-const BAR_WIDTH = 10;
 
 export function printSummary(
   screen: Screen,
@@ -64,7 +50,7 @@ export function printSummary(
   printFigures(screen, context);
   const groups = groupSites(summary.sites);
   if (groups.length > 0) {
-    printSites(screen, context, groups, options);
+    printSites(screen, context.moment, groups, options);
   }
   if (summary.processes.length > 1) {
     printProcesses(screen, summary, options);
@@ -148,130 +134,6 @@ function printFacts(
   }
 }
 
-/** At the peak first: it is what the machine had to have; what is left comes after. */
-function printSites(
-  screen: Screen,
-  context: SummaryContext,
-  groups: readonly SiteGroup[],
-  options: ListOptions,
-): void {
-  const now = (group: SiteGroup) => group.live;
-  const atPeak = (group: SiteGroup) => group.atPeak;
-  if (context.moment === "peak" || isAtPeak(groups)) {
-    const also = context.moment === "peak" ? "" : `, and ${momentPhrase(context)}`;
-    printRanking(screen, `Top sites at the peak${also}`, groups, now, options);
-  } else {
-    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
-    printRanking(screen, `Top sites ${momentPhrase(context)}`, groups, now, options);
-  }
-}
-
-/** Whether the moment's figures are the peak's, but for what nobody would see: one table then. */
-function isAtPeak(groups: readonly SiteGroup[]): boolean {
-  const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
-  return groups.every(
-    ({ live, atPeak }) => Math.abs(live.bytes - atPeak.bytes) <= UNSEEN_SHARE * total,
-  );
-}
-
-function printRanking(
-  screen: Screen,
-  title: string,
-  groups: readonly SiteGroup[],
-  figure: (group: SiteGroup) => Estimate,
-  options: ListOptions,
-): void {
-  const { paint } = screen;
-  const ranked = groups
-    .filter((group) => figure(group).bytes > 0)
-    .sort((a, b) => figure(b).bytes - figure(a).bytes);
-  const total = addUp(ranked, (group) => [figure(group).bytes, figure(group).standardErrorBytes]);
-  const { rows, leftOut } = selectRows(
-    ranked,
-    options,
-    DEFAULT_SITES,
-    (group) => figure(group).bytes,
-    groupText,
-  );
-  screen.line();
-  screen.line(
-    `${paint.bold(title)}  ${paint.dim(`${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`)}`,
-  );
-  if (rows.length === 0) {
-    screen.line(paint.dim(ranked.length === 0 ? "  none" : "  none that match"));
-  }
-  for (const group of rows) {
-    for (const line of siteLines(screen, group, figure(group), total.bytes)) {
-      screen.line(line);
-    }
-  }
-  if (leftOut > 0) {
-    const rest = total.bytes - rows.reduce((sum, group) => sum + figure(group).bytes, 0);
-    const plain = options.min === undefined && options.filter === undefined;
-    const amount = plain ? ` with ${formatBytes(rest)}` : "";
-    screen.line(paint.dim(`${" ".repeat(11)}${formatCount(leftOut)} more${amount}`));
-  }
-}
-
-/**
- *     312 MiB   38 %  ███▊        load_table                         app.py:41
- *    ±5.1 MiB                     Python · in genfromtxt  numpy/lib/npyio.py:123
- */
-function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
-  const { paint } = screen;
-  const share = total > 0 ? figure.bytes / total : 0;
-  const colour = group.domain === "python" ? paint.green : paint.yellow;
-  const left = 11 + 6 + 2 + BAR_WIDTH + 2;
-  const room = screen.columns - left;
-  const bytes = padStart(formatBytes(figure.bytes), 11);
-  const drawn = padEnd(bar(share, BAR_WIDTH), BAR_WIDTH);
-  const error = padStart(`±${formatBytes(figure.standardErrorBytes)}`, 11);
-  const headline = spread(
-    oneLine(functionOf(group.headline)),
-    oneLine(placeOf(group.headline)),
-    room,
-    paint.bold,
-    paint.cyan,
-  );
-  const origin = group.domain === "python" ? "Python" : group.domain;
-  const leaf = group.leaf;
-  const detail =
-    leaf === null
-      ? colour(origin)
-      : `${colour(origin)}${paint.dim(" in ")}` +
-        spread(
-          oneLine(functionOf(leaf)),
-          oneLine(placeOf(leaf)),
-          room - widthOf(origin) - 4,
-          paint.dim,
-          paint.dim,
-        );
-  return [
-    `${paint.bold(bytes)}${padStart(formatShare(share), 6)}  ${colour(drawn)}  ${headline}`,
-    `${paint.dim(error)}${" ".repeat(left - 11)}${detail}`,
-  ];
-}
-
-type Painter = (text: string) => string;
-
-/** A name and its place in `room` columns; the place keeps its end, the name its beginning. */
-function spread(
-  name: string,
-  place: string,
-  room: number,
-  paintName: Painter,
-  paintPlace: Painter,
-): string {
-  const gap = 2;
-  if (place === "") {
-    return paintName(cutEnd(name, room));
-  }
-  const least = Math.min(widthOf(name), Math.floor(room * 0.4));
-  const shownPlace = cutMiddle(place, room - gap - least);
-  const shownName = cutEnd(name, room - gap - widthOf(shownPlace));
-  return `${paintName(shownName)}${" ".repeat(gap)}${paintPlace(shownPlace)}`;
-}
-
 function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
   // One that lived between two polls has no figures to show.
   const measured = summary.processes.filter((row) => row.peakRssBytes > 0);
@@ -326,12 +188,16 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
   const { agent } = summary;
   if (agent.samples > 0) {
     const lost = agent.lost > 0 ? `, ${formatCount(agent.lost)} lost` : "";
+    const unseen =
+      agent.unseenUpToBytes === undefined
+        ? ""
+        : ` · a place that is not listed holds less than ${formatBytes(agent.unseenUpToBytes)} (95 %)`;
     const cost = recorderCpuMs === null ? "" : ` · recorder ${formatDuration(recorderCpuMs)}`;
     printLabelled(
       screen,
       "Precision",
       `one sample every ${formatBytes(agent.periodBytes)}, ${formatCount(agent.samples)} taken${lost} · ` +
-        `± is one standard error · CPU: agent ${formatDuration(agent.cpuMs)}${cost}`,
+        `± is one standard error${unseen} · CPU: agent ${formatDuration(agent.cpuMs)}${cost}`,
     );
   }
   for (const [index, limit] of summary.limits.entries()) {
@@ -353,7 +219,7 @@ function printLabelled(
   screen: Screen,
   name: string,
   text: string,
-  painter: Painter = (plain) => plain,
+  painter: (text: string) => string = (plain) => plain,
 ): void {
   for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
     screen.line(`${label(screen, index === 0 ? name : "")}${painter(line)}`);
@@ -368,10 +234,6 @@ function withError(figure: Estimate): string {
   return figure.standardErrorBytes > 0
     ? `${formatBytes(figure.bytes)} ±${formatBytes(figure.standardErrorBytes)}`
     : formatBytes(figure.bytes);
-}
-
-function momentPhrase({ moment }: SummaryContext): string {
-  return moment === "end" ? "at the end" : `at ${moment}`;
 }
 
 /** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */

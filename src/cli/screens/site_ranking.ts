@@ -1,0 +1,150 @@
+/** The places that hold the most, at the peak and at the moment asked for: two lines each. */
+import { oneLine } from "../../model/errors.js";
+import { type ListOptions, selectRows } from "../options.js";
+import {
+  bar,
+  cutEnd,
+  cutMiddle,
+  formatBytes,
+  formatCount,
+  formatShare,
+  padEnd,
+  padStart,
+  type Screen,
+  widthOf,
+  wrap,
+} from "../output.js";
+import { addUp, type Estimate, functionOf, groupText, placeOf, type SiteGroup } from "./sites.js";
+
+export const DEFAULT_SITES = 5;
+const UNSEEN_SHARE = 0.005;
+const BAR_WIDTH = 10;
+
+/** At the peak first: it is what the machine had to have; what is left comes after. */
+export function printSites(
+  screen: Screen,
+  moment: string,
+  groups: readonly SiteGroup[],
+  options: ListOptions,
+): void {
+  const now = (group: SiteGroup) => group.live;
+  const atPeak = (group: SiteGroup) => group.atPeak;
+  if (moment === "peak" || isAtPeak(groups)) {
+    const also = moment === "peak" ? "" : `, and ${momentPhrase(moment)}`;
+    printRanking(screen, `Top sites at the peak${also}`, groups, now, options);
+  } else {
+    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
+    printRanking(screen, `Top sites ${momentPhrase(moment)}`, groups, now, options);
+  }
+}
+
+/** Whether the moment's figures are the peak's, but for what nobody would see: one table then. */
+function isAtPeak(groups: readonly SiteGroup[]): boolean {
+  const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
+  return groups.every(
+    ({ live, atPeak }) => Math.abs(live.bytes - atPeak.bytes) <= UNSEEN_SHARE * total,
+  );
+}
+
+function printRanking(
+  screen: Screen,
+  title: string,
+  groups: readonly SiteGroup[],
+  figure: (group: SiteGroup) => Estimate,
+  options: ListOptions,
+): void {
+  const { paint } = screen;
+  const ranked = groups
+    .filter((group) => figure(group).bytes > 0)
+    .sort((a, b) => figure(b).bytes - figure(a).bytes);
+  const total = addUp(ranked, (group) => [figure(group).bytes, figure(group).standardErrorBytes]);
+  const { rows, leftOut } = selectRows(
+    ranked,
+    options,
+    DEFAULT_SITES,
+    (group) => figure(group).bytes,
+    groupText,
+  );
+  screen.line();
+  const amount = `${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`;
+  const [first = "", ...others] = wrap(`${title}  ${amount}`, screen.columns);
+  screen.line(paint.bold(first.slice(0, title.length)) + paint.dim(first.slice(title.length)));
+  for (const line of others) screen.line(paint.dim(`  ${line}`));
+  if (rows.length === 0) {
+    screen.line(paint.dim(ranked.length === 0 ? "  none" : "  none that match"));
+  }
+  for (const group of rows) {
+    for (const line of siteLines(screen, group, figure(group), total.bytes)) {
+      screen.line(line);
+    }
+  }
+  if (leftOut > 0) {
+    const rest = total.bytes - rows.reduce((sum, group) => sum + figure(group).bytes, 0);
+    const plain = options.min === undefined && options.filter === undefined;
+    const held = plain ? ` with ${formatBytes(rest)}` : "";
+    screen.line(paint.dim(`${" ".repeat(11)}${formatCount(leftOut)} more${held}`));
+  }
+}
+
+/**
+ *     312 MiB   38 %  ███▊        load_table                         app.py:41
+ *    ±5.1 MiB                     Python · in genfromtxt  numpy/lib/npyio.py:123
+ */
+function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
+  const { paint } = screen;
+  const share = total > 0 ? figure.bytes / total : 0;
+  const colour = group.domain === "python" ? paint.green : paint.yellow;
+  const left = 11 + 6 + 2 + BAR_WIDTH + 2;
+  const room = screen.columns - left;
+  const bytes = padStart(formatBytes(figure.bytes), 11);
+  const drawn = padEnd(bar(share, BAR_WIDTH), BAR_WIDTH);
+  const error = padStart(`±${formatBytes(figure.standardErrorBytes)}`, 11);
+  const headline = spread(
+    oneLine(functionOf(group.headline)),
+    oneLine(placeOf(group.headline)),
+    room,
+    paint.bold,
+    paint.cyan,
+  );
+  const origin = group.domain === "python" ? "Python" : group.domain;
+  const leaf = group.leaf;
+  const detail =
+    leaf === null
+      ? colour(origin)
+      : `${colour(origin)}${paint.dim(" in ")}` +
+        spread(
+          oneLine(functionOf(leaf)),
+          oneLine(placeOf(leaf)),
+          room - widthOf(origin) - 4,
+          paint.dim,
+          paint.dim,
+        );
+  return [
+    `${paint.bold(bytes)}${padStart(formatShare(share), 6)}  ${colour(drawn)}  ${headline}`,
+    `${paint.dim(error)}${" ".repeat(left - 11)}${detail}`,
+  ];
+}
+
+type Painter = (text: string) => string;
+
+/** A name and its place in `room` columns; the place keeps its end, the name its beginning. */
+function spread(
+  name: string,
+  place: string,
+  room: number,
+  paintName: Painter,
+  paintPlace: Painter,
+): string {
+  const gap = 2;
+  if (place === "") {
+    return paintName(cutEnd(name, room));
+  }
+  const least = Math.min(widthOf(name), Math.floor(room * 0.4));
+  const shownPlace = cutMiddle(place, room - gap - least);
+  const shownName = cutEnd(name, room - gap - widthOf(shownPlace));
+  return `${paintName(shownName)}${" ".repeat(gap)}${paintPlace(shownPlace)}`;
+}
+
+function momentPhrase(moment: string): string {
+  return moment === "end" ? "at the end" : `at ${moment}`;
+}
