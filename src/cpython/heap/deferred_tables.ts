@@ -3,8 +3,8 @@
  * tensors. Noted while the heap is scanned, read at the end in the order of their addresses.
  */
 import type { Memory } from "../../linux/memory.js";
+import { type GrowingColumn, growingFloat64 } from "../../model/growing_column.js";
 import type { Address, Bytes } from "../../model/units.js";
-import { GrowingColumn, growingFloat64 } from "../../model/growing_column.js";
 import { HashedAddresses } from "./hashed_addresses.js";
 import type { HeapLayout } from "./layout.js";
 import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";

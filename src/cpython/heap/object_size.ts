@@ -105,18 +105,12 @@ function signedAt(words: Uint32Array, at: number): number {
 
 /** Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above three bits of sign. */
 function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
-  const digits =
-    layout.taggedInts ? countAt(words, at + 4) / 8 : Math.abs(signedAt(words, at + 4));
+  const digits = layout.taggedInts ? countAt(words, at + 4) / 8 : Math.abs(signedAt(words, at + 4));
   const head = layout.taggedInts ? basic : INT_HEAD_BYTES;
   return head + Math.max(Math.floor(digits), layout.leastDigits) * 4;
 }
 
-function strBytes(
-  layout: HeapLayout,
-  words: Uint32Array,
-  at: number,
-  room: Bytes,
-): Bytes {
+function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
   const length = countAt(words, at + 4);
   const state = words[at + 8];
   const kind = (state >>> 2) & 7;

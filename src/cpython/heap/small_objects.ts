@@ -82,7 +82,11 @@ export function readCString(memory: Memory, address: Address, most = 256): strin
   const bytes = Buffer.alloc(Math.min(most, MOST_TEXT_BYTES));
   const got = memory.readInto(address, bytes);
   const end = bytes.subarray(0, got).indexOf(0);
-  return end < 0 ? (got === bytes.length ? bytes.toString("utf8") : null) : bytes.toString("utf8", 0, end);
+  return end < 0
+    ? got === bytes.length
+      ? bytes.toString("utf8")
+      : null
+    : bytes.toString("utf8", 0, end);
 }
 
 /** The figures of a dict's table of keys. */
@@ -151,9 +155,7 @@ export function parseKeys(
 
 export function readKeys(memory: Memory, layout: HeapLayout, address: Address): KeysTable | null {
   const bytes = readBytes(memory, address, 40);
-  return bytes === null
-    ? null
-    : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
+  return bytes === null ? null : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
 }
 
 /** Addresses of keys and values of a dict with a table of its own, at most `most` of them. */
@@ -170,7 +172,8 @@ export function readDictEntries(
   }
   const count = Math.min(keys.used, most, Math.floor(MOST_ENTRY_BYTES / keys.entryBytes));
   const entries = readWords(memory, keys.entriesAt, (count * keys.entryBytes) / 8);
-  const values = head[5] === 0 ? null : readWords(memory, head[5] + splitValuesStart(layout), count);
+  const values =
+    head[5] === 0 ? null : readWords(memory, head[5] + splitValuesStart(layout), count);
   if (entries === null) {
     return null;
   }

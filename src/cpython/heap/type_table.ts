@@ -184,8 +184,7 @@ export class TypeTable {
       return NOT_A_TYPE;
     }
     const view = this.#view;
-    const word = (at: Bytes) =>
-      view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+    const word = (at: Bytes) => view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
     const flags = view.getUint32(168, true);
     const basicSize = word(32);
     const itemSize = word(40);

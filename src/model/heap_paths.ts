@@ -1,0 +1,76 @@
+/**
+ * The way from a root to each object: breadth first, one kind of root after the other, so that a way by a
+ * module's names is told even where one by a C variable would be shorter.
+ */
+import type { HeapGraph, NodeId } from "./heap_graph.js";
+
+export interface PathTree {
+  /** The node before each one on its way; 0 where the next one is a root, or where no root leads there. */
+  readonly before: Uint32Array;
+  /** 1 where a root leads to the node. */
+  readonly reached: Uint8Array;
+}
+
+/** Searches from `roots`, in their order; node 0 is behind all of them. */
+export function searchPaths(graph: HeapGraph, roots: readonly NodeId[]): PathTree {
+  const { nodes, edgeStart, edgeTo } = graph;
+  const before = new Uint32Array(nodes);
+  const reached = new Uint8Array(nodes);
+  const queue = new Uint32Array(nodes);
+  for (const root of roots) {
+    let head = 0;
+    let tail = 0;
+    if (reached[root] === 0) {
+      reached[root] = 1;
+      queue[tail++] = root;
+    }
+    while (head < tail) {
+      const node = queue[head++];
+      for (let edge = edgeStart[node]; edge < edgeStart[node + 1]; edge++) {
+        const to = edgeTo[edge];
+        if (reached[to] === 0) {
+          reached[to] = 1;
+          before[to] = node;
+          queue[tail++] = to;
+        }
+      }
+    }
+  }
+  reached[0] = 1;
+  return { before, reached };
+}
+
+/** Nodes from a root to `node`, both included. */
+export function pathTo({ before, reached }: PathTree, node: NodeId): NodeId[] {
+  if (reached[node] === 0) {
+    return [];
+  }
+  const path: NodeId[] = [];
+  for (let at = node; at !== 0; at = before[at]) {
+    path.push(at);
+  }
+  return path.reverse();
+}
+
+/**
+ * The accumulation point of an object: on its chain of dominators, the one whose retained size drops most
+ * to its child's (Mitchell, Sevitsky: "LeakBot", ECOOP 2003). 0 where only roots dominate it.
+ */
+export function findHolder(
+  graph: HeapGraph,
+  tree: { readonly dominator: Uint32Array; readonly retained: Float64Array },
+  node: NodeId,
+): NodeId {
+  let best = 0;
+  let drop = 0;
+  let child = node;
+  for (let at = tree.dominator[node]; at >= graph.firstObject; at = tree.dominator[at]) {
+    const fall = tree.retained[at] - tree.retained[child];
+    if (fall > drop) {
+      drop = fall;
+      best = at;
+    }
+    child = at;
+  }
+  return best;
+}
