@@ -40,7 +40,7 @@ FIELDS = {
         "previous": "PyThreadState.prev",
         "next": "PyThreadState.next",
         "interpreter": "PyThreadState.interp",
-        "frame": "PyThreadState.current_frame | PyThreadState.cframe | PyThreadState.frame",
+        "frame": "PyThreadState.current_frame | PyThreadState.frame | PyThreadState.cframe",
         "cframeFrame": "CFRAME_FRAME",
         "threadId": "PyThreadState.thread_id",
         "nativeThreadId": "PyThreadState.native_thread_id",

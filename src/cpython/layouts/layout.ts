@@ -41,7 +41,7 @@ export interface PythonLayout {
     readonly previous: number; // PyThreadState.prev
     readonly next: number; // PyThreadState.next
     readonly interpreter: number; // PyThreadState.interp
-    readonly frame: number; // PyThreadState.current_frame | PyThreadState.cframe | PyThreadState.frame
+    readonly frame: number; // PyThreadState.current_frame | PyThreadState.frame | PyThreadState.cframe
     readonly cframeFrame: number | null; // CFRAME_FRAME
     readonly threadId: number; // PyThreadState.thread_id
     readonly nativeThreadId: number | null; // PyThreadState.native_thread_id

@@ -1,0 +1,103 @@
+/**
+ * The Python frames of a thread, from the innermost outwards.
+ *
+ *   3.9, 3.10    PyThreadState.frame ──> PyFrameObject ── f_back ──> ...
+ *   3.11, 3.12   PyThreadState.cframe ──> _PyCFrame.current_frame ──> _PyInterpreterFrame ── previous ──> ...
+ *   3.13+        PyThreadState.current_frame ──> _PyInterpreterFrame ── previous ──> ...
+ *
+ * From 3.12 on the evaluator puts frames of its own between, which have no Python code (their owner says
+ * so), and from 3.11 on a frame whose function has not begun is none yet: sys._current_frames() leaves both
+ * out, and so does this.
+ */
+import { unreadableMemory } from "../model/errors.js";
+import type { Address } from "../model/units.js";
+import type { Code, CodeReader } from "./code.js";
+import type { PythonMemory } from "./objects.js";
+import { minorOf } from "./published.js";
+
+export interface PythonFrame {
+  /** _PyInterpreterFrame; PyFrameObject before 3.11. */
+  readonly address: Address;
+  readonly code: Code;
+  /** 0 where the instruction has none. */
+  readonly line: number;
+}
+
+/** Recursion ends long before by itself. */
+const MOST_FRAMES = 2 ** 17;
+const INSTRUCTION_BYTES = 2;
+const OWNED_BY_GENERATOR = 1;
+
+/** Throws TM-E024 where the chain leads elsewhere. */
+export function readFrames(codes: CodeReader, thread: Address): PythonFrame[] {
+  return followFrames(codes, innermostFrame(codes.python, thread));
+}
+
+/** 0 where the thread runs no Python code. */
+export function innermostFrame({ reader, layout }: PythonMemory, thread: Address): Address {
+  const frame = reader.pointer(thread + layout.thread.frame);
+  const { cframeFrame } = layout.thread;
+  return cframeFrame === null || frame === 0 ? frame : reader.pointer(frame + cframeFrame);
+}
+
+export function followFrames(codes: CodeReader, innermost: Address): PythonFrame[] {
+  const { reader, layout } = codes.python;
+  const frames: PythonFrame[] = [];
+  let address = innermost;
+  for (let count = 0; address !== 0; count++) {
+    if (count === MOST_FRAMES) {
+      throw unreadableMemory(reader.memory.name, address, "a chain of frames without an end");
+    }
+    const frame = readFrame(codes, address);
+    if (frame !== null) {
+      frames.push(frame);
+    }
+    address = reader.pointer(address + layout.frame.previous);
+  }
+  return frames;
+}
+
+/** null: one that CPython itself does not show. */
+export function readFrame(codes: CodeReader, address: Address): PythonFrame | null {
+  const { reader, layout } = codes.python;
+  const { owner, firstShimOwner } = layout.frame;
+  if (owner === null) {
+    return readFrameObject(codes, address);
+  }
+  const ownedBy = reader.uint8(address + owner);
+  if (firstShimOwner !== null && ownedBy >= firstShimOwner) {
+    return null;
+  }
+  const codeWord = reader.pointer(address + layout.frame.code);
+  const codeAddress = codeWord - (codeWord % 8); // 3.14 marks borrowed references in the low bits
+  const code = codes.read(codeAddress);
+  const offset =
+    reader.pointer(address + layout.frame.instruction) - codeAddress - layout.code.bytes;
+  const firstTraceable =
+    layout.code.firstTraceable === null
+      ? 0
+      : reader.int32(codeAddress + layout.code.firstTraceable) * INSTRUCTION_BYTES;
+  if (ownedBy !== OWNED_BY_GENERATOR && offset < firstTraceable) {
+    return null;
+  }
+  return { address, code, line: codes.line(code, offset) };
+}
+
+function readFrameObject(codes: CodeReader, address: Address): PythonFrame {
+  const { reader, layout } = codes.python;
+  const { frame } = layout;
+  const code = codes.read(reader.pointer(address + frame.code));
+  const last = reader.int32(address + frame.instruction);
+  const known = frame.line === null ? 0 : reader.int32(address + frame.line);
+  // 3.10 counts instructions, 3.9 bytes. While a debugger traces, the line itself is kept in the frame:
+  // 3.10 clears it otherwise, 3.9 leaves an old one there.
+  if (minorOf(layout.version) >= 10) {
+    return {
+      address,
+      code,
+      line: known !== 0 ? known : codes.line(code, last * INSTRUCTION_BYTES),
+    };
+  }
+  const traced = frame.trace !== null && reader.pointer(address + frame.trace) !== 0;
+  return { address, code, line: traced ? known : codes.line(code, last) };
+}
