@@ -1,8 +1,9 @@
+import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
 import type { Pid, TimeMs } from "./units.js";
 
-/** What the recorder reads of a process at each poll. Bytes unless the name says otherwise.
+/** What the recorder reads of a process at its polls. Bytes unless the name says otherwise.
  * The names are the recording's and the store's: a metric is stored under exactly this name. */
-export const METRICS = [
+const POLLED = [
   "rssBytes",
   "anonRssBytes",
   "fileRssBytes",
@@ -32,7 +33,16 @@ export const METRICS = [
   "cgroupHighEvents",
   "cgroupMaxEvents",
 ] as const;
-export type Metric = (typeof METRICS)[number];
+
+/** A part of the process's ledger: bytes of RSS, read at a growing distance. */
+export type LedgerMetric = `ledger.${LedgerPartName}`;
+export type Metric = (typeof POLLED)[number] | LedgerMetric;
+export const LEDGER_METRICS: readonly LedgerMetric[] = LEDGER_PARTS.map(ledgerMetric);
+export const METRICS: readonly Metric[] = [...POLLED, ...LEDGER_METRICS];
+
+export function ledgerMetric(part: LedgerPartName): LedgerMetric {
+  return `ledger.${part}`;
+}
 
 /** One process's figures over time: columns of equal length. NaN stands for "not read at this poll"
  * (dear figures such as PSS are read at a growing distance). Never written to JSON. */

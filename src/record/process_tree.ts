@@ -144,6 +144,11 @@ export class ProcessTree {
     return [...this.alive.keys()];
   }
 
+  /** Of each living process, the number of its series. */
+  get livingSeries(): ReadonlyMap<Pid, number> {
+    return new Map(Array.from(this.alive, ([pid, { row }]) => [pid, row.series]));
+  }
+
   /** `dear`: PSS, USS and descriptors, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
     const poll = this.newPoll(timeMs);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LookSchedule, PollSchedule } from "./schedule.js";
+import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
 
 const HOUR = 3_600_000;
 const MIB = 2 ** 20;
@@ -87,5 +87,36 @@ describe("looks", () => {
     expect(
       play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
     ).toBeLessThan(0.012);
+  });
+});
+
+describe("ledgers", () => {
+  /** Times of the ledgers of a run, one poll a second. */
+  const times = (lengthMs: number, costMs: number): number[] => {
+    const schedule = new LedgerSchedule();
+    const taken: number[] = [];
+    for (let elapsedMs = 0; elapsedMs < lengthMs; elapsedMs += 1000) {
+      if (schedule.due(elapsedMs)) {
+        taken.push(elapsedMs);
+        schedule.read(elapsedMs, costMs);
+      }
+    }
+    return taken;
+  };
+
+  test("the first after five seconds, then at a growing distance", () => {
+    const cheap = times(HOUR, 1);
+    expect(cheap.slice(0, 3)).toEqual([5_000, 10_000, 15_000]);
+    const distances = cheap.slice(1).map((time, index) => time - (cheap[index] ?? 0));
+    expect(distances.every((distance, index) => distance >= (distances[index - 1] ?? 0))).toBe(
+      true,
+    );
+  });
+
+  test("a thousandth of a core at most, however dear one is", () => {
+    const dear = times(HOUR, 500);
+    // The first is let pass: its code is new.
+    expect(((dear.length - 2) * 500) / HOUR).toBeLessThanOrEqual(0.001);
+    expect(dear.length).toBeGreaterThan(2);
   });
 });

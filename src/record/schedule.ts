@@ -6,6 +6,12 @@ const POLL_SHARE = 0.006;
 /** Share of the time for which PSS may hold a target's memory lock; and of a core that looks may take. */
 const DEAR_SHARE = 0.003;
 const LOOK_SHARE = 0.003;
+/** Share of a core that ledgers may take. */
+const LEDGER_SHARE = 0.001;
+/** A run that ends before this has none: the first costs most, for its code is new. */
+const FIRST_LEDGER_MS = 5_000;
+/** Each comes when the run is this much longer than at the last one. */
+const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
 /** How long the first distance is kept, and how long costs are let pass: an interpreter warming up. */
 const START_PHASE_MS = 3_000;
@@ -89,5 +95,24 @@ export class LookSchedule {
     }
     this.lastMs = elapsedMs;
     this.highBytes = Math.max(this.highBytes, liveBytes);
+  }
+}
+
+export class LedgerSchedule {
+  private readonly cost = new Cost();
+  private nextMs = FIRST_LEDGER_MS;
+  private taken = 0;
+
+  due(elapsedMs: Millis): boolean {
+    return elapsedMs >= this.nextMs;
+  }
+
+  read(elapsedMs: Millis, cpuMs: Millis): void {
+    this.taken += 1;
+    if (this.taken > 1) {
+      this.cost.add(cpuMs);
+    }
+    const distance = this.cost.distance(LEDGER_SHARE);
+    this.nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }
