@@ -3,9 +3,10 @@ import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, nowMs } from "./clock.js";
 import type { ExitReport } from "./guard.js";
+import { LedgerTurns } from "./ledger_turns.js";
 import type { PoolWatch } from "./pool_watch.js";
 import { ProcessTree, type TreePoll } from "./process_tree.js";
-import { LookSchedule, PollSchedule } from "./schedule.js";
+import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
 import type { MetricRow, RecordingWriter } from "./writer.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
@@ -31,6 +32,8 @@ export class Recorder {
   private readonly tree: ProcessTree;
   private readonly polls = new PollSchedule();
   private readonly looks = new LookSchedule();
+  private readonly ledgers = new LedgerSchedule();
+  private readonly ledgerTurns = new LedgerTurns();
   private readonly startMs = monotonicMs();
   private readonly cpuAtStart = process.cpuUsage();
   private readonly cgroup: CgroupPlace | null;
@@ -107,7 +110,7 @@ export class Recorder {
   private step(): void {
     const elapsedMs = monotonicMs() - this.startMs;
     const cpuBefore = process.cpuUsage();
-    this.poll(elapsedMs);
+    const polledMs = this.poll(elapsedMs);
     this.polls.polled(elapsedMs, cpuSince(cpuBefore));
     const { pool } = this.options;
     if (pool) {
@@ -117,6 +120,11 @@ export class Recorder {
         this.look(kind, nowMs());
         this.looks.looked(elapsedMs, pool.liveBytes, cpuSince(cpuAtLook));
       }
+    }
+    if (this.ledgers.due(elapsedMs)) {
+      const cpuAtLedger = process.cpuUsage();
+      this.readLedger(polledMs);
+      this.ledgers.read(elapsedMs, cpuSince(cpuAtLedger));
     }
     const distance = this.polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
@@ -135,7 +143,8 @@ export class Recorder {
     }, part);
   }
 
-  private poll(elapsedMs: Millis): void {
+  /** @returns the poll's time. */
+  private poll(elapsedMs: Millis): TimeMs {
     const timeMs = nowMs();
     const dear = this.polls.dearIsDue(elapsedMs);
     const before = process.cpuUsage();
@@ -149,6 +158,16 @@ export class Recorder {
     if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.flush(timeMs);
       this.flushedMs = elapsedMs;
+    }
+    return timeMs;
+  }
+
+  /** Its figures belong to the poll just made: a process's rows are in order of time. */
+  private readLedger(timeMs: TimeMs): void {
+    const { rows, refusal } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
+    this.pendingMetrics.push(...rows);
+    if (refusal !== "") {
+      this.options.writer.limits(timeMs, [`No ledger was read: ${refusal}.`]);
     }
   }
 
