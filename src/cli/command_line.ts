@@ -16,6 +16,16 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/run.js"),
   },
   {
+    name: "attach",
+    summary: "record a process that runs already, then leave it as it was",
+    load: () => import("./commands/attach.js"),
+  },
+  {
+    name: "detach",
+    summary: "end what a recorder that died left in a process",
+    load: () => import("./commands/detach.js"),
+  },
+  {
     name: "summary",
     summary: "sum a recording up, at its end, its peak or any time",
     load: () => import("./commands/summary.js"),
@@ -69,6 +79,11 @@ const COMMANDS: readonly CommandEntry[] = [
     name: "live",
     summary: "a live view of what is being recorded",
     load: () => import("./commands/live.js"),
+  },
+  {
+    name: "gpu",
+    summary: "what fills a CUDA device, from a snapshot or an error's text",
+    load: () => import("./commands/gpu.js"),
   },
 ];
 

@@ -14,7 +14,6 @@ import { fileURLToPath } from "node:url";
 import { createDeflate } from "node:zlib";
 import { encodeColumns } from "../model/columns.js";
 import { fileUnusable, notInstalled } from "../model/errors.js";
-import type { ReportDocument } from "../model/report.js";
 import type { Tell } from "../record/index.js";
 
 /** What the build left: the app as one file, with a place for the document. */
@@ -25,7 +24,7 @@ const MIB = 1024 ** 2;
 /** Writes the page of `document` to `path`, over what is there. `tell` counts MiB of the document.
  * @throws TidemarkError TM-E012 when the app was not built, TM-E004 when `path` cannot be written. */
 export async function writeReport(
-  document: ReportDocument,
+  document: { readonly title: string },
   path: string,
   tell: Tell,
   templatePath: string = TEMPLATE_PATH,

@@ -28,7 +28,10 @@ export function analyse(snapshot: GpuSnapshot, file: string): GpuJson {
 export function analyseDevice(snapshot: GpuSnapshot, replay: GpuReplay): GpuDeviceJson {
   const end = endOf(snapshot, replay.device);
   const categoryOf = categories(snapshot, replay);
-  const peak = highestOf(replay.requested);
+  const highest = highestOf(replay.requested);
+  // Of equal moments the end: there the snapshot itself says everything.
+  const atEnd = replay.requested[highest] === replay.requested[replay.events];
+  const peak = atEnd ? replay.events : highest;
   const steps = stepsOf(snapshot, replay);
   const forward = replayForward(snapshot, replay);
   const disagreements = [...replay.disagreements, ...(forward?.disagreements ?? [])];
@@ -95,7 +98,10 @@ function timelineOf({ requested, reserved, events }: GpuReplay): GpuDeviceJson["
 const WORTH_SHARE = 0.1;
 const WORTH_BYTES = 64 * 2 ** 20;
 
-function adviceFor(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[]): GpuAdviceJson[] {
+export function adviceFor(
+  snapshot: GpuSnapshot,
+  devices: readonly GpuDeviceJson[],
+): GpuAdviceJson[] {
   const expandable = snapshot.settings.expandable_segments === true;
   const ids = devices.flatMap((device) => adviceForDevice(device, expandable));
   const conf =
@@ -129,17 +135,15 @@ function adviceForDevice(device: GpuDeviceJson, expandable: boolean): GpuAdviceI
     .filter(({ pool }) => pool !== "" && pool !== "0,0")
     .reduce((sum, { freeBytes }) => sum + freeBytes, 0);
   if (large(privateFree)) ids.push("TM-A114");
-  if (
-    !device.complete &&
-    device.events > 0 &&
-    device.growth.length === 0 &&
-    device.stepsFrom === ""
-  )
-    ids.push("TM-A113");
+  const unseen = peak.sites.reduce(
+    (sum, { stack, bytes }) => sum + (stack.length === 0 ? bytes : 0),
+    0,
+  );
+  if (device.events > 0 && unseen > 0.3 * peak.requestedBytes) ids.push("TM-A113");
   return ids;
 }
 
-function limitsOf(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[]): string[] {
+export function limitsOf(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[]): string[] {
   const limits: string[] = [];
   if (devices.length === 0) {
     limits.push("the snapshot holds no memory and no trace: the program had not used a device");

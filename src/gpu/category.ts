@@ -83,8 +83,8 @@ export function categories(
     }
     // A temporary is gone after a few operations; an operation is an alloc and two entries of its free.
     const brief = allocations.end[row]! - Math.max(0, allocations.start[row]!) < 64;
-    const lasting = allocations.end[row] === events && (allocations.start[row]! < 0 || !brief);
-    return classify(phase, brief && allocations.end[row]! < events, lasting);
+    const lasting = allocations.end[row] === events;
+    return classify(phase, brief && !lasting, lasting);
   };
 }
 

@@ -19,8 +19,24 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   if (marked.length >= FEWEST) return { from: "annotations", moments: marked };
   const optimizer = fromOptimizer(snapshot, replay);
   if (optimizer.length >= FEWEST) return { from: "optimizer", moments: optimizer };
+  // Training has loops of its own (over parameters, over layers) that come back as evenly as steps do.
+  if (trains(snapshot)) return NONE;
   const beat = fromBeat(snapshot, replay);
   return beat.length >= FEWEST ? { from: "pattern", moments: beat } : NONE;
+}
+
+function trains({ frames, strings }: GpuSnapshot): boolean {
+  const signs = new Set<number>();
+  strings.forEach((text, id) => {
+    if (
+      /[/\\]torch[/\\]optim[/\\]|^torch::autograd::Engine|[/\\]torch[/\\]autograd[/\\]/.test(text)
+    )
+      signs.add(id);
+  });
+  return (
+    signs.size > 0 &&
+    (frames.file.some((file) => signs.has(file)) || frames.function.some((name) => signs.has(name)))
+  );
 }
 
 function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {

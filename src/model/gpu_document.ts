@@ -159,3 +159,68 @@ export interface GpuRanksJson {
   }[];
   limits: string[];
 }
+
+export interface OomEventJson {
+  /** Of the log, from 1: where the message begins. */
+  line: number;
+  framework: "pytorch" | "jax" | "tensorflow";
+  rank: number | null;
+  device: number | null;
+  /**
+   * genuine: more is needed than there is. fragmentation: enough is free, in pieces. contention: other
+   * processes hold what was missing. context: this process holds it outside of the framework's allocator.
+   */
+  kind: "genuine" | "fragmentation" | "contention" | "context" | "unknown";
+  /** The arithmetic, in one sentence. */
+  because: string;
+  /** null: the message does not say. Figures of a text are rounded as it prints them. */
+  requestedBytes: Bytes | null;
+  totalBytes: Bytes | null;
+  freeBytes: Bytes | null;
+  allocatedBytes: Bytes | null;
+  reservedUnallocatedBytes: Bytes | null;
+  /** All that this process holds on the device. */
+  processBytes: Bytes | null;
+  otherProcesses: { pid: number; bytes: Bytes }[];
+  privatePoolBytes: Bytes | null;
+  /** The share that the program set for itself. */
+  allowedBytes: Bytes | null;
+  /** The versions that write such a message, as in "2.2 to 2.4"; "" for other frameworks. */
+  torch: string;
+  /** The traceback before it, leaf first. */
+  stack: FrameJson[];
+  /** How often the log repeats the very same message. */
+  repeats: number;
+  advice: GpuAdviceJson[];
+  /** With --snapshot: what the snapshot says to it; "" where it has no such event. */
+  snapshot?: string;
+}
+
+/** `tidemark.oom/1` */
+export interface OomJson {
+  schema: "tidemark.oom/1";
+  file: string;
+  lines: number;
+  events: OomEventJson[];
+  limits: string[];
+}
+
+/** `tidemark.gpu_top/1`: one look at the devices of this host. */
+export interface GpuTopJson {
+  schema: "tidemark.gpu_top/1";
+  atMs: number;
+  devices: {
+    index: number;
+    name: string;
+    totalBytes: Bytes;
+    usedBytes: Bytes;
+    /** 0 to 1; null where the driver keeps it back. */
+    utilisation: number | null;
+    mig: boolean;
+    /** `deviceBytes` null: the driver keeps it back; `rssBytes` 0: another container's process. */
+    processes: { pid: number; command: string[]; deviceBytes: Bytes | null; rssBytes: Bytes }[];
+    /** Used by nobody that the driver lists: its own share, and processes of other containers. */
+    unlistedBytes: Bytes;
+  }[];
+  limits: string[];
+}

@@ -1,0 +1,50 @@
+import { Command } from "commander";
+import { nothingThere } from "../../model/errors.js";
+import { statOf } from "../files.js";
+import { withCommonOptions, withExamples, withListOptions } from "../options.js";
+import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
+import { gpuOomCommand } from "./gpu_oom.js";
+import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
+import { gpuTopCommand } from "./gpu_top.js";
+
+export function buildCommand(): Command {
+  const command = new Command("gpu")
+    .description(
+      "What fills a CUDA device, from a snapshot of PyTorch's allocator (a file that\n" +
+        "torch.cuda.memory._dump_snapshot wrote; also .gz or .zst). Two files are compared, three and\n" +
+        "more are the ranks of one job.",
+    )
+    .argument("<snapshot...>", "snapshot files")
+    .option("--ranks", "two files are ranks of one job, not a before and an after")
+    .option("-o, --output <file>", "write one snapshot as a self-contained HTML page");
+  withListOptions(command, "sites", DEFAULT_GPU_SITES);
+  withCommonOptions(command, "stdout");
+  withExamples(
+    command,
+    "tidemark gpu snapshot.pickle",
+    "tidemark gpu before.pickle after.pickle",
+    "tidemark gpu rank*.pickle --json",
+    "tidemark gpu snapshot.pickle.zst -o snapshot.html",
+    "tidemark gpu oom train.log",
+    "tidemark gpu top",
+  ).action(gpu);
+  for (const subcommand of [gpuOomCommand(), gpuTopCommand()]) {
+    subcommand
+      .helpOption("-h, --help", "show this help")
+      .exitOverride()
+      .configureOutput({ outputError: () => undefined });
+    command.addCommand(subcommand);
+  }
+  return command.helpCommand(false);
+}
+
+async function gpu(paths: string[], options: GpuOptions): Promise<void> {
+  const pid = paths.find((path) => /^\d+$/.test(path) && statOf(path) === undefined);
+  if (pid !== undefined) {
+    throw nothingThere(
+      `the allocator of a live process (${pid}) cannot be read from outside yet`,
+      "call torch.cuda.memory._dump_snapshot(FILE) in it, then tidemark gpu FILE",
+    );
+  }
+  await showSnapshots(paths, options);
+}

@@ -1,0 +1,66 @@
+import { Command } from "commander";
+import { analyse } from "../../gpu/analyse.js";
+import { logLines } from "../../gpu/log_lines.js";
+import { readOomLog } from "../../gpu/oom_log.js";
+import { checkAgainst } from "../../gpu/oom_snapshot.js";
+import { badUsage } from "../../model/errors.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  selectRows,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { printJson, screenOf } from "../output.js";
+import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu_oom.js";
+import { load } from "./gpu_snapshot.js";
+
+interface OomOptions extends CommonOptions, ListOptions {
+  readonly snapshot?: string;
+}
+
+export function gpuOomCommand(): Command {
+  const command = new Command("oom")
+    .summary("what an out-of-memory message of a log means")
+    .description(
+      "Finds the out-of-memory messages of PyTorch (CUDA and ROCm), JAX and TensorFlow in a log of\n" +
+        "any size, and says of each: genuine, fragmentation, contention or context, the arithmetic,\n" +
+        "and the setting that mends it.",
+    )
+    .argument("[log]", "the log, also .gz; standard input without it or for -", "-")
+    .option("--snapshot <file>", "an allocator snapshot to check against");
+  withListOptions(command, "messages", DEFAULT_OOM_EVENTS);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark gpu oom train.log",
+    "kubectl logs job/train | tidemark gpu oom",
+    "tidemark gpu oom train.log --snapshot oom.pickle --json",
+  ).action(oom);
+}
+
+async function oom(log: string, _: OomOptions, command: Command): Promise<void> {
+  // An option that `gpu` has too is given to it where it stands before this one's own name.
+  const options = command.optsWithGlobals<OomOptions>();
+  if (log === "-" && process.stdin.isTTY === true) {
+    throw badUsage("a log is needed", "name a file, or pipe one in");
+  }
+  const document = await readOomLog(log, logLines(log));
+  if (options.snapshot !== undefined) {
+    const snapshot = analyse(await load(options.snapshot, options), options.snapshot);
+    for (const event of document.events) event.snapshot = checkAgainst(event, snapshot);
+  }
+  if (options.json === true) {
+    const { rows } = selectRows(
+      document.events,
+      options,
+      0,
+      (event) => event.requestedBytes ?? 0,
+      oomText,
+    );
+    printJson({ ...document, events: rows });
+  } else {
+    printOom(screenOf(process.stdout), document, options);
+  }
+}

@@ -1,0 +1,78 @@
+/** `tidemark gpu SNAPSHOT...`: one is shown, two are compared, more are ranks. */
+import { basename } from "node:path";
+import { analyse } from "../../gpu/analyse.js";
+import { compareSnapshots } from "../../gpu/compare.js";
+import { compareRanks } from "../../gpu/ranks.js";
+import { readSnapshot } from "../../gpu/read_snapshot.js";
+import { badUsage } from "../../model/errors.js";
+import type { GpuJson } from "../../model/gpu_document.js";
+import type { GpuSnapshot } from "../../model/gpu_snapshot.js";
+import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
+import { printJson, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
+import { printGpu, siteText } from "../screens/gpu.js";
+import { printGpuDiff } from "../screens/gpu_diff.js";
+import { printGpuRanks } from "../screens/gpu_ranks.js";
+import { writeGpuPage } from "./gpu_page.js";
+
+export interface GpuOptions extends CommonOptions, ListOptions {
+  readonly ranks?: boolean;
+  readonly output?: string;
+}
+
+export async function showSnapshots(paths: readonly string[], options: GpuOptions): Promise<void> {
+  if (new Set(paths).size < paths.length) {
+    throw badUsage("a snapshot is named twice", "name each file once");
+  }
+  if (options.output !== undefined) {
+    if (paths.length > 1) throw badUsage("a page shows one snapshot", "name one file with -o");
+    return writeGpuPage(paths[0] as string, options.output, options);
+  }
+  // One after the other: a snapshot may take gigabytes, what is said of it does not.
+  const documents: GpuJson[] = [];
+  for (const path of paths) {
+    documents.push(analyse(await load(path, options), path));
+  }
+  const [first, second] = documents;
+  if (second === undefined) {
+    showOne(first as GpuJson, options);
+  } else if (documents.length === 2 && options.ranks !== true) {
+    showTwo(first as GpuJson, second, options);
+  } else {
+    const document = compareRanks(documents);
+    if (options.json === true) printJson(document);
+    else printGpuRanks(screenOf(process.stdout), document, options);
+  }
+}
+
+export function load(path: string, options: CommonOptions): Promise<GpuSnapshot> {
+  return withProgress(basename(path), "MiB", options, (tell) =>
+    readSnapshot(path, (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20))),
+  );
+}
+
+function showOne(document: GpuJson, options: GpuOptions): void {
+  if (options.json !== true) {
+    printGpu(screenOf(process.stdout), document, options);
+    return;
+  }
+  const chosen = <Site extends { bytes: number }>(sites: Site[], textOf: (site: Site) => string) =>
+    selectRows(sites, options, 0, (site) => site.bytes, textOf).rows;
+  const devices = document.devices.map((device) => ({
+    ...device,
+    sites: chosen(device.sites, siteText),
+    growth: chosen(device.growth, siteText),
+    peak: { ...device.peak, sites: chosen(device.peak.sites, siteText) },
+  }));
+  printJson({ ...document, devices });
+}
+
+function showTwo(a: GpuJson, b: GpuJson, options: GpuOptions): void {
+  const document = compareSnapshots(a, b);
+  if (options.json !== true) {
+    printGpuDiff(screenOf(process.stdout), document, options);
+    return;
+  }
+  const { rows } = selectRows(document.sites, options, 0, (site) => site.growthBytes, siteText);
+  printJson({ ...document, sites: rows });
+}

@@ -1,0 +1,79 @@
+/** The out-of-memory messages of a log, each with what it means. */
+import { oneLine } from "../../model/errors.js";
+import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
+import { type ListOptions, selectRows } from "../options.js";
+import { formatBytes, formatCount, type Screen, wrap } from "../output.js";
+import { printLimits } from "./gpu.js";
+import { gpuSiteName } from "./gpu_site.js";
+
+export const DEFAULT_OOM_EVENTS = 10;
+
+/** What `--filter` looks at. */
+export function oomText(event: OomEventJson): string {
+  const frames = event.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`);
+  return [event.kind, event.framework, `rank ${event.rank}`, event.because, ...frames].join(" ");
+}
+
+export function printOom(
+  screen: Screen,
+  document: OomJson,
+  options: ListOptions & { readonly quiet?: boolean },
+): void {
+  const { paint } = screen;
+  if (document.events.length === 0) {
+    screen.line(
+      `No out-of-memory message of PyTorch, JAX or TensorFlow in ${formatCount(document.lines)} lines.`,
+    );
+    return;
+  }
+  const { rows, leftOut } = selectRows(
+    document.events,
+    options,
+    DEFAULT_OOM_EVENTS,
+    (event) => event.requestedBytes ?? 0,
+    oomText,
+  );
+  for (const [index, event] of rows.entries()) {
+    if (index > 0) screen.line();
+    printEvent(screen, event);
+  }
+  if (leftOut > 0) screen.line(paint.dim(`${formatCount(leftOut)} more`));
+  printLimits(screen, document.limits, options);
+}
+
+function printEvent(screen: Screen, event: OomEventJson): void {
+  const { paint } = screen;
+  const who = [
+    `line ${formatCount(event.line)}`,
+    event.rank === null ? "" : `rank ${event.rank}`,
+    event.device === null ? "" : `device ${event.device}`,
+    event.torch === "" ? event.framework : `PyTorch ${event.torch}`,
+    event.repeats === 0 ? "" : `said ${event.repeats + 1} times`,
+  ].filter((part) => part !== "");
+  screen.line(`${paint.red(paint.bold(event.kind))}  ${paint.dim(who.join(", "))}`);
+  const figures: [string, number | null][] = [
+    ["asked for", event.requestedBytes],
+    ["device", event.totalBytes],
+    ["free", event.freeBytes],
+    ["allocated", event.allocatedBytes],
+    ["reserved, unused", event.reservedUnallocatedBytes],
+    ["this process", event.processBytes],
+  ];
+  const known = figures.filter(([, bytes]) => bytes !== null);
+  if (known.length > 0) {
+    paragraph(
+      screen,
+      known.map(([name, bytes]) => `${name} ${formatBytes(bytes ?? 0)}`).join(", "),
+    );
+  }
+  paragraph(screen, event.because);
+  if (event.stack.length > 0) screen.line(paint.dim(`  at ${gpuSiteName(event.stack)}`));
+  if (event.snapshot !== undefined) paragraph(screen, `snapshot: ${event.snapshot}`);
+  for (const { id, text } of event.advice) paragraph(screen, `${id}  ${text}`, 10);
+}
+
+function paragraph(screen: Screen, text: string, indent = 0): void {
+  wrap(oneLine(text), screen.columns - 2 - indent).forEach((line, row) => {
+    screen.line(`  ${row === 0 ? "" : " ".repeat(indent)}${line}`);
+  });
+}

@@ -1,0 +1,103 @@
+/** Devices and the processes on them, as nvidia-smi tells (MIG instances by their own row of processes). */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { noDeviceDriver } from "../model/errors.js";
+import type { Bytes, Pid } from "../model/units.js";
+
+export interface Device {
+  readonly index: number;
+  readonly name: string;
+  readonly uuid: string;
+  readonly totalBytes: Bytes;
+  readonly usedBytes: Bytes;
+  /** Share of time in which a kernel ran, 0 to 1; null where the driver keeps it back (MIG). */
+  readonly utilisation: number | null;
+  readonly mig: boolean;
+}
+
+export interface DeviceProcess {
+  readonly pid: Pid;
+  readonly uuid: string;
+  /** null where the driver keeps it back, as in containers. */
+  readonly usedBytes: Bytes | null;
+}
+
+export interface DeviceLook {
+  readonly devices: Device[];
+  readonly processes: DeviceProcess[];
+}
+
+const DEVICES = "index,uuid,name,memory.total,memory.used,utilization.gpu,mig.mode.current";
+const PROCESSES = "pid,gpu_uuid,used_gpu_memory";
+/** The driver may hang on a device that fell off the bus. */
+const PATIENCE_MS = 5000;
+const MIB = 2 ** 20;
+
+/** @throws TidemarkError TM-E065 where no driver answers */
+export async function readDevices(): Promise<DeviceLook> {
+  const devices = parseDevices(await ask(`--query-gpu=${DEVICES}`));
+  if (devices.length === 0) {
+    throw noDeviceDriver("nvidia-smi lists no device");
+  }
+  return { devices, processes: parseProcesses(await ask(`--query-compute-apps=${PROCESSES}`)) };
+}
+
+async function ask(query: string): Promise<string> {
+  try {
+    const options = { timeout: PATIENCE_MS };
+    return (
+      await promisify(execFile)("nvidia-smi", [query, "--format=csv,noheader,nounits"], options)
+    ).stdout;
+  } catch (error) {
+    const { code, killed, stdout, stderr } = error as NodeJS.ErrnoException & {
+      killed?: boolean;
+      stdout?: string;
+      stderr?: string;
+    };
+    if (code === "ENOENT") throw noDeviceDriver("there is no nvidia-smi");
+    if (killed === true) throw noDeviceDriver("nvidia-smi did not answer in 5 s");
+    throw noDeviceDriver((stdout?.trim() || stderr?.trim() || `nvidia-smi failed`).split("\n")[0]!);
+  }
+}
+
+/** Rows such as "0, GPU-1f0c..., NVIDIA H100 80GB HBM3, 81559, 1024, 37, Disabled". */
+export function parseDevices(text: string): Device[] {
+  return rowsOf(text, 7).flatMap(([index, uuid, name, total, used, busy, mig]) => {
+    const totalBytes = Number(total) * MIB;
+    return Number.isInteger(Number(index)) && Number.isFinite(totalBytes)
+      ? [
+          {
+            index: Number(index),
+            uuid: uuid!,
+            name: name!,
+            totalBytes,
+            usedBytes: (Number(used) || 0) * MIB,
+            utilisation: /^\d+$/.test(busy!) ? Number(busy) / 100 : null,
+            mig: mig === "Enabled",
+          },
+        ]
+      : [];
+  });
+}
+
+/** Rows such as "4242, GPU-1f0c..., 1536" or "4242, GPU-1f0c..., [N/A]". */
+export function parseProcesses(text: string): DeviceProcess[] {
+  return rowsOf(text, 3).flatMap(([pid, uuid, used]) =>
+    /^\d+$/.test(pid!)
+      ? [
+          {
+            pid: Number(pid),
+            uuid: uuid!,
+            usedBytes: /^\d+$/.test(used!) ? Number(used) * MIB : null,
+          },
+        ]
+      : [],
+  );
+}
+
+function rowsOf(text: string, fields: number): string[][] {
+  return text
+    .split("\n")
+    .map((line) => line.split(",").map((field) => field.trim()))
+    .filter((row) => row.length === fields);
+}

@@ -1,0 +1,74 @@
+/** A log as lines, of any size and from any writer. */
+import { createReadStream } from "node:fs";
+import { createGunzip } from "node:zlib";
+import { fileNotFound, fileUnusable, TidemarkError } from "../model/errors.js";
+
+export interface LogLine {
+  /** From 1. */
+  readonly number: number;
+  readonly text: string;
+}
+
+/** A line of more than this is handed out in pieces of the same number. */
+const LONGEST = 2 ** 17;
+
+/** Lines of a file (.gz too), or of standard input for "-". @throws TidemarkError TM-E003, TM-E004 */
+export async function* logLines(path: string): AsyncGenerator<LogLine> {
+  const input = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: 2 ** 18 });
+  let number = 1;
+  let rest = "";
+  const decoder = new TextDecoder();
+  try {
+    for await (const piece of unpacked(input)) {
+      rest += decoder.decode(piece, { stream: true });
+      // Progress bars end their lines by a carriage return alone.
+      const lines = rest.split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop() ?? "";
+      for (const text of lines) {
+        yield* pieces(text, number++);
+      }
+      if (rest.length > LONGEST) {
+        yield* pieces(rest, number);
+        rest = "";
+      }
+    }
+  } catch (error) {
+    throw error instanceof TidemarkError ? error : unreadable(path, error);
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield* pieces(rest.replace(/\r$/, ""), number);
+}
+
+function* pieces(text: string, number: number): Generator<LogLine> {
+  for (let at = 0; at === 0 || at < text.length; at += LONGEST) {
+    yield { number, text: text.length <= LONGEST ? text : text.slice(at, at + LONGEST) };
+  }
+}
+
+async function* unpacked(
+  input: AsyncIterable<Buffer> & NodeJS.ReadableStream,
+): AsyncGenerator<Buffer> {
+  const iterator = input[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done === true) return;
+  const whole = (async function* () {
+    yield first.value;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      yield next.value;
+    }
+  })();
+  if (first.value[0] !== 0x1f || first.value[1] !== 0x8b) {
+    yield* whole;
+    return;
+  }
+  const { Readable } = await import("node:stream");
+  const source = Readable.from(whole);
+  const gunzip = createGunzip();
+  source.on("error", (error) => gunzip.destroy(error));
+  yield* source.pipe(gunzip) as AsyncIterable<Buffer>;
+}
+
+function unreadable(path: string, error: unknown): TidemarkError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" ? fileNotFound(path, "log") : fileUnusable(path, "read", message);
+}

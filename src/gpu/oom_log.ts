@@ -1,0 +1,201 @@
+/** Finds the out-of-memory messages of a log and says what each means. */
+import type { FrameJson } from "../model/documents.js";
+import type { OomEventJson, OomJson } from "../model/gpu_document.js";
+import { adviceOf, type ConfName } from "./advice.js";
+import { BfcReader, type BfcState, isBfcLine } from "./bfc_message.js";
+import type { LogLine } from "./log_lines.js";
+import { splitPrefix } from "./log_prefix.js";
+import { judgeBfc, judgeTorch } from "./oom_verdict.js";
+import { parseTorchMessage, TORCH_START } from "./torch_message.js";
+
+/** A message wrapped at 80 columns is this long at most. */
+const MESSAGE_LINES = 16;
+const MESSAGE_CHARACTERS = 8192;
+const TRACEBACK_FRAMES = 60;
+const MOST_WRITERS = 4096;
+const MOST_EVENTS = 10_000;
+
+/** What one writer (a rank) has said so far. */
+interface Writer {
+  readonly rank: number | null;
+  readonly bfc: BfcReader;
+  frames: FrameJson[];
+  /** The message at hand. */
+  message: { line: number; lines: number; text: string; stack: FrameJson[] } | undefined;
+  previous: string;
+}
+
+export async function readOomLog(file: string, lines: AsyncIterable<LogLine>): Promise<OomJson> {
+  const reader = new OomReader();
+  let count = 0;
+  for await (const line of lines) {
+    count = line.number;
+    reader.take(line);
+  }
+  return {
+    schema: "tidemark.oom/1",
+    file,
+    lines: count,
+    events: reader.finish(),
+    limits: reader.limits,
+  };
+}
+
+class OomReader {
+  readonly limits: string[] = [];
+  readonly #writers = new Map<string, Writer>();
+  readonly #events: OomEventJson[] = [];
+  readonly #known = new Map<string, OomEventJson>();
+  #dropped = 0;
+
+  take({ number, text: whole }: LogLine): void {
+    const { writer: name, rank, text } = splitPrefix(whole);
+    const writer = this.#writerOf(name, rank);
+    const starts = TORCH_START.exec(text) ?? TORCH_START.exec(joined(writer.previous, text));
+    const message = writer.message;
+    if (starts !== null && (message === undefined || !continues(message.text, text))) {
+      this.#closeTorch(writer);
+      const split = TORCH_START.test(text) ? text : joined(writer.previous, text);
+      writer.message = { line: number, lines: 1, text: split, stack: writer.frames };
+      writer.frames = [];
+    } else if (message !== undefined) {
+      message.text += `\n${text}`;
+      message.lines += 1;
+      if (message.lines >= MESSAGE_LINES || message.text.length > MESSAGE_CHARACTERS) {
+        this.#closeTorch(writer);
+      }
+    }
+    writer.previous = text.length < 400 ? text : "";
+    this.#takeTraceback(writer, text);
+    if (isBfcLine(text)) {
+      this.#addBfc(writer, writer.bfc.take(number, text));
+    }
+  }
+
+  finish(): OomEventJson[] {
+    for (const writer of this.#writers.values()) {
+      this.#closeTorch(writer);
+      this.#addBfc(writer, writer.bfc.flush());
+    }
+    if (this.#dropped > 0) {
+      this.limits.push(`${this.#dropped} further messages are not listed`);
+    }
+    return this.#events.sort((a, b) => a.line - b.line);
+  }
+
+  #writerOf(name: string, rank: number | null): Writer {
+    const known = this.#writers.get(name);
+    if (known !== undefined) return known;
+    if (this.#writers.size >= MOST_WRITERS) {
+      // Not ranks but some text that looks like a prefix: the oldest have nothing to say any more.
+      const [oldest, writer] = this.#writers.entries().next().value as [string, Writer];
+      this.#closeTorch(writer);
+      this.#writers.delete(oldest);
+    }
+    const made: Writer = {
+      rank,
+      bfc: new BfcReader(),
+      frames: [],
+      message: undefined,
+      previous: "",
+    };
+    this.#writers.set(name, made);
+    return made;
+  }
+
+  #takeTraceback(writer: Writer, text: string): void {
+    if (/Traceback \(most recent call last\)/.test(text)) {
+      writer.frames = [];
+      return;
+    }
+    const frame = /^\W*File "([^"]+)", line (\d+), in (\S+)/.exec(text);
+    if (frame !== null) {
+      const [, file = "", line, name = ""] = frame;
+      writer.frames.unshift({ function: name, file, line: Number(line), kind: "python" });
+      writer.frames.length = Math.min(writer.frames.length, TRACEBACK_FRAMES);
+    }
+  }
+
+  #closeTorch(writer: Writer): void {
+    const message = writer.message;
+    writer.message = undefined;
+    const parsed = message === undefined ? null : parseTorchMessage(message.text);
+    if (message === undefined || parsed === null) return;
+    const { platform, ...figures } = parsed;
+    const { kind, because, advice } = judgeTorch(figures);
+    this.#add({
+      line: message.line,
+      framework: "pytorch",
+      rank: writer.rank,
+      ...figures,
+      kind,
+      because,
+      stack: message.stack,
+      repeats: 0,
+      advice: adviceOf(advice, confName(figures.torch, platform)),
+    });
+  }
+
+  #addBfc(writer: Writer, state: BfcState | null): void {
+    if (state === null) return;
+    const { framework, line, device, request, limit, inUse, largestFree } = state;
+    const { kind, because, advice } = judgeBfc(request, limit, inUse, largestFree, framework);
+    this.#add({
+      line,
+      framework,
+      rank: writer.rank,
+      device,
+      kind,
+      because,
+      requestedBytes: request,
+      totalBytes: limit,
+      freeBytes: limit === null || inUse === null ? null : limit - inUse,
+      allocatedBytes: inUse,
+      reservedUnallocatedBytes: null,
+      processBytes: null,
+      otherProcesses: [],
+      privatePoolBytes: null,
+      allowedBytes: null,
+      torch: "",
+      stack: writer.frames,
+      repeats: 0,
+      advice: adviceOf(advice),
+    });
+  }
+
+  /** A traceback, a logger and a launcher each print the same exception: that is one event. */
+  #add(event: OomEventJson): void {
+    const { line, stack, repeats, advice, torch, ...figures } = event;
+    const key = JSON.stringify(figures);
+    const known = this.#known.get(key);
+    if (known !== undefined) {
+      known.repeats += 1;
+      if (known.stack.length === 0) known.stack = stack;
+      return;
+    }
+    if (this.#events.length >= MOST_EVENTS) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#known.set(key, event);
+    this.#events.push(event);
+  }
+}
+
+/** The setting's right name: 2.9 renamed it, and ROCm has one of its own before. */
+function confName(torch: string, platform: "CUDA" | "HIP" | "XPU"): ConfName {
+  if (torch === "2.9 or later") return "PYTORCH_ALLOC_CONF";
+  return platform === "HIP" ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+}
+
+/** The words that begin a message may be cut in two by the end of a line. */
+function joined(previous: string, text: string): string {
+  return /(?:CUDA|HIP|XPU)(?: out)?(?: of)?\s*$|Error: *$/.test(previous)
+    ? `${previous} ${text}`
+    : text;
+}
+
+/** A second start within a message that has no figures yet is its own text once more. */
+function continues(message: string, text: string): boolean {
+  return /Error:\s*$/.test(message) && !/Tried/.test(text);
+}

@@ -1,0 +1,34 @@
+/** A log's message held against the snapshot that was taken then. */
+import type { GpuJson, OomEventJson } from "../model/gpu_document.js";
+import { sizeText } from "./oom_verdict.js";
+
+/** How far a figure printed with two decimals may be off. */
+const ROUNDING = 0.01;
+
+/** One sentence: which event of the snapshot it is, and whether both say the same. */
+export function checkAgainst(event: OomEventJson, snapshot: GpuJson): string {
+  const device = snapshot.devices.find(
+    (one) => event.device === null || one.device === event.device,
+  );
+  if (device === undefined) {
+    return `the snapshot has no device ${event.device}`;
+  }
+  const request = event.requestedBytes;
+  const found = device.outOfMemory.find(
+    ({ requestedBytes }) =>
+      request !== null && Math.abs(requestedBytes - request) <= Math.max(1, ROUNDING * request),
+  );
+  if (found === undefined) {
+    const { allocatedBytes } = device.end;
+    const close =
+      event.allocatedBytes !== null &&
+      Math.abs(allocatedBytes - event.allocatedBytes) <= ROUNDING * Math.max(1, allocatedBytes);
+    return close
+      ? `its trace has no such event, but its end fits: ${sizeText(allocatedBytes)} allocated`
+      : `its trace has no such event: the snapshot is of another moment (${sizeText(allocatedBytes)} allocated at its end)`;
+  }
+  const same = found.kind === event.kind;
+  return `event ${found.eventIndex} of device ${device.device}: ${
+    same ? `${found.kind} there too` : `${found.kind} by the snapshot, which knows every block`
+  }, at most ${sizeText(found.freeInSegmentsBytes)} free in segments, the largest piece ${sizeText(found.largestFreeBytes)}`;
+}
