@@ -18,6 +18,7 @@ static void (*get_allocator)(int domain, struct tm_python_allocator *allocator);
 static void (*set_allocator)(int domain, struct tm_python_allocator *allocator);
 static void (*get_arenas)(struct tm_python_arenas *arenas);
 static void (*set_arenas)(struct tm_python_arenas *arenas);
+static const char *(*current_name)(void); /* "pymalloc"; NULL where wrapped or unknown */
 static int arenas_covered;
 static uintptr_t interpreter_start, interpreter_end;
 static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
@@ -176,23 +177,39 @@ static int default_is_kept(void)
     return 1;
 }
 
-/* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
- * somebody wrapped it; before it runs (3.12 cannot be asked then) the default stands, which
- * is pymalloc but for builds without it and debug builds. */
-static void remember_pymalloc(const struct tm_object *object, int running)
+/* Takes off what tracemalloc's kind put around an allocator; gives whether there was any. */
+static int bare(int domain, struct tm_python_allocator *allocator)
 {
-    const char *(*current_name)(void) = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
-    struct tm_python_allocator raw, objects, inner;
-    get_allocator(DOMAIN_RAW, &raw);
-    get_allocator(DOMAIN_OBJECT, &objects);
-    if (objects.malloc == raw.malloc || unwrap(&objects, &inner))
+    struct tm_python_allocator inner;
+    int wrapped = 0;
+    get_allocator(domain, allocator);
+    for (; wrapped < 4 && unwrap(allocator, &inner) == 1; wrapped++)
+        *allocator = inner;
+    return wrapped != 0;
+}
+
+/* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
+ * tracemalloc stands around it: then it is what the environment chose. Before it runs (3.12
+ * cannot be asked then) the default stands, which is pymalloc but for builds without it and
+ * debug builds. */
+static void remember_pymalloc(int running)
+{
+    struct tm_python_allocator raw, objects, memory, inner;
+    bare(DOMAIN_RAW, &raw);
+    bare(DOMAIN_MEMORY, &memory);
+    int wrapped = bare(DOMAIN_OBJECT, &objects);
+    if (pymalloc[0].malloc || find_record(objects.malloc) || objects.malloc == raw.malloc || unwrap(&objects, &inner))
         return;
-    if (running) {
+    if (wrapped) {
+        const char *chosen = getenv("PYTHONMALLOC");
+        if (chosen && strstr(chosen, "mimalloc"))
+            return;
+    } else if (running) {
         const char *name = current_name ? current_name() : NULL;
         if (!name || strcmp(name, "pymalloc") != 0)
             return;
     }
-    get_allocator(DOMAIN_MEMORY, &pymalloc[DOMAIN_MEMORY - 1]);
+    pymalloc[DOMAIN_MEMORY - 1] = memory;
     pymalloc[DOMAIN_OBJECT - 1] = objects;
 }
 
@@ -245,7 +262,8 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     }
     interpreter_start = object->start;
     interpreter_end = object->end;
-    remember_pymalloc(object, running);
+    current_name = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
+    remember_pymalloc(running);
 
     cover_arenas();
     atomic_store(&can_hook, 1);
@@ -270,6 +288,7 @@ void tm_python_hook_again(void)
 {
     if (!get_arenas || tm_settings.malloc_unseen)
         return;
+    remember_pymalloc(1);
     cover_arenas();
     atomic_store(&told, -1);
     atomic_store(&can_hook, 1);

@@ -1,0 +1,299 @@
+"""Enters the agent late in this interpreter, as remote exec does: late.py LIBRARY OPTIONS CHECK
+
+CHECK is one of the functions below. What was expected and is not ends in an AssertionError; what
+the caller must compare with the pool is printed as JSON.
+"""
+
+import array
+import gc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import threading
+
+LIBRARY, OPTIONS, CHECK = sys.argv[1:4]
+
+
+def load(path=LIBRARY):
+    """The very lines of agent/README.md."""
+    agent = sys.modules.get("_tidemark_agent")
+    if agent is None:
+        loader = importlib.machinery.ExtensionFileLoader("_tidemark_agent", path)
+        spec = importlib.util.spec_from_file_location("_tidemark_agent", path, loader=loader)
+        agent = importlib.util.module_from_spec(spec)
+        loader.exec_module(agent)
+        sys.modules["_tidemark_agent"] = agent
+    return agent
+
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except RuntimeError as why:
+        return str(why)
+    raise AssertionError(f"{arguments} was not refused")
+
+
+def status(agent):
+    return json.loads(agent.status())
+
+
+# ---- what a process looks like from inside ------------------------------------------------
+
+
+def mappings():
+    """(start, end, permissions, path) of every file's mappings but the agent's own."""
+    found = []
+    with open("/proc/self/maps") as lines:
+        for line in lines:
+            words = line.rstrip("\n").split(None, 5)
+            start, end = (int(part, 16) for part in words[0].split("-"))
+            path = words[5] if len(words) > 5 else ""
+            if path.startswith("/") and "libtidemark" not in path:
+                found.append((start, end, words[1], path))
+    return found
+
+
+def own_range():
+    """Where the agent's machine code lies."""
+    with open("/proc/self/maps") as lines:
+        parts = [line.split()[0].split("-") for line in lines if "libtidemark" in line]
+    return min(int(p[0], 16) for p in parts), max(int(p[1], 16) for p in parts)
+
+
+def words_of(start, end):
+    with open("/proc/self/mem", "rb", 0) as memory:
+        memory.seek(start)
+        words = array.array("Q")
+        words.frombytes(memory.read(end - start))
+    return words
+
+
+def guarded_words():
+    """The words of every object's memory that the loader made read-only, by address."""
+    return {(start, end): words_of(start, end) for start, end, permissions, path in mappings()
+            if permissions == "r--p" and ".so" in path and end - start <= 1 << 22}
+
+
+def pointers_to_agent():
+    """Addresses of words in other objects' data that lead into the agent."""
+    first, last = own_range()
+    found = []
+    for start, end, permissions, path in mappings():
+        if "x" in permissions or permissions[1] != "w" and permissions != "r--p" or end - start > 1 << 24:
+            continue
+        found += [start + 8 * i for i, word in enumerate(words_of(start, end)) if first <= word < last]
+    return found
+
+
+def open_descriptors():
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as numbers:
+        return int(numbers.read().split()[1]) * 4096
+
+
+# ---- checks ------------------------------------------------------------------------------------
+
+
+def contract():
+    agent = load()
+    assert status(agent)["state"] == "inert", agent.status()
+    assert json.loads(agent.disarm())["state"] == "inert"
+    assert refused(agent.arm, "period=64K,nonsense").startswith("options: ")
+    assert refused(agent.arm, "off").startswith("options: ")
+    assert refused(agent.arm, "period=64K\0").startswith("options: ")
+    assert refused(agent.arm, "pool=/nonexistent/pool").startswith("pool: ")
+    assert refused(agent.arm, f"pool={__file__}").startswith("pool: ")
+    for wrong in (None, 7, b"period=64K"):
+        try:
+            agent.arm(wrong)
+        except TypeError:
+            pass
+        else:
+            raise AssertionError(f"arm({wrong!r}) was not refused")
+    assert status(agent)["state"] == "inert", agent.status()
+    armed = json.loads(agent.arm(OPTIONS))
+    assert armed["state"] == "armed" and armed["python"] == "full" and armed["slots"] > 5, armed
+    assert armed["pythonVersion"] == sys.version.split()[0], armed
+    assert refused(agent.arm, OPTIONS).startswith("armed: ")
+    assert load() is agent
+    assert json.loads(agent.disarm())["state"] == "inert"
+    assert json.loads(agent.disarm())["state"] == "inert"
+    assert json.loads(agent.arm(OPTIONS))["state"] == "armed"
+    assert json.loads(agent.disarm())["state"] == "inert"
+
+
+def figures():
+    """Objects, buffers and freed memory of known size: printed, and compared with the pool."""
+    agent = load()
+    before = [bytes(1000) for _ in range(5000)]
+    agent.arm(OPTIONS)
+    objects = [str(i) * 20 for i in range(100_000)]  # line A
+    buffers = [bytearray(5000) for _ in range(4000)]  # line B
+    passing = [bytearray(3000) for _ in range(4000)]  # line C
+    del passing, before
+    gc.collect()
+    first = figures.__code__.co_firstlineno
+    print(json.dumps({
+        "objects": [first + 5, sum(sys.getsizeof(o) for o in objects)],
+        "buffers": [first + 6, sum(sys.getsizeof(b) - sys.getsizeof(bytearray()) for b in buffers)],
+        "passing": [first + 7, 0],
+    }))
+    agent.disarm()
+    assert len(objects) == 100_000 and len(buffers) == 4000
+
+
+def trace():
+    """After leaving every word of every object is what it was."""
+    agent = load()
+    blocks = sys.getallocatedblocks()
+    agent.arm(OPTIONS)
+    agent.disarm()
+    before, maps, descriptors = guarded_words(), mappings(), open_descriptors()
+    agent.arm(OPTIONS)
+    assert len(pointers_to_agent()) >= status(agent)["slots"] - 2, "no pointers to the agent while it is armed"
+    kept = [bytes(n) for n in range(3000)]
+    import decimal, sqlite3  # noqa: F401  (objects loaded meanwhile)
+    kept += [bytearray(n) for n in range(3000)]
+    agent.disarm()
+    left = pointers_to_agent()
+    assert not left, f"{len(left)} words still lead to the agent: {[hex(a) for a in left[:5]]}"
+    after = guarded_words()
+    for place, words in before.items():
+        assert after.get(place) == words, f"the words at {place[0]:x} changed"
+    still = set(mappings())
+    assert all(m in still for m in maps), f"{[m for m in maps if m not in still][:3]} changed"
+    assert open_descriptors() == descriptors, open_descriptors()
+    del kept
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 20_000
+
+
+def cycles():
+    """Armed and disarmed under load, by the thousand: nothing grows, nothing breaks."""
+    count = int(os.environ["CYCLES"])
+    agent = load()
+    stop, errors = threading.Event(), []
+    try:
+        import numpy
+    except ImportError:
+        numpy = None
+
+    def churn(seed):
+        kept = {}
+        turn = seed
+        try:
+            while not stop.is_set():
+                turn = (turn * 1103515245 + 12345) & 0x7FFFFFFF
+                key = turn % 500
+                if numpy is not None and turn & 64:
+                    kept[key] = numpy.full(turn % 4000 + 1, key, dtype="i8")
+                    other = kept.get((key + 1) % 500)
+                    if isinstance(other, numpy.ndarray):
+                        assert int(other[0]) == (key + 1) % 500 == int(other[-1])
+                else:
+                    kept[key] = [str(key), bytearray(turn % 3000), {key: turn}]
+        except BaseException as error:
+            errors.append(repr(error))
+
+    threads = [threading.Thread(target=churn, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    figures = []
+    for cycle in range(count):
+        agent.arm(OPTIONS)
+        own = [bytes(700) for _ in range(50)]
+        agent.disarm()
+        del own
+        if cycle % 100 == 99 or cycle == count - 1:
+            figures.append((len(open_descriptors()), sum(1 for _ in open("/proc/self/maps")), resident_bytes()))
+        if errors:
+            break
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    assert not pointers_to_agent()
+    descriptors, maps, resident = zip(*figures)
+    assert max(descriptors) == min(descriptors), descriptors
+    assert max(maps) - maps[0] < 40, maps
+    assert resident[-1] - resident[0] < 24 << 20, resident
+    print(json.dumps({"cycles": count, "descriptors": descriptors[-1], "maps": maps, "resident": resident}))
+
+
+def forks():
+    """A child of an armed process records into a pool of its own, or none, and may leave too."""
+    agent = load()
+    agent.arm(OPTIONS)
+    kept = [bytearray(5000) for _ in range(1000)]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            own = [bytearray(5000) for _ in range(1000)]
+            assert status(agent)["pid"] == os.getpid()
+            assert status(agent)["state"] == "armed", agent.status()
+            del kept
+            assert json.loads(agent.disarm())["state"] == "inert"
+            assert json.loads(agent.arm(OPTIONS))["state"] == "armed"
+            own += [bytearray(5000) for _ in range(1000)]
+            agent.disarm()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    del kept
+    agent.disarm()
+    pid = os.fork()
+    if pid == 0:
+        own = [bytearray(5000) for _ in range(100)]
+        os._exit(0 if status(agent)["state"] == "inert" and own else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def wrapped():
+    """tracemalloc begun and ended around an attach, in every order."""
+    import tracemalloc
+    agent = load()
+    tracemalloc.start()
+    agent.arm(OPTIONS)
+    kept = [str(i) * 9 for i in range(20_000)]
+    agent.disarm()
+    tracemalloc.stop()
+    agent.arm(OPTIONS)
+    tracemalloc.start()
+    kept += [str(i) * 9 for i in range(20_000)]
+    agent.disarm()
+    kept += [str(i) * 9 for i in range(20_000)]
+    tracemalloc.stop()
+    for _ in range(10):
+        agent.arm(OPTIONS)
+        kept += [str(i) * 9 for i in range(2000)]
+        agent.disarm()
+    assert json.loads(agent.arm(OPTIONS))["python"] == "full", agent.status()
+    agent.disarm()
+    del kept
+
+
+def loaded():
+    """Objects loaded while armed are found, and take part."""
+    agent = load()
+    agent.arm(OPTIONS)
+    before = status(agent)["objects"]
+    import sqlite3
+    kept, database = [], sqlite3.connect(":memory:")
+    database.execute("create table t (a)")
+    for n in range(3000):
+        kept.append(bytearray(3000))
+        database.execute("insert into t values (?)", (str(n) * 100,))
+    assert status(agent)["objects"] > before, agent.status()
+    database.close()
+    agent.disarm()
+
+
+globals()[CHECK]()
