@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Recording } from "../record/index.js";
-import { defaultRecordingName } from "./commands/run.js";
+import { defaultRecordingName } from "./recording_path.js";
 import { parseMoment, splitMoment } from "./recordings.js";
 import { programName, shellWord } from "./screens/summary.js";
 

@@ -10,6 +10,8 @@
  *
  * All readers throw TidemarkError alone.
  */
+export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach.js";
+export { type DetachAnswer, detachAgent } from "./detach.js";
 export { evidenceOf } from "./evidence.js";
 export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";

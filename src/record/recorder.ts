@@ -7,6 +7,7 @@ import { LedgerTurns } from "./ledger_turns.js";
 import type { PoolWatch } from "./pool_watch.js";
 import { ProcessTree, type TreePoll } from "./process_tree.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
+import { SuspectWatch } from "./suspect_watch.js";
 import type { MetricRow, RecordingWriter } from "./writer.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
@@ -37,6 +38,7 @@ export class Recorder {
   private readonly startMs = monotonicMs();
   private readonly cpuAtStart = process.cpuUsage();
   private readonly cgroup: CgroupPlace | null;
+  private readonly suspects: SuspectWatch;
   private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
   private oomKills: number | null = null;
   private timer: NodeJS.Timeout | null = null;
@@ -52,6 +54,9 @@ export class Recorder {
       options.follow,
     );
     this.cgroup = findCgroup(options.pid);
+    this.suspects = new SuspectWatch(options.startedMs, (batch) =>
+      options.writer.holders(nowMs(), batch),
+    );
   }
 
   start(): void {
@@ -65,6 +70,7 @@ export class Recorder {
       clearTimeout(this.timer);
       this.timer = null;
     }
+    this.suspects.close();
     const timeMs = nowMs();
     const { writer, pool } = this.options;
     const poll = this.tree.poll(timeMs, false);
@@ -93,6 +99,26 @@ export class Recorder {
       maxRssBytes: report?.maxRssBytes ?? 0,
       userMs: report?.userMs ?? 0,
       systemMs: report?.systemMs ?? 0,
+    });
+  }
+
+  /** The program runs on, and is left: its profile as of now, and the end of the recording. */
+  leave(): void {
+    if (this.timer) {
+      clearTimeout(this.timer);
+      this.timer = null;
+    }
+    this.poll(monotonicMs() - this.startMs);
+    const timeMs = nowMs();
+    this.look("end", timeMs);
+    this.flush(timeMs);
+    this.options.writer.end({
+      timeMs,
+      exitCode: null,
+      signal: null,
+      maxRssBytes: 0,
+      userMs: 0,
+      systemMs: 0,
     });
   }
 
@@ -212,6 +238,10 @@ export class Recorder {
     const taken = pool?.look(timeMs);
     if (taken) {
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
+      if (kind !== "end") {
+        const elapsedMs = monotonicMs() - this.startMs;
+        this.suspects.looked(taken, () => (pool as PoolWatch).liveSamples(), elapsedMs);
+      }
       writer.agentLimits(timeMs, taken.limits);
     }
   }

@@ -1,13 +1,7 @@
-import { accessSync, constants, existsSync, type Stats, statSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { writeFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { diagnose } from "../../diagnose/index.js";
-import {
-  fileUnusable,
-  programNotStarted,
-  recordingExists,
-  TidemarkError,
-} from "../../model/errors.js";
+import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
 import { evidenceOf, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
 import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
@@ -19,9 +13,10 @@ import {
 } from "../options.js";
 import { printError, printNote, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
+import { chooseRecordingPath, requireWritable } from "../recording_path.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
-import { printSummary, programName } from "../screens/summary.js";
+import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
 
@@ -132,57 +127,4 @@ function tellNotes(notes: readonly string[]): void {
 
 function parsePeriod(text: string): number {
   return Math.max(1, parseBytes(text));
-}
-
-/** The path of -o, else NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
-function chooseRecordingPath(command: readonly string[], options: RunOptions): string {
-  const path = resolve(options.output ?? unusedName(defaultRecordingName(command, new Date())));
-  const existing = existingFile(path);
-  if (existing !== undefined && !existing.isFile()) {
-    throw fileUnusable(path, "write", "it is not a regular file");
-  }
-  if (existing !== undefined && options.force !== true) {
-    throw recordingExists(path);
-  }
-  requireWritable(path);
-  return path;
-}
-
-/** "app-20261121-014338.tidemark" in local time. */
-export function defaultRecordingName(command: readonly string[], now: Date): string {
-  const two = (value: number) => String(value).padStart(2, "0");
-  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
-  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
-  const name =
-    programName(command)
-      .replace(/[^\w.+-]/g, "_")
-      .slice(0, 100) || "program";
-  return `${name}-${date}-${time}.tidemark`;
-}
-
-/** Two runs may start within one second. */
-function unusedName(name: string): string {
-  let candidate = name;
-  for (let number = 2; existsSync(candidate); number++) {
-    candidate = name.replace(/\.tidemark$/, `-${number}.tidemark`);
-  }
-  return candidate;
-}
-
-/** Undefined where there is nothing. Throws TidemarkError where nothing can be: a file on the way to it is no folder. */
-function existingFile(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch (error) {
-    throw fileUnusable(path, "write", (error as Error).message);
-  }
-}
-
-/** Before the program starts: after a day's run it would be too late to say it. */
-function requireWritable(path: string): void {
-  try {
-    accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
-  } catch (error) {
-    throw fileUnusable(path, "write", (error as Error).message);
-  }
 }

@@ -1,0 +1,190 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { diagnose } from "../../diagnose/index.js";
+import { readCommand, readStatus } from "../../linux/index.js";
+import type { Millis, Pid } from "../../model/units.js";
+import {
+  type AttachResult,
+  attachAndRecord,
+  evidenceOf,
+  openRecording,
+  summarize,
+} from "../../record/index.js";
+import { LIBRARY_PATH, requireLinux } from "../installation.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  parseBytes,
+  parseDuration,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { formatBytes, printJson, printNote, screenOf } from "../output.js";
+import { parsePid } from "../pids.js";
+import { withProgress } from "../progress.js";
+import { chooseRecordingPath } from "../recording_path.js";
+import { printVerdict } from "../screens/diagnosis.js";
+import { DEFAULT_SITES } from "../screens/site_ranking.js";
+import { printSummary } from "../screens/summary.js";
+import { summaryContext } from "../screens/summary_context.js";
+import { selectSites } from "../select_sites.js";
+
+interface AttachCommandOptions extends CommonOptions, ListOptions {
+  readonly for: Millis | "auto";
+  readonly wait: Millis;
+  readonly output?: string;
+  readonly force?: boolean;
+  readonly native?: boolean;
+  readonly period?: number;
+  readonly follow: boolean;
+}
+
+/** With `--for auto`: when the verdict is looked at, and when it ends without one. */
+const FIRST_LOOK_MS = 30_000;
+const LOOK_FACTOR = 1.5;
+const LONGEST_MS = 600_000;
+const SURE = 0.9;
+
+export function buildCommand(): Command {
+  const command = new Command("attach")
+    .description(
+      "Record a process that runs already, sum it up, and leave it as it was. It stands for some\n" +
+        "milliseconds at the begin and at the end. Ctrl-C ends the recording, not the process.",
+    )
+    .argument("<pid>", "the process", parsePid)
+    .option(
+      "--for <time>",
+      "how long to record, as in 60s; auto: until the verdict is settled, 10 min at most",
+      parseLength,
+      "auto",
+    )
+    .option(
+      "--wait <time>",
+      "how long it may take until it runs Python code (default 60s)",
+      parseDuration,
+      60_000,
+    )
+    .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
+    .option("-f, --force", "overwrite the recording named by -o")
+    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--period <bytes>", "mean bytes between samples (default 64KiB)", (text) =>
+      Math.max(1, parseBytes(text)),
+    )
+    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"));
+  withListOptions(command, "sites", DEFAULT_SITES);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark attach 4242 --for 60s",
+    "tidemark attach 4242 -o load.tidemark --native",
+    "tidemark attach 4242 --for 5min --json",
+  ).action(attach);
+}
+
+async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
+  requireLinux();
+  const recordingPath = chooseRecordingPath(readCommand(pid) ?? [], options);
+  const interrupt = new AbortController();
+  const stop = () => interrupt.abort();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) {
+    process.on(signal, stop); // until the end: a second one must not leave the agent behind
+  }
+  try {
+    const result = await attachAndRecord({
+      pid,
+      recordingPath,
+      libraryPath: LIBRARY_PATH,
+      ...(options.period === undefined ? {} : { periodBytes: options.period }),
+      native: options.native === true,
+      follow: options.follow,
+      waitMs: options.wait,
+      enough:
+        options.for === "auto"
+          ? verdictIsSettled()
+          : (elapsed) => elapsed >= (options.for as Millis),
+      until: interrupt.signal,
+      onWaiting: waitingLine(pid, options),
+      onRecording(entered, path) {
+        if (options.quiet !== true) {
+          printNote(
+            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${entered.longestPauseMs.toFixed(1)} ms. Ctrl-C ends it.`,
+          );
+        }
+      },
+    });
+    await tellEnd(result, options);
+  } finally {
+    for (const signal of signals) {
+      process.off(signal, stop);
+    }
+  }
+}
+
+async function tellEnd(result: AttachResult, options: AttachCommandOptions): Promise<void> {
+  const recording = result.open();
+  const document = summarize(recording, "end");
+  if (options.quiet !== true) {
+    for (const note of result.notes) {
+      printNote(note);
+    }
+  }
+  if (options.json === true) {
+    printJson({ ...document, sites: selectSites(document.sites, options) });
+    return;
+  }
+  const screen = screenOf(process.stdout);
+  printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
+  printVerdict(
+    screen,
+    diagnose(
+      await withProgress(recording.path, "looks", options, (tell) => evidenceOf(recording, tell)),
+    ),
+  );
+  if (options.quiet !== true && !result.ended) {
+    printNote(
+      `left process ${document.target.pid}; it stood ${result.detachPauseMs.toFixed(1)} ms.`,
+    );
+  }
+}
+
+/** What can be seen from outside meanwhile; once a second on a terminal, else when it changes. */
+function waitingLine(pid: Pid, options: AttachCommandOptions): (doing: string) => void {
+  let said = "";
+  return (doing) => {
+    if (options.quiet === true || (doing === said && !process.stderr.isTTY)) {
+      return;
+    }
+    said = doing;
+    const rss = readStatus(pid)?.rssBytes ?? 0;
+    printNote(`waiting for process ${pid} to run Python code: ${doing}; RSS ${formatBytes(rss)}`);
+  };
+}
+
+/** True once two looks in a row give the same verdict, both sure of it. */
+function verdictIsSettled(): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
+  let due = FIRST_LOOK_MS;
+  let before = "";
+  return async (elapsedMs, path) => {
+    if (elapsedMs < due) {
+      return false;
+    }
+    due = elapsedMs * LOOK_FACTOR;
+    const { verdict } = diagnose(await evidenceOf(openRecording(path), async () => {}));
+    const sure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
+    const settled = sure && verdict.kind === before;
+    before = sure ? verdict.kind : "";
+    return settled || elapsedMs >= LONGEST_MS;
+  };
+}
+
+function parseLength(text: string): Millis | "auto" {
+  if (text === "auto") {
+    return text;
+  }
+  try {
+    return parseDuration(text);
+  } catch {
+    throw new InvalidArgumentError("a time such as 60s or 10min is needed, or auto");
+  }
+}

@@ -1,0 +1,66 @@
+import { Command } from "commander";
+import type { DetachJson } from "../../model/detach_document.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { detachAgent } from "../../record/index.js";
+import { requireLinux } from "../installation.js";
+import { type CommonOptions, parseDuration, withCommonOptions, withExamples } from "../options.js";
+import { printJson, printNote, screenOf } from "../output.js";
+import { parsePid } from "../pids.js";
+
+interface DetachOptions extends CommonOptions {
+  readonly wait: Millis;
+}
+
+export function buildCommand(): Command {
+  const command = new Command("detach")
+    .description(
+      "End the recording inside a process whose recorder died, and take every hook back. The library\n" +
+        "stays mapped and does nothing; the next attach uses it again.",
+    )
+    .argument("<pid>", "the process", parsePid)
+    .option(
+      "--wait <time>",
+      "how long it may take until it runs Python code (default 60s)",
+      parseDuration,
+      60_000,
+    );
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark detach 4242",
+    "tidemark detach 4242 --wait 5min --json",
+  ).action(detach);
+}
+
+async function detach(pid: Pid, options: DetachOptions): Promise<void> {
+  requireLinux();
+  const interrupt = new AbortController();
+  const stop = () => interrupt.abort();
+  process.on("SIGINT", stop);
+  try {
+    let said = "";
+    const { recorded, inert, pauseMs } = await detachAgent(pid, {
+      waitMs: options.wait,
+      until: interrupt.signal,
+      onWaiting(doing) {
+        if (options.quiet !== true && doing !== said) {
+          printNote(`waiting for process ${pid} to run Python code: ${doing}`);
+        }
+        said = doing;
+      },
+    });
+    const document: DetachJson = { schema: "tidemark.detach/1", pid, recorded, inert, pauseMs };
+    if (options.json === true) {
+      printJson(document);
+    } else if (options.quiet !== true) {
+      const what = recorded
+        ? "its agent has ended its recording"
+        : "its agent lay there, ended already";
+      screenOf(process.stdout).line(
+        `process ${pid}: ${what}; it stood ${pauseMs.toFixed(1)} ms.${inert ? "" : " The last hooks go when it next runs Python code."}`,
+      );
+    }
+  } finally {
+    process.off("SIGINT", stop);
+  }
+}

@@ -1,0 +1,11 @@
+import { InvalidArgumentError } from "commander";
+import type { Pid } from "../model/units.js";
+
+/** "4242" as a pid; throws what commander prints. */
+export function parsePid(text: string): Pid {
+  const pid = /^\d+$/.test(text) ? Number(text) : 0;
+  if (!(pid > 0 && pid < 2 ** 31)) {
+    throw new InvalidArgumentError("a process id is needed, such as 4242; tidemark ps lists them");
+  }
+  return pid;
+}

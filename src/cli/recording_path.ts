@@ -1,0 +1,63 @@
+/** Where a new recording goes. */
+import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { fileUnusable, recordingExists } from "../model/errors.js";
+import { programName } from "./screens/summary.js";
+
+interface PathOptions {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+/** The path of -o, else NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
+export function chooseRecordingPath(command: readonly string[], options: PathOptions): string {
+  const path = resolve(options.output ?? unusedName(defaultRecordingName(command, new Date())));
+  const existing = existingFile(path);
+  if (existing !== undefined && !existing.isFile()) {
+    throw fileUnusable(path, "write", "it is not a regular file");
+  }
+  if (existing !== undefined && options.force !== true) {
+    throw recordingExists(path);
+  }
+  requireWritable(path);
+  return path;
+}
+
+/** "app-20261121-014338.tidemark" in local time. */
+export function defaultRecordingName(command: readonly string[], now: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+  const name =
+    programName(command)
+      .replace(/[^\w.+-]/g, "_")
+      .slice(0, 100) || "program";
+  return `${name}-${date}-${time}.tidemark`;
+}
+
+/** Two runs may start within one second. */
+function unusedName(name: string): string {
+  let candidate = name;
+  for (let number = 2; existsSync(candidate); number++) {
+    candidate = name.replace(/\.tidemark$/, `-${number}.tidemark`);
+  }
+  return candidate;
+}
+
+/** Undefined where there is nothing. Throws TidemarkError where nothing can be: a file on the way to it is no folder. */
+function existingFile(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw fileUnusable(path, "write", (error as Error).message);
+  }
+}
+
+/** Before the program starts: after a day's run it would be too late to say it. */
+export function requireWritable(path: string): void {
+  try {
+    accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
+  } catch (error) {
+    throw fileUnusable(path, "write", (error as Error).message);
+  }
+}
