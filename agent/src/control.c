@@ -1,7 +1,12 @@
 /* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
  *
+ * A program that mostly waits has little CPU time to take a share of, and its samples are dear:
+ * after each wait the caches are cold. Yet nobody would miss a thousandth of a core, and a slow
+ * leak in it is what people look for. So the time of which the share is taken (`budget`) is the
+ * process's CPU time or FLOOR of the time that passed, whichever is more.
+ *
  * What the next stretch will cost can be told: `rate` bytes are allocated a nanosecond of
- * CPU time, one sample comes every `period` of them and costs `cost` ns. So the period that
+ * the budget, one sample comes every `period` of them and costs `cost` ns. So the period that
  * spends just the share is
  *
  *     wanted = cost * rate / share
@@ -17,13 +22,14 @@
 /* Of the 0.3 % that the slow path may take; the rest is what its clock does not see: the way in
  * (tm_enter) and the colder caches it leaves. */
 #define SHARE 0.0025
+#define FLOOR 0.4 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
 #define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
 #define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
-#define RATE_MEMORY_NS 100e6       /* CPU time over which `rate` is smoothed */
+#define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
 /* At a GiB allocated a second, 128 samples: cheap at any price, and a coarser profile says nothing.
  * (Thinning goes beyond it where the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
@@ -37,6 +43,7 @@ void tm_control_begin(void)
     tm_core.ticks_start_ns = tm_now_ns();
     tm_core.credit_ns = FIRST_CREDIT_NS;
     tm_core.cpu_ns = tm_process_cpu_ns();
+    tm_core.wall_ns = tm_core.ticks_start_ns;
 }
 
 /* The counter's rate shows itself over the process's own life; the first guess is 3 GHz. */
@@ -79,23 +86,32 @@ static uint64_t follow(uint64_t period, double wanted, int may_rise)
     return period;
 }
 
+/* Time since the last look of which the slow path may take its share, in ns. */
+static double budget_since(void)
+{
+    uint64_t cpu = tm_core.header->process_cpu_ns, wall = tm_now_ns();
+    double used = (double)(cpu - tm_core.cpu_ns), passed = (double)(wall - tm_core.wall_ns);
+    tm_core.cpu_ns = cpu;
+    tm_core.wall_ns = wall;
+    return used > passed * FLOOR ? used : passed * FLOOR;
+}
+
 /* `whole`: a full round of samples, enough to tell a dear slow path from a dear moment;
  * after less the period only falls. */
 static void check(uint32_t samples, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
     tm_control_report();
-    double cpu = (double)(header->process_cpu_ns - tm_core.cpu_ns);
+    double budget = budget_since();
     double slow = (double)(header->slow_path_ns - tm_core.slow_ns_checked);
-    tm_core.cpu_ns = header->process_cpu_ns;
     tm_core.slow_ns_checked = header->slow_path_ns;
-    double balance = (double)tm_core.credit_ns + cpu * SHARE - slow, bound = (double)CREDIT_NS;
+    double balance = (double)tm_core.credit_ns + budget * SHARE - slow, bound = (double)CREDIT_NS;
     tm_core.credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
-    if (cpu < 1.0)
+    if (budget < 1.0)
         return;
     double count = (double)samples, period = (double)tm_core.period;
     tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
-    tm_core.rate = smoothed(tm_core.rate, count * period / cpu, cpu / (cpu + RATE_MEMORY_NS));
+    tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
     double wanted = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
     tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python));

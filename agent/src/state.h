@@ -102,10 +102,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t slow_ticks;
     int32_t slow_samples; /* since the last check */
     uint64_t ticks_start, ticks_start_ns;
-    uint64_t cpu_ns, slow_ns_checked, check_at_ticks;
+    uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
     double cost; /* ns a sample, smoothed; 0: not known yet */
-    double rate; /* bytes allocated a ns of CPU time, smoothed; 0: not known yet */
+    double rate; /* bytes allocated a ns of the budget, smoothed; 0: not known yet */
 };
 
 struct tm_pool_place {

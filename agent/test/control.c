@@ -11,9 +11,12 @@ struct load {
     double rate, cost;
 };
 
+static double asleep; /* ns that it waits for each that it works */
+
 static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole)
 {
     tm_core.slow_ticks = 0;
+    tm_core.wall_ns = tm_now_ns() - (uint64_t)(cpu_ns * (1 + asleep));
     tm_core.cpu_ns = tm_process_cpu_ns() - (uint64_t)cpu_ns;
     tm_core.header->slow_path_ns = tm_core.slow_ns_checked + (uint64_t)slow_ns;
     tm_core.slow_samples = samples - 1;
@@ -81,6 +84,24 @@ static void a_cheap_program_stays_as_configured(void)
     CHECK(tm_core.period == tm_core.configured_period);
 }
 
+/* 4 MB a second in 1 % of a core: a hundredth of its CPU time would be two samples a second. */
+static void a_program_that_waits_is_sampled_by_the_clock(void)
+{
+    struct load load = {.rate = 0.4, .cost = 10000};
+    on();
+    rounds(load, 400);
+    CHECK(tm_core.period >= 16 * tm_core.configured_period);
+    asleep = 99;
+    sparse(load, 200);
+    CHECK(tm_core.period == tm_core.configured_period);
+    double share = rounds(load, 400) / (1 + asleep);
+    CHECK(share < 0.0012 && tm_core.period <= 2 * tm_core.configured_period);
+    load.rate *= 50; /* a thousandth of a core, and no more */
+    share = rounds(load, 400) / (1 + asleep);
+    CHECK(share > 0.0002 && share < 0.0018 && tm_core.period > 8 * tm_core.configured_period);
+    asleep = 0;
+}
+
 /* After a few samples only, a dear moment cannot be told from a dear program. */
 static void a_sparse_look_never_raises(void)
 {
@@ -129,6 +150,7 @@ int main(void)
     RUN(rises_until_it_keeps_its_share);
     RUN(comes_down_when_the_rate_falls);
     RUN(a_cheap_program_stays_as_configured);
+    RUN(a_program_that_waits_is_sampled_by_the_clock);
     RUN(a_sparse_look_never_raises);
     RUN(goes_no_lower_than_the_table_allows);
     RUN(extremes_stay_within_bounds);
