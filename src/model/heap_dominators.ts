@@ -173,5 +173,5 @@ function addUpRetained(
       retainedNodes[above] += retainedNodes[node];
     }
   }
-  return { dominator, retained, retainedNodes, reached };
+  return { dominator, retained, retainedNodes, reached, order: visited.subarray(0, count) };
 }

@@ -4,7 +4,6 @@
  *
  *   edges of node n: edgeTo[edgeStart[n] .. edgeStart[n + 1])
  */
-import type { Address, Bytes } from "./units.js";
 
 /** Row of a {@link HeapGraph}. */
 export type NodeId = number;
@@ -35,31 +34,6 @@ export interface DominatorTree {
   readonly retainedNodes: Uint32Array;
   /** 1 where a root reaches the node. */
   readonly reached: Uint8Array;
-}
-
-/** Position of an address among ascending ones; -1 where it is none of them. */
-export function findAddress(ascending: Float64Array, address: Address): number {
-  let low = 0;
-  let high = ascending.length - 1;
-  while (low <= high) {
-    const middle = (low + high) >>> 1;
-    const found = ascending[middle];
-    if (found === address) {
-      return middle;
-    }
-    if (found < address) {
-      low = middle + 1;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return -1;
-}
-
-export function sumOf(column: ArrayLike<Bytes>): Bytes {
-  let sum = 0;
-  for (let row = 0; row < column.length; row++) {
-    sum += column[row];
-  }
-  return sum;
+  /** The reached nodes, each behind the one that dominates it. */
+  readonly order: Uint32Array;
 }

@@ -19,7 +19,7 @@ import type { HeapLayout } from "./layout.js";
 import { NodeColumns } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
-import { SHAPE_DICT, SHAPE_MODULE, TypeTable } from "./type_table.js";
+import { SHAPE_MODULE, TypeTable } from "./type_table.js";
 
 export const ROOT = 0;
 export const ROOT_MODULES = 1;
@@ -62,7 +62,8 @@ export function graphMemory(objects: number): Bytes {
   return objects * 300;
 }
 
-export function buildGraph(copy: HeapCopy, layout: HeapLayout): ObjectGraph {
+/** @param modulesAt address of sys.modules. */
+export function buildGraph(copy: HeapCopy, layout: HeapLayout, modulesAt: Address): ObjectGraph {
   const types = new TypeTable(copy, layout);
   const columns = new NodeColumns(types, layout);
   const figures = new HeapScan(copy, layout, types, columns).run(heapRegions(copy));
@@ -108,7 +109,8 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout): ObjectGraph {
     edgeTo: edges.view(),
     typeNames: [],
   };
-  const { roots, modules } = findRoots(copy, types, references, edges, partial);
+  const modules = index.at(modulesAt);
+  const roots = findRoots(copy, types, references, edges, partial, modules);
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
   const paths = searchPaths(graph, [
@@ -139,7 +141,8 @@ function findRoots(
   references: References,
   edges: EdgeColumn,
   graph: HeapGraph,
-): { roots: NodeId[][]; modules: NodeId } {
+  modules: NodeId,
+): NodeId[][] {
   const { nodes } = graph;
   const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
   const found = growingUint32();
@@ -151,7 +154,6 @@ function findRoots(
     }
     edges.shorten(from);
   };
-  const modules = findModules(types, graph);
   if (modules !== 0) {
     roots[ROOT_MODULES] = [
       ...new Set(
@@ -217,29 +219,7 @@ function findRoots(
       reach(node);
     }
   }
-  return { roots, modules };
-}
-
-/** sys.modules: the dict that refers to more modules than any other. */
-function findModules(types: TypeTable, graph: HeapGraph): NodeId {
-  let best = 0;
-  let most = 2;
-  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    if (types.shapes[graph.type[node]] !== SHAPE_DICT) {
-      continue;
-    }
-    let modules = 0;
-    for (let edge = graph.edgeStart[node]; edge < graph.edgeStart[node + 1]; edge++) {
-      if (types.shapes[graph.type[graph.edgeTo[edge]]] === SHAPE_MODULE) {
-        modules += 1;
-      }
-    }
-    if (modules > most) {
-      most = modules;
-      best = node;
-    }
-  }
-  return best;
+  return roots;
 }
 
 /** The same graph with the roots' edges before the objects'. */

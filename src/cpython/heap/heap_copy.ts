@@ -122,7 +122,7 @@ function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
 export class HeapCopy implements Memory {
   readonly pid;
   readonly name;
-  readonly mappings: readonly Mapping[];
+  mappings: readonly Mapping[];
   /** All copied pages, as u32. */
   readonly words: Uint32Array;
   readonly ranges: readonly AddressRange[];
@@ -156,6 +156,7 @@ export class HeapCopy implements Memory {
 
   /** Copies ranges, ascending; what no longer fits is left out. @returns bytes that were copied. */
   fill(ranges: readonly AddressRange[]): Bytes {
+    this.mappings = this.source.mappings;
     const kept = this.ranges as AddressRange[];
     const most = this.#bytes.length / PAGE;
     let copied = 0;

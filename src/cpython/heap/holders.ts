@@ -1,0 +1,158 @@
+/** Who holds an object: its accumulation point, in words, with what hangs on it. */
+import type { NodeId } from "../../model/heap_graph.js";
+import { findHolder, pathTo } from "../../model/heap_paths.js";
+import type { Address, Bytes, Objects } from "../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
+import { StepNames } from "./step_names.js";
+import {
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TUPLE,
+} from "./type_table.js";
+
+export interface Holder {
+  readonly node: NodeId;
+  readonly address: Address;
+  readonly type: string;
+  /** From a root to the holder: "module app", "running_stats". */
+  readonly path: readonly string[];
+  readonly retainedBytes: Bytes;
+  /** Of a container; 0 of anything else. */
+  readonly entries: Objects;
+  /** Objects that would go with it. */
+  readonly objects: Objects;
+}
+
+export interface FoundObject {
+  /** As it was asked for. */
+  readonly address: Address;
+  /** The object there, or the one that owns the buffer there. */
+  readonly node: NodeId;
+  readonly type: string;
+  /** null where nothing but roots holds it. */
+  readonly holder: Holder | null;
+}
+
+/** The object at, or around, an address, or the one that owns the buffer that begins there; 0: none. */
+export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
+  const { index, buffers, graph } = objects;
+  // A sampled address is a block's: the object begins behind its GC head and what precedes that.
+  for (const before of [0, 16, 32, 48]) {
+    const node = index.at(address + before);
+    if (node !== 0 && blockStart(objects, node) <= address) {
+      return node;
+    }
+  }
+  const buffer = lastAtMost(buffers.address, address);
+  if (buffer >= 0 && buffers.address[buffer] === address) {
+    return buffers.owner[buffer];
+  }
+  // Within an object: the last one that begins before, if it reaches so far.
+  const objectAddresses = graph.address.subarray(FIRST_OBJECT);
+  const row = lastAtMost(objectAddresses, address);
+  return row >= 0 && address < objectAddresses[row] + graph.shallow[row + FIRST_OBJECT]
+    ? row + FIRST_OBJECT
+    : 0;
+}
+
+function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {
+  return graph.address[node] - types.preHeaders[graph.type[node]] - 16;
+}
+
+/** Row of the last value that is not above; -1: none. */
+function lastAtMost(ascending: Float64Array, value: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle] <= value) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low - 1;
+}
+
+/** For each address: what is there, and who holds it. Addresses of nothing known are left out. */
+export function findHolders(
+  objects: ObjectGraph,
+  addresses: readonly Address[],
+): readonly FoundObject[] {
+  const names = new StepNames(objects);
+  const described = new Map<NodeId, Holder>();
+  const found: FoundObject[] = [];
+  for (const address of addresses) {
+    const node = nodeAt(objects, address);
+    if (node === 0) {
+      continue;
+    }
+    const holder = findHolder(objects.graph, objects.tree, node);
+    if (holder !== 0 && !described.has(holder)) {
+      described.set(holder, describeHolder(objects, names, holder));
+    }
+    found.push({
+      address,
+      node,
+      type: names.typeName(node),
+      holder: described.get(holder) ?? null,
+    });
+  }
+  return found;
+}
+
+export function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
+  const { graph, tree, paths } = objects;
+  return {
+    node,
+    address: graph.address[node],
+    type: names.typeName(node),
+    path: names.words(pathTo(paths, node)),
+    retainedBytes: tree.retained[node],
+    entries: entriesOf(objects, node),
+    objects: tree.retainedNodes[node],
+  };
+}
+
+/** ma_used, ob_size or `used` of the builtin containers: all stand behind the type. */
+export function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
+  const address = graph.address[node];
+  const place = ENTRIES_AT[types.shapes[graph.type[node]]];
+  return node < FIRST_OBJECT || place === undefined ? 0 : Math.max(0, copy.word(address + place));
+}
+
+const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
+  [SHAPE_DICT]: 16,
+  [SHAPE_ORDERED_DICT]: 16,
+  [SHAPE_LIST]: 16,
+  [SHAPE_TUPLE]: 16,
+  [SHAPE_DEQUE]: 16,
+  [SHAPE_SET]: 24,
+};
+
+/** The objects that retain most while none of what they retain does nearly as much: where memory gathers. */
+export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
+  const { graph, tree } = objects;
+  const drop = new Float64Array(graph.nodes);
+  const largestChild = new Float64Array(graph.nodes);
+  for (let n = tree.order.length - 1; n > 0; n--) {
+    const node = tree.order[n];
+    const above = tree.dominator[node];
+    largestChild[above] = Math.max(largestChild[above], tree.retained[node]);
+    drop[node] = tree.retained[node] - largestChild[node];
+  }
+  const top: NodeId[] = [];
+  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
+    const least = top.length === most ? drop[top[most - 1] as NodeId] : -1;
+    if (drop[node] > least) {
+      const place = top.findIndex((other) => drop[other] < drop[node]);
+      top.splice(place < 0 ? top.length : place, 0, node);
+      top.length = Math.min(top.length, most);
+    }
+  }
+  const names = new StepNames(objects);
+  return top.map((node) => describeHolder(objects, names, node));
+}

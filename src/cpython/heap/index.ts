@@ -1,0 +1,23 @@
+/**
+ * The objects of a CPython program, live or in a core file.
+ *
+ *   const memory = openProcessMemory(pid);
+ *   const { census } = countObjects(memory);                       // never stops the program
+ *   const { objects } = await takeGraph(memory, { maxPauseMs: 500 }, census.objects.length);
+ *   findHolders(objects, sampledAddresses);                        // object, type, holder, path in words
+ */
+export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
+export type { Census } from "./census.js";
+export { FIRST_OBJECT, graphMemory, type ObjectGraph, ROOT_NAMES } from "./graph.js";
+export { type FoundObject, findHolders, type Holder, largestHolders, nodeAt } from "./holders.js";
+export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";
+export { StepNames } from "./step_names.js";
+export {
+  countObjects,
+  countObjectsExactly,
+  graphNeeds,
+  type TakenCensus,
+  type TakenGraph,
+  type TakeOptions,
+  takeGraph,
+} from "./take.js";

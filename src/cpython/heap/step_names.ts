@@ -1,0 +1,217 @@
+/**
+ * A way through the object graph in words:
+ *
+ *     module app -> CACHE -> dict["users"] -> list[...] -> .history
+ *
+ * Names of modules, attributes and string keys are told; no other value of the program's ever is. The dict
+ * between an object and its attributes is no step of its own.
+ */
+import type { NodeId } from "../../model/heap_graph.js";
+import type { Address } from "../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES } from "./graph.js";
+import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
+import {
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_FRAME,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+} from "./type_table.js";
+
+const MODULE_DICT = 16;
+const MODULE_NAME = 48;
+const TYPE_DICT = 264;
+const FUNCTION_FIELDS: Readonly<Record<number, string>> = { 16: "globals", 40: "defaults" };
+const LONGEST_KEY = 60;
+const MOST_ENTRIES = 2 ** 22;
+
+export class StepNames {
+  constructor(readonly objects: ObjectGraph) {}
+
+  /** Words of a path that begins with a root. */
+  words(path: readonly NodeId[]): string[] {
+    const words: string[] = [];
+    let at = 0;
+    const [root, first] = path;
+    if (root !== undefined && root < FIRST_OBJECT) {
+      at = 1;
+      if (first !== undefined && this.#shape(first) === SHAPE_MODULE) {
+        words.push(`module ${this.#moduleName(first)}`);
+      } else {
+        words.push(first === this.objects.modules ? "sys.modules" : (ROOT_NAMES[root] as string));
+        if (first !== undefined && first !== this.objects.modules) {
+          words.push(this.describe(first));
+        }
+      }
+    }
+    for (; at + 1 < path.length; at++) {
+      const from = path[at] as NodeId;
+      const to = path[at + 1] as NodeId;
+      const behind = path[at + 2];
+      if (this.#attributeDict(from) === this.#address(to)) {
+        if (behind === undefined) {
+          words.push("__dict__");
+        } else {
+          const name = this.#keyOf(to, behind);
+          words.push(this.#shape(from) === SHAPE_MODULE ? name : `.${name}`);
+          at += 1;
+        }
+      } else {
+        words.push(this.#step(from, to));
+      }
+    }
+    return words;
+  }
+
+  /** An object by its kind, where nothing led to it by name: "class app.Cache", "function", "dict". */
+  describe(node: NodeId): string {
+    const type = this.typeName(node);
+    switch (this.#shape(node)) {
+      case SHAPE_MODULE:
+        return `module ${this.#moduleName(node)}`;
+      case SHAPE_TYPE: {
+        const row = this.objects.types.find(...halves(this.#address(node)));
+        return row >= 0 ? `class ${this.objects.types.name(row)}` : type;
+      }
+      default:
+        return type;
+    }
+  }
+
+  typeName(node: NodeId): string {
+    return node < FIRST_OBJECT
+      ? (ROOT_NAMES[node] as string)
+      : this.objects.types.name(this.objects.graph.type[node]);
+  }
+
+  /** Of items from one container that are told together: "list[...]". */
+  anyOf(container: NodeId): string {
+    return `${this.typeName(container)}[...]`;
+  }
+
+  #step(from: NodeId, to: NodeId): string {
+    const type = this.typeName(from);
+    switch (this.#shape(from)) {
+      case SHAPE_DICT:
+      case SHAPE_ORDERED_DICT: {
+        const key = this.#keyText(from, to);
+        return key === null ? `${type}[...]` : `${type}["${key}"]`;
+      }
+      case SHAPE_LIST:
+      case SHAPE_TUPLE:
+      case SHAPE_SET:
+      case SHAPE_DEQUE:
+        return `${type}[...]`;
+      case SHAPE_FRAME:
+        return `local of ${type}`;
+      default: {
+        const attribute = this.#inlineAttribute(from, to);
+        if (attribute !== null) {
+          return `.${attribute}`;
+        }
+        return type === "function" ? this.#functionField(from, to) : `field of ${type}`;
+      }
+    }
+  }
+
+  #functionField(from: NodeId, to: NodeId): string {
+    for (const [offset, name] of Object.entries(FUNCTION_FIELDS)) {
+      if (this.objects.copy.word(this.#address(from) + Number(offset)) === this.#address(to)) {
+        return `function ${name}`;
+      }
+    }
+    return this.typeName(to) === "tuple" ? "function closure" : "field of function";
+  }
+
+  #keyOf(dict: NodeId, value: NodeId): string {
+    return this.#keyText(dict, value) ?? "[...]";
+  }
+
+  /** The string key under which a dict holds an object; null: under another kind of key, or as a key. */
+  #keyText(dict: NodeId, value: NodeId): string | null {
+    const { copy, layout } = this.objects;
+    const wanted = this.#address(value);
+    const entries = readDictEntries(copy, layout, this.#address(dict), MOST_ENTRIES) ?? [];
+    const entry = entries.find((candidate) => candidate.value === wanted);
+    return entry === undefined ? null : this.#text(entry.key);
+  }
+
+  #text(address: Address): string | null {
+    const text = readStr(this.objects.copy, this.objects.layout, address, LONGEST_KEY + 1);
+    if (text === null) {
+      return null;
+    }
+    return text.length > LONGEST_KEY ? `${text.slice(0, LONGEST_KEY)}…` : text;
+  }
+
+  #moduleName(node: NodeId): string {
+    const { copy } = this.objects;
+    return this.#text(copy.word(this.#address(node) + MODULE_NAME)) ?? "?";
+  }
+
+  /** Address of the dict of a module's, class's or instance's attributes; -1 where it has none. */
+  #attributeDict(node: NodeId): Address {
+    if (node < FIRST_OBJECT) {
+      return -1;
+    }
+    const { copy, types, graph } = this.objects;
+    const object = this.#address(node);
+    const row = graph.type[node];
+    switch (types.shapes[row]) {
+      case SHAPE_MODULE:
+        return copy.word(object + MODULE_DICT);
+      case SHAPE_TYPE:
+        return copy.word(object + TYPE_DICT);
+      default:
+        if (types.managedDict[row]) {
+          return copy.word(object - 24);
+        }
+        return types.dictOffsets[row] > 0 ? copy.word(object + types.dictOffsets[row]) : -1;
+    }
+  }
+
+  /** The attribute of an instance that keeps its values without a dict. */
+  #inlineAttribute(from: NodeId, to: NodeId): string | null {
+    const { copy, layout, types, graph } = this.objects;
+    const row = graph.type[from];
+    if (!types.managedDict[row]) {
+      return null;
+    }
+    const object = this.#address(from);
+    const keys = readKeys(
+      copy,
+      layout,
+      copy.word(types.addresses[row] + layout.heapTypeCachedKeys),
+    );
+    let values = object + types.basicSizes[row] + splitValuesStart(layout);
+    if (layout.values === "pointer") {
+      values = copy.word(object - 32);
+    } else if (layout.values === "tagged") {
+      values = copy.word(object - 24) + 1;
+    }
+    const wanted = this.#address(to);
+    for (let n = 0; keys !== null && n < keys.used; n++) {
+      if (copy.word(values + n * 8) === wanted) {
+        const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
+        return this.#text(copy.word(key));
+      }
+    }
+    return null;
+  }
+
+  #shape(node: NodeId): number {
+    return node < FIRST_OBJECT ? -1 : this.objects.types.shapes[this.objects.graph.type[node]];
+  }
+
+  #address(node: NodeId): Address {
+    return this.objects.graph.address[node];
+  }
+}
+
+function halves(address: Address): [low: number, high: number] {
+  return [address >>> 0, Math.floor(address / 2 ** 32)];
+}

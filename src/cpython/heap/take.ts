@@ -1,0 +1,122 @@
+/**
+ * Census and graph of a program or of its core file, with the pause kept within what is allowed:
+ *
+ *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
+ */
+import { holdProcess, type Memory } from "../../linux/index.js";
+import { analysisTooLarge, copyTorn, pauseTooLong } from "../../model/heap_errors.js";
+import type { Bytes, Millis } from "../../model/units.js";
+import { locatePython, type PythonRuntime } from "../locate.js";
+import { type Census, takeCensus } from "./census.js";
+import { buildGraph, graphMemory, type ObjectGraph } from "./graph.js";
+import { copyRanges, HeapCopy, planCopy } from "./heap_copy.js";
+import { type HeapLayout, heapLayout } from "./layout.js";
+
+/** Copying in one go, as measured: into touched pages. */
+const COPY_BYTES_A_MS = (4 * 2 ** 30) / 1000;
+/** To stop every thread, and for what grew since the plan. */
+const STOP_MS = 20;
+const GROWTH = 1.1;
+const GROWTH_BYTES = 16 * 2 ** 20;
+
+export interface TakeOptions {
+  /** The program may stand still for this long. */
+  readonly maxPauseMs: Millis;
+  /** Memory that copy and analysis may take; no bound where it is not given. */
+  readonly maxBytes?: Bytes;
+}
+
+export interface TakenCensus {
+  readonly census: Census;
+  readonly python: PythonRuntime;
+  /** 0: the program ran on. */
+  readonly pauseMs: Millis;
+}
+
+export interface TakenGraph {
+  readonly objects: ObjectGraph;
+  readonly python: PythonRuntime;
+  readonly pauseMs: Millis;
+}
+
+/** Counts the objects of a running program, or of a core. Throws TM-E022 to TM-E025. */
+export function countObjects(memory: Memory): TakenCensus {
+  const python = locatePython(memory);
+  return { census: takeCensus(memory, layoutOf(python)), python, pauseMs: 0 };
+}
+
+/** Counts the objects of one moment. Throws TM-E050, TM-E053 and what {@link holdProcess} throws, too. */
+export async function countObjectsExactly(
+  memory: Memory,
+  options: TakeOptions,
+): Promise<TakenCensus> {
+  if (memory.pid === null) {
+    return countObjects(memory); // a core stands still
+  }
+  const python = locatePython(memory);
+  const { copy, pauseMs } = await copyHeap(memory, options, 0);
+  return { census: takeCensus(copy, layoutOf(python)), python, pauseMs };
+}
+
+/**
+ * The graph of a program's objects at one moment. `expected` is the census' count, by which memory is asked
+ * for. Throws TM-E050 to TM-E053, and what {@link countObjectsExactly} throws.
+ */
+export async function takeGraph(
+  memory: Memory,
+  options: TakeOptions,
+  expected: number,
+): Promise<TakenGraph> {
+  const python = locatePython(memory);
+  const { copy, pauseMs } = await copyHeap(memory, options, expected);
+  const modules = python.reader.pointer(python.mainInterpreter + python.layout.interpreter.modules);
+  return { objects: buildGraph(copy, layoutOf(python), modules), python, pauseMs };
+}
+
+/** Bytes that copy and analysis take, from a census' count of objects. */
+export function graphNeeds(memory: Memory, objects: number): Bytes {
+  return planCopy(memory).bytes * GROWTH + graphMemory(objects);
+}
+
+function layoutOf(python: PythonRuntime): HeapLayout {
+  const minor = Number(/^3\.(\d+)/.exec(python.version)?.[1]);
+  const layout = heapLayout(minor);
+  if (layout === null) {
+    throw new Error(`no heap layout for Python ${python.version}`); // the locator knows no other versions
+  }
+  return layout;
+}
+
+async function copyHeap(
+  memory: Memory,
+  { maxPauseMs, maxBytes }: TakeOptions,
+  objects: number,
+): Promise<{ copy: HeapCopy; pauseMs: Millis }> {
+  const { leftOut, bytes } = planCopy(memory);
+  const estimateMs = bytes / COPY_BYTES_A_MS + STOP_MS;
+  if (memory.pid !== null && estimateMs > maxPauseMs) {
+    throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
+  }
+  const room = bytes * GROWTH + GROWTH_BYTES;
+  const needed = room + graphMemory(objects);
+  if (maxBytes !== undefined && needed > maxBytes) {
+    throw analysisTooLarge(objects, needed, maxBytes);
+  }
+  const copy = new HeapCopy(memory, room);
+  if (memory.pid === null) {
+    copy.fill(copyRanges(memory, leftOut));
+    return { copy, pauseMs: 0 };
+  }
+  const held = await holdProcess(memory.pid, maxPauseMs);
+  let pause: Awaited<ReturnType<typeof held.release>> | null = null;
+  try {
+    memory.refresh();
+    copy.fill(copyRanges(memory, leftOut));
+  } finally {
+    pause = await held.release();
+  }
+  if (pause.lapsed) {
+    throw copyTorn(memory.name, maxPauseMs);
+  }
+  return { copy, pauseMs: pause.pauseMs };
+}

@@ -1,0 +1,48 @@
+/** What may go wrong between Tidemark and a program's objects. */
+import { oneLine, TidemarkError } from "./errors.js";
+import type { Bytes, Millis, Objects } from "./units.js";
+
+/** TM-E050: copying the heap would stop the program for longer than was allowed. */
+export function pauseTooLong(name: string, estimateMs: Millis, allowedMs: Millis): TidemarkError {
+  return new TidemarkError(
+    "TM-E050",
+    4,
+    `${oneLine(name)} would stand still for about ${Math.ceil(estimateMs)} ms`,
+    `its heap is copied at about 4 GiB/s, and ${Math.round(allowedMs)} ms are allowed`,
+    `allow it with --max-pause ${Math.ceil(estimateMs * 1.5)}ms, or take the census alone, which needs no pause`,
+  );
+}
+
+/** TM-E051: the analysis would need more memory than this machine has to spare. */
+export function analysisTooLarge(objects: Objects, needed: Bytes, spare: Bytes): TidemarkError {
+  const mebibytes = (bytes: Bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+  return new TidemarkError(
+    "TM-E051",
+    4,
+    `the graph of ${objects} objects needs about ${mebibytes(needed)} of memory`,
+    `${mebibytes(spare)} are to spare here`,
+    "take the census alone, or read a core file of the program on a larger machine",
+  );
+}
+
+/** TM-E052: no object is of the type, or stands at the address, that was asked for. */
+export function noSuchObject(what: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E052",
+    2,
+    `no object is ${oneLine(what)}`,
+    "types are named module.qualname, as the census prints them",
+    "see the types with: tidemark heap PID --top 0",
+  );
+}
+
+/** TM-E053: the program ran again before its heap was copied. */
+export function copyTorn(name: string, allowedMs: Millis): TidemarkError {
+  return new TidemarkError(
+    "TM-E053",
+    4,
+    `${oneLine(name)} ran again before its heap was copied`,
+    `the copy took longer than the ${Math.round(allowedMs)} ms that the program may stand`,
+    "try again, or allow more with --max-pause",
+  );
+}
