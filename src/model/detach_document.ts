@@ -2,12 +2,12 @@ import type { Millis, Pid } from "./units.js";
 
 /** `tidemark detach --json`. */
 export interface DetachJson {
-  readonly schema: "tidemark.detach/1";
-  readonly pid: Pid;
+  schema: "tidemark.detach/1";
+  pid: Pid;
   /** The agent recorded until now; false: it had ended before. */
-  readonly recorded: boolean;
+  recorded: boolean;
   /** Every hook was taken back; false: the interpreter's go when a thread next runs Python code. */
-  readonly inert: boolean;
+  inert: boolean;
   /** How long the process stood. */
-  readonly pauseMs: Millis;
+  pauseMs: Millis;
 }

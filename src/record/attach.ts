@@ -32,6 +32,7 @@ import { CONSTANTS } from "../segment/layout.js";
 import { PoolReader } from "../segment/pool.js";
 import { type AgentStatus, armAgent, disarmAgent } from "./attached_agent.js";
 import { monotonicMs, nowMs } from "./clock.js";
+import { growingRecordingOf } from "./growing.js";
 import { PoolKeeper } from "./keeper.js";
 import { PoolWatch } from "./pool_watch.js";
 import { OpenRecording } from "./reader.js";
@@ -87,6 +88,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   if (!ok) {
     throw attachNotPermitted(pid, reason, remedy);
   }
+  refuseSecond(pid);
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
   const keeper = await PoolKeeper.open(
     dirname(options.libraryPath),
@@ -124,6 +126,19 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     }
   } finally {
     keeper.close();
+  }
+}
+
+/** Before anything is touched; the agent itself refuses a second one that comes in the same moment. */
+function refuseSecond(pid: Pid): void {
+  const growing = growingRecordingOf(pid);
+  if (growing !== null) {
+    const { recorder } = new OpenRecording(growing).meta;
+    throw alreadyAttached(
+      pid,
+      `process ${recorder.pid}, to ${growing}`,
+      `look at that one with: tidemark live ${growing}`,
+    );
   }
 }
 

@@ -1,8 +1,15 @@
 /** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
 import { hasEnded, readAttachPermission, readStat } from "../linux/index.js";
-import { attachNotPermitted, notAttached, targetGone } from "../model/attach_errors.js";
+import {
+  alreadyAttached,
+  attachNotPermitted,
+  notAttached,
+  targetGone,
+} from "../model/attach_errors.js";
 import type { Millis, Pid } from "../model/units.js";
 import { disarmAgent } from "./attached_agent.js";
+import { growingRecordingOf } from "./growing.js";
+import { openRecording } from "./reader.js";
 
 export interface DetachAnswer {
   /** It recorded until now; false: the agent lay there, taken back already. */
@@ -12,7 +19,7 @@ export interface DetachAnswer {
   readonly pauseMs: Millis;
 }
 
-/** Throws TidemarkError: TM-E039 where the process holds no agent. */
+/** Throws TidemarkError: TM-E039 where the process holds no agent, TM-E037 where a recorder lives. */
 export async function detachAgent(
   pid: Pid,
   options: {
@@ -27,6 +34,14 @@ export async function detachAgent(
   const { ok, reason, remedy } = readAttachPermission(pid);
   if (!ok) {
     throw attachNotPermitted(pid, reason, remedy);
+  }
+  const growing = growingRecordingOf(pid);
+  if (growing !== null) {
+    throw alreadyAttached(
+      pid,
+      `process ${openRecording(growing).meta.recorder.pid}, to ${growing}`,
+      "end that one with Ctrl-C, or with kill",
+    );
   }
   const { onWaiting, until, waitMs } = options;
   const { status, was, entered } = await disarmAgent(pid, {
