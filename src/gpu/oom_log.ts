@@ -51,12 +51,11 @@ class OomReader {
   take({ number, text: whole }: LogLine): void {
     const { writer: name, rank, text } = splitPrefix(whole);
     const writer = this.#writerOf(name, rank);
-    const starts = TORCH_START.exec(text) ?? TORCH_START.exec(joined(writer.previous, text));
     const message = writer.message;
-    if (starts !== null && (message === undefined || !continues(message.text, text))) {
+    const begin = beginning(writer.previous, text);
+    if (begin !== null && (message === undefined || !continues(message.text, text))) {
       this.#closeTorch(writer);
-      const split = TORCH_START.test(text) ? text : joined(writer.previous, text);
-      writer.message = { line: number, lines: 1, text: split, stack: writer.frames };
+      writer.message = { line: number, lines: 1, text: begin, stack: writer.frames };
       writer.frames = [];
     } else if (message !== undefined) {
       message.text += `\n${text}`;
@@ -188,11 +187,13 @@ function confName(torch: string, platform: "CUDA" | "HIP" | "XPU"): ConfName {
   return platform === "HIP" ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-/** The words that begin a message may be cut in two by the end of a line. */
-function joined(previous: string, text: string): string {
-  return /(?:CUDA|HIP|XPU)(?: out)?(?: of)?\s*$|Error: *$/.test(previous)
-    ? `${previous} ${text}`
-    : text;
+/** The message so far, where this line begins one; its first words may be cut in two by the line's end. */
+function beginning(previous: string, text: string): string | null {
+  if (TORCH_START.test(text)) return text;
+  const tail = previous.slice(-24);
+  const both = `${tail}${text.slice(0, 24)}`.replace(/\s+/g, "");
+  const cut = /(?:CUDA|HIP|XPU)outofmemory/.test(both) && !TORCH_START.test(tail);
+  return cut ? `${previous}\n${text}` : null;
 }
 
 /** A second start within a message that has no figures yet is its own text once more. */

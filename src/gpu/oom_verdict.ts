@@ -24,6 +24,8 @@ export interface OomVerdict {
 
 /** What a context takes anyway; above this share of the device it is worth a word. */
 const NOTABLE_SHARE = 0.1;
+/** With less than this in pieces the device is full, however they lie. */
+const LARGE_SPLIT = 0.02;
 
 /** "1.50 GiB", as PyTorch prints it. */
 export function sizeText(bytes: Bytes): string {
@@ -65,7 +67,18 @@ export function judgeTorch(figures: OomFigures): OomVerdict {
       advice: ["TM-A115", "TM-A104"],
     };
   }
-  if (split + free >= request && split >= missing && split > 0 && split >= request / 2) {
+  // Enough for the request by itself, or a good part of all that PyTorch holds.
+  const pieces = split >= request || split >= NOTABLE_SHARE * (allocated + split);
+  const crowded =
+    missing > 0 && figures.processBytes !== null && others >= missing && others >= notable;
+  if (crowded && others > split && others > outside) {
+    return {
+      kind: "contention",
+      because: contentionText(figures, others, missing),
+      advice: ["TM-A108"],
+    };
+  }
+  if (split >= missing && split >= LARGE_SPLIT * total && pieces) {
     return {
       kind: "fragmentation",
       because: `${sizeText(split)} is reserved and unallocated, ${sizeText(free)} is free: together enough for ${sizeText(request)}, but not in one piece`,
@@ -81,6 +94,13 @@ export function judgeTorch(figures: OomFigures): OomVerdict {
       advice: ["TM-A115", "TM-A116"],
     };
   }
+  if (free >= 2 * request) {
+    return {
+      kind: "unknown",
+      because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} asked for: another process may have held it a moment before, or the driver refuses large pieces`,
+      advice: ["TM-A108"],
+    };
+  }
   if (others >= missing && others >= notable && others > outside) {
     return {
       kind: "contention",
@@ -93,13 +113,6 @@ export function judgeTorch(figures: OomFigures): OomVerdict {
       kind: "context",
       because: `this process holds ${sizeText(own)}, of which PyTorch's allocator has ${sizeText(allocated + split)}: ${sizeText(outside)} is the CUDA context, NCCL and other libraries`,
       advice: ["TM-A109"],
-    };
-  }
-  if (missing === 0) {
-    return {
-      kind: "unknown",
-      because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} asked for: another process may have held it a moment before, or the driver refuses large pieces`,
-      advice: ["TM-A108"],
     };
   }
   return {

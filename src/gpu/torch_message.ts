@@ -94,8 +94,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
 
 function versionOf(squeezed: string, body: string, reservedInTotal: boolean): string {
   if (body === "") return "";
-  if (/\dcached\)|B\)?cached\)/.test(body)) return "up to 1.3";
-  if (/iBcached\)|bytescached\)/.test(body)) return "up to 1.3";
+  if (/(?:iB|bytes)cached\)/.test(body)) return "up to 1.3";
   if (reservedInTotal) return "1.4 to 2.0";
   if (/totalcapactyof/.test(body)) return "2.1";
   if (/PYTORCH_ALLOC_CONF/.test(body)) return "2.9 or later";

@@ -69,7 +69,7 @@ function printEvent(screen: Screen, event: OomEventJson): void {
   paragraph(screen, event.because);
   if (event.stack.length > 0) screen.line(paint.dim(`  at ${gpuSiteName(event.stack)}`));
   if (event.snapshot !== undefined) paragraph(screen, `snapshot: ${event.snapshot}`);
-  for (const { id, text } of event.advice) paragraph(screen, `${id}  ${text}`, 10);
+  for (const { id, text } of event.advice) paragraph(screen, `${id} ${text}`, 8);
 }
 
 function paragraph(screen: Screen, text: string, indent = 0): void {
