@@ -35,7 +35,7 @@ export interface Observations {
 
 export interface UnusedMemory {
   readonly growth: Growth;
-  /** Least of the last third of the window: what never came back. */
+  /** Least of the last third of the window less the least of the first: what came and never went back. */
   readonly keptBytes: Bytes;
   /** Standard error of the live bytes it was reckoned from. */
   readonly standardErrorBytes: Bytes;
@@ -146,9 +146,15 @@ function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMem
   const own = sites.sites.filter(({ pid }) => pid === target.process.pid);
   return {
     growth: assessGrowth({ times, values }),
-    keptBytes: Math.max(0, Math.min(...values.slice(Math.floor((values.length * 2) / 3)))),
+    keptBytes: keptOf(values),
     standardErrorBytes: Math.hypot(...own.map((site) => site.standardErrorBytes)),
   };
+}
+
+function keptOf(values: readonly Bytes[]): Bytes {
+  const third = Math.ceil(values.length / 3);
+  const least = (part: readonly Bytes[]) => part.reduce((a, b) => Math.min(a, b), part[0] ?? 0);
+  return Math.max(0, least(values.slice(-third)) - Math.max(0, least(values.slice(0, third))));
 }
 
 /** Sampled live bytes of a process at each look. */

@@ -3,7 +3,7 @@
  * live bytes at every look and the ages of what lives at the last one.
  */
 import type { FrameJson } from "../model/documents.js";
-import { Domain, FrameKind, type Profile } from "../model/profile.js";
+import { Domain, FrameKind, type Profile, type ProfileTables } from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
 import { ownFrame } from "./own_code.js";
 
@@ -112,11 +112,16 @@ export class SiteHistoryBuilder {
     };
   }
 
+  /** The {@link SiteHistory.key} of an allocation. `domain`: {@link Domain}. */
+  keyOf(tables: ProfileTables, pid: Pid, domain: number, stack: StackId): string {
+    return `${pid} ${DOMAIN_NAMES[domain] ?? "native"} ${this.keys.of(tables, stack)}`;
+  }
+
   private groupOf(profile: Profile, row: number): Gathered {
     const { sites } = profile;
     const domain = DOMAIN_NAMES[sites.domain[row] as number] ?? "native";
     const pid = profile.processes[sites.process[row] as number]?.pid ?? 0;
-    const key = `${pid} ${domain} ${this.keys.of(profile, sites.stack[row] as number)}`;
+    const key = this.keyOf(profile, pid, sites.domain[row] as number, sites.stack[row] as number);
     let group = this.groups.get(key);
     if (!group) {
       group = { pid, domain, live: new Map(), allocated: new Map(), last: null };
@@ -206,7 +211,7 @@ const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
 };
 
 /** Leaf first. */
-export function framesOf(profile: Profile, stack: StackId): FrameJson[] {
+export function framesOf(profile: ProfileTables, stack: StackId): FrameJson[] {
   const { strings, stacks, frames } = profile;
   const found: FrameJson[] = [];
   for (let node = stack; node > 0; node = stacks.parent[node] as number) {
@@ -226,7 +231,7 @@ export function framesOf(profile: Profile, stack: StackId): FrameJson[] {
 class StackKeys {
   private readonly known = new Map<StackId, string>();
 
-  of(profile: Profile, stack: StackId): string {
+  of(profile: ProfileTables, stack: StackId): string {
     let key = this.known.get(stack);
     if (key === undefined) {
       const frame = ownFrame(framesOf(profile, stack));

@@ -1,5 +1,11 @@
 /** A recording -> the evidence of a verdict. */
-import { type Evidence, type SiteHistories, SiteHistoryBuilder } from "../diagnose/index.js";
+import {
+  type Evidence,
+  type HolderEvidence,
+  type SiteHistories,
+  SiteHistoryBuilder,
+} from "../diagnose/index.js";
+import type { HolderBatch } from "./batches.js";
 import type { Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
@@ -24,8 +30,33 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     }),
     events: recording.events,
     ...(sites === null ? {} : { sites }),
+    holders: recording.holderLookups.flatMap(holdersOf),
+    collectors: recording.holderLookups.flatMap(({ pid, collector }) =>
+      collector ? [{ pid, ...collector }] : [],
+    ),
     limits: recording.limits,
   };
+}
+
+function holdersOf({ pid, rows }: HolderBatch): HolderEvidence[] {
+  return rows.map(({ site, looked, held, garbage, graph, bound, ...holder }) => ({
+    pid,
+    site,
+    looked,
+    held,
+    garbage,
+    graph,
+    holder:
+      holder.path.length === 0
+        ? null
+        : {
+            path: [...holder.path],
+            type: holder.type,
+            retainedBytes: holder.retainedBytes,
+            entries: holder.entries,
+          },
+    bound: bound > 0 ? bound : null,
+  }));
 }
 
 async function siteHistories(recording: Recording, tell: Tell): Promise<SiteHistories | null> {

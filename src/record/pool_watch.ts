@@ -7,6 +7,7 @@ import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../model/units.js
 import { Symboliser } from "../native/index.js";
 import { parseSegmentHeader, type SegmentHeader } from "../segment/header.js";
 import {
+  type LiveSamples,
   type PoolReader,
   type PoolSlot,
   ProfileAssembler,
@@ -200,6 +201,11 @@ export class PoolWatch {
       agent: { samples, lost, cpuMs, periodBytes },
       limits: [...this.assembler.limits(), ...this.damaged.values(), ...unserved],
     };
+  }
+
+  /** Of each process: its sampled live allocations as of the last look. */
+  liveSamples(): ReadonlyMap<Pid, LiveSamples> {
+    return this.assembler.liveSamples();
   }
 
   /** null for a slot that was read to its end and could not be freed. */

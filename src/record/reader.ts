@@ -6,6 +6,7 @@ import { BatchError, checkTable, demand, record } from "./batch_check.js";
 import type {
   EndBatch,
   EventBatch,
+  HolderBatch,
   LimitBatch,
   MetaBatch,
   ProcessBatch,
@@ -15,6 +16,7 @@ import type {
 import { DictionaryReader } from "./dictionary.js";
 import { type FramePlace, readFrame, scanFrames } from "./frame_file.js";
 import { decodePayload, FrameKind } from "./frames.js";
+import { HolderReader } from "./holder_reader.js";
 import { readSamples } from "./look_reader.js";
 import { peakProfile } from "./peak.js";
 import { processLives } from "./process_identity.js";
@@ -76,6 +78,7 @@ export class OpenRecording implements Recording {
   private readonly metrics = new SeriesReader();
   private readonly dictionary = new DictionaryReader();
   private readonly samples: FramePlace[] = [];
+  private readonly holders = new HolderReader();
   private announced: LookMoment | null = null;
   private agentLimits: readonly string[] = [];
   private lastMs = 0;
@@ -140,6 +143,10 @@ export class OpenRecording implements Recording {
 
   get complete(): boolean {
     return this.end !== null;
+  }
+
+  get holderLookups(): readonly HolderBatch[] {
+    return this.holders.newest();
   }
 
   get lookTimes(): readonly TimeMs[] {
@@ -228,6 +235,9 @@ export class OpenRecording implements Recording {
         break;
       case FrameKind.limits:
         this.takeLimits(batch);
+        break;
+      case FrameKind.holders:
+        this.holders.add(batch);
         break;
       case FrameKind.end:
         checkTable(

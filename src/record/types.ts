@@ -1,6 +1,7 @@
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { HolderBatch } from "./batches.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {
@@ -86,6 +87,8 @@ export interface Recording {
   readonly looks: readonly LookMoment[];
   /** Times of {@link looks}. */
   readonly lookTimes: readonly TimeMs[];
+  /** What was found to hold the memory of sites that grew: of each process the newest lookup. */
+  readonly holderLookups: readonly HolderBatch[];
   /** null: still growing, or the recorder was killed. */
   readonly end: RecordingEnd | null;
   /** True once the end was written. */

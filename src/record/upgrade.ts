@@ -3,7 +3,8 @@ import { FORMAT_VERSION, type FrameKind } from "./frames.js";
 /** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
 export type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
 
-/** `UPGRADERS.get(n)` leads from n to n + 1. Version 1 is the first: there is no older one to read. */
+/** `UPGRADERS.get(n)` leads from n to n + 1; without one the frames of n are as those of n + 1 (a kind of
+ * frame was added). */
 const UPGRADERS: ReadonlyMap<number, Upgrader> = new Map();
 
 /** A batch of any older version in the newest form. */

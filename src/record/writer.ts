@@ -15,6 +15,7 @@ import type { Metric, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
 import type {
   EndBatch,
+  HolderBatch,
   MetaBatch,
   MetricBatch,
   ProfileBatch,
@@ -227,6 +228,10 @@ export class RecordingWriter {
       this.lastAgentLimits = content;
       this.frame(FrameKind.limits, timeMs, { from: "agent", sentences });
     }
+  }
+
+  holders(timeMs: TimeMs, batch: HolderBatch): void {
+    this.frame(FrameKind.holders, timeMs, batch);
   }
 
   end(batch: EndBatch): void {

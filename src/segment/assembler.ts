@@ -17,6 +17,7 @@ import { labelWords, ProcessDictionary, type SymbolSource } from "./dictionary.j
 import { EventRing } from "./events.js";
 import type { SegmentHeader } from "./header.js";
 import { gatherLimits, limitsOf } from "./limits.js";
+import { type LiveSamples, liveSamplesOf } from "./live_samples.js";
 import type { SegmentLook } from "./reader.js";
 import { sitesOf } from "./sites.js";
 
@@ -160,6 +161,18 @@ export class ProfileAssembler {
       peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
     };
     return { tables: this.#builder.tables(), look };
+  }
+
+  /** Of each process that has any: its sampled live allocations as of its last renewal. Stacks are those
+   * of {@link take}'s tables. */
+  liveSamples(): Map<Pid, LiveSamples> {
+    const found = new Map<Pid, LiveSamples>();
+    for (const { pid, look, dictionary } of this.#watched.values()) {
+      if (look !== null) {
+        found.set(pid, liveSamplesOf(look, dictionary));
+      }
+    }
+    return found;
   }
 
   /** Events since the last call, ascending by time. */

@@ -15,5 +15,6 @@ export { type AgentTotals, ProfileAssembler } from "./assembler.js";
 export type { SymbolSource } from "./dictionary.js";
 export type { SegmentHeader } from "./header.js";
 export { poolLimits } from "./limits.js";
+export type { LiveSamples } from "./live_samples.js";
 export { monotonicMs, type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
 export { type SegmentLook, SegmentReader } from "./reader.js";

@@ -1,0 +1,202 @@
+/**
+ * Evidence for tests, of a few lines:
+ *
+ *     minute 1                                   how long the window is
+ *     anonRssBytes 40 + 1/s                      MiB at the start, and what comes to it
+ *     threads 4 + 0.5/s                          figures that are no bytes: as they are
+ *     site record keeps 1/s                      MiB a second, none of it freed
+ *     site cache fills 20 by 15s                 MiB, and when it is full
+ *     site parse churns 5                        MiB of young memory all the time
+ *     child 43 anonRssBytes 20 + 0.5/s
+ *     holder record held=40 path=app>history type=list entries=900 bound=0
+ *     collector off
+ *
+ * A site may carry `domain=native`, `samples=4`, `pid=43` and `file=/lib/torch/nn/functional.py`.
+ */
+import type { Metric } from "../model/series.js";
+import type { Millis, TimeMs } from "../model/units.js";
+import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+
+const MIB = 2 ** 20;
+export const FIXTURE_START_MS: TimeMs = 1_700_000_000_000;
+const TARGET = 42;
+const POLL_MS = 250;
+const COHORTS = 16;
+const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
+
+type Course = (ms: Millis) => number;
+
+export function evidenceOf(text: string): Evidence {
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([word]) => word !== "");
+  const minutes = Number(lines.find(([word]) => word === "minute")?.[1] ?? 1);
+  const spanMs = minutes * 60_000;
+  const processes = new Map<number, Map<Metric, Course>>([[TARGET, new Map()]]);
+  const sites: SiteHistory[] = [];
+  const holders: HolderEvidence[] = [];
+  const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
+  for (const words of lines) {
+    if (words[0] === "site") {
+      sites.push(siteOf(words, spanMs));
+    } else if (words[0] === "holder") {
+      holders.push(holderOf(words, sites));
+    } else if (words[0] === "collector") {
+      const enabled = words[1] !== "off";
+      collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
+    } else if (words[0] !== "minute") {
+      const [pid, rest] =
+        words[0] === "child" ? [Number(words[1]), words.slice(2)] : [TARGET, words];
+      const metrics = processes.get(pid) ?? new Map<Metric, Course>();
+      processes.set(pid, metrics);
+      metrics.set(rest[0] as Metric, courseOf(rest));
+    }
+  }
+  const histories: SiteHistories = {
+    lookTimes: lookTimes(spanMs),
+    cohorts: cohorts(spanMs),
+    sites,
+    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
+    files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
+  };
+  const endMs = FIXTURE_START_MS + spanMs;
+  return {
+    target: {
+      pid: TARGET,
+      command: ["python", "app.py"],
+      python: "3.11.7",
+      startedMs: FIXTURE_START_MS,
+    },
+    window: { startMs: FIXTURE_START_MS, endMs },
+    processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs)),
+    events: [],
+    ...(sites.length > 0 ? { sites: histories } : {}),
+    holders,
+    collectors,
+    limits: [],
+  };
+}
+
+/** Repeatable noise between -1 and 1. */
+export function noise(seed: number): number {
+  const value = Math.sin(seed * 12.9898 + 78.233) * 43758.5453;
+  return 2 * (value - Math.floor(value)) - 1;
+}
+
+/** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s" */
+function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
+  const unit = COUNTS.has(metric as string) ? 1 : MIB;
+  const from = Number(start) * unit;
+  if (how === "+") {
+    const rate = (Number.parseFloat(by as string) * unit) / 1000;
+    return (ms) => from + rate * ms;
+  }
+  if (how === "steps") {
+    const when = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + (ms >= when ? Number(by) * unit : 0);
+  }
+  return (ms) => from + noise(ms) * 0.001 * from;
+}
+
+function processOf(
+  pid: number,
+  metrics: ReadonlyMap<Metric, Course>,
+  spanMs: Millis,
+): ProcessEvidence {
+  const times = Array.from({ length: Math.floor(spanMs / POLL_MS) }, (_, i) => i * POLL_MS);
+  const withDefault = new Map(metrics);
+  const anon = metrics.get("anonRssBytes") ?? (() => 50 * MIB);
+  withDefault.set("anonRssBytes", anon);
+  withDefault.set("rssBytes", metrics.get("rssBytes") ?? anon);
+  return {
+    pid,
+    parentPid: pid === TARGET ? 1 : TARGET,
+    command: ["python", "app.py"],
+    python: "3.11.7",
+    profiled: true,
+    startedMs: FIXTURE_START_MS,
+    endedMs: null,
+    series: {
+      pid,
+      timesMs: Float64Array.from(times, (ms) => FIXTURE_START_MS + ms),
+      values: new Map(
+        [...withDefault].map(([metric, course]) => [metric, Float64Array.from(times, course)]),
+      ),
+    },
+  };
+}
+
+function lookTimes(spanMs: Millis): TimeMs[] {
+  return Array.from({ length: 24 }, (_, i) => FIXTURE_START_MS + ((i + 1) * spanMs) / 24);
+}
+
+function cohorts(spanMs: Millis): TimeMs[] {
+  return Array.from({ length: COHORTS }, (_, i) => FIXTURE_START_MS + ((i + 1) * spanMs) / COHORTS);
+}
+
+function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
+  const [, name, how, amount] = words as [string, string, string, string];
+  const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
+  const bytes = Number.parseFloat(amount) * MIB;
+  const fullMs = Number.parseFloat(words[5] ?? "0") * 1000;
+  const live: Course = (ms) =>
+    how === "keeps"
+      ? (bytes * ms) / 1000
+      : how === "fills"
+        ? bytes * Math.min(1, ms / fullMs)
+        : bytes * (0.8 + 0.2 * noise(ms));
+  const width = spanMs / COHORTS;
+  const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
+    how === "churns" ? (i === COHORTS - 1 ? bytes : 0) : live((i + 1) * width) - live(i * width),
+  );
+  const domain = (options.get("domain") ?? "python") as SiteHistory["domain"];
+  const pid = Number(options.get("pid") ?? TARGET);
+  const frame = { function: name, file: "/srv/app.py", line: 7, kind: "python" as const };
+  const library = options.get("file");
+  const operations = library === undefined ? [] : ["linear", "relu"];
+  const stacks = [
+    [frame],
+    ...operations.map((operation, i) => [
+      { function: operation, file: library as string, line: i + 1, kind: "python" as const },
+      frame,
+    ]),
+  ];
+  return {
+    key: `${pid} ${domain} ${name}`,
+    pid,
+    domain,
+    liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),
+    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => 2 * (time - FIXTURE_START_MS)),
+    liveObjects: 1000,
+    liveSamples: Number(options.get("samples") ?? 400),
+    standardErrorBytes: live(spanMs) / 20,
+    cohortBytes,
+    keptStacks: stacks.map((frames, id) => ({ id, frames, share: 1 / stacks.length })),
+  };
+}
+
+function holderOf(words: readonly string[], sites: readonly SiteHistory[]): HolderEvidence {
+  const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
+  const number = (name: string) => Number(options.get(name) ?? 0);
+  const path = options.get("path")?.split(">") ?? [];
+  return {
+    pid: TARGET,
+    site: sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ?? "",
+    looked: 40,
+    held: number("held"),
+    garbage: number("garbage"),
+    graph: number("graph"),
+    holder:
+      path.length === 0
+        ? null
+        : {
+            path,
+            type: options.get("type") ?? "dict",
+            retainedBytes: MIB,
+            entries: number("entries"),
+          },
+    bound: number("bound") || null,
+  };
+}

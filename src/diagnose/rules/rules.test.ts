@@ -1,0 +1,210 @@
+import { describe, expect, test } from "vitest";
+import { VERDICT_KINDS } from "../../model/diagnosis_document.js";
+import { ADVICE } from "../advice.js";
+import { evidenceOf } from "../evidence.fixture.js";
+import { observe } from "../observations.js";
+import { diagnose } from "../verdict.js";
+import { RULES } from "./index.js";
+
+/** What one rule says of some evidence. */
+function ruleSays(name: string, text: string) {
+  const rule = RULES.find((known) => known.name === name);
+  return rule?.judge(observe(evidenceOf(text)));
+}
+
+const verdict = (text: string) => diagnose(evidenceOf(text)).verdict.kind;
+
+describe("age-cohorts", () => {
+  test("a site that keeps what it makes is a leak, its line the first suspect", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite record keeps 1/s\nsite parse churns 30";
+    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", kind: "python-leak" });
+    const { verdict, suspects, growth } = diagnose(evidenceOf(text));
+    expect(verdict.kind).toBe("python-leak");
+    expect(suspects).toHaveLength(1);
+    expect(suspects[0]?.stack[0]?.function).toBe("record");
+    expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(3600, -2);
+    expect(growth.low).toBeLessThan(growth.bytesPerHour);
+    expect(growth.high).toBeGreaterThan(growth.bytesPerHour);
+    expect(verdict.summary).toContain("record (app.py:7)");
+  });
+
+  test("what only passes through accuses nobody", () => {
+    const text = "anonRssBytes 60\nsite parse churns 30";
+    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
+    expect(verdict(text)).toBe("steady");
+  });
+
+  test("under a megabyte, or in few samples, is no suspect", () => {
+    expect(ruleSays("age-cohorts", "anonRssBytes 60\nsite log keeps 0.01/s")?.says).toBe("silent");
+    const few = "anonRssBytes 60\nsite log keeps 1/s samples=5";
+    expect(ruleSays("age-cohorts", few)?.says).toBe("silent");
+  });
+
+  test("few samples may speak where RSS shows the growth", () => {
+    const text = "anonRssBytes 60 + 1/s\nsite log keeps 1/s samples=8";
+    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.7 });
+  });
+
+  test("without an agent it says nothing at all", () => {
+    expect(ruleSays("age-cohorts", "anonRssBytes 60 + 1/s")).toBeNull();
+  });
+});
+
+describe("plateau and bounded-holder", () => {
+  test("a cache that filled is a plateau", () => {
+    expect(verdict("anonRssBytes 60\nsite cache fills 20 by 30s")).toBe("cache-plateau");
+  });
+
+  test("a cache that still fills is none, unless its holder carries a bound", () => {
+    const filling = "anonRssBytes 60 + 1/s\nsite cache keeps 1/s";
+    expect(verdict(filling)).toBe("python-leak");
+    const bounded = `${filling}\nholder cache held=40 path=app>cache type=lru_cache entries=900 bound=1000`;
+    expect(ruleSays("bounded-holder", bounded)).toMatchObject({ says: "no leak" });
+    expect(verdict(bounded)).toBe("cache-plateau");
+    expect(verdict(bounded.replace("bound=1000", "bound=0"))).toBe("python-leak");
+  });
+});
+
+describe("garbage-cycles", () => {
+  const growing = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";
+
+  test("what is unreachable, with the collector off", () => {
+    const text = `${growing}\nholder parse garbage=38\ncollector off`;
+    expect(ruleSays("garbage-cycles", text)?.detail).toContain("switched off");
+    expect(verdict(text)).toBe("cycle-garbage");
+  });
+
+  test("the collector is off, but what grows is reachable: a plain leak", () => {
+    expect(verdict(`${growing}\nholder parse held=39\ncollector off`)).toBe("python-leak");
+  });
+});
+
+describe("native-memory", () => {
+  const growing = "anonRssBytes 40 + 1/s\nsite encode keeps 1/s domain=native";
+
+  test("no library is loaded whose objects would hold it", () => {
+    expect(verdict(growing)).toBe("native-leak");
+  });
+
+  test("looked up, and no object refers to it", () => {
+    const found = diagnose(evidenceOf(`${growing}\nholder encode held=1`));
+    expect(found.verdict.kind).toBe("native-leak");
+    expect(found.verdict.confidence).toBeGreaterThan(0.9);
+  });
+
+  test("looked up, and held: an array's buffer", () => {
+    const held = `${growing}\nholder encode held=39 path=app>results type=list entries=70`;
+    expect(verdict(held)).toBe("python-leak");
+    const { suspects } = diagnose(evidenceOf(held));
+    expect(suspects[0]?.holder?.path).toEqual(["app", "results"]);
+    expect(suspects[0]?.advice[0]?.id).toBe("TM-A001");
+  });
+});
+
+describe("autograd-graph", () => {
+  const torch = "anonRssBytes 400 + 1/s\nsite step keeps 1/s domain=native";
+
+  test("results of several operations of a pass grow together", () => {
+    expect(verdict(`${torch} file=/lib/torch/nn/functional.py`)).toBe("graph-retention");
+  });
+
+  test("making modules is no pass", () => {
+    expect(verdict(`${torch} file=/lib/torch/serialization.py`)).not.toBe("graph-retention");
+  });
+
+  test("a lookup decides where there is one", () => {
+    const text = `${torch} file=/lib/torch/nn/functional.py\nholder step held=40 graph=0`;
+    expect(verdict(text)).toBe("python-leak");
+  });
+});
+
+describe("handles", () => {
+  test("descriptors that only become more", () => {
+    const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
+    expect(ruleSays("handles", text)?.detail).toContain("120 a minute");
+    expect(verdict(text)).toBe("handle-leak");
+    expect(verdict("anonRssBytes 40\nopenFiles 10 + 2/s\nopenSockets 5 + 2/s")).toBe("handle-leak");
+    expect(verdict("anonRssBytes 40\nthreads 4 + 1/s")).toBe("handle-leak");
+  });
+
+  test("a pool that filled is none", () => {
+    expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 4 steps 20 at 5s")?.says).toBe("silent");
+    expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 10 + 0.1/s")?.says).toBe("silent");
+  });
+});
+
+describe("parts of RSS that the kernel tells apart", () => {
+  test("mapped files and their mappings grow", () => {
+    const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300 + 1/s";
+    expect(verdict(text)).toBe("file-growth");
+  });
+
+  test("one mapping that is read is no leak", () => {
+    const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
+    expect(ruleSays("mapped-files", text)?.says).toBe("no leak");
+    expect(verdict(text)).not.toBe("file-growth");
+  });
+
+  test("shared memory, mapped or left behind", () => {
+    expect(verdict("anonRssBytes 40\nshmemRssBytes 1 + 1/s")).toBe("shm-growth");
+    expect(verdict("anonRssBytes 40\nshmUsedBytes 1 + 1/s")).toBe("shm-growth");
+    expect(verdict("anonRssBytes 40\nshmemRssBytes 900")).toBe("steady");
+  });
+});
+
+describe("children", () => {
+  test("a worker that grows", () => {
+    const text = "anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s\nsite work keeps 1/s pid=43";
+    expect(verdict(text)).toBe("child-growth");
+    expect(diagnose(evidenceOf(text)).suspects[0]?.pid).toBe(43);
+  });
+
+  test("pages that turn private are no growth of the child's", () => {
+    const text =
+      "anonRssBytes 400\nchild 43 rssBytes 400\nchild 43 ussBytes 10 + 2/s\nchild 43 anonRssBytes 390";
+    expect(verdict(text)).toBe("copy-on-write");
+    expect(verdict(text.replace("10 + 2/s", "10"))).toBe("steady");
+  });
+});
+
+describe("allocator", () => {
+  test("private memory grows, what lives in it does not", () => {
+    expect(verdict("anonRssBytes 40 + 1/s\nsite work churns 10")).toBe("allocator-retention");
+  });
+
+  test("a peak that was freed and never came back", () => {
+    const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
+    expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
+  });
+
+  test("memory that lives accounts for the growth", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
+    expect(ruleSays("allocator", text)?.says).toBe("silent");
+  });
+});
+
+describe("without an agent", () => {
+  test("growth of RSS alone asks for more evidence", () => {
+    expect(verdict("anonRssBytes 40 + 1/s")).toBe("insufficient-evidence");
+  });
+
+  test("a rise at the start is a warm-up, a step no leak, nothing is steady", () => {
+    expect(verdict("anonRssBytes 40 steps 60 at 5s")).toBe("warm-up");
+    expect(verdict("anonRssBytes 40 steps 60 at 40s")).toBe("steady");
+    expect(verdict("anonRssBytes 40")).toBe("steady");
+  });
+
+  test("a window of some seconds settles nothing, and the verdict says what would", () => {
+    const { verdict, advice } = diagnose(evidenceOf("minute 0.1\nanonRssBytes 40 + 5/s"));
+    expect(verdict.kind).toBe("insufficient-evidence");
+    expect(advice[0]?.id).toBe("TM-A090");
+  });
+});
+
+test("every kind of leak has advice, and every advice an id of its own", () => {
+  expect(new Set(ADVICE.map(({ id }) => id)).size).toBe(ADVICE.length);
+  const advised = new Set(ADVICE.flatMap(({ kinds }) => kinds));
+  const calm = ["steady", "warm-up", "cache-plateau"];
+  const leaks = VERDICT_KINDS.filter((kind) => !calm.includes(kind) && !kind.startsWith("gpu-"));
+  expect(leaks.filter((kind) => !advised.has(kind))).toEqual([]);
+});

@@ -1,0 +1,154 @@
+/**
+ * Sampled addresses of sites that grow -> what holds them, from the graph of the program's objects.
+ *
+ *     address ──> object there, or the object that owns the buffer there
+ *             ──> its way from a root:  modules, stacks, variables   held
+ *                                       unreachable cycles           garbage
+ *                                       nothing, or a stray count    neither: native code has it
+ *             ──> its accumulation point; the one that most addresses share is the site's holder
+ */
+
+import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import {
+  type FoundObject,
+  findHolders,
+  type Holder,
+  nodesOfType,
+  type ObjectGraph,
+  takeGraph,
+} from "../cpython/heap/index.js";
+import { openProcessMemory } from "../linux/index.js";
+import { TidemarkError } from "../model/errors.js";
+import type { NodeId } from "../model/heap_graph.js";
+import { pathTo } from "../model/heap_paths.js";
+import type { Address, Bytes, Millis } from "../model/units.js";
+import type { HolderBatch, HolderRow } from "./batches.js";
+import { collectorOf } from "./collector.js";
+import type { LookupRequest } from "./suspect_watch.js";
+
+/** The program stands still for no longer than this. */
+const LONGEST_PAUSE: Millis = 150;
+/** What a lookup may take of this machine's memory. */
+const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
+/** Of what was looked up, the share that a holder must have to be named. */
+const LEAST_SHARE = 0.25;
+const MOST_TENSORS = 400;
+
+/** null where the program cannot be looked into (gone, not permitted, unknown, too large). */
+export async function lookUpHolders(request: LookupRequest): Promise<HolderBatch | null> {
+  try {
+    const memory = openProcessMemory(request.pid);
+    try {
+      const options = { maxPauseMs: LONGEST_PAUSE, maxBytes: MOST_BYTES };
+      const { objects, python } = await takeGraph(memory, options, 0);
+      return {
+        pid: request.pid,
+        collector: collectorOf(python),
+        rows: request.sites.map(({ site, addresses }) => rowOf(objects, site, addresses)),
+      };
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+type Way = "held" | "garbage" | "native";
+
+function rowOf(objects: ObjectGraph, site: string, addresses: readonly Address[]): HolderRow {
+  const found = findHolders(objects, addresses);
+  const ways = found.map(({ node }) => wayOf(objects, node));
+  const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
+  const held = count("held");
+  const garbage = count("garbage");
+  const unknown = addresses.length - held - garbage;
+  const graph = unknown > addresses.length / 2 ? tensorsHeld(objects) : null;
+  const best =
+    bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage))) ?? graph?.holder ?? null;
+  return {
+    site,
+    looked: addresses.length,
+    held,
+    garbage,
+    graph: graph === null ? 0 : unknown,
+    path: best?.path ?? [],
+    type: best?.type ?? "",
+    retainedBytes: best?.retainedBytes ?? 0,
+    entries: best?.entries ?? 0,
+    bound: best ? boundOf(objects, best.node) : 0,
+  };
+}
+
+/** An object that is reached only because its count is too high for what refers to it has its reference
+ * from native code: nothing of Python's holds it. */
+function wayOf({ paths }: ObjectGraph, node: NodeId): Way {
+  const path = pathTo(paths, node);
+  if (path[0] === ROOT_GARBAGE) {
+    return "garbage";
+  }
+  return path.length === 0 || (path[0] === ROOT_NATIVE && path.length <= 2) ? "native" : "held";
+}
+
+/** The holder that most of them share; null where it has fewer than `least`. */
+function bestHolder(found: readonly FoundObject[], least: number): Holder | null {
+  const counts = new Map<NodeId, { holder: Holder; count: number }>();
+  for (const { holder } of found) {
+    if (holder !== null) {
+      const known = counts.get(holder.node) ?? { holder, count: 0 };
+      known.count += 1;
+      counts.set(holder.node, known);
+    }
+  }
+  const [best] = [...counts.values()].sort(
+    (a, b) => b.count - a.count || b.holder.retainedBytes - a.holder.retainedBytes,
+  );
+  return best && best.count >= least ? best.holder : null;
+}
+
+/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
+ * most tensors is its holder. null where the program has no tensors. */
+function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
+  const tensors = nodesOfType(objects, "torch.Tensor");
+  if (tensors.length === 0) {
+    return null;
+  }
+  const step = Math.max(1, tensors.length / MOST_TENSORS);
+  const some = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) =>
+    Number(objects.graph.address[tensors[Math.floor(i * step)] as NodeId]),
+  );
+  return { holder: bestHolder(findHolders(objects, some), some.length / 4) };
+}
+
+/** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */
+const DEQUE_MAXLEN = 64;
+const LRU_CACHE = 72;
+const LRU_MAXSIZE = 96;
+const MOST_BOUND = 2 ** 40;
+
+/** The bound that the holder, or a cache on the way to it, carries; 0 where none does. */
+function boundOf(objects: ObjectGraph, holder: NodeId): number {
+  const { graph, copy, paths, index } = objects;
+  for (const node of pathTo(paths, holder).reverse()) {
+    const type = graph.typeNames[graph.type[node] as number] ?? "";
+    const address = graph.address[node] as Address;
+    if (node >= graph.firstObject && /(?:^|\.)deque$/.test(type)) {
+      return bounded(copy.word(address + DEQUE_MAXLEN));
+    }
+    if (node >= graph.firstObject && /_lru_cache_wrapper$/.test(type)) {
+      // Only where its dict stands where it should: another layout says nothing.
+      return index.at(copy.word(address + LRU_CACHE)) === 0
+        ? 0
+        : bounded(copy.word(address + LRU_MAXSIZE));
+    }
+  }
+  return 0;
+}
+
+/** -1, or none, is no bound. */
+function bounded(word: number): number {
+  return word > 0 && word < MOST_BOUND ? word : 0;
+}

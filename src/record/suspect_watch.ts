@@ -1,0 +1,145 @@
+/**
+ * While a program runs: when sites of it grow, what holds their memory is looked up in its object graph, so
+ * that a verdict has its holder even when the process is gone. (At its end it is too late: the locals of
+ * `main` die before any exit hook.)
+ *
+ *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
+ *
+ * A lookup stands the program still for as long as its heap is copied. So it is rare: first when growth is
+ * suspected, then each time the run is half as long again, and never so often that it takes more than a
+ * small share of the time. The newest is kept.
+ */
+import { Worker } from "node:worker_threads";
+import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
+import type { ProfileTables } from "../model/profile.js";
+import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
+import type { LiveSamples } from "../segment/index.js";
+import type { HolderBatch } from "./batches.js";
+import type { TakenLook } from "./pool_watch.js";
+
+/** Start-up is no growth. */
+const FIRST_MS: Millis = 8_000;
+const NEXT_AFTER = 1.4;
+/** Share of the time that lookups may take. */
+const SHARE = 0.02;
+const MOST_SITES = 8;
+const MOST_ADDRESSES = 48;
+/** Too little to look up. */
+const SMALLEST_KEPT_BYTES = 200_000;
+
+/** What the worker is asked. */
+export interface LookupRequest {
+  readonly pid: Pid;
+  readonly sites: readonly { readonly site: string; readonly addresses: readonly Address[] }[];
+}
+
+/** What it answers; `batch` null where nothing could be looked up. */
+export interface LookupAnswer {
+  readonly batch: HolderBatch | null;
+  readonly tookMs: Millis;
+}
+
+export class SuspectWatch {
+  private readonly builder = new SiteHistoryBuilder();
+  private worker: Worker | null = null;
+  private nextMs: Millis = FIRST_MS;
+
+  /** `found` is told of every lookup that came to something. */
+  constructor(
+    private readonly startMs: TimeMs,
+    private readonly found: (batch: HolderBatch) => void,
+  ) {}
+
+  looked(taken: TakenLook, samples: () => ReadonlyMap<Pid, LiveSamples>, elapsedMs: Millis): void {
+    this.builder.add({ ...taken.tables, ...taken.look });
+    if (elapsedMs < this.nextMs || this.worker !== null) {
+      return;
+    }
+    const growing = judgeSites(this.builder.build(), this.startMs)
+      .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
+      .slice(0, MOST_SITES);
+    const [worst] = growing;
+    if (worst) {
+      const request = this.request(worst.site.pid, growing, taken, samples());
+      this.ask(request, elapsedMs);
+    }
+  }
+
+  /** The program has ended: a lookup that still runs finds nothing any more. */
+  close(): void {
+    void this.worker?.terminate();
+    this.worker = null;
+  }
+
+  private request(
+    pid: Pid,
+    growing: readonly SiteJudgement[],
+    { tables, look }: TakenLook,
+    samples: ReadonlyMap<Pid, LiveSamples>,
+  ): LookupRequest {
+    const wanted = new Set(growing.map(({ site }) => site.key));
+    const found = this.addressesBySite(pid, tables, samples.get(pid));
+    const settledMs = this.startMs + (look.timeMs - this.startMs) / 3;
+    return {
+      pid,
+      sites: [...found]
+        .filter(([site]) => wanted.has(site))
+        .map(([site, rows]) => ({ site, addresses: choose(rows, settledMs, look.timeMs) })),
+    };
+  }
+
+  private addressesBySite(
+    pid: Pid,
+    tables: ProfileTables,
+    samples: LiveSamples | undefined,
+  ): Map<string, Born[]> {
+    const bySite = new Map<string, Born[]>();
+    for (let row = 0; row < (samples?.length ?? 0); row++) {
+      const { address, bornMs, domain, stack } = samples as LiveSamples;
+      const key = this.builder.keyOf(tables, pid, domain[row] as number, stack[row] as number);
+      const rows = bySite.get(key) ?? [];
+      bySite.set(key, rows);
+      rows.push({ address: address[row] as number, bornMs: bornMs[row] as number });
+    }
+    return bySite;
+  }
+
+  private ask(request: LookupRequest, elapsedMs: Millis): void {
+    this.nextMs = elapsedMs * NEXT_AFTER;
+    const worker = new Worker(new URL("./holder_worker.js", import.meta.url), {
+      workerData: request,
+    });
+    this.worker = worker;
+    worker.on("message", ({ batch, tookMs }: LookupAnswer) => {
+      this.nextMs = Math.max(this.nextMs, elapsedMs + tookMs / SHARE);
+      if (batch && this.worker === worker) {
+        this.found(batch);
+      }
+    });
+    // A lookup that fails is one that found nothing.
+    worker.on("error", () => undefined);
+    worker.on("exit", () => {
+      if (this.worker === worker) {
+        this.worker = null;
+      }
+    });
+    worker.unref();
+  }
+}
+
+interface Born {
+  readonly address: Address;
+  readonly bornMs: TimeMs;
+}
+
+/** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */
+function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Address[] {
+  const old = nowMs - (nowMs - settledMs) / 6;
+  const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= old);
+  const from = (kept.length > 0 ? kept : [...rows]).sort((a, b) => a.bornMs - b.bornMs);
+  const step = Math.max(1, from.length / MOST_ADDRESSES);
+  return Array.from(
+    { length: Math.min(from.length, MOST_ADDRESSES) },
+    (_, i) => (from[Math.floor(i * step)] as Born).address,
+  );
+}
