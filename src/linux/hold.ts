@@ -13,7 +13,7 @@ import {
 } from "../model/attach_errors.js";
 import { internalError, notInstalled, type TidemarkError } from "../model/errors.js";
 import type { Address, Millis, Pid } from "../model/units.js";
-import { readAttachPermission } from "./permission.js";
+import { explainPtraceBarred, readAttachPermission } from "./permission.js";
 import { readStat } from "./process.js";
 
 const GUARD_PATH = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
@@ -174,12 +174,9 @@ export class ProcessHolder {
       case "busy":
         return targetBusy(this.pid, `thread ${text} is in an uninterruptible wait in the kernel`);
       case "permission": {
-        const { ok, reason, remedy } = readAttachPermission(this.pid);
-        return attachNotPermitted(
-          this.pid,
-          ok ? "the kernel lets its memory be read, but bars ptrace (seccomp)" : reason,
-          remedy,
-        );
+        const permission = readAttachPermission(this.pid);
+        const { reason, remedy } = permission.ok ? explainPtraceBarred(this.pid) : permission;
+        return attachNotPermitted(this.pid, reason, remedy);
       }
       default:
         return targetBusy(this.pid, text);

@@ -1,7 +1,8 @@
-/** Whether this process may look into another: the kernel's own answer, and why. */
-import { closeSync, openSync, statSync } from "node:fs";
+/** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
+import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import type { Pid } from "../model/units.js";
-import { readText } from "./files.js";
+import { readLink, readText } from "./files.js";
+import { explainRefusal, type Place, type PtraceFacts } from "./permission_reason.js";
 import { readStatus } from "./process.js";
 import { userName } from "./users.js";
 
@@ -9,13 +10,12 @@ export interface AttachAnswer {
   readonly ok: boolean;
   /** Why not; "" where it may. */
   readonly reason: string;
-  /** What would help; "" where nothing is needed or nothing helps. */
+  /** What would help, in the words of where this process runs (a shell, Docker, Kubernetes); "" where
+   * nothing is needed or nothing helps. */
   readonly remedy: string;
 }
 
-const CAP_SYS_PTRACE = 1n << 19n;
 const ALLOWED: AttachAnswer = { ok: true, reason: "", remedy: "" };
-const AS_ROOT = "run as root (sudo), or give CAP_SYS_PTRACE";
 
 /**
  * Asks the kernel by opening /proc/PID/mem, which makes the check that ptrace makes (uid,
@@ -30,58 +30,56 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
     if (code === "ENOENT" || code === "ESRCH") {
       return { ok: false, reason: "the process has ended", remedy: "" };
     }
-    return explain(pid, code);
+    return { ok: false, ...explainRefusal(readFacts(pid, code)) };
   }
 }
 
-function explain(pid: Pid, code: string): AttachAnswer {
-  const uid = readStatus(pid)?.uid;
-  const capable = hasPtraceCapability();
-  if (uid !== undefined && uid !== process.getuid?.() && !capable) {
-    return { ok: false, reason: `it belongs to ${userName(uid)}`, remedy: AS_ROOT };
-  }
-  if (uid !== undefined && ownerOf(pid) !== uid && !capable) {
-    return {
-      ok: false,
-      reason: "it is not dumpable (it changed its uid or asked for it)",
-      remedy: AS_ROOT,
-    };
-  }
-  const scope = Number(readText("/proc/sys/kernel/yama/ptrace_scope") ?? "0");
-  if (scope === 3) {
-    return {
-      ok: false,
-      reason: "kernel.yama.ptrace_scope is 3: nobody may, until the next boot",
-      remedy: "",
-    };
-  }
-  if (scope === 2 && !capable) {
-    return { ok: false, reason: "kernel.yama.ptrace_scope is 2", remedy: AS_ROOT };
-  }
-  if (scope === 1 && !capable) {
-    return {
-      ok: false,
-      reason: "kernel.yama.ptrace_scope is 1: only parents may",
-      remedy: `${AS_ROOT}, or: sudo sysctl kernel.yama.ptrace_scope=0`,
-    };
-  }
+/** Why ptrace(2) is refused where the process's memory may be read: a filter of this container's. */
+export function explainPtraceBarred(pid: Pid): AttachAnswer {
+  const facts = readFacts(pid, "EPERM");
+  return { ok: false, ...explainRefusal({ ...facts, memoryReadable: true }) };
+}
+
+function readFacts(pid: Pid, code: string): PtraceFacts {
+  const own = readText("/proc/self/status") ?? "";
+  const theirs = readText(`/proc/${pid}/status`) ?? "";
+  const status = readStatus(pid);
+  const namespace = readLink(`/proc/${pid}/ns/user`);
   return {
-    ok: false,
-    reason: `the kernel refuses (${code})`,
-    remedy: "a container or security module may hold it back: allow SYS_PTRACE there",
+    code,
+    memoryReadable: false,
+    ownUid: process.getuid?.() ?? -1,
+    ownCapabilities: capabilities(own, "CapEff"),
+    ownNamespaceIsInitial: /^\s*0\s+0\s+4294967295\s*$/.test(readText("/proc/self/uid_map") ?? ""),
+    seccompFiltered: /^Seccomp:\s*2$/m.test(own),
+    profile: (readText("/proc/self/attr/current") ?? "").split("\0")[0]?.trim() ?? "",
+    uid: status?.uid ?? null,
+    userName: status === null ? "" : userName(status.uid),
+    owner: ownerOf(pid),
+    capabilities: capabilities(theirs, "CapPrm"),
+    sameUserNamespace: namespace === null ? null : namespace === readLink("/proc/self/ns/user"),
+    yamaScope: Number(readText("/proc/sys/kernel/yama/ptrace_scope") ?? "0"),
+    place: placeOf(),
   };
 }
 
 /** Files under /proc/PID belong to root where the process is not dumpable (proc(5)). */
-function ownerOf(pid: Pid): number | undefined {
+function ownerOf(pid: Pid): number | null {
   try {
     return statSync(`/proc/${pid}`).uid;
   } catch {
-    return undefined; // gone, or hidden by the mount option hidepid
+    return null; // gone, or hidden by the mount option hidepid
   }
 }
 
-function hasPtraceCapability(): boolean {
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText("/proc/self/status") ?? "")?.[1];
-  return effective !== undefined && (BigInt(`0x${effective}`) & CAP_SYS_PTRACE) !== 0n;
+function capabilities(status: string, field: string): bigint {
+  const hex = new RegExp(`^${field}:\\s*([0-9a-f]+)$`, "m").exec(status)?.[1];
+  return hex === undefined ? 0n : BigInt(`0x${hex}`);
+}
+
+function placeOf(): Place {
+  if (process.env.KUBERNETES_SERVICE_HOST || existsSync("/var/run/secrets/kubernetes.io")) {
+    return "kubernetes";
+  }
+  return existsSync("/.dockerenv") || existsSync("/run/.containerenv") ? "docker" : "shell";
 }
