@@ -267,6 +267,7 @@ FIELDS = {
         "frame": "PyGenObject.gi_iframe | PyGenObject.gi_frame",
         "frameIsPointer": "GENERATOR_FRAME_IS_POINTER",
         "frameState": "PyGenObject.gi_frame_state",
+        "frameGone": "FRAME_COMPLETED | FRAME_CLEARED",
         "running": "PyGenObject.gi_running",
         "name": "PyGenObject.gi_name",
         "qualifiedName": "PyGenObject.gi_qualname",

@@ -66,6 +66,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/ledger.js"),
   },
   {
+    name: "stacks",
+    summary: "the Python stacks of all threads, and asyncio's tasks",
+    load: () => import("./commands/stacks.js"),
+  },
+  {
     name: "ps",
     summary: "the Python processes of this host and their memory",
     load: () => import("./commands/ps.js"),

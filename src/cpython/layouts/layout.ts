@@ -282,6 +282,7 @@ export interface PythonLayout {
     readonly frame: number; // PyGenObject.gi_iframe | PyGenObject.gi_frame
     readonly frameIsPointer: number; // GENERATOR_FRAME_IS_POINTER
     readonly frameState: number | null; // PyGenObject.gi_frame_state
+    readonly frameGone: number | null; // FRAME_COMPLETED | FRAME_CLEARED
     readonly running: number | null; // PyGenObject.gi_running
     readonly name: number; // PyGenObject.gi_name
     readonly qualifiedName: number; // PyGenObject.gi_qualname

@@ -1,0 +1,95 @@
+import type { FrameJson } from "../../model/documents.js";
+import { oneLine } from "../../model/errors.js";
+import type { StacksJson } from "../../model/stacks_document.js";
+import { formatCount, type Screen, wrap } from "../output.js";
+import { functionOf, placeOf } from "./sites.js";
+
+/** A runaway recursion has thousands: its ends tell enough, and --json has them all. */
+const MOST_FRAMES = 60;
+const SHOWN_AT_END = 20;
+
+const STATES: Readonly<Record<string, string>> = {
+  R: "running",
+  S: "asleep",
+  D: "in uninterruptible wait",
+  T: "stopped",
+  t: "traced",
+  Z: "ended",
+};
+
+export function printStacks(screen: Screen, document: StacksJson, quiet: boolean): void {
+  const { paint } = screen;
+  const { target, threads, tasks } = document;
+  if (!quiet) {
+    const pause =
+      document.pauseMs > 0
+        ? `it stood still for ${document.pauseMs.toFixed(1)} ms`
+        : "read while it ran";
+    screen.line(
+      paint.bold(`process ${target.pid}`) +
+        paint.dim(`   Python ${target.python}, ${plural(threads.length, "thread")}; ${pause}`),
+    );
+    screen.line();
+  }
+  if (threads.length === 0) {
+    screen.line(paint.dim("no thread that matches"));
+  }
+  for (const thread of threads) {
+    const marks = [
+      thread.interpreter > 0 ? `subinterpreter ${thread.interpreter}` : "",
+      STATES[thread.state] ?? "",
+    ].filter((mark) => mark !== "");
+    const gil = thread.holdsGil ? `  ${paint.yellow("holds the GIL")}` : "";
+    screen.line(
+      `${paint.bold(`thread ${thread.tid} ${quoted(thread.name)}`)}  ${paint.dim(marks.join(", "))}${gil}`,
+    );
+    printFrames(screen, thread.frames);
+    screen.line();
+  }
+  printTasks(screen, tasks);
+  for (const line of quiet
+    ? []
+    : document.limits.flatMap((limit) => wrap(oneLine(limit), screen.columns - 2))) {
+    screen.line(`  ${paint.dim(line)}`);
+  }
+}
+
+function printTasks(screen: Screen, tasks: StacksJson["tasks"]): void {
+  const { paint } = screen;
+  const names = new Map(tasks.map(({ id, name }) => [id, name]));
+  for (const task of tasks) {
+    const state = task.tid === undefined ? "waits" : `runs on thread ${task.tid}`;
+    const waited = task.waitsFor.map((id) => quoted(names.get(id) ?? id)).join(", ");
+    screen.line(
+      `${paint.bold(`task ${quoted(task.name)}`)}  ${paint.dim(waited === "" ? state : `waits for ${waited}`)}`,
+    );
+    printFrames(screen, task.frames);
+    screen.line();
+  }
+}
+
+/** Innermost first. */
+function printFrames(screen: Screen, frames: readonly FrameJson[]): void {
+  const { paint } = screen;
+  if (frames.length === 0) {
+    screen.line(paint.dim("    (no Python code)"));
+  }
+  const cut = frames.length > MOST_FRAMES;
+  const head = cut ? frames.slice(0, MOST_FRAMES - SHOWN_AT_END) : frames;
+  const tail = cut ? frames.slice(-SHOWN_AT_END) : [];
+  const show = (frame: FrameJson) =>
+    screen.line(`    ${oneLine(functionOf(frame))}  ${paint.dim(oneLine(placeOf(frame)))}`);
+  head.forEach(show);
+  if (cut) {
+    screen.line(paint.dim(`    ... ${formatCount(frames.length - MOST_FRAMES)} more frames ...`));
+  }
+  tail.forEach(show);
+}
+
+function quoted(name: string): string {
+  return `"${oneLine(name)}"`;
+}
+
+function plural(count: number, word: string): string {
+  return `${formatCount(count)} ${word}${count === 1 ? "" : "s"}`;
+}

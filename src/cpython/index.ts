@@ -1,0 +1,19 @@
+/** CPython read and entered from outside. */
+export { type Code, CodeReader } from "./code.js";
+export { type DictEntry, dictEntries, dictGet, instanceAttribute, setMembers } from "./dicts.js";
+export { type PythonFrame, readFrames } from "./frames.js";
+export { LAYOUTS, type PythonLayout } from "./layouts/index.js";
+export { locatePython, type PythonRuntime } from "./locate.js";
+export {
+  isA,
+  type PythonMemory,
+  readItems,
+  readSmallInteger,
+  readText,
+  TypeFlag,
+  typeName,
+  typeNameOf,
+  typeOf,
+} from "./objects.js";
+export { type PythonTask, readStacks, type Stacks, type ThreadStack } from "./stacks.js";
+export { gilHolder, listThreads, moduleAttribute, type PythonThread } from "./threads.js";
