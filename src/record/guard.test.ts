@@ -1,89 +1,27 @@
-/** tidemark-guard itself, with a recorder that does nothing: the program's surroundings, its end, the pool. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+/** tidemark-guard itself, with a recorder that does nothing: the program's surroundings, its end, signals. */
+import { spawn, spawnSync } from "node:child_process";
+import { openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CONSTANTS } from "../segment/layout.js";
-import { PoolReader } from "../segment/pool.js";
+import {
+  bySomeShell,
+  ended,
+  folder,
+  guard,
+  HANGS_AFTER_MS,
+  hosted,
+  makeFolder,
+  person,
+  removeFolder,
+  run,
+  startReady,
+  stateOf,
+  surroundings,
+  until,
+} from "./fixtures/hosted.js";
 
-const guard = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
-const recorder = fileURLToPath(new URL("./fixtures/recorder.mjs", import.meta.url));
-const person = fileURLToPath(new URL("./fixtures/person.py", import.meta.url));
-const surroundings = fileURLToPath(new URL("./fixtures/surroundings.py", import.meta.url));
-/** What has not ended by then hangs. */
-const HANGS_AFTER_MS = 60_000;
-let folder: string;
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "tidemark-guard-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Script {
-  readonly before?: readonly (readonly string[])[];
-  readonly dieWhen?: string;
-  readonly leave?: number;
-}
-
-let runs = 0;
-
-function hosted(
-  command: readonly string[],
-  script: Script = {},
-): { arguments: string[]; report: string } {
-  const report = join(folder, `report-${runs++}`);
-  return {
-    arguments: [
-      "host",
-      "--",
-      process.execPath,
-      recorder,
-      report,
-      JSON.stringify(script),
-      ...command,
-    ],
-    report,
-  };
-}
-
-function run(command: readonly string[], script: Script = {}) {
-  const { arguments: words, report } = hosted(command, script);
-  const outcome = spawnSync(guard, words, {
-    encoding: "utf8",
-    cwd: folder,
-    timeout: HANGS_AFTER_MS,
-  });
-  return {
-    ...outcome,
-    messages: readFileSync(report, "utf8")
-      .split("\n")
-      .map((line) => line.split("\t")),
-  };
-}
-
-/** What a shell with odd habits gives to a program, alone and under the guard. */
-function bySomeShell(preparation: string, command: readonly string[]) {
-  const quoted = (words: readonly string[]) =>
-    words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
-  const shell = (words: readonly string[]) =>
-    spawnSync("bash", ["-c", `${preparation}\nexec ${quoted(words)}`], {
-      encoding: "utf8",
-      cwd: folder,
-      input: "text",
-      timeout: HANGS_AFTER_MS,
-    });
-  return { alone: shell(command), under: shell([guard, ...hosted(command).arguments]) };
-}
+beforeAll(makeFolder);
+afterAll(removeFolder);
 
 describe("the program's surroundings are as without the guard", () => {
   test.each([
@@ -282,136 +220,3 @@ for number in range(600):
     ]);
   });
 });
-
-describe("the pool", () => {
-  const pool = [["pool", "8", "4096", "1"]] as const;
-
-  test("is sealed, sized and says what was asked for", async () => {
-    const { child, report } = await startReady(["sh", "-c", "echo ready; read line"], {
-      before: pool,
-    });
-    const [, pid, descriptor] = messageOf(report, "pool");
-    const file = openSync(`/proc/${pid}/fd/${descriptor}`, "r+");
-    const header = new PoolReader(file).header();
-    expect(header).toMatchObject({
-      slotCount: 8,
-      periodBytes: 4096,
-      options: 1,
-      keeperPid: child.pid,
-      keeperFd: Number(descriptor),
-    });
-    expect(header.slotsOffset + 8 * CONSTANTS.TM_SLOT_STRIDE).toBe(
-      statSync(`/proc/${pid}/fd/${descriptor}`).size,
-    );
-    const resize = spawnSync(
-      "python3",
-      ["-c", `import os\nos.truncate("/proc/${pid}/fd/${descriptor}", 4096)`],
-      { encoding: "utf8" },
-    );
-    expect(resize.stderr).toMatch(/Operation not permitted/);
-    child.stdin?.end("\n");
-    expect(await ended(child)).toEqual({ code: 0, signal: null });
-  });
-
-  test("fits under a file-size limit, which stays the program's", () => {
-    const { arguments: words, report } = hosted(["bash", "-c", "ulimit -f"], { before: pool });
-    const quoted = words.map((word) => `'${word}'`).join(" ");
-    const { stdout } = spawnSync("bash", ["-c", `ulimit -f 50000; exec ${guard} ${quoted}`], {
-      encoding: "utf8",
-    });
-    expect(stdout.trim()).toBe("50000");
-    expect(readFileSync(report, "utf8")).toMatch(/^pool\t/m);
-  });
-
-  test("no room at all is an answer, not an end", () => {
-    const { arguments: words, report } = hosted(["sh", "-c", "echo runs"], { before: pool });
-    const quoted = words.map((word) => `'${word}'`).join(" ");
-    const { stdout, status } = spawnSync("bash", ["-c", `ulimit -f 10; exec ${guard} ${quoted}`], {
-      encoding: "utf8",
-    });
-    expect({ stdout, status }).toEqual({ stdout: "runs\n", status: 0 });
-    expect(readFileSync(report, "utf8")).toMatch(/^nopool\t27\t/m);
-  });
-
-  test("outlives a recorder that is killed: the used slots are left, the program goes on", () => {
-    const orphan = join(folder, "left.orphan");
-    const claim = `import os, struct, sys, time
-pool = sys.argv[1]
-time.sleep(0.3)
-with open(pool, "r+b") as file:
-    header = file.read(4096)
-    offset, stride = struct.unpack_from("<QQ", header, 16)
-    for slot in (2, 5):
-        file.seek(4096 + slot * 32); file.write(struct.pack("<IIQQII", 1, os.getpid(), slot, 0, 1, 0))
-        file.seek(offset + slot * stride + 12345); file.write(b"slot %d" % slot)
-        file.seek(offset + slot * stride + stride - 7); file.write(b"its end")
-print("still here")
-sys.exit(9)`;
-    // The descriptor's number is not known before: the program finds the keeper's by its name.
-    const find = `import glob, os, sys
-parent = os.getppid()
-pool = next(path for path in glob.glob(f"/proc/{parent}/fd/*") if "tidemark-pool" in os.readlink(path))
-sys.argv = ["", pool]
-${claim}`;
-    const { status, stdout } = run(["python3", "-c", find], {
-      before: [...pool, ["orphan", orphan]],
-      dieWhen: "started",
-    });
-    expect({ status, stdout }).toEqual({ status: 9, stdout: "still here\n" });
-    const left = statSync(orphan);
-    expect(left.mode & 0o777).toBe(0o600);
-    expect(left.blocks * 512).toBeLessThan(1 << 20);
-    const file = openSync(orphan, "r");
-    const reader = new PoolReader(file);
-    expect(reader.header()).toMatchObject({ slotCount: 2, periodBytes: 4096 });
-    expect(reader.slots().map((slot) => slot.processStartTicks)).toEqual([2, 5]);
-    const bytes = readFileSync(orphan);
-    for (const [index, slot] of [2, 5].entries()) {
-      const { offset, length } = reader.slotRange(index);
-      expect(bytes.subarray(offset + 12345, offset + 12351).toString()).toBe(`slot ${slot}`);
-      expect(bytes.subarray(offset + length - 7, offset + length).toString()).toBe("its end");
-    }
-  });
-
-  test("is not left where the recorder did its work", () => {
-    const orphan = join(folder, "none.orphan");
-    run(["true"], { before: [...pool, ["orphan", orphan]] });
-    expect(existsSync(orphan)).toBe(false);
-  });
-});
-
-async function startReady(command: readonly string[], script: Script = {}) {
-  const { arguments: words, report } = hosted(command, script);
-  const child = spawn(guard, words, { stdio: ["pipe", "pipe", "inherit"], detached: true });
-  let text = "";
-  child.stdout?.on("data", (data) => {
-    text += data;
-  });
-  await until(() => text.includes("ready"));
-  await until(() => existsSync(report) && readFileSync(report, "utf8").includes("started"));
-  return { child, report, output: () => text, program: Number(messageOf(report, "started")[1]) };
-}
-
-function messageOf(report: string, verb: string): string[] {
-  const line = readFileSync(report, "utf8")
-    .split("\n")
-    .find((text) => text.startsWith(`${verb}\t`));
-  return (line ?? "").split("\t");
-}
-
-function ended(child: ChildProcess): Promise<{ code: number | null; signal: string | null }> {
-  return new Promise((resolve) => {
-    child.once("close", (code, signal) => resolve({ code, signal }));
-  });
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-function stateOf(pid: number): string {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  return stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
-}

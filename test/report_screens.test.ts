@@ -1,0 +1,242 @@
+/** The report page in a real browser: timeline, tables, every screen, bad input, a million stacks. */
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeReport } from "../src/cli/report_page.js";
+import type { ReportDocument } from "../src/model/report.js";
+import {
+  boxOf,
+  clickFlame,
+  closeBrowser,
+  DESKTOP,
+  details,
+  drawn,
+  folder,
+  newPagePath,
+  noSidewaysScroll,
+  openBrowser,
+  openFile,
+  openReport,
+  PHONE,
+  ROW,
+  template,
+  untold,
+  using,
+  words,
+} from "./report_page.js";
+import { serviceReport } from "./service_report.js";
+import { wideReport } from "./wide_report.js";
+
+beforeAll(openBrowser);
+afterAll(closeBrowser);
+
+describe("timeline", () => {
+  test("a click shows the look nearest to that time", () =>
+    using(openReport(serviceReport()), async (page) => {
+      const chart = page.getByTestId("memory-chart").locator(".u-over");
+      const { width } = await boxOf(chart);
+      await chart.click({ position: { x: width / 2, y: 60 } });
+      await clickFlame(page, 0, 0.5);
+      // Half-way: (232 + 512) / 2 MiB.
+      await expect.poll(() => words(page.getByTestId("selected-value"))).toBe("372 MiB");
+    }));
+
+  test("a drag compares two times; the wider rectangle is what grew", () =>
+    using(openReport(serviceReport()), async (page) => {
+      const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));
+      await page.mouse.move(x + 0.1 * width, y + 60);
+      await page.mouse.down();
+      await page.mouse.move(x + 0.6 * width, y + 60, { steps: 4 });
+      await page.mouse.move(x + 0.995 * width, y + 60, { steps: 4 });
+      await page.mouse.up();
+      await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
+      expect(await words(page.locator(".difference"))).toContain("+252 MiB");
+      await clickFlame(page, 5, 0.5);
+      await expect.poll(() => words(details(page))).toContain("remember");
+      expect(await words(details(page))).toContain("27.4 MiB → 256 MiB, +229 MiB");
+      await page.getByLabel("Width", { exact: true }).selectOption("before");
+      await clickFlame(page, 4, 0.4);
+      await expect.poll(() => words(details(page))).toContain("read_weights");
+      await page.getByRole("button", { name: "End comparison" }).click();
+      await expect.poll(() => page.locator(".difference").count()).toBe(0);
+    }));
+
+  test("a finger drags across the chart, and still scrolls the page", () =>
+    using(openReport(serviceReport(), PHONE), async (page) => {
+      const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));
+      const finger = await page.context().newCDPSession(page);
+      const touch = (type: "touchStart" | "touchMove" | "touchEnd", points: [number, number][]) =>
+        finger.send("Input.dispatchTouchEvent", {
+          type,
+          touchPoints: points.map(([toX, toY]) => ({ x: toX, y: toY })),
+        });
+      await touch("touchStart", [[x + 0.1 * width, y + 60]]);
+      for (const part of [0.2, 0.4, 0.7, 0.995]) {
+        await touch("touchMove", [[x + part * width, y + 60]]);
+      }
+      expect(
+        await page
+          .locator(".u-select")
+          .first()
+          .evaluate((one) => one.clientWidth),
+      ).toBeGreaterThan(width / 2);
+      await touch("touchEnd", []);
+      await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
+
+      await touch("touchStart", [[x + 0.5 * width, y + 100]]);
+      for (const up of [20, 60, 120]) await touch("touchMove", [[x + 0.5 * width, y + 100 - up]]);
+      await touch("touchEnd", []);
+      await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(0);
+      expect(await words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
+    }));
+});
+
+describe("tables", () => {
+  test("sites sort by any heading, follow the search, and lead to the flame graph", () =>
+    using(openReport(serviceReport()), async (page) => {
+      await page.getByRole("tab", { name: "Sites" }).click();
+      const first = page.locator("[role=grid] [aria-rowindex='2']");
+      expect(await words(first)).toContain("remember");
+      await page.getByRole("columnheader", { name: "Allocated" }).getByRole("button").click();
+      await expect.poll(() => words(first)).toContain("matmul");
+      expect(await words(first)).toContain("8.89 GiB");
+      await page.getByLabel("Search functions and files").fill("tokens");
+      await expect.poll(() => page.locator("[role=grid] [aria-rowindex]").count()).toBe(1);
+      await first.click();
+      await drawn(page);
+      await expect.poll(() => words(page.locator(".found"))).toContain("1 found");
+    }));
+
+  test("ages tell a leak from a cache; lifetimes put the churn on top", () =>
+    using(openReport(serviceReport()), async (page) => {
+      await page.getByRole("tab", { name: "Ages" }).click();
+      const first = page.locator("[role=grid] [aria-rowindex='2']");
+      expect(await words(first)).toContain("5 min 00 s");
+      await page.getByRole("tab", { name: "Lifetimes" }).click();
+      await expect.poll(() => words(first)).toContain("matmul");
+      expect(await words(first)).toContain("100 %");
+    }));
+
+  test("a long table keeps few rows in the page and scrolls by keyboard", () =>
+    using(openReport(wideReport(20_000)), async (page) => {
+      await page.getByRole("tab", { name: "Sites" }).click();
+      const grid = page.getByRole("grid");
+      expect(Number(await grid.getAttribute("aria-rowcount"))).toBeGreaterThan(5000);
+      expect(await page.locator("[role=grid] [aria-rowindex]").count()).toBeLessThan(80);
+      await grid.focus();
+      await page.keyboard.press("End");
+      await expect
+        .poll(() => page.locator("[role=grid] [aria-selected=true]").getAttribute("aria-rowindex"))
+        .toBe(await grid.getAttribute("aria-rowcount"));
+    }));
+});
+
+describe("every screen", () => {
+  test.each(["light", "dark"] as const)(
+    "a phone in %s: no sideways scroll in any view",
+    (colorScheme) =>
+      using(openReport(serviceReport(), { ...PHONE, colorScheme }), async (page) => {
+        for (const tab of await page.getByRole("tab").all()) {
+          await tab.tap();
+          await noSidewaysScroll(page);
+        }
+      }),
+  );
+
+  test("dark follows the system and the reader's choice wins", () =>
+    using(openReport(serviceReport(), { ...DESKTOP, colorScheme: "dark" }), async (page) => {
+      const theme = () => page.locator("html").getAttribute("data-theme");
+      expect(await theme()).toBe("dark");
+      await page.getByRole("button", { name: "Light colours" }).click();
+      await expect.poll(theme).toBe("light");
+    }));
+
+  test("every control has a name", () =>
+    using(openReport(serviceReport()), async (page) => {
+      const nameless = await page.evaluate(() =>
+        [...document.querySelectorAll("button, input, select, a, canvas")]
+          .filter((element) => !element.closest("[role=img]"))
+          .filter((element) => {
+            const labelled = (element as HTMLInputElement).labels?.[0]?.textContent;
+            return !(element.getAttribute("aria-label") || element.textContent?.trim() || labelled);
+          })
+          .map((element) => element.outerHTML),
+      );
+      expect(nameless).toEqual([]);
+    }));
+});
+
+describe("bad input", () => {
+  const fault = (page: Page) => words(page.getByRole("alert"));
+  const damage = async (change: (html: string) => string): Promise<string> => {
+    const path = newPagePath();
+    await writeReport(serviceReport(), path, untold, template);
+    writeFileSync(path, change(readFileSync(path, "utf8")));
+    return path;
+  };
+  const body = /(id="tidemark-document">)([^<]*)/;
+
+  test.each([
+    ["cut off", (html: string) => html.replace(body, (_, tag, text) => tag + text.slice(0, 4000))],
+    [
+      "changed",
+      (html: string) =>
+        html.replace(
+          body,
+          (_, tag, text) => `${tag}${text.slice(0, 900)}AAAAAAAA${text.slice(908)}`,
+        ),
+    ],
+    ["not base64", (html: string) => html.replace(body, (_, tag) => `${tag}§§§§`)],
+    ["empty", (html: string) => html.replace(body, (_, tag) => tag)],
+  ])("a document that is %s: one line", async (_, change) =>
+    using(openFile(await damage(change)), async (page) => {
+      expect(await fault(page)).toMatch(/damaged/);
+    }),
+  );
+
+  test("no document, or one of another schema: one line", async () => {
+    await using(openFile(template), async (page) => {
+      expect(await fault(page)).toContain("holds no recording");
+    });
+    const other = { ...serviceReport(), schema: "tidemark.report/9" } as unknown as ReportDocument;
+    await using(openReport(other), async (page) => {
+      expect(await fault(page)).toContain('"tidemark.report/9"');
+    });
+  });
+
+  test("no template: says what to run", async () => {
+    await expect(
+      writeReport(serviceReport(), join(folder, "x.html"), untold, join(folder, "none.html")),
+    ).rejects.toThrow(/TM-E012.*npm run build/);
+    await expect(
+      writeReport(serviceReport(), join(folder, "no/such/x.html"), untold, template),
+    ).rejects.toThrow(/TM-E004/);
+  });
+});
+
+describe("a million stacks", () => {
+  test("are drawn by what is in sight, zoomed, searched and turned", () =>
+    using(openReport(wideReport(1_000_000)), async (page) => {
+      await drawn(page);
+      const flame = page.getByTestId("flame");
+      const drawnRectangles = async () => Number(await flame.getAttribute("data-rectangles"));
+      expect(await drawnRectangles()).toBeGreaterThan(100);
+      // Never more than the pixels of the rows in sight can hold apart.
+      const { width, height } = await boxOf(flame);
+      expect(await drawnRectangles()).toBeLessThan(width * Math.ceil(height / ROW + 1));
+      await clickFlame(page, 2, 0.3);
+      await expect.poll(() => words(details(page))).toContain("function_");
+      await page.keyboard.press("/");
+      await page.keyboard.type("function_77");
+      await expect.poll(() => words(page.locator(".found"))).toMatch(/[\d,]+ found/);
+      await page.getByLabel("Search functions and files").fill("");
+      await page.getByRole("button", { name: "Callers" }).click();
+      await clickFlame(page, 1, 0.3);
+      await expect.poll(() => words(details(page))).toContain("function_");
+    }));
+
+  test("the empty page stays small", () => {
+    expect(statSync(template).size).toBeLessThan(400_000);
+  });
+});
