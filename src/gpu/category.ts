@@ -62,6 +62,9 @@ const SIGNS: readonly (readonly [Phase, (frame: GpuFrame) => boolean])[] = [
   ["setup", ({ function: name, file }) => name === "__init__" && /\.py$/.test(file)],
 ];
 
+/** A temporary is gone after a few operations: events between its allocation and its end. */
+const BRIEF = 16;
+
 export interface Classified {
   readonly category: GpuCategory;
   readonly sure: boolean;
@@ -73,18 +76,28 @@ export function categories(
   replay: GpuReplay,
 ): (allocation: number) => Classified {
   const phases = new Map<number, Phase>();
-  const { allocations, events } = replay;
-  return (row) => {
-    const stack = allocations.stack[row]!;
+  const { allocations, events, firstEvent } = replay;
+  const phaseAt = (stack: number): Phase => {
     let phase = phases.get(stack);
     if (phase === undefined) {
       phase = phaseOf(gpuFramesOf(snapshot, stack));
       phases.set(stack, phase);
     }
-    // A temporary is gone after a few operations; an operation is an alloc and two entries of its free.
-    const brief = allocations.end[row]! - Math.max(0, allocations.start[row]!) < 64;
-    const lasting = allocations.end[row] === events;
-    return classify(phase, brief && !lasting, lasting);
+    return phase;
+  };
+  return (row) => {
+    const phase = phaseAt(allocations.stack[row]!);
+    const end = allocations.end[row]!;
+    const lasting = end === events;
+    const freed = allocations.freed[row]!;
+    if (phase === "forward" && !lasting && freed >= 0) {
+      const freer = phaseAt(snapshot.events.stack[firstEvent + freed]!);
+      // What the backward pass lets go, it needed: that is what an activation is.
+      if (freer === "backward" || freer === "gradient")
+        return { category: "activations", sure: true };
+    }
+    const brief = !lasting && end - Math.max(0, allocations.start[row]!) < BRIEF;
+    return classify(phase, brief, lasting);
   };
 }
 

@@ -89,3 +89,116 @@ export function randomWorkload(
   }
   return { allocator, live };
 }
+
+const MODEL = "/srv/train/model.py";
+const TORCH = "/opt/venv/lib/python3.11/site-packages/torch";
+
+/** The stacks of a training program, leaf first. */
+export const SITES = {
+  parameter: stackOf(
+    `_apply ${TORCH}/nn/modules/module.py:900`,
+    `build ${MODEL}:12`,
+    "main /srv/train/main.py:5",
+  ),
+  activation: stackOf(
+    `forward ${TORCH}/nn/modules/linear.py:125`,
+    `forward ${MODEL}:41`,
+    "main /srv/train/main.py:20",
+  ),
+  temporary: stackOf(
+    `gelu ${TORCH}/nn/functional.py:9`,
+    `forward ${MODEL}:44`,
+    "main /srv/train/main.py:20",
+  ),
+  gradient: stackOf(
+    "torch::autograd::AccumulateGrad::apply ??:0",
+    "torch::autograd::Engine::thread_main ??:0",
+  ),
+  optimizer: stackOf(
+    `_init_group ${TORCH}/optim/adamw.py:130`,
+    `step ${TORCH}/optim/adamw.py:200`,
+    "main /srv/train/main.py:24",
+  ),
+  leak: stackOf(
+    `clone ${TORCH}/_tensor.py:50`,
+    "log_loss /srv/train/metrics.py:17",
+    "main /srv/train/main.py:26",
+  ),
+};
+
+/**
+ * A training program with every figure known: `layers` parameters of `size` bytes, their activations,
+ * gradients and Adam's two states; `leak` bytes more kept each step.
+ * @param {{steps: number, layers?: number, size?: number, leak?: number, ring?: number, device?: number, marks?: boolean}} settings
+ */
+export function trainingRun({
+  steps,
+  layers = 6,
+  size = 4 * MIB,
+  leak = 0,
+  ring,
+  device,
+  marks = true,
+}) {
+  const allocator = new CachingAllocator({ ring, device });
+  const annotations = [];
+  const parameters = Array.from({ length: layers }, () =>
+    allocator.allocate(size, { frames: SITES.parameter }),
+  );
+  const kept = [];
+  const state = [];
+  for (let step = 0; step < steps; step++) {
+    allocator.wait(1000);
+    if (marks) {
+      const name = `ProfilerStep#${step}`;
+      annotations.push({
+        stage: "START",
+        name,
+        device: allocator.device,
+        time_us: allocator.timeUs,
+      });
+    }
+    const activations = parameters.map(() => {
+      const activation = allocator.allocate(2 * size, { frames: SITES.activation });
+      allocator.free(allocator.allocate(size / 2, { frames: SITES.temporary }));
+      return activation;
+    });
+    const gradients = activations.reverse().map((activation) => {
+      const gradient = allocator.allocate(size, { frames: SITES.gradient });
+      allocator.free(activation, SITES.gradient);
+      return gradient;
+    });
+    if (step === 0) {
+      for (let state_ = 0; state_ < 2 * layers; state_++) {
+        state.push(allocator.allocate(size, { frames: SITES.optimizer }));
+      }
+    }
+    for (const gradient of gradients) allocator.free(gradient);
+    if (leak > 0) kept.push(allocator.allocate(leak, { frames: SITES.leak }));
+  }
+  return { allocator, annotations };
+}
+
+/** Large blocks with small ones between them that stay, on a device that then is full: enough is free for
+ * `wanted`, in pieces. With `pieces` false nothing was freed before: the device is simply too small. */
+export function runOut({ pieces = true } = {}) {
+  const limit = 1000 * MIB;
+  const allocator = new CachingAllocator({ limit });
+  const blocks = [];
+  while (allocator.totals.reserved + 40 * MIB <= limit) {
+    const whole = allocator.allocate(40 * MIB, { frames: SITES.activation });
+    allocator.free(whole);
+    blocks.push(allocator.allocate(20 * MIB, { frames: SITES.activation }));
+    blocks.push(allocator.allocate(20 * MIB, { frames: SITES.parameter }));
+  }
+  if (pieces) {
+    for (let at = 0; at < blocks.length; at += 2)
+      allocator.free(/** @type {import("./simulator.mjs").Block} */ (blocks[at]));
+  }
+  try {
+    allocator.allocate(200 * MIB, { frames: SITES.leak });
+  } catch (error) {
+    if (!(error instanceof OutOfMemory)) throw error;
+  }
+  return allocator;
+}
