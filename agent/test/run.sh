@@ -29,7 +29,7 @@ export UBSAN_OPTIONS=halt_on_error=1
 # A thread that ended unjoined before a fork counts as a leak of the child, which cannot join it.
 export TSAN_OPTIONS=allocator_may_return_null=1:report_thread_leaks=0
 for way in plain address thread; do
-    for test in numbers sampling tables control mappings processes; do
+    for test in numbers sampling tables control mappings processes pools; do
         run_core "$way $test" "$build/test/$way/$test"
     done
 done
