@@ -58,7 +58,7 @@ static void restore_slots(void)
 static int leave(void)
 {
     uint32_t armed = TM_PHASE_ARMED;
-    tm_settings.enabled = 0;
+    tm_enable(0);
     int recorded = __atomic_compare_exchange_n(&tm_core.phase, &armed, TM_PHASE_OFF, 0, __ATOMIC_ACQ_REL,
                                                __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.unhooking, !tm_python_unhook(), __ATOMIC_RELEASE);
@@ -97,7 +97,7 @@ void tm_lease_lapsed(void)
  * that holds the GIL takes away the hooks that another could not. */
 void tm_finish_leaving(void)
 {
-    int ended = tm_settings.enabled && __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_OFF;
+    int ended = __atomic_load_n(&tm_settings.enabled, __ATOMIC_RELAXED) && __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_OFF;
     if ((!ended && !__atomic_load_n(&tm_core.unhooking, __ATOMIC_ACQUIRE)) || !begin())
         return;
     if (ended)
@@ -109,7 +109,7 @@ void tm_finish_leaving(void)
 
 void tm_attach_look(int objects_changed)
 {
-    if (!tm_settings.attached || !tm_came_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_answers() ||
+    if (!__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED) || !tm_came_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_answers() ||
         !begin())
         return;
     if (tm_armed() && tm_slots_write(TM_SLOTS_ENDS) == 0)
@@ -155,7 +155,7 @@ static int come_on(const struct tm_options *options, const struct refusal *refus
         return refuse_pool(refusal, why, options->pool);
     if ((why = write_slots(refusal, TM_SLOTS_ENDS)) != 0)
         return why;
-    tm_settings.enabled = 1;
+    tm_enable(1);
     tm_begin_sampling();
     if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0)
         return why;
@@ -178,7 +178,7 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
         return REFUSE(refusal, EBUSY, "objects: this forked process may have inherited a held lock of the loader");
     tm_settings.limits = 0;
     tm_settings.log_length = 0;
-    tm_settings.attached = 1;
+    __atomic_store_n(&tm_settings.attached, 1, __ATOMIC_RELAXED);
     if (tm_came_late())
         tm_hooks_find();
     int why = come_on(options, refusal);

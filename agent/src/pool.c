@@ -80,9 +80,10 @@ static int map_head(int descriptor, uint64_t bytes)
                               MAP_SHARED | (again ? MAP_FIXED : 0), descriptor, 0);
     if (head == MAP_FAILED)
         return errno;
-    tm_settings.pool.head = head;
-    if (!again)
+    if (!again) {
+        __atomic_store_n(&tm_settings.pool.head, head, __ATOMIC_RELAXED);
         tm_settings.pool.head_bytes = bytes;
+    }
     return 0;
 }
 

@@ -30,11 +30,12 @@ uint32_t tm_incarnation(void)
 void tm_adopt_thread(void)
 {
     struct tm_thread_state *thread = &tm_thread;
-    if (TM_LIKELY(thread->incarnation == tm_core.incarnation))
+    uint32_t incarnation = __atomic_load_n(&tm_core.incarnation, __ATOMIC_RELAXED);
+    if (TM_LIKELY(thread->incarnation == incarnation))
         return;
-    thread->incarnation = tm_core.incarnation;
+    thread->incarnation = incarnation;
     thread->thread = 0;
-    thread->random = (tm_core.seed ^ (uint64_t)tm_own_tid() * 0x9e3779b97f4a7c15ull ^ tm_ticks() << 20) | 1;
+    thread->random = (__atomic_load_n(&tm_core.seed, __ATOMIC_RELAXED) ^ (uint64_t)tm_own_tid() * 0x9e3779b97f4a7c15ull ^ tm_ticks() << 20) | 1;
     for (int i = 0; i < 8; i++) /* a sparse seed takes some steps to spread */
         tm_random(thread);
 }
@@ -55,7 +56,7 @@ static int idle(struct tm_thread_state *thread)
 
 static int is_lease_over(void)
 {
-    const struct tm_pool_header *head = tm_settings.pool.head;
+    const struct tm_pool_header *head = __atomic_load_n(&tm_settings.pool.head, __ATOMIC_RELAXED);
     uint64_t until = head ? head->lease_until_ms : 0;
     return until != 0 && tm_now_ms() > until;
 }
@@ -68,9 +69,9 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     int saved = errno, sampled = 0;
     if (!tm_armed() && !tm_come_alive()) {
         idle(thread);
-        if (tm_settings.attached)
+        if (__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED))
             tm_finish_leaving();
-    } else if (tm_core.pid != tm_own_pid()) {
+    } else if (__atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) != tm_own_pid()) {
         draw_next(thread); /* between vfork and exec: the memory is the parent's, the sample is nobody's */
     } else if (is_lease_over()) {
         tm_lease_lapsed();
@@ -303,7 +304,7 @@ static __attribute__((noinline)) void capture_and_commit(struct capture *capture
     capture->raw = raw;
     capture->raw_count = tm_python_capture(raw);
     capture->context = tm_python_context();
-    if (tm_core.options & TM_OPTION_NATIVE)
+    if (__atomic_load_n(&tm_core.options, __ATOMIC_RELAXED) & TM_OPTION_NATIVE)
         commit_with_native(capture, ticks);
     else
         commit(capture, ticks);

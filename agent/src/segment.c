@@ -69,9 +69,11 @@ static void write_first_records(void)
 
 int tm_segment_begin(uint8_t *segment, uint32_t image)
 {
-    tm_core.segment = segment;
-    tm_core.header = (struct tm_segment_header *)segment;
-    tm_core.pid = tm_own_pid();
+    if (tm_core.segment != segment) { /* an earlier recording's has the same place */
+        tm_core.segment = segment;
+        tm_core.header = (struct tm_segment_header *)segment;
+    }
+    __atomic_store_n(&tm_core.pid, tm_own_pid(), __ATOMIC_RELAXED);
     int why = lay_out();
     if (why)
         return why; /* the header's page is there, whatever else is not */

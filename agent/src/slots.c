@@ -50,7 +50,7 @@ struct known_slot {
 static struct known_object objects[OBJECT_BOUND];
 static struct known_slot slots[SLOT_BOUND];
 static uint32_t object_count, slot_count, walk_number, waiting_count;
-static uint64_t look_again_ms; /* 0: no need */
+static uint64_t look_again_ms; /* (atomic) 0: no need */
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
@@ -88,7 +88,7 @@ static int write_slot(struct known_slot *slot, int restore, int open)
         slot->before = now; /* the loader may have resolved it since */
     __atomic_compare_exchange_n(slot->address, &now, wanted, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (slot->lazy && !restore)
-        look_again_ms = tm_now_ms() + WAIT_MS;
+        __atomic_store_n(&look_again_ms, tm_now_ms() + WAIT_MS, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -258,8 +258,7 @@ static int visit_to_restore(const struct tm_object *object, void *data)
 /* Drops what was unloaded; order is kept. */
 static void forget_unmet(void)
 {
-    uint32_t kept = 0, kept_slots = 0;
-    waiting_count = 0;
+    uint32_t kept = 0, kept_slots = 0, waiting = 0;
     for (uint32_t i = 0; i < object_count; i++) {
         if (objects[i].walk != walk_number)
             continue;
@@ -268,8 +267,9 @@ static void forget_unmet(void)
         objects[kept] = objects[i];
         objects[kept].first = kept_slots;
         kept_slots += count;
-        waiting_count += objects[kept++].waiting;
+        waiting += objects[kept++].waiting;
     }
+    __atomic_store_n(&waiting_count, waiting, __ATOMIC_RELAXED);
     object_count = kept;
     slot_count = kept_slots;
 }
@@ -279,7 +279,7 @@ int tm_slots_write(enum tm_slot_group group)
     struct walk walk = {.group = group, .now_ms = tm_now_ms()};
     walk_number++;
     if (group == TM_SLOTS_ENDS)
-        look_again_ms = 0;
+        __atomic_store_n(&look_again_ms, 0, __ATOMIC_RELAXED);
     tm_each_object(visit_to_write, &walk);
     tm_protection_end();
     if (!walk.why)
@@ -291,7 +291,8 @@ int tm_slots_write(enum tm_slot_group group)
 
 int tm_slots_due(void)
 {
-    return waiting_count || (look_again_ms && tm_now_ms() >= look_again_ms);
+    uint64_t again = __atomic_load_n(&look_again_ms, __ATOMIC_RELAXED);
+    return __atomic_load_n(&waiting_count, __ATOMIC_RELAXED) || (again && tm_now_ms() >= again);
 }
 
 uint32_t tm_slots_restore(enum tm_slot_group group)
@@ -303,7 +304,9 @@ uint32_t tm_slots_restore(enum tm_slot_group group)
 
 void tm_slots_forget(void)
 {
-    object_count = slot_count = waiting_count = 0;
+    object_count = slot_count = 0;
+    __atomic_store_n(&waiting_count, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&look_again_ms, 0, __ATOMIC_RELAXED);
 }
 
 struct tm_slot_counts tm_slots_count(void)

@@ -52,12 +52,15 @@ int tm_begin_image(void)
     const struct tm_pool_header *head = tm_settings.pool.head;
     uint8_t *segment;
     uint32_t image;
-    tm_core.options = (head->options & TM_OPTION_NATIVE) | (tm_settings.native ? TM_OPTION_NATIVE : 0);
+    __atomic_store_n(&tm_core.options, (head->options & TM_OPTION_NATIVE) | (tm_settings.native ? TM_OPTION_NATIVE : 0),
+                     __ATOMIC_RELAXED);
     tm_core.configured_period = first_period();
-    tm_core.period = tm_core.configured_period;
-    tm_core.incarnation = ++tm_settings.incarnations;
-    if (syscall(SYS_getrandom, &tm_core.seed, sizeof tm_core.seed, 1u) != (long)sizeof tm_core.seed)
-        tm_core.seed = tm_ticks() ^ (uint64_t)tm_own_pid() << 32;
+    __atomic_store_n(&tm_core.period, tm_core.configured_period, __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_core.incarnation, ++tm_settings.incarnations, __ATOMIC_RELAXED);
+    uint64_t seed;
+    if (syscall(SYS_getrandom, &seed, sizeof seed, 1u) != (long)sizeof seed)
+        seed = tm_ticks() ^ (uint64_t)tm_own_pid() << 32;
+    __atomic_store_n(&tm_core.seed, seed, __ATOMIC_RELAXED);
     int why = tm_pool_claim(&segment, &image);
     if (!why)
         why = tm_segment_begin(segment, image);
@@ -76,12 +79,30 @@ static int arm(void)
     return why == 0;
 }
 
+/* One thread of the image may claim. A thread that saw the agent enabled and then slept through an
+ * end and a new beginning finds another number, and steps back. */
+static int begin_claiming(void)
+{
+    uint32_t unborn = TM_PHASE_UNBORN, claiming = TM_PHASE_CLAIMING;
+    uint32_t enabled = __atomic_load_n(&tm_settings.enabled, __ATOMIC_ACQUIRE);
+    if (!enabled || !__atomic_compare_exchange_n(&tm_core.phase, &unborn, TM_PHASE_CLAIMING, 0, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_RELAXED))
+        return 0;
+    if (__atomic_load_n(&tm_settings.enabled, __ATOMIC_ACQUIRE) == enabled)
+        return 1;
+    __atomic_compare_exchange_n(&tm_core.phase, &claiming, TM_PHASE_UNBORN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return 0;
+}
+
+void tm_enable(int on)
+{
+    static uint32_t times;
+    __atomic_store_n(&tm_settings.enabled, on ? ++times : 0, __ATOMIC_RELEASE);
+}
+
 int tm_come_alive(void)
 {
-    uint32_t unborn = TM_PHASE_UNBORN;
-    if (!tm_settings.enabled ||
-        !__atomic_compare_exchange_n(&tm_core.phase, &unborn, TM_PHASE_CLAIMING, 0, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    if (!begin_claiming())
         return 0;
     tm_thread.inside++;
     const struct tm_pool_header *head = tm_settings.pool.head;
@@ -109,9 +130,10 @@ int tm_wipe_on_fork(void)
 
 void tm_forget_recording(void)
 {
-    size_t kept = offsetof(struct tm_core, incarnation);
     madvise(__start_tm_wiped, (size_t)(__stop_tm_wiped - __start_tm_wiped), MADV_DONTNEED);
-    memset((char *)&tm_core + kept, 0, sizeof tm_core - kept);
+    uint64_t *words = (uint64_t *)&tm_core; /* one by one: threads on their way out still look at some */
+    for (size_t i = offsetof(struct tm_core, incarnation) / sizeof *words; i < sizeof tm_core / sizeof *words; i++)
+        __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
 }
 
 int tm_open_pool(const struct tm_options *options)
@@ -143,14 +165,12 @@ void tm_note_other_allocators(void)
 
 void tm_begin_sampling(void)
 {
-    static int began;
-    __atomic_store_n(&tm_core.phase, TM_PHASE_ARMED, __ATOMIC_RELEASE);
-    if (!began++) {
+    static int parts_ways;
+    if (!parts_ways++)
         (void)pthread_atfork(NULL, NULL, part_ways);
-        tm_loader_begin();
-    }
     tm_native_begin((tm_core.options & TM_OPTION_NATIVE) != 0);
-    tm_core.object_changes = tm_object_changes();
+    __atomic_store_n(&tm_core.object_changes, tm_object_changes(), __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_core.phase, TM_PHASE_ARMED, __ATOMIC_RELEASE);
     tm_native_refresh();
 }
 
@@ -159,7 +179,7 @@ static void come_on(const struct tm_options *options)
     if (tm_open_pool(options) != 0 || !tm_pool_may_follow())
         return;
     tm_note_other_allocators();
-    tm_settings.enabled = 1;
+    tm_enable(1);
     tm_core.phase = TM_PHASE_CLAIMING;
     if (tm_begin_image() != 0) {
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
@@ -176,6 +196,7 @@ void tm_start(void)
 {
     int saved = errno;
     tm_resolve();
+    tm_loader_begin(); /* inert or not: a child may be armed late */
     tm_core.is_first = 1;
     tm_settings.loaded_by = tm_own_pid();
     const char *text = tm_came_late() ? NULL : getenv("TIDEMARK");

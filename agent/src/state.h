@@ -117,7 +117,7 @@ struct tm_pool_place {
 };
 
 struct tm_settings {
-    int enabled;
+    uint32_t enabled;  /* a new number each time; 0: inert */
     int own_pool;  /* every image makes its own */
     int native;
     int malloc_unseen; /* another allocator stands before ours */
@@ -336,6 +336,7 @@ struct tm_options; /* options.h */
 /* The steps of coming on, in this order; each 0 or an errno where it gives an int. */
 int tm_open_pool(const struct tm_options *options);
 void tm_note_other_allocators(void);
+void tm_enable(int on);
 int tm_begin_image(void); /* by one thread, in phase CLAIMING */
 void tm_begin_sampling(void);
 /* Forked children find this image's pages zeroed; 0: the kernel cannot. */
