@@ -12,7 +12,7 @@
 import type { HolderJson } from "../model/diagnosis_document.js";
 import type { TargetJson } from "../model/documents.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
-import type { Bytes, Objects, Pid, TimeMs } from "../model/units.js";
+import type { Pid, TimeMs } from "../model/units.js";
 import type { SiteHistories } from "./site_history.js";
 
 export interface ProcessEvidence {
@@ -25,21 +25,8 @@ export interface ProcessEvidence {
   readonly startedMs: TimeMs;
   /** null while it lives. */
   readonly endedMs: TimeMs | null;
+  /** Polled figures, and parts of the ledger (`ledger.malloc.free`) where ledgers were read. */
   readonly series: MemorySeries;
-}
-
-/** Parts of one process's RSS at a moment, by the ledger's names. */
-export interface LedgerEvidence {
-  readonly pid: Pid;
-  readonly timeMs: TimeMs;
-  readonly parts: ReadonlyMap<string, Bytes>;
-}
-
-/** Objects by type at a moment. */
-export interface CensusEvidence {
-  readonly pid: Pid;
-  readonly timeMs: TimeMs;
-  readonly types: ReadonlyMap<string, { readonly objects: Objects; readonly bytes: Bytes }>;
 }
 
 /** How the collector of an interpreter stands. */
@@ -76,9 +63,6 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Where an agent ran. */
   readonly sites?: SiteHistories;
-  /** Ascending by time. */
-  readonly ledgers?: readonly LedgerEvidence[];
-  readonly censuses?: readonly CensusEvidence[];
   readonly collectors?: readonly CollectorEvidence[];
   readonly holders?: readonly HolderEvidence[];
   /** What could not be seen, and why: sentences. */

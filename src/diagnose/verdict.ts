@@ -1,6 +1,7 @@
 /** Observations -> the rules' findings -> one verdict, with what it rests on. */
 import type { DiagnosisJson, SuspectJson, VerdictKind } from "../model/diagnosis_document.js";
-import type { Metric } from "../model/series.js";
+import { LEDGER_PARTS } from "../model/ledger.js";
+import { ledgerMetric, type Metric } from "../model/series.js";
 import { adviceFor } from "./advice.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
@@ -166,35 +167,15 @@ const KERNEL_PARTS: readonly (readonly [Metric, string])[] = [
   ["shmemRssBytes", "shm"],
 ];
 
-function partsOf({ evidence, target }: Observations): DiagnosisJson["ledger"] {
-  const own = (evidence.ledgers ?? []).filter(({ pid }) => pid === evidence.target.pid);
-  const last = own.at(-1);
-  const first = own.find(
-    ({ timeMs }) =>
-      timeMs >= evidence.window.startMs + (evidence.window.endMs - evidence.window.startMs) / 3,
-  );
-  if (last && first && last.timeMs > first.timeMs) {
-    return [...last.parts].map(([part, bytes]) => ({
-      part,
-      bytes,
-      growthBytesPerHour: Math.round(
-        ((bytes - (first.parts.get(part) ?? 0)) / (last.timeMs - first.timeMs)) * MS_PER_HOUR,
-      ),
-    }));
-  }
-  return KERNEL_PARTS.flatMap(([metric, part]) => {
-    const { values } = target.readings(metric);
-    const growth = target.growth(metric);
-    return values.length === 0
-      ? []
-      : [
-          {
-            part,
-            bytes: values.at(-1) as number,
-            growthBytesPerHour: Math.round(growth.slope * MS_PER_HOUR),
-          },
-        ];
-  });
+function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
+  const rows = (parts: readonly (readonly [Metric, string])[]) =>
+    parts.flatMap(([metric, part]) => {
+      const bytes = target.readings(metric).values.at(-1);
+      const growthBytesPerHour = Math.round(target.growth(metric).slope * MS_PER_HOUR);
+      return bytes === undefined ? [] : [{ part, bytes: Math.round(bytes), growthBytesPerHour }];
+    });
+  const ledger = rows(LEDGER_PARTS.map((part) => [ledgerMetric(part), part]));
+  return ledger.length > 0 ? ledger : rows(KERNEL_PARTS);
 }
 
 /** What the verdict had to do without. */
@@ -206,7 +187,7 @@ function missing(evidence: Evidence): string[] {
   if (!evidence.holders || evidence.holders.length === 0) {
     sentences.push("Holders were not looked up: which object keeps the memory is not known.");
   }
-  if (!evidence.ledgers || evidence.ledgers.length === 0) {
+  if (!evidence.processes[0]?.series.values.has("ledger.malloc.used")) {
     sentences.push(
       "No ledger was taken: of RSS only private, file and shared pages are told apart.",
     );

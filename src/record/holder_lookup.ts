@@ -24,7 +24,7 @@ import { pathTo } from "../model/heap_paths.js";
 import type { Address, Bytes, Millis } from "../model/units.js";
 import type { HolderBatch, HolderRow } from "./batches.js";
 import { collectorOf } from "./collector.js";
-import type { LookupRequest } from "./suspect_watch.js";
+import type { LookupRequest, LookupSite } from "./suspect_watch.js";
 
 /** The program stands still for no longer than this. */
 const LONGEST_PAUSE: Millis = 150;
@@ -44,7 +44,7 @@ export async function lookUpHolders(request: LookupRequest): Promise<HolderBatch
       return {
         pid: request.pid,
         collector: collectorOf(python),
-        rows: request.sites.map(({ site, addresses }) => rowOf(objects, site, addresses)),
+        rows: request.sites.map((site) => rowOf(objects, site)),
       };
     } finally {
       memory.close();
@@ -59,19 +59,21 @@ export async function lookUpHolders(request: LookupRequest): Promise<HolderBatch
 
 type Way = "held" | "garbage" | "native";
 
-function rowOf(objects: ObjectGraph, site: string, addresses: readonly Address[]): HolderRow {
+function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): HolderRow {
   const found = findHolders(objects, addresses);
   const ways = found.map(({ node }) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
-  const unknown = addresses.length - held - garbage;
-  const graph = unknown > addresses.length / 2 ? tensorsHeld(objects) : null;
+  // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does.
+  const looked = python ? found.length : addresses.length;
+  const unknown = looked - held - garbage;
+  const graph = unknown > looked / 2 ? tensorsHeld(objects) : null;
   const best =
     bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage))) ?? graph?.holder ?? null;
   return {
     site,
-    looked: addresses.length,
+    looked,
     held,
     garbage,
     graph: graph === null ? 0 : unknown,

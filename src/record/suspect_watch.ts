@@ -30,7 +30,14 @@ const SMALLEST_KEPT_BYTES = 200_000;
 /** What the worker is asked. */
 export interface LookupRequest {
   readonly pid: Pid;
-  readonly sites: readonly { readonly site: string; readonly addresses: readonly Address[] }[];
+  readonly sites: readonly LookupSite[];
+}
+
+export interface LookupSite {
+  readonly site: string;
+  /** Python's allocator was asked: every block is an object's, or a part of one. */
+  readonly python: boolean;
+  readonly addresses: readonly Address[];
 }
 
 /** What it answers; `batch` null where nothing could be looked up. */
@@ -77,14 +84,18 @@ export class SuspectWatch {
     { tables, look }: TakenLook,
     samples: ReadonlyMap<Pid, LiveSamples>,
   ): LookupRequest {
-    const wanted = new Set(growing.map(({ site }) => site.key));
+    const wanted = new Map(growing.map(({ site }) => [site.key, site.domain === "python"]));
     const found = this.addressesBySite(pid, tables, samples.get(pid));
     const settledMs = this.startMs + (look.timeMs - this.startMs) / 3;
     return {
       pid,
       sites: [...found]
         .filter(([site]) => wanted.has(site))
-        .map(([site, rows]) => ({ site, addresses: choose(rows, settledMs, look.timeMs) })),
+        .map(([site, rows]) => ({
+          site,
+          python: wanted.get(site) === true,
+          addresses: choose(rows, settledMs, look.timeMs),
+        })),
     };
   }
 

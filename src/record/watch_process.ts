@@ -2,14 +2,15 @@
 import type { Evidence } from "../diagnose/index.js";
 import { readCommand, readStat, startTimeMs } from "../linux/index.js";
 import { processGone } from "../model/errors.js";
-import type { Metric } from "../model/series.js";
 import type { Millis, Pid, TimeMs } from "../model/units.js";
 import type { SeriesRow } from "./batches.js";
 import { monotonicMs, nowMs } from "./clock.js";
+import { type LedgerTurn, LedgerTurns } from "./ledger_turns.js";
 import { ProcessTree, type TreePoll } from "./process_tree.js";
-import { PollSchedule } from "./schedule.js";
+import { LedgerSchedule, PollSchedule } from "./schedule.js";
 import { SeriesReader } from "./series_reader.js";
 import type { Tell } from "./types.js";
+import type { MetricRow } from "./writer.js";
 
 /** A process that ends earlier is judged by what was seen. */
 export interface WatchOptions {
@@ -34,6 +35,8 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   const tree = new ProcessTree(pid, stat.startTicks, command, startedMs, true);
   const seen = new Seen();
   const schedule = new PollSchedule();
+  const ledgers = new LedgerSchedule();
+  const turns = new LedgerTurns();
   const begun = monotonicMs();
   for (;;) {
     const elapsed = monotonicMs() - begun;
@@ -45,6 +48,12 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
     schedule.polled(elapsed, (used.user + used.system) / 1000);
     if (dear) {
       schedule.dearRead(elapsed, (used.user + used.system) / 1000);
+    }
+    if (ledgers.due(elapsed)) {
+      const cpuAtLedger = process.cpuUsage();
+      seen.ledger(turns.next(tree.livingSeries, nowMs()));
+      const taken = process.cpuUsage(cpuAtLedger);
+      ledgers.read(elapsed, (taken.user + taken.system) / 1000);
     }
     await tell(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);
     const ended = !tree.livingPids.includes(pid);
@@ -89,20 +98,31 @@ class Seen {
     for (const row of poll.rows) {
       this.rows[row.series] = row;
     }
-    const names = [...new Set(poll.metrics.map((row) => row.metric))] as Metric[];
-    this.reader.add(
-      {
-        names,
-        timeMs: Float64Array.from(poll.metrics, (row) => row.timeMs),
-        series: Uint32Array.from(poll.metrics, (row) => row.series),
-        name: Uint8Array.from(poll.metrics, (row) => names.indexOf(row.metric)),
-        value: Float64Array.from(poll.metrics, (row) => row.value),
-      },
-      this.rows.length,
-    );
+    this.add(poll.metrics);
     this.limits.push(...poll.limits);
     this.events.push(...poll.events);
     this.lastMs = poll.timeMs;
+  }
+
+  ledger({ rows, refusal }: LedgerTurn): void {
+    this.add(rows);
+    if (refusal !== "" && this.limits.length === 0) {
+      this.limits.push(`No ledger was read: ${refusal}.`);
+    }
+  }
+
+  private add(rows: readonly MetricRow[]): void {
+    const names = [...new Set(rows.map((row) => row.metric))];
+    this.reader.add(
+      {
+        names,
+        timeMs: Float64Array.from(rows, (row) => row.timeMs),
+        series: Uint32Array.from(rows, (row) => row.series),
+        name: Uint8Array.from(rows, (row) => names.indexOf(row.metric)),
+        value: Float64Array.from(rows, (row) => row.value),
+      },
+      this.rows.length,
+    );
   }
 
   evidence(target: Evidence["target"], startMs: TimeMs): Evidence {

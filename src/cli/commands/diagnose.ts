@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { diagnose, type Evidence } from "../../diagnose/index.js";
 import { readInterpreter } from "../../linux/index.js";
@@ -6,12 +9,14 @@ import {
   VERDICT_KINDS,
   type VerdictKind,
 } from "../../model/diagnosis_document.js";
-import type { Millis } from "../../model/units.js";
-import { evidenceOf, watchProcess } from "../../record/index.js";
-import { requireLinux } from "../installation.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { attachAndRecord, evidenceOf, watchProcess } from "../../record/index.js";
+import { LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type CommonOptions,
   type ListOptions,
+  parseDuration,
   selectRows,
   withCommonOptions,
   withExamples,
@@ -28,7 +33,9 @@ interface DiagnoseOptions extends CommonOptions, ListOptions {
   readonly failOn?: readonly VerdictKind[];
 }
 
-const DEFAULT_FOR = "60s";
+const DEFAULT_FOR: Millis = 60_000;
+/** Until the process runs Python code, for an agent to enter. */
+const LONGEST_WAIT: Millis = 30_000;
 
 export function buildCommand(): Command {
   const command = new Command("diagnose")
@@ -37,7 +44,12 @@ export function buildCommand(): Command {
         "grows, and what to do. Of a recording, or of a live process that is watched for a time.",
     )
     .argument("<target>", "a recording, or the pid of a live process")
-    .option("--for <time>", "how long to watch a live process", parseTime, parseTime(DEFAULT_FOR))
+    .option(
+      "--for <time>",
+      "how long to watch a live process (default 60s)",
+      parseDuration,
+      DEFAULT_FOR,
+    )
     .option("--no-agent", "watch a live process from outside alone: nothing enters it")
     .option(
       "--fail-on <kinds>",
@@ -82,37 +94,63 @@ async function gather(target: string, options: DiagnoseOptions): Promise<Evidenc
     const recording = openRecordingAt(target);
     return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));
   }
-  const pid = Number(target);
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
-  process.once("SIGINT", stop);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) {
+    process.on(signal, stop); // to the end: a second one must not leave an agent behind
+  }
   try {
-    return await withProgress(`watching ${pid}`, "s", options, (tell) =>
-      watchProcess(
-        pid,
-        {
-          forMs: options.for,
-          python: readInterpreter(pid)?.version ?? "",
-          until: interrupt.signal,
-        },
-        tell,
-      ),
-    );
+    const pid = Number(target);
+    return options.agent
+      ? await underAgent(pid, options, interrupt.signal)
+      : await fromOutside(pid, options, interrupt.signal);
   } finally {
-    process.off("SIGINT", stop);
+    for (const signal of signals) {
+      process.off(signal, stop);
+    }
   }
 }
 
-const UNIT_MS: Readonly<Record<string, Millis>> = { s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };
+function fromOutside(pid: Pid, options: DiagnoseOptions, until: AbortSignal): Promise<Evidence> {
+  const python = readInterpreter(pid)?.version ?? "";
+  return withProgress(`watching ${pid}`, "s", options, (tell) =>
+    watchProcess(pid, { forMs: options.for, python, until }, tell),
+  );
+}
 
-/** "60s", "5min", "1h" as ms. */
-function parseTime(text: string): Millis {
-  const match = /^(\d+(?:\.\d+)?)(s|min|m|h)$/.exec(text.trim());
-  const ms = match ? Number(match[1]) * (UNIT_MS[match[2] as string] as number) : Number.NaN;
-  if (!(ms >= 1000 && ms <= 7 * 24 * 3_600_000)) {
-    throw new InvalidArgumentError("a time from 1s to 168h is needed, such as 60s or 5min");
+/** Where no agent can enter, the process is watched from outside, and the verdict says so. */
+async function underAgent(
+  pid: Pid,
+  options: DiagnoseOptions,
+  until: AbortSignal,
+): Promise<Evidence> {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-diagnose-"));
+  try {
+    return await withProgress(`watching ${pid}`, "s", options, async (tell) => {
+      const result = await attachAndRecord({
+        pid,
+        recordingPath: join(folder, `${pid}.tidemark`),
+        libraryPath: LIBRARY_PATH,
+        waitMs: LONGEST_WAIT,
+        until,
+        enough: async (elapsedMs) => {
+          await tell(Math.min(elapsedMs, options.for) / 1000, options.for / 1000);
+          return elapsedMs >= options.for;
+        },
+      });
+      return evidenceOf(result.open(), async () => {});
+    });
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || until.aborted) {
+      throw error;
+    }
+    const evidence = await fromOutside(pid, options, until);
+    const limit = `No agent could enter: ${error.what}.`;
+    return { ...evidence, limits: [limit, ...evidence.limits] };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
-  return ms;
 }
 
 function parseKinds(text: string): VerdictKind[] {

@@ -1,5 +1,5 @@
 import type { Observations } from "../observations.js";
-import { isLarge, SMALLEST_RISE_BYTES } from "../observations.js";
+import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
 import { bytesText, percent, rateText } from "../words.js";
 
@@ -33,12 +33,18 @@ export const allocator: Rule = {
     return {
       says: "leak",
       kind: "allocator-retention",
-      weight: 0.85,
+      weight: freeGrowth(target) >= MOST_OF_GROWTH * growth.rise ? 0.92 : 0.85,
       detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
       growth: anon,
     };
   },
 };
+
+/** Where ledgers were read they say it of themselves: what is free, grows. */
+function freeGrowth(target: ProcessObservation): number {
+  const free = ["ledger.malloc.free", "ledger.python.free"] as const;
+  return free.reduce((sum, metric) => sum + Math.max(0, target.growth(metric).rise), 0);
+}
 
 /** It grew once and never came back. */
 function keeps({ target, unused }: Observations): Finding {

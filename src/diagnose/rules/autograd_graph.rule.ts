@@ -7,6 +7,8 @@ const MOST_OF_GROWTH = 0.4;
 /** Results of this many operations of one pass are kept: a graph keeps them, a list keeps one. */
 const FEWEST_OPERATIONS = 2;
 const LEAST_SHARE = 0.04;
+/** Of the addresses that were looked up: what no Python object holds in a program that has tensors. */
+const LEAST_IN_GRAPH = 0.3;
 
 /** Tensors kept with the graph that made them: one kept output keeps the results of every operation
  * before it, so memory of several operations of one pass grows together. */
@@ -21,7 +23,7 @@ export const autogradGraph: Rule = {
     const tensors = suspects.filter((suspect) => {
       const holder = observations.holderOf(suspect);
       return holder && holder.looked > 0
-        ? holder.graph > 0.3 * holder.looked
+        ? holder.graph > LEAST_IN_GRAPH * holder.looked
         : ofSeveralOperations(suspect);
     });
     const slope = tensors.reduce((sum, suspect) => sum + suspect.slope, 0);

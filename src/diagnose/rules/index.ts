@@ -8,6 +8,7 @@ import { children } from "./children.rule.js";
 import { copyOnWrite } from "./copy_on_write.rule.js";
 import { garbageCycles } from "./garbage_cycles.rule.js";
 import { handles } from "./handles.rule.js";
+import { ledgerParts } from "./ledger_parts.rule.js";
 import { mappedFiles } from "./mapped_files.rule.js";
 import { nativeMemory } from "./native_memory.rule.js";
 import { plateau } from "./plateau.rule.js";
@@ -28,6 +29,7 @@ export const RULES: readonly Rule[] = [
   autogradGraph,
   ageCohorts,
   allocator,
+  ledgerParts,
   plateau,
   trend,
 ];

@@ -37,7 +37,8 @@ export const nativeMemory: Rule = {
 function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
   const holder = observations.holderOf(suspect);
   if (holder && holder.looked > 0) {
-    return holder.held + holder.garbage < LEAST_HELD * holder.looked;
+    // What a tensor's graph keeps has no object of its own, either: that is another rule's.
+    return holder.held + holder.garbage < LEAST_HELD * holder.looked && holder.graph === 0;
   }
   return (
     suspect.site.domain !== "python" &&

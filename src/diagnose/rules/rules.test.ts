@@ -183,6 +183,25 @@ describe("allocator", () => {
   });
 });
 
+describe("ledger-parts", () => {
+  const rss = "rssBytes 60 + 1/s\nanonRssBytes 60 + 1/s";
+
+  test("the part that grows says what it is, where no site is known", () => {
+    expect(verdict(`${rss}\nledger.python.used 20 + 1/s\nledger.malloc.used 20`)).toBe(
+      "python-leak",
+    );
+    expect(verdict(`${rss}\nledger.python.used 20\nledger.malloc.used 20 + 1/s`)).toBe(
+      "native-leak",
+    );
+    expect(verdict(`${rss}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
+  });
+
+  test("parts that only change places say nothing", () => {
+    const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
+    expect(ruleSays("ledger-parts", text)?.says).toBe("silent");
+  });
+});
+
 describe("without an agent", () => {
   test("growth of RSS alone asks for more evidence", () => {
     expect(verdict("anonRssBytes 40 + 1/s")).toBe("insufficient-evidence");
