@@ -100,6 +100,21 @@ describe("mistakes", () => {
 });
 
 describe("run", () => {
+  test("the program's environment gains no variable of the launching shell", async () => {
+    const given = [`PATH=${process.env.PATH}`, "OTHER=two\nlines"];
+    const own = ["LD_PRELOAD", "TIDEMARK"];
+    const names = "import os; print(sorted(os.environ))";
+    const words = ["run", "--quiet", "-f", "-o", "bare.tidemark", "--", python, "-S", "-c", names];
+    const bare = await execute(["env", "-i", ...given, tidemark, ...words], { cwd: folder });
+    const alone = await execute(["env", "-i", ...given, ...words.slice(6)], { cwd: folder });
+    const list = (text: string) => JSON.parse(text.replaceAll("'", '"')) as string[];
+    expect(list(bare.stdout).filter((name) => !own.includes(name))).toEqual(list(alone.stdout));
+    const withPlace = await execute(["env", "-i", ...given, "PWD=/", tidemark, ...words], {
+      cwd: folder,
+    });
+    expect(list(withPlace.stdout)).toContain("PWD");
+  });
+
   test("passes the exit code, and says all on stderr", () => {
     expect([ran.status, ran.stdout]).toEqual([3, ""]);
     for (const word of [
