@@ -17,10 +17,14 @@ static void run(const char *text)
         _exit(4);
 }
 
+/* In blocks as large as the coarsest period: however slow the machine, each is looked at soon. */
 static void work_for(time_t seconds)
 {
-    for (time_t end = time(NULL) + seconds; time(NULL) < end; usleep(100))
-        free(malloc(100000));
+    time_t end = time(NULL) + seconds;
+    for (int i = 0; i < 200 || time(NULL) < end; i++) {
+        free(malloc(8 << 20));
+        usleep(1000);
+    }
 }
 
 int main(int count, char **arguments)
