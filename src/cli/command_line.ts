@@ -66,6 +66,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/ledger.js"),
   },
   {
+    name: "heap",
+    summary: "the Python objects of a process or core file, and who holds them",
+    load: () => import("./commands/heap.js"),
+  },
+  {
     name: "stacks",
     summary: "the Python stacks of all threads, and asyncio's tasks",
     load: () => import("./commands/stacks.js"),

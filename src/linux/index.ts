@@ -6,6 +6,7 @@ export {
   readLimiting,
 } from "./cgroup.js";
 export { readContainer } from "./container.js";
+export { type CoreGaps, type CoreMemory, openCoreFile } from "./core_file.js";
 export { DynamicSymbols } from "./dynamic_symbols.js";
 export { type CallAddresses, type Held, holdProcess, ProcessHolder } from "./hold.js";
 export { type Interpreter, readInterpreter } from "./interpreter.js";

@@ -4,7 +4,7 @@
  * their addresses, so that memory is read forwards and in large pieces.
  */
 import type { Memory } from "../../linux/memory.js";
-import type { Bytes, Objects } from "../../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import { DeferredTables } from "./deferred_tables.js";
 import { HeapScan, type HeapVisitor, heapRegions, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
@@ -22,6 +22,8 @@ import {
 /** Objects by type, as columns; a row is a type of which there is at least one. */
 export interface Census {
   readonly typeNames: readonly string[];
+  /** Of the type: "builtins" for those. */
+  readonly modules: readonly string[];
   readonly objects: Float64Array;
   /** As sys.getsizeof, added up. */
   readonly bytes: Float64Array;
@@ -30,11 +32,6 @@ export interface Census {
   /** Objects that the garbage collector tracks now. */
   readonly tracked: Float64Array;
   readonly figures: ScanFigures;
-}
-
-export interface CensusTotals {
-  readonly objects: Objects;
-  readonly bytes: Bytes;
 }
 
 /** Counts every object of a program. Never stops it; exact where it stands still. */
@@ -132,6 +129,7 @@ class CensusCounter implements HeapVisitor {
     const column = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]);
     return {
       typeNames: rows.map((row) => this.types.name(row)),
+      modules: rows.map((row) => this.types.module(row)),
       objects: column(this.#objects),
       bytes: column(this.#bytes),
       bufferBytes: column(this.#buffers),

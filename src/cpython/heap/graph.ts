@@ -11,7 +11,8 @@ import { growingFloat64, growingUint32 } from "../../model/growing_column.js";
 import { findDominators } from "../../model/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../model/heap_graph.js";
 import { type PathTree, searchPaths } from "../../model/heap_paths.js";
-import type { Address, Bytes } from "../../model/units.js";
+import { retainedByGroup } from "../../model/heap_retained.js";
+import type { Address, Bytes, Objects } from "../../model/units.js";
 import { EdgeColumn } from "./edge_column.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { HeapScan, heapRegions, type ScanFigures } from "./heap_scan.js";
@@ -53,6 +54,8 @@ export interface ObjectGraph {
   readonly figures: ScanFigures;
   /** Buffers that objects own, ascending by address, with their owners. */
   readonly buffers: { readonly address: Float64Array; readonly owner: Uint32Array };
+  /** What lives by references among itself alone. */
+  readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
   /** sys.modules; 0 where it was not found. */
   readonly modules: NodeId;
 }
@@ -130,8 +133,25 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, modulesAt: Addres
     index,
     figures,
     buffers: sortBuffers(bufferAddresses.view(), bufferOwners.view()),
+    garbage: {
+      objects: tree.retainedNodes[ROOT_GARBAGE] - 1,
+      bytes: tree.retained[ROOT_GARBAGE],
+    },
     modules,
   };
+}
+
+/** Bytes that all objects of a type retain together, by the type's name. */
+export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
+  const groups = new Map<string, number>();
+  const groupOfType = graph.typeNames.map((name) => {
+    const group = groups.get(name) ?? groups.size;
+    groups.set(name, group);
+    return group;
+  });
+  const groupOf = Uint32Array.from(graph.type, (type) => groupOfType[type] ?? 0);
+  const bytes = retainedByGroup(graph, tree, groupOf, groups.size);
+  return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
 }
 
 /** Objects that each root refers to. */
@@ -164,9 +184,13 @@ function findRoots(
       modules,
     ];
   }
-  for (const { start, end, path, inode } of copy.mappings) {
+  let data = 0;
+  for (const { start, end, path, inode, writable } of copy.mappings) {
     const stack = path === "[stack]";
-    if (stack || inode !== 0) {
+    // Variables without a value in the file (.bss) follow those that have one.
+    const variables = writable && (inode !== 0 || (path === "" && start === data));
+    data = variables && inode !== 0 ? end : 0;
+    if (stack || variables) {
       found.length = 0;
       for (const range of copy.resident(start, end)) {
         collect(range.start, range.end - range.start);

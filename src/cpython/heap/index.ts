@@ -8,16 +8,23 @@
  */
 export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
 export type { Census } from "./census.js";
-export { FIRST_OBJECT, graphMemory, type ObjectGraph, ROOT_NAMES } from "./graph.js";
+export {
+  FIRST_OBJECT,
+  type ObjectGraph,
+  ROOT_GARBAGE,
+  ROOT_NAMES,
+  ROOT_NATIVE,
+  typeRetained,
+} from "./graph.js";
 export { type FoundObject, findHolders, type Holder, largestHolders, nodeAt } from "./holders.js";
 export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";
 export { StepNames } from "./step_names.js";
 export {
   countObjects,
   countObjectsExactly,
-  graphNeeds,
   type TakenCensus,
   type TakenGraph,
   type TakeOptions,
   takeGraph,
 } from "./take.js";
+export { readValue } from "./values.js";

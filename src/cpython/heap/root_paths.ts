@@ -72,11 +72,7 @@ export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): R
 }
 
 /** Groups that hang under one container in the same way become one group, where they are many. */
-function joinSiblings(
-  { paths }: ObjectGraph,
-  names: StepNames,
-  groups: readonly Group[],
-): Group[] {
+function joinSiblings({ paths }: ObjectGraph, names: StepNames, groups: readonly Group[]): Group[] {
   const siblings = new Map<string, Group[]>();
   for (const group of groups) {
     const container = paths.before[group.end];

@@ -5,7 +5,7 @@
  */
 import { holdProcess, type Memory } from "../../linux/index.js";
 import { analysisTooLarge, copyTorn, pauseTooLong } from "../../model/heap_errors.js";
-import type { Bytes, Millis } from "../../model/units.js";
+import type { Bytes, Millis, Objects } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
 import { type Census, takeCensus } from "./census.js";
 import { buildGraph, graphMemory, type ObjectGraph } from "./graph.js";
@@ -24,6 +24,8 @@ export interface TakeOptions {
   readonly maxPauseMs: Millis;
   /** Memory that copy and analysis may take; no bound where it is not given. */
   readonly maxBytes?: Bytes;
+  /** Told before the work begins: of how many objects, and what copy and analysis will take. */
+  readonly onPlan?: (objects: Objects, bytes: Bytes) => void;
 }
 
 export interface TakenCensus {
@@ -73,11 +75,6 @@ export async function takeGraph(
   return { objects: buildGraph(copy, layoutOf(python), modules), python, pauseMs };
 }
 
-/** Bytes that copy and analysis take, from a census' count of objects. */
-export function graphNeeds(memory: Memory, objects: number): Bytes {
-  return planCopy(memory).bytes * GROWTH + graphMemory(objects);
-}
-
 function layoutOf(python: PythonRuntime): HeapLayout {
   const minor = Number(/^3\.(\d+)/.exec(python.version)?.[1]);
   const layout = heapLayout(minor);
@@ -89,7 +86,7 @@ function layoutOf(python: PythonRuntime): HeapLayout {
 
 async function copyHeap(
   memory: Memory,
-  { maxPauseMs, maxBytes }: TakeOptions,
+  { maxPauseMs, maxBytes, onPlan }: TakeOptions,
   objects: number,
 ): Promise<{ copy: HeapCopy; pauseMs: Millis }> {
   const { leftOut, bytes } = planCopy(memory);
@@ -102,6 +99,7 @@ async function copyHeap(
   if (maxBytes !== undefined && needed > maxBytes) {
     throw analysisTooLarge(objects, needed, maxBytes);
   }
+  onPlan?.(objects, needed);
   const copy = new HeapCopy(memory, room);
   if (memory.pid === null) {
     copy.fill(copyRanges(memory, leftOut));

@@ -9,7 +9,7 @@
 import type { Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { GC_HEAD_BYTES, type HeapLayout, PRE_HEADER_BYTES } from "./layout.js";
-import { readTypeName } from "./type_names.js";
+import { readTypeName, type TypeName } from "./type_names.js";
 
 /** Row of a {@link TypeTable}. */
 export type TypeRow = number;
@@ -104,7 +104,7 @@ export class TypeTable {
   readonly weakOffsets: number[] = [];
   readonly isHeapType: boolean[] = [];
   readonly bases: TypeRow[] = [];
-  readonly #names: (string | undefined)[] = [];
+  readonly #names: (TypeName | undefined)[] = [];
   #slots = 1 << 12;
   #keyLow = new Uint32Array(this.#slots);
   #keyHigh = new Uint32Array(this.#slots);
@@ -138,6 +138,15 @@ export class TypeTable {
 
   /** `module.qualname`, `builtins.` left out. */
   name(row: TypeRow): string {
+    return this.#nameOf(row).name;
+  }
+
+  /** "builtins" for those. */
+  module(row: TypeRow): string {
+    return this.#nameOf(row).module;
+  }
+
+  #nameOf(row: TypeRow): TypeName {
     let name = this.#names[row];
     if (name === undefined) {
       name = readTypeName(this.memory, this.layout, this.addresses[row], this.isHeapType[row]);

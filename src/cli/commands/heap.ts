@@ -1,0 +1,207 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { badUsage, fileNotFound, fileUnusable, oneLine } from "../../model/errors.js";
+import { diffHeaps } from "../../model/heap_diff.js";
+import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
+import { decodeHeap, encodeHeap, type SavedHeap } from "../../model/heap_file.js";
+import type { Millis } from "../../model/units.js";
+import { lookAtHeap } from "../heap_look.js";
+import { requireLinux } from "../installation.js";
+import {
+  type CommonOptions,
+  type ListOptions,
+  selectRows,
+  withCommonOptions,
+  withExamples,
+  withListOptions,
+} from "../options.js";
+import { formatBytes, formatCount, printJson, printNote, screenOf } from "../output.js";
+import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
+import { dotOf } from "../screens/heap_dot.js";
+import { writeWhole } from "../write_whole.js";
+
+interface HeapOptions extends CommonOptions, ListOptions {
+  readonly retained?: boolean;
+  readonly to?: string;
+  readonly exact?: boolean;
+  readonly maxPause: Millis;
+  readonly values?: boolean;
+  readonly format: "text" | "dot";
+  readonly save?: string;
+}
+
+type HeapDiffOptions = CommonOptions & ListOptions;
+
+export function buildCommand(): Command {
+  const command = new Command("heap")
+    .description(
+      "The Python objects of a running program, or of its core file, by type: from outside, without\n" +
+        "stopping it. With --retained or --to it stands still while its heap is copied (250 ms a GiB).",
+    )
+    .argument("<target>", "process id, or path of a core file")
+    .option("--retained", "what each type and container keeps alive, and who holds it")
+    .option("--to <what>", "ways from roots to the objects of a type, or to one at 0x...")
+    .option("--exact", "count while the program stands still")
+    .addOption(
+      new Option("--max-pause <time>", "the program may stand still for this long, as in 500ms, 2s")
+        .default(500, "500ms")
+        .argParser(parsePause),
+    )
+    .addOption(
+      new Option("--format <format>", "with --to: dot writes a picture for graphviz")
+        .choices(["text", "dot"])
+        .default("text"),
+    )
+    .option("--values", "with --to 0x...: the text of a str, the value of a number")
+    .option("--save <file>", "keep what was found, for heap diff");
+  withListOptions(command, "types", DEFAULT_TYPES);
+  withCommonOptions(command, "stdout");
+  command.addCommand(buildDiff());
+  return withExamples(
+    command,
+    "tidemark heap 4242",
+    "tidemark heap 4242 --retained --save before.heap",
+    "tidemark heap 4242 --to collections.deque",
+    "tidemark heap core.4242 --to app.Session --format dot | dot -Tsvg > session.svg",
+    "tidemark heap diff before.heap after.heap",
+  ).action(heap);
+}
+
+function buildDiff(): Command {
+  const command = new Command("diff")
+    .summary("what appeared, grew and went between two saved heaps")
+    .description("What appeared, grew, shrank and went between two files of heap --save.")
+    .argument("<a>", "file of heap --save")
+    .argument("<b>", "file of heap --save, later");
+  withListOptions(command, "types and holders", DEFAULT_CHANGES);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark heap diff before.heap after.heap",
+    "tidemark heap diff before.heap after.heap --json",
+  ).action(diff);
+}
+
+async function heap(target: string, options: HeapOptions): Promise<void> {
+  requireLinux();
+  if (options.format === "dot" && (options.to === undefined || options.json === true)) {
+    throw badUsage("--format dot draws the ways of --to", "add --to TYPE, without --json");
+  }
+  if (options.values === true && !/^0x/i.test(options.to ?? "")) {
+    throw badUsage("--values shows the value of one object", "add --to 0x..., its address");
+  }
+  const quiet = options.quiet === true;
+  const { document, dot, value } = await lookAtHeap({
+    target,
+    exact: options.exact === true,
+    graph: options.retained === true,
+    maxPauseMs: options.maxPause,
+    ...(options.to === undefined ? {} : { to: options.to }),
+    wantsValue: options.values === true,
+    draw: options.format === "dot" ? dotOf : null,
+    onPlan: (objects, bytes) => {
+      if (!quiet) {
+        printNote(
+          `a graph of about ${formatCount(objects)} objects takes about ${formatBytes(bytes)} of memory here`,
+        );
+      }
+    },
+  });
+  if (options.save !== undefined) {
+    await save(options.save, document);
+  }
+  const { rows, leftOut } = selectRows(
+    document.types,
+    options,
+    options.json === true ? 0 : DEFAULT_TYPES,
+    (row) => Math.max(row.bytes, row.retainedBytes ?? 0),
+    (row) => row.type,
+  );
+  if (dot !== null) {
+    process.stdout.write(dot);
+  } else if (options.json === true) {
+    printJson({ ...document, types: rows, ...(value === null ? {} : { value }) });
+  } else {
+    printHeap(screenOf(process.stdout), { ...document, types: rows }, { quiet, leftOut, value });
+  }
+}
+
+async function save(path: string, document: HeapJson): Promise<void> {
+  const bytes = encodeHeap(document);
+  await writeWhole(path, async (place) => writeFileSync(place, bytes));
+}
+
+function diff(a: string, b: string, options: HeapDiffOptions): void {
+  const [heapA, heapB] = [readHeap(a), readHeap(b)];
+  const changes = diffHeaps(heapA, heapB);
+  const choose = <Row extends { readonly type: string; readonly growthBytes: number }>(
+    rows: readonly Row[],
+    textOf: (row: Row) => string,
+  ) =>
+    selectRows(
+      rows,
+      options,
+      options.json === true ? 0 : DEFAULT_CHANGES,
+      (row) => row.growthBytes,
+      textOf,
+    );
+  const types = choose(
+    changes.types.filter(({ change }) => options.json === true || change !== "same"),
+    (row) => row.type,
+  );
+  const holders = choose(
+    changes.holders.filter(({ change }) => options.json === true || change !== "same"),
+    (row) => `${row.path.join(" ")} ${row.type}`,
+  );
+  const side = (file: string, { atMs, target }: SavedHeap) => ({ file, atMs, target });
+  const document: HeapDiffJson = {
+    schema: "tidemark.heapdiff/1",
+    a: side(a, heapA),
+    b: side(b, heapB),
+    totals: changes.totals,
+    types: types.rows,
+    holders: holders.rows,
+    limits: limitsOf(heapA, heapB),
+  };
+  if (options.json === true) {
+    printJson(document);
+  } else {
+    printHeapDiff(screenOf(process.stdout), document, {
+      quiet: options.quiet === true,
+      typesLeftOut: types.leftOut,
+      holdersLeftOut: holders.leftOut,
+    });
+  }
+}
+
+function limitsOf(a: SavedHeap, b: SavedHeap): string[] {
+  const limits = [...new Set([...a.limits, ...b.limits])];
+  if (a.target.pid !== b.target.pid || a.target.startedMs !== b.target.startedMs) {
+    limits.push("the two files are of different processes");
+  }
+  if (a.holders === undefined || b.holders === undefined) {
+    limits.push("without --retained in both files, holders cannot be compared");
+  }
+  return limits;
+}
+
+function readHeap(path: string): SavedHeap {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === "ENOENT" ? fileNotFound(path) : fileUnusable(path, "read", message);
+  }
+  return decodeHeap(bytes, oneLine(path));
+}
+
+/** "500ms", "2s", "250" (ms). */
+function parsePause(text: string): Millis {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s)?$/.exec(text.trim());
+  const ms = match ? Number(match[1]) * (match[2] === "s" ? 1000 : 1) : Number.NaN;
+  if (!(ms > 0 && ms <= 600_000)) {
+    throw new InvalidArgumentError("a time such as 500ms or 2s is needed, 10 minutes at most");
+  }
+  return ms;
+}

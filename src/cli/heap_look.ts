@@ -1,0 +1,242 @@
+/** A program's objects as their document: `tidemark heap`. */
+import { freemem } from "node:os";
+import {
+  countObjects,
+  countObjectsExactly,
+  findBoxedNumbers,
+  findRootPaths,
+  largestHolders,
+  nodeAt,
+  nodesOfType,
+  type ObjectGraph,
+  readValue,
+  type TakenCensus,
+  takeGraph,
+  typeRetained,
+} from "../cpython/heap/index.js";
+import {
+  type CoreMemory,
+  type Memory,
+  openCoreFile,
+  openProcessMemory,
+  readCommand,
+  readStat,
+  startTimeMs,
+} from "../linux/index.js";
+import { TidemarkError } from "../model/errors.js";
+import type { HeapJson, HeapTypeJson } from "../model/heap_document.js";
+import { noSuchObject } from "../model/heap_errors.js";
+import type { NodeId } from "../model/heap_graph.js";
+import type { Bytes, Millis, Objects } from "../model/units.js";
+import { formatBytes } from "./output.js";
+
+export interface HeapRequest {
+  /** A process id, or the path of a core file. */
+  readonly target: string;
+  readonly exact: boolean;
+  /** Dominators, retained sizes, holders. */
+  readonly graph: boolean;
+  /** A type or an address: ways to it from roots. */
+  readonly to?: string;
+  readonly maxPauseMs: Millis;
+  /** Told before a graph is made: of how many objects, and the memory that takes. */
+  readonly onPlan: (objects: Objects, bytes: Bytes) => void;
+  /** With `to`, an address: read the object's own value, too. */
+  readonly wantsValue: boolean;
+  /** With `to`: draws the ways. */
+  readonly draw: ((objects: ObjectGraph, nodes: readonly NodeId[]) => string) | null;
+}
+
+export interface HeapLook {
+  readonly document: HeapJson;
+  readonly dot: string | null;
+  readonly value: string | null;
+}
+
+const MOST_HOLDERS = 200;
+/** Of the memory that is free here, what an analysis may take. */
+const FREE_SHARE = 0.7;
+
+export async function lookAtHeap(request: HeapRequest): Promise<HeapLook> {
+  const memory = /^\d+$/.test(request.target)
+    ? openProcessMemory(Number(request.target))
+    : openCoreFile(request.target);
+  try {
+    return await look(memory, request);
+  } finally {
+    memory.close();
+  }
+}
+
+async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
+  const { maxPauseMs } = request;
+  const wantsGraph = request.graph || request.to !== undefined;
+  const taken =
+    request.exact && !wantsGraph
+      ? await countObjectsExactly(memory, { maxPauseMs })
+      : countObjects(memory);
+  const document = documentOf(memory, taken);
+  if (!wantsGraph) {
+    return { document, dot: null, value: null };
+  }
+  const maxBytes = freemem() * FREE_SHARE;
+  try {
+    const { objects, pauseMs } = await takeGraph(
+      memory,
+      { maxPauseMs, maxBytes, onPlan: request.onPlan },
+      document.totals.objects,
+    );
+    return {
+      document: { ...document, paused: true, pauseMs, ...graphParts(document, objects, request) },
+      ...answersTo(objects, request),
+    };
+  } catch (error) {
+    // A heap too large for this machine ends in its census, unless ways through it were asked for.
+    if (error instanceof TidemarkError && error.id === "TM-E051" && request.to === undefined) {
+      return {
+        document: { ...document, limits: [...document.limits, error.message] },
+        dot: null,
+        value: null,
+      };
+    }
+    throw error;
+  }
+}
+
+function documentOf(memory: Memory, { census, python, pauseMs }: TakenCensus): HeapJson {
+  const { pid } = memory;
+  const types = census.typeNames.map((type, row): HeapTypeJson => {
+    return {
+      type,
+      module: census.modules[row] ?? "",
+      objects: census.objects[row],
+      bytes: census.bytes[row] + census.bufferBytes[row],
+      bufferBytes: census.bufferBytes[row],
+      trackedObjects: census.tracked[row],
+    };
+  });
+  return {
+    schema: "tidemark.heap/1",
+    target: {
+      pid: pid ?? ("leftBy" in memory ? (memory as CoreMemory).leftBy : 0),
+      command: pid === null ? [memory.name] : (readCommand(pid) ?? []),
+      python: python.version,
+      startedMs: pid === null ? 0 : startTimeMs(readStat(pid)?.startTicks ?? 0),
+    },
+    atMs: Date.now(),
+    paused: pauseMs > 0 || pid === null,
+    pauseMs,
+    totals: {
+      objects: types.reduce((sum, row) => sum + row.objects, 0),
+      bytes: types.reduce((sum, row) => sum + row.bytes, 0),
+    },
+    types,
+    limits: [...limitsOf(census.figures), ...gapsOf(memory)],
+  };
+}
+
+function limitsOf({ pools, tornPools }: TakenCensus["census"]["figures"]): string[] {
+  const limits: string[] = [];
+  if (pools === 0) {
+    limits.push(
+      "Python's own allocator is switched off (PYTHONMALLOC=malloc): objects were looked for in " +
+        "malloc's memory, by the heads of its chunks",
+    );
+  }
+  if (tornPools > 0) {
+    limits.push(`${tornPools} of ${pools} pools changed while they were read; --exact pauses`);
+  }
+  return limits;
+}
+
+/** What a core file lacks. */
+function gapsOf(memory: Memory): string[] {
+  if (!("gaps" in memory)) {
+    return [];
+  }
+  const { truncatedBytes, missingFiles } = (memory as CoreMemory).gaps;
+  const limits: string[] = [];
+  if (truncatedBytes > 0) {
+    limits.push(`the core file is cut off: ${formatBytes(truncatedBytes)} of memory are missing`);
+  }
+  if (missingFiles.length > 0) {
+    limits.push(
+      `not here with the core's build id, so their code and constants are missing: ${missingFiles.join(", ")}`,
+    );
+  }
+  return limits;
+}
+
+function graphParts(
+  document: HeapJson,
+  objects: ObjectGraph,
+  { to }: HeapRequest,
+): Partial<HeapJson> {
+  const retained = typeRetained(objects);
+  const types = document.types.map((row) => ({
+    ...row,
+    retainedBytes: retained.get(row.type) ?? 0,
+  }));
+  types.sort((a, b) => b.retainedBytes - a.retainedBytes || b.bytes - a.bytes);
+  const { garbage } = objects;
+  return {
+    types,
+    holders: largestHolders(objects, MOST_HOLDERS).map((holder) => ({
+      path: [...holder.path],
+      type: holder.type,
+      address: hex(holder.address),
+      retainedBytes: holder.retainedBytes,
+      objects: holder.objects,
+      entries: holder.entries,
+    })),
+    boxed: findBoxedNumbers(objects).map(({ count, path, ...rest }) => ({
+      ...rest,
+      path: [...path],
+      objects: count,
+    })),
+    garbage,
+    ...(to === undefined ? {} : { paths: pathsTo(objects, to) }),
+  };
+}
+
+function pathsTo(objects: ObjectGraph, to: string): NonNullable<HeapJson["paths"]> {
+  return findRootPaths(objects, nodesOf(objects, to)).map(
+    ({ path, retainedBytes, objects: count }) => ({
+      to,
+      path: [...path],
+      retainedBytes,
+      objects: count,
+    }),
+  );
+}
+
+function answersTo(
+  objects: ObjectGraph,
+  { to, draw, wantsValue }: HeapRequest,
+): Pick<HeapLook, "dot" | "value"> {
+  const nodes = to === undefined ? [] : nodesOf(objects, to);
+  return {
+    dot: draw === null ? null : draw(objects, nodes),
+    value: wantsValue && nodes[0] !== undefined ? readValue(objects, nodes[0]) : null,
+  };
+}
+
+/** What --to means: an address, or a type's name. Throws TM-E052. */
+function nodesOf(objects: ObjectGraph, to: string): NodeId[] {
+  if (/^0x[0-9a-f]+$/i.test(to)) {
+    const node = nodeAt(objects, Number(to));
+    if (node === 0) {
+      throw noSuchObject(`at ${to}`);
+    }
+    return [node];
+  }
+  const nodes = nodesOfType(objects, to);
+  if (nodes.length === 0) {
+    throw noSuchObject(`of type ${to}`);
+  }
+  return nodes;
+}
+
+function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}

@@ -1,0 +1,258 @@
+import { oneLine } from "../../model/errors.js";
+import type { HeapDiffJson, HeapHolderJson, HeapJson } from "../../model/heap_document.js";
+import {
+  bar,
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatDuration,
+  formatShare,
+  formatTable,
+  type Screen,
+  wrap,
+} from "../output.js";
+
+export const DEFAULT_TYPES = 15;
+export const DEFAULT_CHANGES = 15;
+const SHOWN_HOLDERS = 8;
+const SHOWN_PATHS = 20;
+const SHOWN_BOXED = 3;
+const BAR_COLUMNS = 10;
+/** A holder of less than this share of the heap is not worth a line. */
+const LEAST_HOLDER_SHARE = 0.005;
+
+export interface HeapScreenOptions {
+  readonly quiet: boolean;
+  /** Types that the list's options left out. */
+  readonly leftOut: number;
+  /** With --values: the object's own. */
+  readonly value: string | null;
+}
+
+/** One screen: the types, where their memory gathers, the ways that were asked for. */
+export function printHeap(screen: Screen, heap: HeapJson, options: HeapScreenOptions): void {
+  const { paint } = screen;
+  const { target, totals } = heap;
+  const when = heap.paused
+    ? heap.pauseMs > 0
+      ? `one moment, paused ${formatDuration(heap.pauseMs)}`
+      : "a core file"
+    : "while it ran";
+  screen.line(
+    `${paint.bold(`${formatCount(totals.objects)} objects, ${formatBytes(totals.bytes)}`)}  ` +
+      paint.dim(`Python ${target.python}, process ${target.pid}, ${when}`),
+  );
+  screen.line();
+  if (heap.paths !== undefined) {
+    printPaths(screen, heap.paths, options);
+  } else {
+    printTypes(screen, heap, options);
+    printHolders(screen, heap);
+  }
+  printBoxed(screen, heap);
+  if (heap.garbage !== undefined && heap.garbage.objects > 0) {
+    screen.line();
+    screen.line(
+      `  ${paint.yellow("Garbage")}  ${formatCount(heap.garbage.objects)} objects, ` +
+        `${formatBytes(heap.garbage.bytes)}, live by references among themselves alone: gc.collect() frees them`,
+    );
+  }
+  if (!options.quiet) {
+    for (const limit of heap.limits) {
+      for (const line of wrap(oneLine(limit), screen.columns - 2)) {
+        screen.line(`  ${paint.yellow(line)}`);
+      }
+    }
+  }
+}
+
+function printTypes(screen: Screen, heap: HeapJson, { leftOut }: HeapScreenOptions): void {
+  const { paint } = screen;
+  const graph = heap.holders !== undefined;
+  const whole = Math.max(1, heap.totals.bytes);
+  const table = formatTable(
+    screen,
+    [
+      { title: "OBJECTS", align: "right" },
+      { title: "BYTES", align: "right", paint: paint.bold },
+      { title: "SHARE", align: "right", paint: paint.dim },
+      ...(graph ? [{ title: "RETAINED", align: "right" as const, paint: paint.bold }] : []),
+      { title: "", paint: paint.cyan },
+      { title: "TYPE", flexible: "cutMiddle" as const },
+    ],
+    heap.types.map((row) => [
+      formatCount(row.objects),
+      formatBytes(row.bytes),
+      formatShare(row.bytes / whole),
+      ...(graph ? [formatBytes(row.retainedBytes ?? 0)] : []),
+      bar((graph ? (row.retainedBytes ?? 0) : row.bytes) / whole, BAR_COLUMNS),
+      row.type,
+    ]),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(leftOut)} more types`));
+  }
+}
+
+function printHolders(screen: Screen, heap: HeapJson): void {
+  const least = heap.totals.bytes * LEAST_HOLDER_SHARE;
+  const rows = (heap.holders ?? [])
+    .filter((holder) => holder.retainedBytes >= least)
+    .slice(0, SHOWN_HOLDERS);
+  if (rows.length === 0) {
+    return;
+  }
+  screen.line();
+  const table = formatTable(
+    screen,
+    [
+      { title: "RETAINED", align: "right", paint: screen.paint.bold },
+      { title: "SHARE", align: "right", paint: screen.paint.dim },
+      { title: "HELD BY", flexible: "cutMiddle" },
+    ],
+    rows.map((holder) => [
+      formatBytes(holder.retainedBytes),
+      formatShare(holder.retainedBytes / heap.totals.bytes),
+      holderText(holder),
+    ]),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+}
+
+/** "module app -> running_stats: dict, 1.20 M entries". */
+function holderText({ path, type, entries }: Omit<HeapHolderJson, "address">): string {
+  const size = entries > 0 ? `, ${formatCount(entries)} entries` : "";
+  return `${path.join(" -> ")}: ${type}${size}`;
+}
+
+function printPaths(
+  screen: Screen,
+  paths: NonNullable<HeapJson["paths"]>,
+  { value }: HeapScreenOptions,
+): void {
+  const table = formatTable(
+    screen,
+    [
+      { title: "OBJECTS", align: "right" },
+      { title: "RETAINED", align: "right", paint: screen.paint.bold },
+      { title: "WAY FROM A ROOT", flexible: "cutMiddle" },
+    ],
+    paths
+      .slice(0, SHOWN_PATHS)
+      .map(({ path, objects, retainedBytes, to }) => [
+        formatCount(objects),
+        formatBytes(retainedBytes),
+        `${path.join(" -> ")} -> ${to}`,
+      ]),
+  );
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (paths.length > SHOWN_PATHS) {
+    screen.line(screen.paint.dim(`  ${formatCount(paths.length - SHOWN_PATHS)} more ways`));
+  }
+  if (value !== null) {
+    screen.line();
+    screen.line(`  ${oneLine(value)}`);
+  }
+}
+
+function printBoxed(screen: Screen, { boxed = [] }: HeapJson): void {
+  for (const { path, container, of, objects, bytes, arrayBytes } of boxed.slice(0, SHOWN_BOXED)) {
+    screen.line();
+    const text =
+      `${path.join(" -> ")} is a ${container} of ${formatCount(objects)} ${of}: ` +
+      `${formatBytes(bytes)}, as an array ${formatBytes(arrayBytes)}`;
+    for (const line of wrap(oneLine(text), screen.columns - 2)) {
+      screen.line(`  ${screen.paint.yellow(line)}`);
+    }
+  }
+}
+
+export interface HeapDiffScreenOptions {
+  readonly quiet: boolean;
+  readonly typesLeftOut: number;
+  readonly holdersLeftOut: number;
+}
+
+/** What changed by type, then by holder. */
+export function printHeapDiff(
+  screen: Screen,
+  document: HeapDiffJson,
+  options: HeapDiffScreenOptions,
+): void {
+  const { paint } = screen;
+  const { totals } = document;
+  screen.line(`${paint.dim("A")}  ${paint.bold(oneLine(document.a.file))}`);
+  screen.line(`${paint.dim("B")}  ${paint.bold(oneLine(document.b.file))}`);
+  screen.line(
+    `   ${formatCount(totals.objectsA)} → ${formatCount(totals.objectsB)} objects, ` +
+      `${formatBytes(totals.bytesA)} → ${formatBytes(totals.bytesB)}`,
+  );
+  screen.line();
+  const types = formatTable(
+    screen,
+    [
+      { title: "GROWTH", align: "right", paint: paint.bold },
+      { title: "OBJECTS", align: "right" },
+      { title: "NOW", align: "right" },
+      { title: "" },
+      { title: "TYPE", flexible: "cutMiddle" },
+    ],
+    document.types.map((row) => [
+      formatChange(row.growthBytes),
+      signed(row.objectsB - row.objectsA),
+      formatBytes(row.bytesB),
+      row.change,
+      row.type,
+    ]),
+  );
+  for (const line of types) {
+    screen.line(line);
+  }
+  more(screen, options.typesLeftOut, "types");
+  if (document.holders.length > 0) {
+    screen.line();
+    const holders = formatTable(
+      screen,
+      [
+        { title: "GROWTH", align: "right", paint: paint.bold },
+        { title: "ENTRIES", align: "right" },
+        { title: "RETAINED", align: "right" },
+        { title: "" },
+        { title: "HELD BY", flexible: "cutMiddle" },
+      ],
+      document.holders.map((row) => [
+        formatChange(row.growthBytes),
+        signed(row.entriesB - row.entriesA),
+        formatBytes(row.retainedBytesB),
+        row.change,
+        `${row.path.join(" -> ")}: ${row.type}`,
+      ]),
+    );
+    for (const line of holders) {
+      screen.line(line);
+    }
+    more(screen, options.holdersLeftOut, "holders");
+  }
+  if (!options.quiet) {
+    for (const limit of document.limits) {
+      screen.line(`  ${paint.yellow(oneLine(limit))}`);
+    }
+  }
+}
+
+function more(screen: Screen, count: number, rows: string): void {
+  if (count > 0) {
+    screen.line(screen.paint.dim(`  ${formatCount(count)} more ${rows}`));
+  }
+}
+
+function signed(count: number): string {
+  return count > 0 ? `+${formatCount(count)}` : formatCount(count);
+}
