@@ -151,6 +151,7 @@ a" ]; verdict $? "a shell with a pipeline"
 if command -v python3 > /dev/null; then
     python3 "$here/../layouts/generate.py" --check | tee -a "$results"
     python3 "$here/python_check.py" "$library" "$build/layout" | tee -a "$results"
+    python3 "$here/late_check.py" "$library" "$build/layout" | tee -a "$results"
 else
     skip "Python in the agent" "no python3"
 fi

@@ -131,18 +131,30 @@ def contract():
 def figures():
     """Objects, buffers and freed memory of known size: printed, and compared with the pool."""
     agent = load()
+    count_known(agent)
+
+
+def preloaded():
+    """The same where the library was there from the start."""
+    agent = load()
+    assert status(agent)["entry"] == "preloaded" and status(agent)["state"] == "inert", agent.status()
+    count_known(agent)
+    assert status(agent)["state"] == "inert"
+
+
+def count_known(agent):
     before = [bytes(1000) for _ in range(5000)]
     agent.arm(OPTIONS)
-    objects = [str(i) * 20 for i in range(100_000)]  # line A
-    buffers = [bytearray(5000) for _ in range(4000)]  # line B
-    passing = [bytearray(3000) for _ in range(4000)]  # line C
+    objects = [str(i) * 20 for i in range(100_000)]
+    buffers = [bytearray(5000) for _ in range(4000)]
+    passing = [bytearray(3000) for _ in range(4000)]
     del passing, before
     gc.collect()
-    first = figures.__code__.co_firstlineno
+    first = count_known.__code__.co_firstlineno
     print(json.dumps({
-        "objects": [first + 5, sum(sys.getsizeof(o) for o in objects)],
-        "buffers": [first + 6, sum(sys.getsizeof(b) - sys.getsizeof(bytearray()) for b in buffers)],
-        "passing": [first + 7, 0],
+        "objects": [first + 3, sum(sys.getsizeof(o) for o in objects) / len(objects), len(objects)],
+        "buffers": [first + 4, 5001, len(buffers)],
+        "passing": [first + 5, 3001, 0],
     }))
     agent.disarm()
     assert len(objects) == 100_000 and len(buffers) == 4000
@@ -278,6 +290,41 @@ def wrapped():
     assert json.loads(agent.arm(OPTIONS))["python"] == "full", agent.status()
     agent.disarm()
     del kept
+
+
+def modes():
+    agent = load()
+    for _ in range(3):
+        agent.arm(OPTIONS)
+        kept = [str(n) * 20 for n in range(5000)]
+        kept += [bytearray(n) for n in range(2000)]
+        agent.disarm()
+        assert kept[4999] == "4999" * 20
+
+
+def lapsed():
+    """The recorder's lease runs out: a thread without the GIL, then one with it, takes all back."""
+    import mmap
+    import struct
+    agent = load()
+    armed = json.loads(agent.arm(OPTIONS))
+    kept = [bytearray(5000) for _ in range(500)]
+    with open(armed["pool"], "r+b") as file:
+        head = mmap.mmap(file.fileno(), 4096)
+        place = 8 + 4 + 4 + 8 + 8 + 8 + 8 + 4 * 4
+        assert head[place:place + 8] == bytes(8)
+        head[place:place + 8] = struct.pack("<Q", 1)
+        head.close()
+    for _ in range(100_000):
+        kept.append(bytearray(5000))
+        if status(agent)["state"] == "inert":
+            break
+        kept = kept[-500:]
+    assert status(agent)["state"] == "inert", agent.status()
+    if os.path.exists("/proc/self/maps"):
+        assert not pointers_to_agent()
+    assert json.loads(agent.arm(OPTIONS))["state"] == "armed"
+    agent.disarm()
 
 
 def loaded():
