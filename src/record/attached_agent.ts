@@ -58,22 +58,29 @@ export async function armAgent(
     import _imp
     import _frozen_importlib
     import os
-    path = ${pythonText(library.path)}
-    held = -1
-    if ${library.copied ? "True" : "False"}:
-        # Memory may be mapped executable where the file system says noexec.
-        with open(path, "rb") as copy:
-            text = copy.read()
+    def load(path):
+        spec = _frozen_importlib.ModuleSpec("_tidemark_agent", None, origin=path)
+        module = _imp.create_dynamic(spec)
+        _imp.exec_dynamic(module)
+        return module
+    def load_memory(path):
         held = os.memfd_create("libtidemark.so", os.MFD_CLOEXEC)
-        while text:
-            text = text[os.write(held, text):]
-        path = "/proc/self/fd/%d" % held
-    try:
-        agent = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_tidemark_agent", None, origin=path))
-        _imp.exec_dynamic(agent)
-    finally:
-        if held >= 0:
+        try:
+            with open(path, "rb") as copy:
+                text = copy.read()
+            while text:
+                text = text[os.write(held, text):]
+            return load("/proc/self/fd/%d" % held)
+        finally:
             os.close(held)
+    path = ${pythonText(library.path)}
+    try:
+        agent = load(path)
+    except ImportError as error:
+        # Memory may be mapped executable where the file system says noexec.
+        if "failed to map" not in str(error):
+            raise
+        agent = load_memory(path)
     sys.modules["_tidemark_agent"] = agent
 status = agent.status()
 if '"state":"armed"' in status.replace(" ", ""):
