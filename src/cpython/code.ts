@@ -12,6 +12,8 @@ export interface Code {
   readonly file: string;
   readonly firstLine: number;
   readonly lines: Uint8Array;
+  /** Instructions before it belong to no line of the function; 0 before 3.11. */
+  readonly firstTraceable: number;
   /** Words of the object: other ones say that another object lies there now. */
   readonly identity: readonly number[];
 }
@@ -21,6 +23,8 @@ const LONGEST_TABLE = 2 ** 24;
 
 export class CodeReader {
   readonly #known = new Map<Address, Code>();
+  /** What was compared with the memory since the last {@link forget}. */
+  readonly #compared = new Set<Address>();
   readonly #minor: number;
   #codeType: Address = 0;
 
@@ -28,10 +32,19 @@ export class CodeReader {
     this.#minor = minorOf(python.layout.version);
   }
 
+  /** What is kept is compared with the memory again before it is used: code comes and goes. */
+  forget(): void {
+    this.#compared.clear();
+  }
+
   /** Throws TM-E024 where no code object lies there. */
   read(address: Address): Code {
     const known = this.#known.get(address);
+    if (known !== undefined && this.#compared.has(address)) {
+      return known;
+    }
     const identity = this.#identityOf(address);
+    this.#compared.add(address);
     if (known?.identity.every((word, index) => word === identity[index])) {
       return known;
     }
@@ -47,10 +60,15 @@ export class CodeReader {
       file: readText(python, reader.pointer(address + layout.code.file)),
       firstLine: reader.int32(address + layout.code.firstLine),
       lines: reader.bytes(table + layout.bytes.data, length),
+      firstTraceable:
+        layout.code.firstTraceable === null
+          ? 0
+          : reader.int32(address + layout.code.firstTraceable),
       identity,
     };
     if (this.#known.size >= MOST_CODE) {
       this.#known.clear();
+      this.#compared.clear();
     }
     this.#known.set(address, code);
     return code;

@@ -23,7 +23,7 @@
 import { type Memory, MemoryReader } from "../linux/index.js";
 import { layoutMismatch, noInterpreter, unknownInterpreter } from "../model/errors.js";
 import type { Address } from "../model/units.js";
-import { checkFingerprint, Mismatch } from "./fingerprint.js";
+import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
 import { LAYOUTS, type PythonLayout } from "./layouts/index.js";
 import type { PythonMemory } from "./objects.js";
 import { applyPublished, readPublished } from "./published.js";
@@ -100,11 +100,11 @@ function tryPlace(
   }
   const fitting: PythonRuntime[] = [];
   for (const { layout, sizesAgree } of candidates.map(withSizes)) {
-    try {
-      const proof = checkFingerprint({ reader, layout }, memory, address);
+    const proof = proveFit({ reader, layout }, memory, address);
+    if ("detail" in proof) {
+      doubts.push(proof);
+    } else {
       fitting.push({ memory, reader, layout, address, sizesAgree, copies: 1, ...proof });
-    } catch (error) {
-      doubts.push(doubtOf(error, layout));
     }
   }
   return closest(fitting);
@@ -114,12 +114,28 @@ function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree:
   return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
 }
 
-function doubtOf(error: unknown, { version }: PythonLayout): Doubt {
-  if (error instanceof Mismatch) {
-    return { version: error.version || version, detail: error.message, passed: error.passed };
+/** Threads come and go while they are read: what runs, and fits thus far, is asked again. */
+function proveFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
+  for (let tries = 1; ; tries++) {
+    try {
+      return checkFingerprint(python, memory, address);
+    } catch (error) {
+      if (!(error instanceof Mismatch)) {
+        throw error;
+      }
+      const { version, message, passed } = error;
+      if (memory.pid === null || tries === MOST_TRIES || passed < PROMISING) {
+        return { version: version || python.layout.version, detail: message, passed };
+      }
+      python.reader.forget();
+      memory.refresh();
+    }
   }
-  throw error;
 }
+
+const MOST_TRIES = 20;
+/** Checks that no other table passes by chance. */
+const PROMISING = 3;
 
 /** Of the tables that fit: one whose sizes agree, of the version itself or the nearest before it. */
 function closest(fitting: readonly PythonRuntime[]): PythonRuntime | null {

@@ -1,9 +1,9 @@
 /**
  * Every Python stack of a program, of one moment.
  *
- *   while it runs      where asyncio keeps its tasks; a look, for practice
- *   hold it            thread states, frames and tasks as they stand in memory
- *   let it go          names, files and lines of the code that the frames name; names of the threads
+ *   while it runs      where asyncio keeps its tasks; a look, that reads most code there is to read
+ *   hold it            thread states, frames and tasks; code that is new
+ *   let it go          names of the threads
  *
  * Where it cannot be held (no ptrace; traced by another tool), looks are repeated until two in a row say
  * the same of a thread; a thread that moves all the time is shown as one of the looks saw it, and `limits`
@@ -13,19 +13,15 @@ import { holdProcess } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
 import { CodeReader } from "./code.js";
-import { type PythonFrame, type RawFrame, resolveFrames, walkFrames } from "./frames.js";
+import { type PythonFrame, readFrames } from "./frames.js";
 import type { PythonRuntime } from "./locate.js";
-import { findTaskLists, type RawTask, type TaskLists, walkTasks } from "./tasks.js";
+import { findTaskLists, type PythonTask, readTasks, type TaskLists } from "./tasks.js";
 import { type ThreadState, walkThreads } from "./thread_list.js";
 import { gilHolder, listThreads, type PythonThread } from "./threads.js";
 
 export interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
-  readonly frames: readonly PythonFrame[];
-}
-
-export interface PythonTask extends Omit<RawTask, "frames"> {
   readonly frames: readonly PythonFrame[];
 }
 
@@ -48,15 +44,16 @@ export async function readStacks(python: PythonRuntime): Promise<Stacks> {
   const codes = new CodeReader(python);
   const { pid } = python.memory;
   const lists = orFailure(() => findTaskLists(python));
-  const look = () => orFailure(() => takeLook(python, lists instanceof TidemarkError ? [] : lists));
+  const look = () =>
+    orFailure(() => takeLook(codes, python, lists instanceof TidemarkError ? [] : lists));
   if (pid === null) {
-    return describe(python, codes, thrown(look()), 0, Date.now(), []);
+    return describe(python, thrown(look()), 0, Date.now(), []);
   }
   // Compiles what will run while the program stands still.
   look();
   const hold = await holdOrReason(pid);
   if (typeof hold === "string") {
-    return readRunning(python, codes, look, [`it was read while it ran: ${hold}`]);
+    return readRunning(python, look, [`it was read while it ran: ${hold}`]);
   }
   const atMs = Date.now();
   let seen: Look | TidemarkError;
@@ -67,11 +64,11 @@ export async function readStacks(python: PythonRuntime): Promise<Stacks> {
     released = await hold.release();
   }
   if (released.lapsed) {
-    return readRunning(python, codes, look, [
+    return readRunning(python, look, [
       "it was read while it ran: it could not be held long enough",
     ]);
   }
-  return describe(python, codes, thrown(seen), released.pauseMs, atMs, []);
+  return describe(python, thrown(seen), released.pauseMs, atMs, []);
 }
 
 async function holdOrReason(pid: Pid) {
@@ -106,44 +103,50 @@ function thrown<Value>(result: Value | TidemarkError): Value {
 interface Look {
   readonly states: readonly ThreadState[];
   /** By PyThreadState. */
-  readonly stacks: ReadonlyMap<Address, readonly RawFrame[]>;
+  readonly stacks: ReadonlyMap<Address, readonly PythonFrame[]>;
   readonly holders: ReadonlySet<Address>;
-  readonly tasks: readonly RawTask[];
+  readonly tasks: readonly PythonTask[];
   readonly limits: readonly string[];
 }
 
 /** Mappings may have come since they were read last; they are read again only where one is missed. */
-function takeLook(python: PythonRuntime, lists: readonly TaskLists[]): Look {
+function takeLook(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
   try {
-    return walk(python, lists);
+    return walk(codes, python, lists);
   } catch (error) {
     if (!(error instanceof TidemarkError) || !python.memory.refresh()) {
       throw error;
     }
-    return walk(python, lists);
+    return walk(codes, python, lists);
   }
 }
 
-function walk(python: PythonRuntime, lists: readonly TaskLists[]): Look {
+function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
   python.reader.forget();
+  codes.forget();
   const states: ThreadState[] = [];
-  const stacks = new Map<Address, readonly RawFrame[]>();
+  const stacks = new Map<Address, readonly PythonFrame[]>();
   const holders = new Set<Address>();
   for (const interpreter of python.interpreters) {
     holders.add(gilHolder(python, interpreter));
     for (const state of walkThreads(python, interpreter)) {
       states.push(state);
-      stacks.set(state.address, walkFrames(python, state.address));
+      stacks.set(state.address, readFrames(codes, state.address));
     }
   }
   const limits: string[] = [];
-  return { states, stacks, holders, tasks: walkTasks(python, lists, stacks, limits), limits };
+  return {
+    states,
+    stacks,
+    holders,
+    tasks: readTasks(python, codes, lists, stacks, limits),
+    limits,
+  };
 }
 
 /** Looks until two in a row agree on every thread, a bounded number of times. */
 function readRunning(
   python: PythonRuntime,
-  codes: CodeReader,
   look: () => Look | TidemarkError,
   limits: readonly string[],
 ): Stacks {
@@ -167,7 +170,7 @@ function readRunning(
   }
   const doubt =
     unsteady === 0 ? [] : [`${unsteady} of its threads moved on while their stacks were read`];
-  return describe(python, codes, before, 0, Date.now(), [...limits, ...doubt]);
+  return describe(python, before, 0, Date.now(), [...limits, ...doubt]);
 }
 
 /** Threads of `b` whose stack is not as in `a`. */
@@ -178,10 +181,10 @@ function differing(a: Look, b: Look): number {
     const same =
       other?.length === frames.length &&
       frames.every(
-        ({ address, code, instruction }, index) =>
+        ({ address, code, line }, index) =>
           other[index]?.address === address &&
           other[index]?.code === code &&
-          other[index]?.instruction === instruction,
+          other[index]?.line === line,
       );
     count += same ? 0 : 1;
   }
@@ -190,7 +193,6 @@ function differing(a: Look, b: Look): number {
 
 function describe(
   python: PythonRuntime,
-  codes: CodeReader,
   seen: Look,
   pauseMs: Millis,
   atMs: TimeMs,
@@ -200,28 +202,19 @@ function describe(
   const known = new Map(
     (listed instanceof TidemarkError ? [] : listed).map((thread) => [thread.address, thread]),
   );
-  const lost = new Set<string>();
-  const resolved = (frames: readonly RawFrame[]): PythonFrame[] => {
-    const result = orFailure(() => resolveFrames(codes, frames));
-    if (result instanceof TidemarkError) {
-      lost.add("some stacks ended before their code was read");
-      return [];
-    }
-    return result;
-  };
   const threads = seen.states.map((state) => {
     const thread = known.get(state.address);
     const { name, task } = thread?.pthread === state.pthread ? thread : { name: "", task: null };
     return {
       thread: { ...state, name, task, holdsGil: seen.holders.has(state.address) },
-      frames: resolved(seen.stacks.get(state.address) ?? []),
+      frames: seen.stacks.get(state.address) ?? [],
     };
   });
   return {
     atMs,
     pauseMs,
     threads: threads.reverse(), // the list begins with the newest
-    tasks: seen.tasks.map((task) => ({ ...task, frames: resolved(task.frames) })),
-    limits: [...limits, ...seen.limits, ...lost],
+    tasks: seen.tasks,
+    limits: [...limits, ...seen.limits],
   };
 }

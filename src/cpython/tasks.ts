@@ -15,9 +15,10 @@
  */
 import { TidemarkError } from "../model/errors.js";
 import type { Address } from "../model/units.js";
+import type { CodeReader } from "./code.js";
 import { awaited, coroutineFrame } from "./coroutines.js";
 import { instanceAttribute, setMembers } from "./dicts.js";
-import { type RawFrame, readRawFrame } from "./frames.js";
+import { type PythonFrame, readFrame } from "./frames.js";
 import type { PythonRuntime } from "./locate.js";
 import {
   isA,
@@ -32,14 +33,13 @@ import {
 } from "./objects.js";
 import { moduleAttribute } from "./threads.js";
 
-/** A task as it stands in memory. */
-export interface RawTask {
+export interface PythonTask {
   readonly address: Address;
   readonly name: string;
   /** PyThreadState of the thread that runs it now; null: it waits. */
   readonly runsOn: Address | null;
   /** Innermost first; of a running task up to its outermost coroutine. */
-  readonly frames: readonly RawFrame[];
+  readonly frames: readonly PythonFrame[];
   /** The tasks that it waits for directly, or through asyncio.gather. */
   readonly waitsFor: readonly Address[];
 }
@@ -73,16 +73,17 @@ export function findTaskLists(python: PythonRuntime): TaskLists[] {
 }
 
 /** @param stacks of all threads: a task that runs is found on one */
-export function walkTasks(
+export function readTasks(
   python: PythonRuntime,
+  codes: CodeReader,
   lists: readonly TaskLists[],
-  stacks: ReadonlyMap<Address, readonly RawFrame[]>,
+  stacks: ReadonlyMap<Address, readonly PythonFrame[]>,
   limits: string[],
-): RawTask[] {
-  const tasks: RawTask[] = [];
+): PythonTask[] {
+  const tasks: PythonTask[] = [];
   try {
     for (const list of lists) {
-      const reader = new TaskReader(python, list.type, stacks);
+      const reader = new TaskReader(codes, list.type, stacks);
       for (const task of listTasks(python, list)) {
         if (tasks.length === MOST_TASKS) {
           limits.push(`only ${MOST_TASKS} of its asyncio tasks are shown`);
@@ -201,14 +202,14 @@ class TaskReader {
   #coroutineOffset: number | null = null;
 
   constructor(
-    readonly python: PythonRuntime,
+    readonly codes: CodeReader,
     readonly type: Address,
-    readonly stacks: ReadonlyMap<Address, readonly RawFrame[]>,
+    readonly stacks: ReadonlyMap<Address, readonly PythonFrame[]>,
   ) {}
 
   /** null: it is done, or its fields were not found. */
-  read(task: Address): RawTask | null {
-    const { python } = this;
+  read(task: Address): PythonTask | null {
+    const { python } = this.codes;
     const { reader } = python;
     this.#coroutineOffset ??= this.#findCoroutine(task);
     if (this.#coroutineOffset === null) {
@@ -229,7 +230,7 @@ class TaskReader {
   }
 
   #findCoroutine(task: Address): number | null {
-    const { python } = this;
+    const { python } = this.codes;
     const size = python.reader.int64(this.type + python.layout.type.basicSize);
     for (let offset = 24; offset + 24 <= Math.min(size, 1024); offset += 8) {
       const [coroutine, name, context] = [0, 8, 16].map((next) =>
@@ -254,14 +255,14 @@ class TaskReader {
 
   /** Later versions keep a number and make the name of it when asked. */
   #name(name: Address): string {
-    const { python } = this;
+    const { python } = this.codes;
     return isA(python, name, TypeFlag.Unicode)
       ? readText(python, name, 256)
       : `Task-${readSmallInteger(python, name) ?? ""}`;
   }
 
   /** The part of a thread's stack that belongs to the coroutine, where one runs it. */
-  #running(frame: Address): { thread: Address; frames: readonly RawFrame[] } | null {
+  #running(frame: Address): { thread: Address; frames: readonly PythonFrame[] } | null {
     for (const [thread, frames] of frame === 0 ? [] : this.stacks) {
       const index = frames.findIndex(({ address }) => address === frame);
       if (index >= 0) {
@@ -271,15 +272,15 @@ class TaskReader {
     return null;
   }
 
-  #framesOf(coroutine: Address): RawFrame[] {
-    const { python } = this;
-    const frames: RawFrame[] = [];
+  #framesOf(coroutine: Address): PythonFrame[] {
+    const { python } = this.codes;
+    const frames: PythonFrame[] = [];
     const seen = new Set<Address>();
     let current: Address | null = coroutine;
     while (current !== null && !seen.has(current) && seen.size < DEEPEST_AWAIT) {
       seen.add(current);
       const address = coroutineFrame(python, current);
-      const frame = address === 0 ? null : readRawFrame(python, address);
+      const frame = address === 0 ? null : readFrame(this.codes, address);
       if (frame !== null) {
         frames.push(frame);
       }
@@ -289,7 +290,7 @@ class TaskReader {
   }
 
   #waitsFor(future: Address): Address[] {
-    const { python } = this;
+    const { python } = this.codes;
     if (future === 0) {
       return [];
     }
