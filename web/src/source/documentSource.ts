@@ -1,7 +1,8 @@
+import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 
 /** Where the app gets what it shows: today the page itself, later a server. */
 export interface DocumentSource {
   /** @throws Error whose message is one line for people. */
-  read(): Promise<ReportDocument>;
+  read(): Promise<ReportDocument | GpuPageDocument>;
 }

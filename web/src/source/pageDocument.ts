@@ -1,5 +1,6 @@
 /** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
+import { GPU_PAGE_SCHEMA, type GpuPageDocument } from "../../../src/model/gpu_page.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { DocumentSource } from "./documentSource.js";
 
@@ -27,12 +28,12 @@ export const pageDocument: DocumentSource = {
     }
     const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
     const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
-    if (schema !== SCHEMA) {
+    if (schema !== SCHEMA && schema !== GPU_PAGE_SCHEMA) {
       throw new Error(
         `The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`,
       );
     }
-    return value as ReportDocument;
+    return value as unknown as ReportDocument | GpuPageDocument;
   },
 };
 

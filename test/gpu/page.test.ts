@@ -1,0 +1,188 @@
+/** The page of a snapshot in a real browser, opened from disk. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { writeReport } from "../../src/cli/report_page.js";
+import { pageDocument } from "../../src/gpu/page_document.js";
+import { readSnapshot } from "../../src/gpu/read_snapshot.js";
+import { launchBrowser } from "../browser.js";
+import { pickle } from "./pickle_writer.mjs";
+import type { CachingAllocator } from "./simulator.mjs";
+import { snapshotOf } from "./snapshot_file.mjs";
+import { randomWorkload, runOut, trainingRun } from "./workload.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "tidemark-gpu-page-"));
+let browser: Browser;
+
+beforeAll(async () => {
+  // A build of its own: what lies in dist/ may be older than the sources.
+  execFileSync(
+    process.execPath,
+    ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],
+    { cwd: root, env: { ...process.env, NODE_ENV: "production" }, stdio: "pipe" },
+  );
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let files = 0;
+async function using(
+  allocators: CachingAllocator[],
+  look: (page: Page) => Promise<void>,
+  viewport = { width: 1280, height: 900 },
+): Promise<void> {
+  const name = join(folder, `${files++}`);
+  writeFileSync(`${name}.pickle`, pickle(snapshotOf(allocators, "plain")));
+  const document = pageDocument(await readSnapshot(`${name}.pickle`), name, "run <7>.pickle");
+  await writeReport(document, `${name}.html`, async () => {}, join(folder, "web/index.html"));
+  const context = await browser.newContext({ viewport, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const address = pathToFileURL(`${name}.html`).href;
+  page.on("request", (request) => {
+    if (request.url() !== address) complaints.push(`request ${request.url()}`);
+  });
+  page.on("console", (message) => {
+    // The tests read the canvas, and Chromium says that this is slow.
+    const ours = /willReadFrequently/.test(message.text());
+    if (!ours && ["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  await page.goto(address);
+  await page.waitForSelector("header, [role=alert]");
+  await look(page);
+  expect(complaints).toEqual([]);
+  await context.close();
+}
+
+const slider = (page: Page) => page.getByRole("slider", { name: "Moment", exact: true });
+
+/** The colours of a column of the timeline, and how high they reach. */
+function columnOf(page: Page, share: number): Promise<{ colours: number; height: number }> {
+  return slider(page).evaluate((node, at) => {
+    const canvas = node as HTMLCanvasElement;
+    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+    const x = Math.min(canvas.width - 1, Math.floor(at * canvas.width));
+    const { data } = context.getImageData(x, 0, 1, canvas.height);
+    const pixels = Array.from({ length: canvas.height }, (_, y) =>
+      data.slice(4 * y, 4 * y + 3).join(),
+    );
+    const background = "255,255,255";
+    return {
+      colours: new Set(pixels.filter((pixel) => pixel !== background)).size,
+      height:
+        canvas.height -
+        (pixels.findIndex((pixel) => pixel !== background) + 1 || canvas.height + 1) +
+        1,
+    };
+  }, share);
+}
+
+test("every allocation is drawn, as high as the moment's total", async () => {
+  const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });
+  await using([allocator], async (page) => {
+    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("run <7>.pickle");
+    const last = allocator.history.at(-1)?.requested ?? 0;
+    const top = allocator.highest.requested * 1.04;
+    const { height, colours } = await columnOf(page, 0.9999);
+    expect(Math.abs(height - (300 * last) / top)).toBeLessThanOrEqual(2);
+    expect(colours).toBeGreaterThanOrEqual(3);
+    expect((await columnOf(page, 0)).height).toBeLessThan(height / 4);
+  });
+});
+
+test("a click chooses a moment and an allocation; keys and the scrubber move on", async () => {
+  const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });
+  await using([allocator], async (page) => {
+    const canvas = slider(page);
+    const box = (await canvas.boundingBox())!;
+    await canvas.click({ position: { x: box.width / 2, y: box.height - 4 } });
+    const details = page.locator(".gpu-details");
+    expect(await details.textContent()).toMatch(
+      /4\.00 MiB.*parameters.*event 1 to the end.*_apply/,
+    );
+    const moment = Number(await canvas.getAttribute("aria-valuenow"));
+    expect(Math.abs(moment - allocator.trace.length / 2)).toBeLessThan(10);
+    await canvas.press("ArrowRight");
+    expect(Number(await canvas.getAttribute("aria-valuenow"))).toBe(moment + 1);
+    await page.getByRole("slider", { name: "Moment of the trace" }).fill("1");
+    expect(await page.locator(".gpu-scrubber output").textContent()).toMatch(
+      /^event 1 of .* 0 B requested/,
+    );
+    await page.getByRole("button", { name: "End" }).click();
+    expect(Number(await canvas.getAttribute("aria-valuenow"))).toBe(allocator.trace.length);
+    await page.mouse.move(box.x + 5, box.y + box.height - 3);
+    expect(await page.locator(".gpu-tip").textContent()).toContain("MiB");
+  });
+});
+
+test("the wheel zooms in to single allocations, a double click back out", async () => {
+  const { allocator } = trainingRun({ steps: 30 });
+  await using([allocator], async (page) => {
+    const box = (await slider(page).boundingBox())!;
+    const before = await columnOf(page, 0.999);
+    await page.mouse.move(box.x + 2, box.y + 100);
+    for (let turn = 0; turn < 30; turn++) await page.mouse.wheel(0, -200);
+    await expect
+      .poll(async () => (await columnOf(page, 0.999)).height)
+      .toBeLessThan(before.height * 0.6);
+    await slider(page).dblclick({ position: { x: 20, y: 20 } });
+    await expect.poll(() => columnOf(page, 0.999)).toEqual(before);
+  });
+});
+
+test("search says how much matches, fades the rest, and marks the flame graph", async () => {
+  const { allocator } = trainingRun({ steps: 12, leak: 2 ** 21 });
+  await using([allocator], async (page) => {
+    await page.getByRole("button", { name: "End" }).click();
+    await page.getByRole("searchbox", { name: "Search" }).fill("log_loss");
+    expect(await page.locator(".gpu-found").textContent()).toBe("24.0 MiB match");
+    expect(await page.locator(".gpu-flame .hit").count()).toBe(1);
+    await page.getByRole("searchbox", { name: "Search" }).fill("");
+    await page.locator(".gpu-flame button", { hasText: "_init_group" }).click();
+    expect(await page.locator(".gpu-found").textContent()).toBe("48.0 MiB match");
+  });
+});
+
+test("running out is marked, and its moment is one click away", async () => {
+  await using([runOut()], async (page) => {
+    expect(await page.locator(".gpu-mark-oom").count()).toBe(1);
+    await page.getByRole("button", { name: "Out of memory" }).click();
+    expect(await page.locator(".gpu-scrubber output").textContent()).toContain(
+      "500 MiB requested, 0.98 GiB reserved",
+    );
+    await page.getByLabel("Address space").hover({ position: { x: 10, y: 8 } });
+    expect(await page.locator(".gpu-addresses p").textContent()).toMatch(
+      /segment of .* at 0x7f.*pool \[0,0\], stream 0/,
+    );
+  });
+});
+
+test("expandable segments, private pools and a second device", async () => {
+  const first = randomWorkload(3, { events: 1500, expandable: true }).allocator;
+  const second = randomWorkload(4, { events: 700, device: 1 }).allocator;
+  await using(
+    [first, second],
+    async (page) => {
+      expect(await page.locator(".gpu-scrubber output").textContent()).toContain("of 1,50");
+      await page.getByRole("combobox").selectOption("1");
+      expect(await page.locator(".gpu-scrubber output").textContent()).toContain("of 70");
+    },
+    { width: 390, height: 844 },
+  );
+});
+
+test("a snapshot without any memory has a page too", async () => {
+  await using([], async (page) => {
+    expect(await page.locator(".gpu-hint").textContent()).toMatch(/holds no memory/);
+  });
+});

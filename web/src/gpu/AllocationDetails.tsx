@@ -1,0 +1,70 @@
+/** The allocation that was clicked: size, life, what for, stack. */
+import {
+  GPU_CATEGORIES,
+  type GpuPageDevice,
+  type GpuPageDocument,
+} from "../../../src/model/gpu_page.js";
+import { formatBytes, formatCount } from "../page/format.js";
+import { isHidden, nameOf, placeOf } from "./stackNames.js";
+
+interface Props {
+  device: GpuPageDevice;
+  tables: GpuPageDocument["tables"];
+  row: number;
+}
+
+export function AllocationDetails({ device, tables, row }: Props) {
+  if (row < 0) {
+    return (
+      <p className="gpu-hint">Click an allocation to see what it is and where it comes from.</p>
+    );
+  }
+  const { allocations, events } = device.replay;
+  const start = allocations.start[row]!;
+  const end = allocations.end[row]!;
+  const frames: number[] = [];
+  for (let node = allocations.stack[row]!; node !== 0; node = tables.stacks.parent[node]!) {
+    const frame = tables.stacks.frame[node]!;
+    if (!isHidden(tables, frame)) frames.push(frame);
+  }
+  return (
+    <div className="gpu-details">
+      <dl>
+        <dt>Size</dt>
+        <dd>
+          {formatBytes(allocations.size[row]!)}{" "}
+          <small>in a block of {formatBytes(allocations.blockSize[row]!)}</small>
+        </dd>
+        <dt>For</dt>
+        <dd>{GPU_CATEGORIES[device.category[row]!]}</dd>
+        <dt>Life</dt>
+        <dd>
+          {start < 0 ? "before the trace" : `event ${formatCount(start)}`} to{" "}
+          {end === events ? "the end" : `event ${formatCount(end)}`}
+          {lifeTime(device, start, end)}
+        </dd>
+        <dt>Address</dt>
+        <dd>
+          0x{allocations.address[row]!.toString(16)}, stream{" "}
+          {tables.streams[allocations.stream[row]!] ?? 0}
+        </dd>
+      </dl>
+      <ol>
+        {frames.map((frame, depth) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a frame may stand in a stack more than once
+          <li key={depth}>
+            <b>{nameOf(tables, frame)}</b> <span>{placeOf(tables, frame)}</span>
+          </li>
+        ))}
+        {frames.length === 0 && <li>no stack was recorded</li>}
+      </ol>
+    </div>
+  );
+}
+
+function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number): string {
+  const from = timeUs[start];
+  const to = timeUs[end];
+  if (end === replay.events || from === undefined || to === undefined || from === 0) return "";
+  return `, ${((to - from) / 1000).toFixed(2)} ms`;
+}

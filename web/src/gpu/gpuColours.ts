@@ -1,0 +1,54 @@
+/** One hue a category, a shade by site, so that neighbours of one kind stay apart. */
+import { GPU_CATEGORIES } from "../../../src/model/gpu_page.js";
+import type { Theme } from "../page/theme.js";
+
+/** Hue and saturation, in the order of GPU_CATEGORIES. */
+const TONES: readonly (readonly [number, number])[] = [
+  [205, 10],
+  [214, 55],
+  [28, 70],
+  [262, 42],
+  [172, 45],
+  [330, 48],
+  [48, 62],
+  [95, 35],
+  [0, 45],
+];
+const SHADES = 6;
+
+export interface GpuPalette {
+  /** CSS by category * SHADES + shade. */
+  readonly css: readonly string[];
+  /** The same as little-endian RGBA pixels. */
+  readonly pixels: Uint32Array;
+  readonly faded: number;
+  readonly background: number;
+}
+
+export function gpuPalette(theme: Theme): GpuPalette {
+  const css: string[] = [];
+  const pixels = new Uint32Array(GPU_CATEGORIES.length * SHADES);
+  TONES.forEach(([hue, saturation], category) => {
+    for (let shade = 0; shade < SHADES; shade++) {
+      const lightness = (theme === "dark" ? 34 : 58) + shade * 4;
+      css.push(`hsl(${hue} ${saturation}% ${lightness}%)`);
+      pixels[category * SHADES + shade] = pixelOf(hue, saturation / 100, lightness / 100);
+    }
+  });
+  return theme === "dark"
+    ? { css, pixels, faded: 0xff33291f, background: 0xff201b14 }
+    : { css, pixels, faded: 0xffe9e4e0, background: 0xffffffff };
+}
+
+export function colourOf(category: number, stack: number): number {
+  return category * SHADES + ((Math.imul(stack, 0x9e3779b1) >>> 16) % SHADES);
+}
+
+function pixelOf(hue: number, saturation: number, lightness: number): number {
+  const part = (offset: number) => {
+    const k = (offset + hue / 30) % 12;
+    const spread = saturation * Math.min(lightness, 1 - lightness);
+    return Math.round(255 * (lightness - spread * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return (0xff000000 | (part(4) << 16) | (part(8) << 8) | part(0)) >>> 0;
+}
