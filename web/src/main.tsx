@@ -1,5 +1,6 @@
 import "./page/language.js";
 import { createRoot } from "react-dom/client";
+import { GpuApp } from "./gpu/GpuApp.js";
 import { App } from "./page/App.js";
 import { PageFault } from "./page/PageFault.js";
 import { pageDocument } from "./source/pageDocument.js";
@@ -9,13 +10,18 @@ import "./page/controls.css";
 import "./timeline/timeline.css";
 import "./flame/flame.css";
 import "./sites/sites.css";
+import "./gpu/gpu.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
 pageDocument.read().then(
-  (report) =>
+  (content) =>
     root.render(
       <PageFault.Boundary>
-        <App report={report} />
+        {content.schema === "tidemark.gpuPage/1" ? (
+          <GpuApp page={content} />
+        ) : (
+          <App report={content} />
+        )}
       </PageFault.Boundary>,
     ),
   (error: unknown) =>
