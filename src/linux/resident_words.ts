@@ -3,7 +3,6 @@
  * read: looking must not make the program larger. A page is read once, so that one look sees one state
  * of it; make a new reader for the next look.
  */
-
 import type { Address } from "../model/units.js";
 import type { Memory } from "./memory.js";
 
@@ -23,6 +22,12 @@ export class ResidentWords {
 
   constructor(memory: Memory) {
     this.#memory = memory;
+  }
+
+  /** Reads anew from here on: for a second try where the first met a change half done. */
+  forget(): void {
+    this.#pages.fill(-1);
+    this.#present.clear();
   }
 
   /** The 64-bit word at an 8-aligned address; NaN where the page is not resident or not readable. Words

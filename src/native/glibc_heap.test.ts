@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { environment } from "../../test/environment.js";
-import { type MallocTruth, start, startPython, type Waiting } from "../../test/python_program.js";
+import { type MallocTruth, startPython, type Waiting } from "../../test/python_program.js";
 import { openProcessMemory } from "../linux/index.js";
 import { type GlibcHeap, readGlibcHeap } from "./glibc_heap.js";
 

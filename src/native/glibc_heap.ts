@@ -13,7 +13,7 @@
 import type { AddressRange, Memory } from "../linux/memory.js";
 import { ResidentWords } from "../linux/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
-import { type HeapRegion, regionsOf, sizeOf } from "./glibc_heaps.js";
+import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
 import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
 import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.js";
 import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
@@ -67,6 +67,8 @@ export interface GlibcHeap {
 const CHEAP_CHUNKS = 20_000;
 const CHEAP_PAGES = 20_000;
 const ALL = Number.POSITIVE_INFINITY;
+/** A program at work may be caught in the middle of a change. */
+const TRIES = 3;
 
 /**
  * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.
@@ -78,7 +80,13 @@ export function readGlibcHeap(
   known: readonly AddressRange[],
 ): GlibcHeap | null {
   const words = new ResidentWords(memory);
-  const state = findGlibcState(memory, words);
+  let state = findGlibcState(memory, words);
+  for (let again = 1; state === null && again < TRIES; again++) {
+    // The heap may have grown out of what was mapped when that was last read.
+    memory.refresh();
+    words.forget();
+    state = findGlibcState(memory, words);
+  }
   if (state === null) {
     return null;
   }
@@ -140,7 +148,7 @@ function readArena(look: Look, arena: ArenaState): GlibcArena {
   if (fastbins.torn) {
     problems.add("lists");
   }
-  const topBytes = inUse ? sizeOf(words, arena.top) || 0 : 0;
+  const topBytes = (regions.find(({ top }) => top === arena.top)?.end ?? arena.top) - arena.top;
   append(free, chunks.free);
   append(trimmable, chunks.free);
   append(free, fastbins.free);
@@ -215,7 +223,11 @@ function readMmapped(
   const apart = [...known, ...heaps].sort((a, b) => a.start - b.start);
   const chunks = state.parameters?.mmappedChunks ?? ALL;
   const pages = depth === "full" ? ALL : CHEAP_PAGES;
-  const found = findMmappedChunks(memory, apart, chunks, pages);
+  let found = findMmappedChunks(memory, apart, chunks, pages);
+  if (found.ranges.length < chunks && chunks !== ALL && !found.cut) {
+    memory.refresh(); // some came after the mappings were read
+    found = findMmappedChunks(memory, apart, chunks, pages);
+  }
   if (found.cut) {
     problems.add("mmapped-cut");
   } else if (chunks !== ALL && found.ranges.length < chunks) {

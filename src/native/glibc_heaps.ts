@@ -55,19 +55,35 @@ function mainRegion(
   arena: ArenaState,
   { parameters }: GlibcState,
 ): { regions: HeapRegion[]; torn: boolean } {
-  const end = arena.top + sizeOf(words, arena.top);
   const last = mappingOf(memory.mappings, arena.top);
-  if (last === undefined || !(end > arena.top && end <= arena.top + arena.systemBytes)) {
+  const base = parameters?.sbrkBase ?? 0;
+  if (last === undefined) {
     return { regions: [], torn: true };
   }
-  const base = parameters?.sbrkBase ?? 0;
-  // Without brk (another program's mapping in the way) the heap continues in mappings of its own.
-  const start = base > 0 && base < arena.top ? base : last.start;
-  const contiguous = mappingOf(memory.mappings, start)?.path === last.path;
-  const region = contiguous
-    ? { start, end, firstChunk: start, top: arena.top }
-    : { start: last.start, end, firstChunk: last.start, top: arena.top };
-  return { regions: [region], torn: !contiguous || end - start < arena.systemBytes };
+  const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
+  if (
+    brk &&
+    base + arena.systemBytes > arena.top &&
+    isMapped(memory, base + arena.systemBytes - 1)
+  ) {
+    // All of it by brk: where it ends needs no look at the top chunk, which changes all the time.
+    const region = { start: base, end: base + arena.systemBytes, firstChunk: base, top: arena.top };
+    return { regions: [region], torn: false };
+  }
+  const end = arena.top + sizeOf(words, arena.top);
+  if (!(end > arena.top && end <= arena.top + arena.systemBytes)) {
+    return { regions: [], torn: true };
+  }
+  // Without brk (something else in its way) the heap continues in mappings of its own.
+  const start = brk ? base : last.start;
+  return {
+    regions: [{ start, end, firstChunk: start, top: arena.top }],
+    torn: end - start < arena.systemBytes,
+  };
+}
+
+function isMapped(memory: Memory, address: Address): boolean {
+  return mappingOf(memory.mappings, address) !== undefined;
 }
 
 function heapRegions(

@@ -41,6 +41,8 @@ const LEAST_HEAD = 24;
 const MOST_HEAD = 160;
 /** Limits of believable structures: beyond, it is something else or damaged. */
 const MOST_ARENAS = 65_536;
+/** Bins that may be caught while a chunk goes in or out; the circle of arenas settles the doubt. */
+const MOST_CHANGING = 6;
 const LARGEST_DATA = 16 * 2 ** 20;
 
 /** One arena, by the address of its first bin. */
@@ -108,19 +110,21 @@ function findIn(memory: Memory, words: ResidentWords, mapping: Mapping): GlibcSt
   return null;
 }
 
-/** The last bin is empty or a list, and so are all before; most heaps have many empty ones. */
+/** The first words of almost all bins hold up; a few may be changing just now, for the program runs. */
 function looksLikeBins(words: ResidentWords, bins: Address): boolean {
-  let empty = 0;
+  let doubtful = 0;
   for (let index = BIN_COUNT - 1; index >= 0; index--) {
     const at = bins + index * 16;
-    if (words.word(at) === at - 16) {
-      empty += 1;
+    if (isBin(words, at)) {
+      continue;
     }
-    if (!isBin(words, at)) {
+    doubtful += 1;
+    const possible = isChunkAddress(words.word(at)) && isChunkAddress(words.word(at + 8));
+    if (!possible || doubtful > MOST_CHANGING) {
       return false;
     }
   }
-  return empty > 0;
+  return true;
 }
 
 export function isChunkAddress(address: number): boolean {
@@ -180,7 +184,7 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
     system % 16 === 0 &&
     (unused ||
       (system > 0 && isChunkAddress(top) && mappingOf(memory.mappings, top) !== undefined)) &&
-    [0, BIN_COUNT - 1].every((index) => isBin(words, bins + index * 16))
+    looksLikeBins(words, bins)
   );
 }
 

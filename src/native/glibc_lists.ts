@@ -55,8 +55,9 @@ const SMALL_CACHE_BINS = 64;
 const LEAST_CHUNK = 32;
 /** Longest list of a thread's cache that its count can tell. */
 const MOST_CACHED = 65_535;
+const TRIES = 4;
 
-/** All chunks of an arena's bins, `most` at most. */
+/** All chunks of an arena's bins, `most` at most. A list that breaks off is read again: the program runs. */
 export function readBins(words: ResidentWords, arena: ArenaState, most: number): ListedChunks {
   const free = new RangeColumns();
   let bytes = 0;
@@ -64,27 +65,18 @@ export function readBins(words: ResidentWords, arena: ArenaState, most: number):
   let torn = false;
   let cut = false;
   for (let index = 0; index < BIN_COUNT && !cut; index++) {
-    const bin = arena.bins + index * 16 - 16;
-    let chunk = words.word(bin + 16);
-    let before = bin;
-    while (chunk !== bin) {
-      const size = sizeOf(words, chunk);
-      if (
-        !(size >= LEAST_CHUNK && size <= arena.systemBytes) ||
-        words.word(chunk + 24) !== before
-      ) {
-        torn = true;
-        break;
-      }
-      if (free.length >= most) {
-        cut = true;
-        break;
-      }
+    let list = readBin(words, arena, index, most - free.length);
+    for (let again = 1; list.torn && again < TRIES; again++) {
+      words.forget();
+      const next = readBin(words, arena, index, most - free.length);
+      list = next.torn && next.chunks.length < list.chunks.length ? list : next;
+    }
+    torn ||= list.torn;
+    cut ||= list.cut;
+    for (const [chunk, size] of list.chunks) {
       free.push(chunk, chunk + size);
       bytes += size;
       largestBytes = Math.max(largestBytes, size);
-      before = chunk;
-      chunk = words.word(chunk + 16);
     }
     // Lists that lead into each other would count chunks twice: no arena has more than it got.
     if (bytes > arena.systemBytes) {
@@ -92,6 +84,32 @@ export function readBins(words: ResidentWords, arena: ArenaState, most: number):
     }
   }
   return { free, bytes, largestBytes, torn, cut };
+}
+
+interface BinList {
+  readonly chunks: [chunk: Address, size: Bytes][];
+  readonly torn: boolean;
+  readonly cut: boolean;
+}
+
+function readBin(words: ResidentWords, arena: ArenaState, index: number, most: number): BinList {
+  const bin = arena.bins + index * 16 - 16;
+  const chunks: [Address, Bytes][] = [];
+  let chunk = words.word(bin + 16);
+  let before = bin;
+  while (chunk !== bin) {
+    const size = sizeOf(words, chunk);
+    if (!(size >= LEAST_CHUNK && size <= arena.systemBytes) || words.word(chunk + 24) !== before) {
+      return { chunks, torn: true, cut: false };
+    }
+    if (chunks.length >= most) {
+      return { chunks, torn: false, cut: true };
+    }
+    chunks.push([chunk, size]);
+    before = chunk;
+    chunk = words.word(chunk + 16);
+  }
+  return { chunks, torn: false, cut: false };
 }
 
 /** Fastbins; none in versions that have none. */
