@@ -2,14 +2,15 @@
 import type { Bytes, Millis } from "../model/units.js";
 
 /** Share of one core that polling may take, looks apart. */
-const POLL_SHARE = 0.006;
+const POLL_SHARE = 0.005;
 /** Share of the time for which PSS may hold a target's memory lock; and of a core that looks may take. */
 const DEAR_SHARE = 0.003;
 const LOOK_SHARE = 0.003;
 /** Share of a core that ledgers may take. */
-const LEDGER_SHARE = 0.001;
-/** A run that ends before this has none: the first costs most, for its code is new. */
+const LEDGER_SHARE = 0.002;
 const FIRST_LEDGER_MS = 5_000;
+/** So many cost more than all later ones, for their code is new: their costs are let pass. */
+const COLD_LEDGERS = 3;
 /** Each comes when the run is this much longer than at the last one. */
 const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
@@ -109,7 +110,7 @@ export class LedgerSchedule {
 
   read(elapsedMs: Millis, cpuMs: Millis): void {
     this.taken += 1;
-    if (this.taken > 1) {
+    if (this.taken > COLD_LEDGERS) {
       this.cost.add(cpuMs);
     }
     const distance = this.cost.distance(LEDGER_SHARE);

@@ -11,6 +11,7 @@ import "./timeline/timeline.css";
 import "./flame/flame.css";
 import "./sites/sites.css";
 import "./gpu/gpu.css";
+import "./ledger/ledger.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
 pageDocument.read().then(

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { selectSites } from "../../../src/model/site_filter.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
+import { LedgerChart } from "../ledger/LedgerChart.js";
 import { AgesTable } from "../sites/AgesTable.js";
 import { LifetimesTable } from "../sites/LifetimesTable.js";
 import { ProcessesTable } from "../sites/ProcessesTable.js";
@@ -97,6 +98,7 @@ export function App({ report }: { report: ReportDocument }) {
             onWindow={showWindow}
           />
         </section>
+        <LedgerChart report={report} theme={theme} pid={pid} />
         <section className="panel views" id="views" aria-label="Profile">
           <TabList tab={choices.tab} choose={(tab) => choose({ tab })} />
           <Toolbar report={report} choices={choices} choose={choose} searchField={searchField} />

@@ -1,0 +1,104 @@
+/** What RSS was made of over time: the recorded ledgers, stacked, on the timeline's axis. */
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { formatBytes, formatRelative, formatShare } from "../page/format.js";
+import type { Theme } from "../page/theme.js";
+import { axes, chartColours } from "../timeline/chart.js";
+import { ledgerCurves } from "./ledgerCurves.js";
+
+interface LedgerChartProps {
+  report: ReportDocument;
+  theme: Theme;
+  /** null: all processes. */
+  pid: number | null;
+}
+
+export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
+  const { times, parts } = useMemo(() => ledgerCurves(report, pid), [report, pid]);
+  const host = useRef<HTMLDivElement>(null);
+  const legend = useRef<HTMLElement>(null);
+  /** The ledger that the legend shows; null: the last. */
+  const [shown, setShown] = useState<number | null>(null);
+  const { startMs, endMs } = report.summary.window;
+  const drawn = times.length > 1;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the style's colours follow the theme
+  useEffect(() => {
+    if (!host.current || !legend.current || !drawn) return;
+    const colours = chartColours(host.current);
+    const fills = Array.from(legend.current.querySelectorAll(".ledger-key"), (key) =>
+      getComputedStyle(key).getPropertyValue("--key").trim(),
+    );
+    const stack = parts.map((_, index) => index).reverse(); // the tallest is painted first
+    const chart = new uPlot(
+      {
+        width: host.current.clientWidth,
+        height: 168,
+        padding: [8, 26, 0, 0],
+        legend: { show: false },
+        cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
+        scales: {
+          x: { time: false, range: () => [startMs / 1000, Math.max(endMs, startMs + 1000) / 1000] },
+          y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
+        },
+        axes: axes(colours, startMs, false, 4),
+        series: [
+          {},
+          ...stack.map((index) => ({
+            label: parts[index].part,
+            stroke: fills[index],
+            fill: fills[index],
+            width: 1,
+            points: { show: false },
+          })),
+        ],
+        hooks: { setCursor: [({ cursor }) => setShown(cursor.idx ?? null)] },
+      },
+      [times, ...stack.map((index) => parts[index].stacked)],
+      host.current,
+    );
+    const observer = new ResizeObserver(() => {
+      const width = chart.root.parentElement?.clientWidth ?? 0;
+      if (width > 0 && width !== chart.width) chart.setSize({ width, height: chart.height });
+    });
+    observer.observe(host.current);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [times, parts, theme, startMs, endMs, drawn]);
+
+  if (times.length === 0) return null;
+  const at = shown !== null && shown < times.length ? shown : times.length - 1;
+  const rss = parts.at(-1)?.stacked[at] ?? 0;
+  return (
+    <section className="panel" aria-label="Ledger">
+      <figure className="timeline" aria-label="What RSS was made of">
+        <figcaption className="timeline-legend" ref={legend}>
+          <b>RSS by part</b>
+          {parts.map(({ part, bytes }) => (
+            <span key={part} className={`key ledger-key ledger-${part.replace(".", "-")}`}>
+              {part} {formatBytes(bytes[at])}
+              {rss > 0 && <small> {formatShare(bytes[at] / rss)}</small>}
+            </span>
+          ))}
+          <span className="timeline-readout">
+            <span>
+              {formatBytes(rss)} at {formatRelative(times[at] * 1000, startMs)}
+            </span>
+          </span>
+        </figcaption>
+        {drawn && (
+          <div
+            ref={host}
+            className="chart"
+            data-testid="ledger-chart"
+            role="img"
+            aria-label={`RSS by part over time, ${times.length} ledgers`}
+          />
+        )}
+      </figure>
+    </section>
+  );
+}

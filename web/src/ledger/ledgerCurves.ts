@@ -1,0 +1,75 @@
+/** The recorded ledgers as stacked curves: what RSS was made of over time. */
+import { LEDGER_PARTS, type LedgerPartName } from "../../../src/model/ledger.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { ledgerMetric, type MemorySeries } from "../../../src/model/series.js";
+
+export interface LedgerCurves {
+  /** Seconds since 1970. */
+  readonly times: number[];
+  /** Parts that hold anything, in the order of the ledger; `stacked` holds the parts before, too. */
+  readonly parts: readonly {
+    readonly part: LedgerPartName;
+    readonly bytes: number[];
+    readonly stacked: number[];
+  }[];
+}
+
+/** Ledgers are read one process after the other: each moment has of every living process the last one
+ * before it, or its first. `pid` null: of all processes together. */
+export function ledgerCurves(report: ReportDocument, pid: number | null): LedgerCurves {
+  const ledgers = report.series
+    .filter((series) => pid === null || series.pid === pid)
+    .map(ledgersOf)
+    .filter(({ timesMs }) => timesMs.length > 0);
+  const times = [...new Set(ledgers.flatMap(({ timesMs }) => timesMs))].sort((a, b) => a - b);
+  const sums = LEDGER_PARTS.map(() => new Array<number>(times.length).fill(0));
+  for (const ledger of ledgers) {
+    times.forEach((timeMs, at) => {
+      const row = rowAt(ledger, timeMs);
+      if (row < 0) return;
+      LEDGER_PARTS.forEach((_, part) => {
+        (sums[part] as number[])[at] += ledger.bytes[part]?.[row] ?? 0;
+      });
+    });
+  }
+  const below = new Array<number>(times.length).fill(0);
+  const parts = LEDGER_PARTS.flatMap((part, index) => {
+    const bytes = sums[index] as number[];
+    if (!bytes.some((value) => value > 0)) return [];
+    bytes.forEach((value, at) => {
+      below[at] += value;
+    });
+    return [{ part, bytes, stacked: [...below] }];
+  });
+  return { times: times.map((timeMs) => timeMs / 1000), parts };
+}
+
+interface ProcessLedgers {
+  readonly timesMs: number[];
+  /** By part, by ledger. */
+  readonly bytes: number[][];
+  /** When the process was first and last polled. */
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+function ledgersOf({ timesMs, values }: MemorySeries): ProcessLedgers {
+  const columns = LEDGER_PARTS.map((part) => values.get(ledgerMetric(part)));
+  const rows = Array.from(timesMs, (_, row) => row).filter((row) =>
+    columns.some((column) => column !== undefined && !Number.isNaN(column[row])),
+  );
+  return {
+    timesMs: rows.map((row) => timesMs[row]),
+    bytes: columns.map((column) => rows.map((row) => column?.[row] || 0)),
+    startMs: timesMs[0] ?? 0,
+    endMs: timesMs.at(-1) ?? 0,
+  };
+}
+
+/** -1 while the process did not live. */
+function rowAt({ timesMs, startMs, endMs }: ProcessLedgers, timeMs: number): number {
+  if (timeMs < startMs || timeMs > endMs) return -1;
+  let row = 0;
+  while (row + 1 < timesMs.length && timesMs[row + 1] <= timeMs) row += 1;
+  return row;
+}
