@@ -4,6 +4,7 @@
  * addresses hex strings; there is no NaN.
  */
 import type { Interval } from "./interval.js";
+import type { LedgerPartName } from "./ledger.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "./units.js";
 
 export interface TargetJson {
@@ -88,6 +89,12 @@ export interface SummaryJson {
     /** CPU time the agents spent on their slow path. */
     cpuMs: Millis;
     allocatedBytesPerSecond: number;
+  };
+  /** What RSS was made of at the last recorded ledger, of `processes` together; absent where there is none. */
+  ledger?: {
+    atMs: TimeMs;
+    processes: number;
+    parts: { part: LedgerPartName; bytes: Bytes }[];
   };
   /** What could not be seen, and why. */
   limits: string[];

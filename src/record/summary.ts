@@ -5,6 +5,7 @@ import { interval95, unseenUpToBytes } from "../model/interval.js";
 import { Domain, FrameKind, type Profile } from "../model/profile.js";
 import type { MemorySeries, Metric } from "../model/series.js";
 import type { Bytes, StackId, TimeMs } from "../model/units.js";
+import { lastLedger } from "./last_ledger.js";
 import type { Moment, Recording } from "./types.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -60,6 +61,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     sites: profile ? sitesOf(profile, recording.profileAt("peak")) : [],
     series: growthOf(root),
     agent: agentFigures(recording, profile),
+    ...lastLedger(recording),
     limits: [...recording.limits, ...unprofiled(recording)],
   };
 }

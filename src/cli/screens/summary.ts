@@ -38,6 +38,7 @@ export interface SummaryContext {
 
 const DEFAULT_PROCESSES = 8;
 const LABEL_WIDTH = 11;
+const SHOWN_PARTS = 4;
 
 export function printSummary(
   screen: Screen,
@@ -88,6 +89,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
   printFacts(screen, "RSS", rss, context);
+  printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
     screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));
     return;
@@ -111,6 +113,22 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     `${withError(allocated)} in all`,
     `${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`,
   ]);
+}
+
+/** The largest parts of RSS at the last ledger. */
+function printLedgerParts(screen: Screen, { summary: { ledger, window } }: SummaryContext): void {
+  if (ledger === undefined) {
+    return;
+  }
+  const parts = ledger.parts.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes);
+  const words = parts
+    .slice(0, SHOWN_PARTS)
+    .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
+  const at = formatDuration(Math.max(0, ledger.atMs - window.startMs));
+  const text = `${words.join(" · ")} at ${at}`;
+  for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
+    screen.line(label(screen, index === 0 ? "By part" : "") + line);
+  }
 }
 
 /** Facts side by side where they fit, else one below the other; RSS with its course behind. */

@@ -1,0 +1,73 @@
+/** Ledgers in a recording: taken by themselves, shown in the summary and the report. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { afterAll, expect, test } from "vitest";
+import { LEDGER_METRICS, ledgerMetric } from "../src/model/series.js";
+import { openRecording } from "../src/record/index.js";
+import { anyInterpreter } from "./environment.js";
+import { execute, removeScratch, scratch, tidemark } from "./run.js";
+
+/** 48 MiB of blocks and some objects, until it is told to end. */
+const PROGRAM = `import sys
+blocks = [bytearray(b"x") * (4 << 20) for _ in range(12)]
+objects = [str(i) for i in range(100_000)]
+sys.stdin.read()
+`;
+const MIB = 2 ** 20;
+
+let program: ChildProcess | null = null;
+afterAll(() => {
+  program?.kill();
+  removeScratch();
+});
+
+test("the parts of a recorded ledger are those of RSS at that time", async () => {
+  const folder = scratch();
+  const recording = join(folder, "app.tidemark");
+  program = spawn(
+    tidemark,
+    ["run", "--quiet", "-o", recording, "--", anyInterpreter().path, "-c", PROGRAM],
+    { cwd: folder, stdio: ["pipe", "inherit", "inherit"] },
+  );
+  const ended = once(program, "exit");
+  while (!hasLedger(recording)) {
+    expect(program.exitCode).toBeNull();
+    await setTimeout(200);
+  }
+  program.stdin?.end();
+  await ended;
+
+  const { series, limits } = openRecording(recording);
+  expect(limits.filter((limit) => /ledger/.test(limit))).toEqual([]);
+  const [root] = series;
+  if (root === undefined) throw new Error("no series");
+  const column = root.values.get(ledgerMetric("malloc.used")) ?? new Float64Array();
+  const row = column.findIndex((value) => !Number.isNaN(value));
+  const of = (metric: (typeof LEDGER_METRICS)[number]) => root.values.get(metric)?.[row] ?? 0;
+  const whole = LEDGER_METRICS.reduce((sum, metric) => sum + of(metric), 0);
+  // The poll of the same time; the kernel's quick count lags by some pages a processor.
+  expect(Math.abs(whole - (root.values.get("rssBytes")?.[row] ?? 0))).toBeLessThan(4 * MIB);
+  expect(of("ledger.malloc.used")).toBeGreaterThan(48 * MIB);
+  expect(of("ledger.python.used")).toBeGreaterThan(100_000 * 48);
+  // The agent's own segment is mapped, too.
+  expect(of("ledger.tidemark")).toBeGreaterThan(0);
+
+  const summary = await execute([tidemark, "summary", recording, "--json"]);
+  const { ledger } = JSON.parse(summary.stdout) as {
+    ledger: { parts: { part: string; bytes: number }[] };
+  };
+  const malloc = ledger.parts.find(({ part }) => part === "malloc.used");
+  expect(malloc?.bytes).toBeGreaterThan(48 * MIB);
+  const text = await execute([tidemark, "summary", recording]);
+  expect(text.stdout).toMatch(/^By part .*malloc\.used/m);
+});
+
+function hasLedger(recording: string): boolean {
+  return (
+    existsSync(recording) &&
+    openRecording(recording).series.some((series) => series.values.has(ledgerMetric("malloc.used")))
+  );
+}
