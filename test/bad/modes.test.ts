@@ -9,7 +9,7 @@ afterAll(removeScratch);
 
 const program = `import os, sys
 def large():
-    return bytes(30 << 20)
+    return bytes(160 << 20)
 def small():
     slots = [None] * 600_000
     for index in range(600_000):
@@ -20,7 +20,8 @@ del kept[1][::2]
 print(sys.getsizeof(kept[1][0]), flush=True)
 os._exit(0)
 `;
-const MIB = 1 << 20;
+/** Twenty of the coarsest periods that the controller takes on a busy machine: missed once in 500 million. */
+const LARGE = 160 << 20;
 const interpreters = environment.interpreters.filter(
   ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
 );
@@ -50,9 +51,9 @@ describe.each(interpreters.map(({ version, path }) => [version, path] as const))
         const { recorded } = await compare([python, ...options, "-c", program], { env });
         const lines = bytesByLine(recorded.open().profileAt("end"), "live");
         const large = lines.get("large <string>:3");
-        expect(large?.bytes).toBeGreaterThan(30 * MIB * 0.99);
-        expect(large?.bytes).toBeLessThan(30 * MIB * 1.05);
-        const { limits } = await recorded.summary();
+        expect(large?.bytes).toBeGreaterThan(LARGE * 0.99);
+        expect(large?.bytes).toBeLessThan(LARGE * 1.05);
+        const { limits, agent } = await recorded.summary();
         if (small) {
           const exact = 300_000 * 233;
           const { bytes, standardError } = lines.get("small <string>:7") ?? {
@@ -63,8 +64,10 @@ describe.each(interpreters.map(({ version, path }) => [version, path] as const))
           // A debug allocator asks for some words more for each object, tracemalloc keeps a trace of it.
           const more = name.includes("debug") ? 32 : name.includes("TRACEMALLOC") ? 80 : 0;
           const most = 300_000 * more;
-          expect(bytes).toBeGreaterThan(exact * 0.97 - 5 * standardError);
-          expect(bytes).toBeLessThan(exact * 1.03 + 5 * standardError + most);
+          // Few samples may state too small an error: then what the true size has at the period in force.
+          const error = Math.max(standardError, Math.sqrt(exact * agent.periodBytes));
+          expect(bytes).toBeGreaterThan(exact * 0.97 - 6 * error);
+          expect(bytes).toBeLessThan(exact * 1.03 + 6 * error + most);
         } else {
           expect(limits.filter((line) => /debug/i.test(line))).toHaveLength(1);
         }
