@@ -165,7 +165,7 @@ function visibleLibrary(pid: Pid, path: string) {
     return { path, copied: false, remove() {} };
   }
   for (const folder of ["/tmp", "/var/tmp", "/dev/shm", "/run"]) {
-    const copy = `${folder}/.tidemark-${randomBytes(6).toString("hex")}.so`;
+    const copy = `${folder}/.tidemark-${pid}-${randomBytes(6).toString("hex")}.so`;
     try {
       copyFileSync(path, `${root}${copy}`);
       chmodSync(`${root}${copy}`, 0o600);

@@ -70,17 +70,16 @@ export class ProcessTree {
     this.alive.set(root, { row, startTicks, stackStart: 0 });
   }
 
-  /** The living process with this pid, or the one that is known by it in its own pid namespace. */
+  /** The living process with this pid, or the one that is known by it in its own pid namespace.
+   * `startTicks` 0: its agent has no /proc (a bare chroot) to read them from. */
   find(pid: Pid, startTicks: number): SeriesRow | null {
+    const same = (tracked: Tracked) => startTicks === 0 || tracked.startTicks === startTicks;
     const direct = this.alive.get(pid);
-    if (direct?.startTicks === startTicks) {
+    if (direct && same(direct)) {
       return direct.row;
     }
     for (const tracked of this.alive.values()) {
-      if (
-        tracked.startTicks === startTicks &&
-        readStatus(tracked.row.pid)?.namespacePids.at(-1) === pid
-      ) {
+      if (same(tracked) && readStatus(tracked.row.pid)?.namespacePids.at(-1) === pid) {
         return tracked.row;
       }
     }

@@ -2,16 +2,15 @@
  * The two files through which a process takes a script and gives its answer. They lie where both sides
  * see them: in a folder of the process's own mount namespace, reached from here through /proc/PID/root.
  *
- *   .tidemark-<random>.py    the script, 0600, the process's user's
- *   .tidemark-<random>       the answer, made empty by us and filled by the process:
+ *   .tidemark-<pid>-<random>.py    the script, 0600, the process's user's
+ *   .tidemark-<pid>-<random>       the answer, made empty by us and filled by the process:
  *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n"
  *
- * Both are removed when the exchange is closed, whatever has happened. A process that runs the script later
+ * The folder is held open meanwhile: a process that ends takes /proc/PID/root with it. Both are removed when the exchange is closed, whatever has happened. A process that runs the script later
  * than that finds no file, and nothing happens.
  */
 import { randomBytes } from "node:crypto";
 import {
-  accessSync,
   chownSync,
   closeSync,
   constants,
@@ -39,33 +38,40 @@ export class Exchange {
   private constructor(
     /** As the process names it. */
     readonly scriptPath: string,
-    private readonly answerFile: string,
-    private readonly scriptFile: string,
+    private readonly folder: number,
+    private readonly name: string,
   ) {}
 
   /** `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError where no
    * folder of the process's can be written. */
   static open(pid: Pid, work: string): Exchange {
-    const root = `/proc/${pid}/root`;
     const owner = statSync(`/proc/${pid}`);
-    const name = `.tidemark-${randomBytes(6).toString("hex")}`;
-    for (const folder of FOLDERS) {
-      const script = `${folder === "/" ? "" : folder}/${name}.py`;
-      const answer = script.slice(0, -3);
+    const name = `.tidemark-${pid}-${randomBytes(6).toString("hex")}`;
+    for (const place of FOLDERS) {
+      const answer = `${place === "/" ? "" : place}/${name}`;
+      let folder: number;
       try {
-        accessSync(`${root}${folder}`, constants.W_OK);
-        put(`${root}${answer}`, "", owner);
-        put(`${root}${script}`, scriptOf(work, answer), owner);
-        return new Exchange(script, `${root}${answer}`, `${root}${script}`);
+        folder = openSync(`/proc/${pid}/root${place}`, constants.O_RDONLY | constants.O_DIRECTORY);
       } catch {
-        rmSync(`${root}${answer}`, { force: true });
-        rmSync(`${root}${script}`, { force: true });
+        continue;
+      }
+      const exchange = new Exchange(`${answer}.py`, folder, name);
+      try {
+        put(exchange.file(""), "", owner);
+        put(exchange.file(".py"), scriptOf(work, answer), owner);
+        return exchange;
+      } catch {
+        exchange.close();
       }
     }
     throw targetUnknown(
       pid,
       `none of its folders can be written (${FOLDERS.slice(0, 4).join(", ")})`,
     );
+  }
+
+  private file(suffix: string): string {
+    return `/proc/self/fd/${this.folder}/${this.name}${suffix}`;
   }
 
   /** Runs the script's file in a namespace of its own; never raises, whatever becomes of the file. */
@@ -76,9 +82,9 @@ export class Exchange {
   read(): Answer {
     let text: string;
     try {
-      text = readFileSync(this.answerFile, "utf8");
+      text = readFileSync(this.file(""), "utf8");
     } catch {
-      return { state: "waiting" }; // the process has ended, and its root with it
+      return { state: "waiting" }; // somebody else removed it
     }
     const match = /^taken\n(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
     if (match === null) {
@@ -90,8 +96,9 @@ export class Exchange {
   }
 
   close(): void {
-    rmSync(this.scriptFile, { force: true });
-    rmSync(this.answerFile, { force: true });
+    rmSync(this.file(".py"), { force: true });
+    rmSync(this.file(""), { force: true });
+    closeSync(this.folder);
   }
 }
 

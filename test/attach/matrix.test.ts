@@ -1,0 +1,157 @@
+/**
+ * Every CPython found, entered while it computes, ticks, sleeps, and waits for locks, sockets and
+ * children; then recorded, left, and recorded again. What its program does must not change.
+ */
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
+import { environment } from "../environment.js";
+import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } from "./targets.js";
+
+afterEach(killAll);
+afterAll(removeScratch);
+
+/** Each prints "up", waits for some seconds in its own way, checks that nothing disturbed it, prints "well". */
+const WAITS: Readonly<Record<string, string>> = {
+  computing: `
+import time
+print("up")
+end = time.monotonic() + 1.5
+total = 0
+while time.monotonic() < end:
+    total += sum(range(100)) == 4950
+assert total > 0
+print("well")`,
+  ticking: `
+import time
+print("up")
+for _ in range(30): time.sleep(0.05)
+print("well")`,
+  sleeping: `
+import time
+print("up")
+begun = time.monotonic()
+time.sleep(1.5)
+assert time.monotonic() - begun >= 1.49
+print("well")`,
+  "waiting for a lock": `
+import threading
+lock = threading.Lock()
+lock.acquire()
+print("up")
+assert not lock.acquire(timeout=1.5)
+print("well")`,
+  "in an event loop": `
+import asyncio
+async def main():
+    print("up")
+    await asyncio.sleep(1.5)
+    return 7
+assert asyncio.run(main()) == 7
+print("well")`,
+  "accepting, a queue and a child": `
+import queue, socket, subprocess, threading, time
+server = socket.create_server(("127.0.0.1", 0))
+def connect():
+    time.sleep(0.7)
+    socket.create_connection(server.getsockname()).sendall(b"hello")
+threading.Thread(target=connect).start()
+child = subprocess.Popen(["sleep", "1.5"])
+print("up")
+peer, _ = server.accept()
+assert peer.recv(5) == b"hello"
+try:
+    queue.Queue().get(timeout=0.3)
+except queue.Empty:
+    pass
+assert child.wait() == 0
+print("well")`,
+};
+
+const SERVICE = `
+import time
+kept = []
+def grow():
+    kept.append(bytearray(50_000))
+    kept.append([str(i) for i in range(100)])
+print("up")
+count = 0
+while True:
+    grow()
+    count += 1
+    if count % 500 == 0:
+        del kept[:]
+    time.sleep(0.001)`;
+
+const gil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
+
+describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as const))(
+  "%s",
+  (_name, interpreter) => {
+    test(`runs what it is handed while ${Object.keys(WAITS).join(", ")}`, async () => {
+      await Promise.all(
+        Object.entries(WAITS).map(async ([how, source]) => {
+          const target = await start(interpreter, source);
+          const work = "import sys\nreturn sys.version.split()[0]";
+          for (let round = 0; round < 2; round++) {
+            const { text, version } = await remoteExec(target.pid, work, { waitMs: 30_000 });
+            expect(text.startsWith(version), how).toBe(true);
+          }
+          expect(await target.ended(), `${how}: ${target.output()}`).toEqual({
+            code: 0,
+            signal: null,
+          });
+          expect(target.output(), how).toBe("up\nwell\n");
+        }),
+      );
+    });
+
+    test("tells the exception that was raised, and changes no name of the program's", async () => {
+      const target = await start(
+        interpreter,
+        `import sys, time\nbefore = None\nprint("up")\nfor _ in range(40): time.sleep(0.05)\nprint(sorted(n for n in globals() if "tidemark" in n or n in ("work", "answer", "os")))`,
+      );
+      const raising = remoteExec(target.pid, "raise LookupError('no such thing')", {
+        waitMs: 30_000,
+      });
+      await expect(raising).rejects.toThrow(/TM-E036 .*LookupError: no such thing/);
+      await target.ended();
+      expect(target.output()).toBe("up\n[]\n");
+    });
+
+    test("is recorded, left, and recorded again", async () => {
+      const target = await start(interpreter, SERVICE);
+      const first = await attach(target.pid);
+      const after = belongings(target.pid);
+      expect(leftFiles(target.pid)).toEqual([]);
+      const second = await attach(target.pid);
+      for (const result of [first, second]) {
+        const recording = result.open();
+        expect(recording.complete).toBe(true);
+        expect(recording.processes[0]).toMatchObject({
+          profiled: true,
+          python: interpreter.version,
+        });
+        const { sites, stacks } = recording.profileAt("end");
+        expect(sites.stack.length + stacks.parent.length).toBeGreaterThan(0);
+      }
+      const now = belongings(target.pid);
+      expect(now.descriptors).toBe(after.descriptors);
+      expect(now.mappings).toBeLessThanOrEqual(after.mappings + 4); // the heap's own come and go
+      expect(target.child.exitCode).toBeNull();
+      expect(target.output()).toBe("up\n");
+    });
+  },
+);
+
+// The table of what was not there to be run.
+for (const minor of [9, 10, 11, 12, 13, 14, 15]) {
+  for (const sharedLibrary of [true, false]) {
+    const found = gil.some(
+      (one) => one.version.startsWith(`3.${minor}.`) && one.sharedLibrary === sharedLibrary,
+    );
+    test.skipIf(!found)(
+      `3.${minor} ${sharedLibrary ? "shared" : "static"}: ${found ? "ran above" : "none on this machine"}`,
+      () => {},
+    );
+  }
+}

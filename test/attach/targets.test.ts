@@ -1,0 +1,303 @@
+/** Programs in every awkward state and place: entered, or refused with the reason, and never hurt. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
+import { holdProcess } from "../../src/linux/index.js";
+import { TidemarkError } from "../../src/model/errors.js";
+import { detachAgent } from "../../src/record/index.js";
+import { anyInterpreter, environment, isRoot } from "../environment.js";
+import {
+  attach,
+  commandOf,
+  killAll,
+  leftFiles,
+  libraryPath,
+  removeScratch,
+  scratch,
+  start,
+  startCommand,
+} from "./targets.js";
+
+afterEach(killAll);
+afterAll(removeScratch);
+
+const python = anyInterpreter();
+const { tools } = environment;
+const exec = (pid: number, work = "return 'ran'", waitMs = 30_000) =>
+  remoteExec(pid, work, { waitMs });
+
+const SERVICE = `
+import time
+kept = []
+print("up")
+while True:
+    kept.append(bytearray(50_000))
+    if len(kept) > 300: del kept[:]
+    time.sleep(0.001)`;
+
+describe("states", () => {
+  test("200 threads", async () => {
+    const target = await start(
+      python,
+      `import threading, time
+def work():
+    while True:
+        time.sleep(0.005)
+        bytearray(1000)
+for _ in range(200): threading.Thread(target=work, daemon=True).start()
+print("up")
+time.sleep(600)`,
+    );
+    expect((await attach(target.pid)).open().complete).toBe(true);
+    expect((await exec(target.pid, "import threading\nreturn threading.active_count()")).text).toBe(
+      "201",
+    );
+  });
+
+  test("stopped: refused in time with the reason, nothing left behind, and it stays stopped", async () => {
+    const target = await start(python, SERVICE);
+    process.kill(target.pid, "SIGSTOP");
+    await expect(exec(target.pid, "return 1", 1_500)).rejects.toThrow(/TM-E035 .*stopped/);
+    expect(leftFiles(target.pid)).toEqual([]);
+    expect(readFileSync(`/proc/${target.pid}/stat`, "utf8")).toMatch(/\) [Tt] /);
+    process.kill(target.pid, "SIGCONT");
+    expect((await exec(target.pid)).text).toBe("ran");
+  });
+
+  test("a main thread in C code that holds the lock: refused, undone, and the program goes on", async () => {
+    const target = await start(
+      python,
+      `import ctypes
+libc = ctypes.PyDLL(None)
+print("up")
+libc.usleep(3_000_000)
+ran = sum(range(10))
+print("well", ran)`,
+    );
+    await expect(exec(target.pid, "return 1", 1_000)).rejects.toThrow(/TM-E035 .*lock/);
+    expect(await target.ended()).toEqual({ code: 0, signal: null });
+    expect(target.output()).toBe("up\nwell 45\n");
+  });
+
+  test("a zombie, and one that ends meanwhile", async () => {
+    const zombie = await start(
+      python,
+      `import os, time
+child = os.fork()
+if child == 0: os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print("up", child)
+time.sleep(600)`,
+    );
+    const dead = Number(/up (\d+)/.exec(zombie.output())?.[1]);
+    await expect(exec(dead)).rejects.toThrow(/ended|gone|no process/);
+
+    const held = `import ctypes\nprint("up")\nctypes.PyDLL(None).usleep(600_000_000)`;
+    const ending = await start(python, held);
+    setTimeout(() => ending.child.kill("SIGKILL"), 400);
+    await expect(exec(ending.pid)).rejects.toThrow(/TM-E030/);
+  });
+
+  test("one that becomes another program over and over: entered or refused, never hurt", async () => {
+    const target = await start(
+      python,
+      `import os, sys, time\nprint("up")\ntime.sleep(0.05)\nos.execv(sys.executable, [sys.executable] + sys.orig_argv[1:])`,
+    );
+    for (let round = 0; round < 10; round++) {
+      await exec(target.pid, "return 'ran'", 500).catch((error: unknown) =>
+        expect(error).toBeInstanceOf(TidemarkError),
+      );
+    }
+    expect(target.child.exitCode ?? target.child.signalCode).toBeNull();
+  });
+
+  test("traced by another tool: refused by its name", async () => {
+    const target = await start(python, SERVICE);
+    const held = await holdProcess(target.pid, 30_000);
+    await expect(exec(target.pid)).rejects.toThrow(/TM-E032 .*tidemark-guard/);
+    await held.release();
+    expect((await exec(target.pid)).text).toBe("ran");
+  });
+
+  test("tracemalloc, faulthandler, a profiler and subinterpreters", async () => {
+    const target = await start(
+      python,
+      `import faulthandler, sys, time, tracemalloc
+tracemalloc.start()
+faulthandler.enable()
+sys.setprofile(lambda *_: None)
+try:
+    import _interpreters
+except ImportError:
+    try:
+        import _xxsubinterpreters as _interpreters
+    except ImportError:
+        _interpreters = None
+if _interpreters: _interpreters.create()
+kept = []
+print("up")
+for _ in range(4000):
+    kept.append(bytearray(20_000))
+    if len(kept) > 100: del kept[:]
+    time.sleep(0.001)
+assert tracemalloc.get_traced_memory()[0] > 0
+print("well")`,
+    );
+    expect((await attach(target.pid)).open().complete).toBe(true);
+    expect((await attach(target.pid)).open().complete).toBe(true);
+    expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe("recorders", () => {
+  test("a second one is refused by name; a killed one is cleaned up after", async () => {
+    const target = await start(python, SERVICE);
+    const recordingPath = join(scratch, "killed.tidemark");
+    const main = join(libraryPath, "../../cli/main.js");
+    const recorder = await startCommand([
+      "sh",
+      "-c",
+      `echo up; exec "${process.execPath}" "${main}" attach ${target.pid} --for 10min -o "${recordingPath}"`,
+    ]);
+    await recorder.said("recording process");
+    await expect(attach(target.pid)).rejects.toThrow(/TM-E037 .*recorded already, by process \d+/);
+    await expect(detachAgent(target.pid, { waitMs: 1_000 })).rejects.toThrow(/TM-E037/);
+    recorder.child.kill("SIGKILL");
+    await recorder.ended();
+    expect(await detachAgent(target.pid, { waitMs: 30_000 })).toMatchObject({ recorded: true });
+    expect(await detachAgent(target.pid, { waitMs: 30_000 })).toMatchObject({ recorded: false });
+    expect((await attach(target.pid)).open().processes[0]?.profiled).toBe(true);
+  });
+
+  test("an interrupt ends the recording, sums it up, and leaves the process clean", async () => {
+    const target = await start(python, SERVICE);
+    const main = join(libraryPath, "../../cli/main.js");
+    const recorder = await startCommand([
+      "sh",
+      "-c",
+      `echo up; exec "${process.execPath}" "${main}" attach ${target.pid} -o "${join(scratch, "interrupted.tidemark")}"`,
+    ]);
+    await recorder.said("recording process");
+    recorder.child.kill("SIGINT");
+    expect(await recorder.ended()).toEqual({ code: 0, signal: null });
+    expect(recorder.output()).toMatch(/left process/);
+    expect(await detachAgent(target.pid, { waitMs: 30_000 })).toMatchObject({ recorded: false });
+    expect(leftFiles(target.pid)).toEqual([]);
+  });
+
+  test("a process that ends while it is recorded", async () => {
+    const target = await start(python, SERVICE);
+    const recording = attach(target.pid, {
+      enough: () => false,
+      onRecording: () => setTimeout(() => target.child.kill("SIGTERM"), 500),
+    });
+    expect(await recording).toMatchObject({ ended: true });
+    expect((await recording).open().complete).toBe(true);
+  });
+
+  test("nothing was attached: said so", async () => {
+    const target = await start(python, SERVICE);
+    await expect(detachAgent(target.pid, { waitMs: 30_000 })).rejects.toThrow(/TM-E039/);
+  });
+});
+
+describe("places", () => {
+  test.runIf(isRoot && tools.unshare)("mount and pid namespaces of its own", async () => {
+    const target = await startCommand([
+      tools.unshare as string,
+      "-m",
+      "-p",
+      "--fork",
+      "--mount-proc",
+      "sh",
+      "-c",
+      `mount -t tmpfs -o noexec none /tmp && exec "$0" -u -c "$1"`,
+      ...commandOf(python),
+      SERVICE,
+    ]);
+    const children = readFileSync(`/proc/${target.pid}/task/${target.pid}/children`, "utf8");
+    const inside = Number(children.trim().split(" ")[0]);
+    const recording = (await attach(inside)).open();
+    expect(recording.processes[0]).toMatchObject({ profiled: true, pid: inside });
+    expect(leftFiles(inside)).toEqual([]);
+  });
+
+  test.runIf(isRoot && tools.setpriv)(
+    "another user's process: entered by root, refused to others",
+    async () => {
+      const target = await startCommand([
+        tools.setpriv as string,
+        ...["--reuid", "65534", "--regid", "65534", "--clear-groups"],
+        ...["/usr/bin/env", "-i", "python3", "-uEc", SERVICE],
+      ]).catch(() => null);
+      if (target !== null) {
+        expect((await attach(target.pid)).open().processes[0]?.profiled).toBe(true);
+      }
+      const roots = await start(python, SERVICE);
+      const module = join(libraryPath, "../../record/index.js");
+      const asked = spawnSync(
+        process.execPath,
+        [
+          "--input-type=module",
+          "-e",
+          `const { attachAndRecord } = await import(${JSON.stringify(module)});
+process.setgid(65534); process.setuid(65534);
+await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", libraryPath: ${JSON.stringify(libraryPath)}, waitMs: 1000, enough: () => true }).catch((error) => console.log(error.message));`,
+        ],
+        { encoding: "utf8" },
+      );
+      expect(asked.stdout, asked.stderr).toMatch(/TM-E031 .*belongs to root/);
+    },
+  );
+
+  test.runIf(tools.cc)("a program in C that embeds the interpreter", async () => {
+    const shared = environment.interpreters.find((one) => one.sharedLibrary && !one.chroot);
+    if (shared === undefined) return;
+    const config = spawnSync(
+      shared.path,
+      [
+        "-c",
+        "import sysconfig as s; print(s.get_path('include'), s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'))",
+      ],
+      { encoding: "utf8" },
+    );
+    const [include, libraries, version] = config.stdout.trim().split(" ") as [
+      string,
+      string,
+      string,
+    ];
+    if (!existsSync(join(include, "Python.h"))) return;
+    const source = join(scratch, "host.c");
+    writeFileSync(
+      source,
+      `#include <Python.h>
+#include <unistd.h>
+int main(void) {
+    Py_Initialize();
+    PyRun_SimpleString(${JSON.stringify(SERVICE.replace("while True", "for _ in range(1000)"))});
+    Py_BEGIN_ALLOW_THREADS
+    for (int i = 0; i < 300; i++) usleep(10000);
+    Py_END_ALLOW_THREADS
+    return Py_FinalizeEx();
+}`,
+    );
+    const host = join(scratch, "host");
+    const built = spawnSync(tools.cc as string, [
+      ...[source, "-o", host, `-I${include}`, `-L${libraries}`, `-lpython${version}`],
+      `-Wl,-rpath,${libraries}`,
+    ]);
+    expect(built.status, String(built.stderr)).toBe(0);
+    const target = await startCommand([host], { PYTHONUNBUFFERED: "1" });
+    expect((await attach(target.pid)).open().complete).toBe(true);
+    // Its main thread then waits in C code that let the lock go.
+    expect((await exec(target.pid)).text).toBe("ran");
+    expect(await target.ended()).toEqual({ code: 0, signal: null });
+  });
+
+  test("no Python at all", async () => {
+    const target = await startCommand(["sh", "-c", "echo up; sleep 600 & wait"]);
+    await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*no CPython/);
+  });
+});

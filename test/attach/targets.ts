@@ -1,0 +1,128 @@
+/** Programs that are attached to while they run, and what must not have changed in them afterwards. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type AttachResult, attachAndRecord } from "../../src/record/index.js";
+import type { Interpreter } from "../environment.js";
+
+export const libraryPath = fileURLToPath(
+  new URL("../../dist/native/libtidemark.so", import.meta.url),
+);
+export const scratch = mkdtempSync(join(tmpdir(), "tidemark-attach-"));
+
+const started: ChildProcess[] = [];
+
+/** Kills what {@link start} started. */
+export function killAll(): void {
+  for (const child of started.splice(0)) {
+    child.kill("SIGKILL");
+  }
+}
+
+export function removeScratch(): void {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+export interface Target {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Everything it printed. */
+  output(): string;
+  /** Waits until its output holds the text. Throws where it ends first. */
+  said(text: string): Promise<void>;
+  ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export function nameOf({ version, sharedLibrary, chroot, freeThreaded }: Interpreter): string {
+  return `${version} ${sharedLibrary ? "shared" : "static"}${chroot ? " in a chroot" : ""}${freeThreaded ? " free-threaded" : ""}`;
+}
+
+export function commandOf({ path, chroot }: Interpreter): string[] {
+  return chroot ? ["chroot", chroot, path] : [path];
+}
+
+/** Starts a command; resolves once it has said "up". */
+export async function startCommand(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Target> {
+  const child = spawn(command[0] as string, command.slice(1), {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  started.push(child);
+  let output = "";
+  const closed = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.on("close", (code, signal) => resolve({ code, signal }));
+  });
+  let wake = () => {};
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      wake();
+    });
+  }
+  child.on("close", () => wake());
+  const target: Target = {
+    pid: child.pid as number,
+    child,
+    output: () => output,
+    async said(text) {
+      while (!output.includes(text)) {
+        if (child.exitCode !== null || child.signalCode !== null) {
+          throw new Error(`it ended (${child.exitCode ?? child.signalCode}): ${output}`);
+        }
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          setTimeout(resolve, 100);
+        });
+      }
+    },
+    ended: () => closed,
+  };
+  await target.said("up");
+  return target;
+}
+
+export function start(interpreter: Interpreter, source: string, env = {}): Promise<Target> {
+  return startCommand([...commandOf(interpreter), "-u", "-c", source], env);
+}
+
+/** Records until the recording holds what is asked for; the process decides how long that takes. */
+export function attach(
+  pid: number,
+  options: Partial<Parameters<typeof attachAndRecord>[0]> = {},
+): Promise<AttachResult> {
+  const recordingPath = join(scratch, `${pid}-${Math.random().toString(36).slice(2)}.tidemark`);
+  return attachAndRecord({
+    pid,
+    recordingPath,
+    libraryPath,
+    waitMs: 60_000,
+    enough: (elapsedMs) => elapsedMs > 700,
+    ...options,
+  });
+}
+
+/** Descriptors and mappings of a process: what an attach may leave behind is bounded. */
+export function belongings(pid: number): { descriptors: number; mappings: number } {
+  return {
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    mappings: readFileSync(`/proc/${pid}/maps`, "utf8").split("\n").length,
+  };
+}
+
+/** Files of ours in the folders that an exchange uses, as the process sees them. */
+export function leftFiles(pid: number): string[] {
+  return ["/tmp", "/var/tmp", "/dev/shm", "/run"].flatMap((folder) => {
+    try {
+      return readdirSync(`/proc/${pid}/root${folder}`).filter((name) =>
+        name.startsWith(`.tidemark-${pid}-`),
+      );
+    } catch {
+      return [];
+    }
+  });
+}
