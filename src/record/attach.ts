@@ -252,7 +252,7 @@ async function record(
   const ended = await wait(options, recorder, path);
   let detachPauseMs = 0;
   if (ended) {
-    recorder.finish(null);
+    await recorder.finish(null);
   } else {
     recorder.leave();
     detachPauseMs = stood ? 0 : await leave(pid, place, notes);

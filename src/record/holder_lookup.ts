@@ -8,39 +8,48 @@
  *             ──> its accumulation point; the one that most addresses share is the site's holder
  */
 
-import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
+import { describeHolder } from "../cpython/heap/holders.js";
 import {
   type FoundObject,
   findHolders,
   type Holder,
   nodesOfType,
   type ObjectGraph,
-  takeGraph,
+  StepNames,
 } from "../cpython/heap/index.js";
+import { heapLayout } from "../cpython/heap/layout.js";
+import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { openProcessMemory } from "../linux/index.js";
+import type { Memory } from "../linux/memory.js";
 import { TidemarkError } from "../model/errors.js";
+import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
-import type { Address, Bytes, Millis } from "../model/units.js";
+import type { Address, Bytes } from "../model/units.js";
 import type { HolderBatch, HolderRow } from "./batches.js";
 import { collectorOf } from "./collector.js";
+import { conservativeOwners } from "./conservative_owners.js";
 import type { LookupRequest, LookupSite } from "./suspect_watch.js";
 
-/** The program stands still for no longer than this. */
-const LONGEST_PAUSE: Millis = 150;
 /** What a lookup may take of this machine's memory. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 /** Of what was looked up, the share that a holder must have to be named. */
 const LEAST_SHARE = 0.25;
+/** What grows while it is copied. */
+const GROWTH = 1.1;
+const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
+/** Of the ways, what must go through an object for it to be shared. */
+const MOST_SHARE = 0.6;
 const MOST_TENSORS = 400;
 
 /** null where the program cannot be looked into (gone, not permitted, unknown, too large). */
-export async function lookUpHolders(request: LookupRequest): Promise<HolderBatch | null> {
+export function lookUpHolders(request: LookupRequest): HolderBatch | null {
   try {
     const memory = openProcessMemory(request.pid);
     try {
-      const options = { maxPauseMs: LONGEST_PAUSE, maxBytes: MOST_BYTES };
-      const { objects, python } = await takeGraph(memory, options, 0);
+      const { objects, python } = graphOf(memory);
       return {
         pid: request.pid,
         collector: collectorOf(python),
@@ -57,10 +66,35 @@ export async function lookUpHolders(request: LookupRequest): Promise<HolderBatch
   }
 }
 
+/** As the program runs on: some of what just changes is torn, and most of what stays is not. Sites that grow
+ * ask for what stays. */
+function graphOf(memory: Memory): {
+  readonly objects: ObjectGraph;
+  readonly python: PythonRuntime;
+} {
+  const python = locatePython(memory);
+  const layout = heapLayout(Number(/^3\.(\d+)/.exec(python.version)?.[1]));
+  const { leftOut, bytes } = planCopy(memory);
+  if (layout === null || bytes > MOST_BYTES / 2) {
+    throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
+  }
+  const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
+  copy.fill(copyRanges(memory, leftOut));
+  const modules = python.reader.pointer(python.mainInterpreter + python.layout.interpreter.modules);
+  return { objects: buildGraph(copy, layout, modules), python };
+}
+
 type Way = "held" | "garbage" | "native";
 
 function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): HolderRow {
-  const found = findHolders(objects, addresses);
+  const direct = findHolders(objects, addresses);
+  const known = new Set(direct.map(({ address }) => address));
+  const owners = conservativeOwners(
+    objects,
+    addresses.filter((address) => !known.has(address)),
+  );
+  const places = owners.filter((node) => node !== 0).map((node) => addressOf(objects, node));
+  const found = [...direct, ...findHolders(objects, places)];
   const ways = found.map(({ node }) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
@@ -70,7 +104,10 @@ function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): H
   const unknown = looked - held - garbage;
   const graph = unknown > looked / 2 ? tensorsHeld(objects) : null;
   const best =
-    bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage))) ?? graph?.holder ?? null;
+    bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage))) ??
+    sharedOnTheWay(objects, found) ??
+    graph?.holder ??
+    null;
   return {
     site,
     looked,
@@ -83,6 +120,10 @@ function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): H
     entries: best?.entries ?? 0,
     bound: best ? boundOf(objects, best.node) : 0,
   };
+}
+
+function addressOf({ graph }: ObjectGraph, node: NodeId): Address {
+  return graph.address[node] as Address;
 }
 
 /** An object that is reached only because its count is too high for what refers to it has its reference
@@ -111,6 +152,26 @@ function bestHolder(found: readonly FoundObject[], least: number): Holder | null
   return best && best.count >= least ? best.holder : null;
 }
 
+/** Where references from elsewhere leave nothing but roots to dominate: the last object that the ways to most
+ * of them share. */
+function sharedOnTheWay(objects: ObjectGraph, found: readonly FoundObject[]): Holder | null {
+  const held = found.filter(({ node }) => wayOf(objects, node) === "held");
+  const counts = new Map<NodeId, { count: number; depth: number }>();
+  for (const { node } of held) {
+    pathTo(objects.paths, node)
+      .slice(0, -1)
+      .forEach((step, depth) => {
+        if (step >= objects.graph.firstObject) {
+          counts.set(step, { count: (counts.get(step)?.count ?? 0) + 1, depth });
+        }
+      });
+  }
+  const [last] = [...counts]
+    .filter(([, { count }]) => count >= MOST_SHARE * held.length && held.length > 1)
+    .sort(([, a], [, b]) => b.depth - a.depth);
+  return last ? describeHolder(objects, new StepNames(objects), last[0]) : null;
+}
+
 /** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
  * most tensors is its holder. null where the program has no tensors. */
 function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
@@ -122,7 +183,8 @@ function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } |
   const some = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) =>
     Number(objects.graph.address[tensors[Math.floor(i * step)] as NodeId]),
   );
-  return { holder: bestHolder(findHolders(objects, some), some.length / 4) };
+  const found = findHolders(objects, some);
+  return { holder: bestHolder(found, some.length / 4) ?? sharedOnTheWay(objects, found) };
 }
 
 /** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */

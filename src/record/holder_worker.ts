@@ -4,7 +4,7 @@ import { lookUpHolders } from "./holder_lookup.js";
 import type { LookupAnswer, LookupRequest } from "./suspect_watch.js";
 
 const begun = performance.now();
-const batch = await lookUpHolders(workerData as LookupRequest);
+const batch = lookUpHolders(workerData as LookupRequest);
 parentPort?.postMessage({
   batch,
   tookMs: performance.now() - begun,

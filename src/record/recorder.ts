@@ -14,6 +14,8 @@ import type { MetricRow, RecordingWriter } from "./writer.js";
 const FLUSH_MS = 1_000;
 /** An agent disarms itself this long after its recorder died, and never because it was late. */
 const SHORTEST_LEASE_MS = 30_000;
+/** What a program that has ended waits for the holders of its suspects. */
+const LONGEST_LOOKUP_MS = 15_000;
 /** One read of a few bytes: so often at most between two polls. */
 const CROWD_CHECK_MS = 250;
 
@@ -65,12 +67,11 @@ export class Recorder {
 
   /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
    * killed, and nobody knows how the program ended. */
-  finish(report: ExitReport | null): void {
+  async finish(report: ExitReport | null): Promise<void> {
     if (this.timer) {
       clearTimeout(this.timer);
       this.timer = null;
     }
-    this.suspects.close();
     const timeMs = nowMs();
     const { writer, pool } = this.options;
     const poll = this.tree.poll(timeMs, false);
@@ -92,6 +93,9 @@ export class Recorder {
     this.look("end", timeMs);
     this.take(timeMs, this.tree.end(timeMs, outliving.length));
     this.flush(timeMs);
+    // A lookup that is under way may end yet: its copy of the heap outlives the program.
+    await this.suspects.settled(LONGEST_LOOKUP_MS);
+    this.suspects.close();
     writer.end({
       timeMs,
       exitCode: report?.exitCode ?? null,
@@ -108,6 +112,7 @@ export class Recorder {
       clearTimeout(this.timer);
       this.timer = null;
     }
+    this.suspects.close();
     this.poll(monotonicMs() - this.startMs);
     const timeMs = nowMs();
     this.look("end", timeMs);

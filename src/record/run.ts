@@ -98,7 +98,7 @@ async function startAndRecord(
   const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);
   const report = (await guard.exited) ?? (await endWithoutGuard(recorder));
   clearInterval(watch);
-  recorder.finish(report);
+  await recorder.finish(report);
   writer.close();
   guard.setOrphan("");
   const { failure } = writer;

@@ -5,9 +5,10 @@
  *
  *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
  *
- * A lookup stands the program still for as long as its heap is copied. So it is rare: first when growth is
- * suspected, then each time the run is half as long again, and never so often that it takes more than a
- * small share of the time. The newest is kept.
+ * The heap is copied as the program runs: it never stands still for this. A lookup takes seconds of a core
+ * all the same. So it is rare: first when growth is suspected, then each time the run is half as long again,
+ * and never so often that it takes more than a small share of the time. The newest is kept. One that has
+ * its copy when the program ends is waited for, a little.
  */
 import { Worker } from "node:worker_threads";
 import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
@@ -18,7 +19,7 @@ import type { HolderBatch } from "./batches.js";
 import type { TakenLook } from "./pool_watch.js";
 
 /** Start-up is no growth. */
-const FIRST_MS: Millis = 8_000;
+const FIRST_MS: Millis = 6_000;
 const NEXT_AFTER = 1.4;
 /** Share of the time that lookups may take. */
 const SHARE = 0.02;
@@ -72,7 +73,22 @@ export class SuspectWatch {
     }
   }
 
-  /** The program has ended: a lookup that still runs finds nothing any more. */
+  /** The lookup that is under way, if any, or the time is over. */
+  settled(longestMs: Millis): Promise<void> {
+    const { worker } = this;
+    if (worker === null) {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, longestMs);
+      worker.once("exit", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Nothing is looked up any more, and nothing told. */
   close(): void {
     void this.worker?.terminate();
     this.worker = null;

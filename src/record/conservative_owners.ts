@@ -1,0 +1,81 @@
+/**
+ * The object behind a block of malloc's that no object is known to own: by words that could be pointers.
+ *
+ *     block <── word in a Python object                                    a buffer of that object
+ *     block <── word in some structure <── ... <── word in a Python object   a tensor's storage
+ *
+ * Each pass goes once over the copy of the heap and looks for words that lead to a wanted place. A word that
+ * stands in no object stands in a structure of C's: its start is not known, so the next pass wants any of the
+ * places shortly before it. After a few passes what is still without an object has none within reach.
+ */
+import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
+import type { NodeId } from "../model/heap_graph.js";
+import type { Address } from "../model/units.js";
+
+/** Storage, tensor, object: a buffer of a tensor is three away; further lies what only a graph keeps. */
+const MOST_PASSES = 3;
+/** How far behind a structure's start a pointer in it may stand. */
+const STRUCTURE_BYTES = 160;
+/** Where in a block what is pointed at may begin: behind heads, and aligned. */
+const BLOCK_STARTS = [0, 16, 32, 48, 64];
+/** Words that lead to one address; more are chance. */
+const MOST_LEADS = 24;
+
+/** For each address the object that leads to it; 0 where there is none. */
+export function conservativeOwners(
+  objects: ObjectGraph,
+  addresses: readonly Address[],
+): readonly NodeId[] {
+  const owners = new Uint32Array(addresses.length);
+  let wanted = new Map<Address, number>();
+  addresses.forEach((address, row) => {
+    for (const start of BLOCK_STARTS) {
+      wanted.set(address + start, row);
+    }
+  });
+  for (let pass = 0; pass < MOST_PASSES && wanted.size > 0; pass++) {
+    const next = new Map<Address, number>();
+    const leads = new Uint32Array(addresses.length);
+    for (const { place, row } of wordsLeadingTo(objects, wanted)) {
+      leads[row] = (leads[row] as number) + 1;
+      if (owners[row] !== 0 || (leads[row] as number) > MOST_LEADS) {
+        continue;
+      }
+      const node = nodeAt(objects, place);
+      if (node !== 0) {
+        owners[row] = node;
+        continue;
+      }
+      for (let before = 0; before <= STRUCTURE_BYTES; before += 8) {
+        next.set(place - before, row);
+      }
+    }
+    wanted = new Map([...next].filter(([, row]) => owners[row] === 0));
+  }
+  return Array.from(owners);
+}
+
+function wordsLeadingTo(
+  { copy }: ObjectGraph,
+  wanted: ReadonlyMap<Address, number>,
+): { place: Address; row: number }[] {
+  const filter = new Uint8Array(1 << 16);
+  for (const address of wanted.keys()) {
+    filter[(address >>> 3) & 0xffff] = 1;
+  }
+  const found: { place: Address; row: number }[] = [];
+  const { words } = copy;
+  for (const { start, end } of copy.ranges) {
+    let at = copy.index(start);
+    for (let place = start; place < end; place += 8, at += 2) {
+      const low = words[at] as number;
+      if (filter[(low >>> 3) & 0xffff] === 1) {
+        const row = wanted.get(low + (words[at + 1] as number) * 2 ** 32);
+        if (row !== undefined) {
+          found.push({ place, row });
+        }
+      }
+    }
+  }
+  return found;
+}
