@@ -1,210 +1,12 @@
-/* late.c - entering a program that runs and leaving it: slots of every kind, threads, forks.
+/* late.c - entering a program that runs and leaving it: under load, by lease, forked, refused.
  *
  *     late [CYCLES]     so many attaches under the load of threads
- *
- * The objects of test/late/ are opened as any program opens libraries; they lie in the folder
- * ../late beside this program. The core behaves as if it had been loaded late.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <link.h>
 #include <sched.h>
 
-#include "../include/tidemark.h"
-#include "../src/slots.h"
-#include "harness.h"
+#include "late/objects.h"
 
-extern int tm_test_late;
-
-struct object {
-    void *handle;
-    void *(*take)(size_t);
-    void *(*change)(void *, size_t);
-    char *(*copy)(const char *);
-    void (*give)(void *);
-};
-
-static const char *const kinds[] = {"lazy", "now", "noplt", "norelro", "data", "ifunc"};
-#define KINDS (sizeof kinds / sizeof *kinds)
-static char folder[512];
 static int cycles = 150;
-
-static struct object open_object(const char *kind)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s.so", folder, kind);
-    struct object object = {.handle = dlopen(path, strcmp(kind, "lazy") == 0 ? RTLD_LAZY : RTLD_NOW)};
-    if (!object.handle)
-        fprintf(stderr, "# %s\n", dlerror());
-    CHECK(object.handle != NULL);
-    object.take = (void *(*)(size_t))dlsym(object.handle, "object_take");
-    object.change = (void *(*)(void *, size_t))dlsym(object.handle, "object_change");
-    object.copy = (char *(*)(const char *))dlsym(object.handle, "object_copy");
-    object.give = (void (*)(void *))dlsym(object.handle, "object_give");
-    CHECK(object.take && object.change && object.copy && object.give);
-    return object;
-}
-
-/* In the case's own process: to the children that it forks the library is inherited. */
-static void load(void)
-{
-    static int loaded;
-    if (loaded++)
-        return;
-    tm_test_late = 1;
-    tm_start();
-}
-
-static void arm(const char *options)
-{
-    char why[256] = "", text[300];
-    load();
-    snprintf(text, sizeof text, "dir=%s,%s", test_directory, options);
-    if (tidemark_arm(text, why, sizeof why) != 0)
-        fprintf(stderr, "# %s\n", why);
-    CHECK(tm_armed() && !why[0]);
-}
-
-static void disarm(void)
-{
-    char why[256];
-    CHECK(tidemark_disarm(why, sizeof why) == 0);
-    CHECK(!tm_armed() && tm_settings.enabled == 0);
-}
-
-/* ---- what an object's memory looks like -------------------------------------------------- */
-
-struct image {
-    const char *kind;
-    unsigned char bytes[32768];
-    size_t length;
-};
-
-static int copy_image(struct dl_phdr_info *info, size_t size, void *data)
-{
-    (void)size;
-    struct image *image = data;
-    char end[64];
-    snprintf(end, sizeof end, "/%s.so", image->kind);
-    size_t length = strlen(info->dlpi_name), tail = strlen(end);
-    if (length < tail || strcmp(info->dlpi_name + length - tail, end) != 0)
-        return 0;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_W))
-            continue;
-        CHECK(image->length + header->p_memsz <= sizeof image->bytes);
-        memcpy(image->bytes + image->length, (const void *)(info->dlpi_addr + header->p_vaddr), header->p_memsz);
-        image->length += header->p_memsz;
-    }
-    return 1;
-}
-
-static void take_image(struct image *image, const char *kind)
-{
-    image->kind = kind;
-    image->length = 0;
-    CHECK(dl_iterate_phdr(copy_image, image) == 1 && image->length > 0);
-}
-
-static int same_image(const struct image *before)
-{
-    static struct image after;
-    take_image(&after, before->kind);
-    return after.length == before->length && memcmp(after.bytes, before->bytes, after.length) == 0;
-}
-
-/* ---- cases ------------------------------------------------------------------------------------ */
-
-static void use(const struct object *object)
-{
-    uint64_t samples = tm_core.header->samples, frees = tm_core.header->frees_seen;
-    void *block = object->take(5000);
-    CHECK(tm_is_sampled(block) && tm_core.header->samples == samples + 1);
-    block = object->change(block, 9000);
-    CHECK(tm_is_sampled(block) && tm_core.header->samples == samples + 2);
-    object->give(block);
-    CHECK(!tm_is_sampled(block) && tm_core.header->frees_seen == frees + 2);
-    char *text = object->copy("a text of some length, but no more");
-    CHECK(tm_is_sampled(text) && strcmp(text, "a text of some length, but no more") == 0);
-    object->give(text);
-}
-
-static void use_unseen(const struct object *object)
-{
-    void *block = object->change(object->take(5000), 9000);
-    CHECK(block != NULL);
-    object->give(block);
-    char *text = object->copy("text");
-    CHECK(strcmp(text, "text") == 0);
-    object->give(text);
-}
-
-static struct image images[KINDS];
-
-/* Lazy slots are tried both ways: never resolved before the attach, and resolved. */
-static void every_kind(int used_before)
-{
-    struct object objects[KINDS];
-    for (unsigned i = 0; i < KINDS; i++) {
-        objects[i] = open_object(kinds[i]);
-        if (used_before)
-            use_unseen(&objects[i]);
-        take_image(&images[i], kinds[i]);
-    }
-    void *old = objects[0].take(70000); /* from before: passes by */
-    if (!used_before)
-        take_image(&images[0], kinds[0]);
-    for (int round = 0; round < 3; round++) {
-        arm("period=1");
-        no_controller();
-        for (unsigned i = 0; i < KINDS; i++) {
-            CHECK(!same_image(&images[i]));
-            use(&objects[i]);
-        }
-        if (round == 0)
-            objects[0].give(old);
-        CHECK(site_sums().live_samples < 20);
-        disarm();
-        for (unsigned i = 0; i < KINDS; i++)
-            CHECK(same_image(&images[i]) || (i == 0 && round == 0));
-        if (round == 0)
-            take_image(&images[0], kinds[0]);
-    }
-    for (unsigned i = 0; i < KINDS; i++)
-        use_unseen(&objects[i]);
-}
-
-static void slots_of_every_kind_resolved(void)
-{
-    every_kind(1);
-}
-
-static void slots_of_every_kind_unresolved(void)
-{
-    every_kind(0);
-}
-
-static void objects_opened_later_take_part(void)
-{
-    struct object first = open_object("now");
-    arm("period=1");
-    no_controller();
-    struct object second = open_object("noplt");
-    for (int i = 0; i < 200 && tm_slots_count().waiting + (second.take == NULL) == 0; i++) {
-        usleep(11000); /* looks are 10 ms apart */
-        first.give(first.take(1000));
-        void *block = second.take(1000);
-        int seen = tm_is_sampled(block);
-        second.give(block);
-        if (seen)
-            break;
-    }
-    use(&second);
-    disarm();
-    use_unseen(&second);
-}
 
 static _Atomic int stop;
 
@@ -302,76 +104,6 @@ static void many_cycles_among_threads(void)
     for (unsigned i = 0; i < KINDS; i++)
         CHECK(strcmp(kinds[i], "norelro") == 0 || same_image(&images[i]));
 }
-
-static unsigned calls_of_somebody_elses;
-
-static void *somebody_elses(size_t bytes)
-{
-    calls_of_somebody_elses++;
-    return tidemark_test_malloc(bytes);
-}
-
-struct slot_search {
-    const char *kind;
-    void *(*value)(size_t);
-    void *(**slot)(size_t);
-};
-
-static int search_slot(struct dl_phdr_info *info, size_t size, void *data)
-{
-    (void)size;
-    struct slot_search *search = data;
-    if (!strstr(info->dlpi_name, search->kind))
-        return 0;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_W))
-            continue;
-        void *(**word)(size_t) = (void *(**)(size_t))(info->dlpi_addr + header->p_vaddr);
-        for (size_t left = header->p_memsz / sizeof *word; left; left--, word++)
-            if (*word == search->value)
-                search->slot = word;
-    }
-    return 1;
-}
-
-static void *(**find_slot(const char *kind, void *(*value)(size_t)))(size_t)
-{
-    char end[64];
-    snprintf(end, sizeof end, "/%s.so", kind);
-    struct slot_search search = {end, value, NULL};
-    dl_iterate_phdr(search_slot, &search);
-    return search.slot;
-}
-
-static void another_tools_slots_are_left_alone(void)
-{
-    struct object object = open_object("norelro");
-    arm("period=1");
-    no_controller();
-    struct tm_slot_counts counts = tm_slots_count();
-    CHECK(counts.slots > 4 && counts.objects > 0 && counts.waiting == 0);
-    CHECK(tidemark_arm("period=1", NULL, 0) == EALREADY);
-    disarm();
-    take_image(&images[0], "norelro");
-    /* Somebody else's function over ours: it stays when we leave, and when we come again. */
-    void *(**slot)(size_t) = find_slot("norelro", tidemark_test_malloc);
-    CHECK(slot == NULL);
-    arm("period=1");
-    slot = find_slot("norelro", tidemark_test_malloc);
-    CHECK(slot != NULL);
-    *slot = somebody_elses;
-    disarm();
-    CHECK(*slot == somebody_elses);
-    arm("period=1");
-    no_controller();
-    use(&object); /* theirs goes on to ours, as such wrappers do */
-    CHECK(*slot == somebody_elses && calls_of_somebody_elses > 0);
-    disarm();
-    CHECK(*slot == somebody_elses);
-    use_unseen(&object);
-}
-
 static void a_lapsed_lease_leaves(void)
 {
     struct object object = open_object("now");
@@ -501,19 +233,12 @@ static void sums_are_unbiased_from_the_first_byte(void)
     }
     CHECK_NEAR(live, 40 * 2000 * 1000.0, 5.5 * sqrt(variance));
 }
-
 int main(int count, char **arguments)
 {
     if (count > 1)
         cycles = atoi(arguments[1]);
-    const char *slash = strrchr(arguments[0], '/');
-    snprintf(folder, sizeof folder, "%.*s/../late", slash ? (int)(slash - arguments[0]) : 1, slash ? arguments[0] : ".");
-    begin_tests();
-    RUN(slots_of_every_kind_resolved);
-    RUN(slots_of_every_kind_unresolved);
-    RUN(objects_opened_later_take_part);
+    begin_late_tests(arguments[0]);
     RUN(many_cycles_among_threads);
-    RUN(another_tools_slots_are_left_alone);
     RUN(a_lapsed_lease_leaves);
     RUN(children_record_and_leave_for_themselves);
     RUN(a_thread_that_never_comes_back_bars_the_next);

@@ -29,12 +29,12 @@ export UBSAN_OPTIONS=halt_on_error=1
 # A thread that ended unjoined before a fork counts as a leak of the child, which cannot join it.
 export TSAN_OPTIONS=allocator_may_return_null=1:report_thread_leaks=0
 for way in plain address thread; do
-    for test in numbers sampling tables control mappings processes pools late; do
+    for test in numbers sampling tables control mappings processes pools slots late; do
         run_core "$way $test" "$build/test/$way/$test"
     done
 done
 if command -v valgrind > /dev/null; then
-    for test in numbers tables control mappings "late 10"; do
+    for test in numbers tables control mappings slots "late 10"; do
         # shellcheck disable=SC2086
         run_core "valgrind $test" valgrind -q --error-exitcode=9 "$build/test/plain/"$test
     done
