@@ -91,6 +91,12 @@ function countWord({ layout }: EntryPoint, queued: number): number {
 function checkConstants(point: EntryPoint, standing: Standing, ring: Address): void {
   const { reader, layout } = point;
   const { pending } = layout;
+  demand(
+    point,
+    pending.first === pending.calls + pending.slots * pending.entrySize &&
+      pending.next === pending.first + 4,
+    "shape of the ring",
+  );
   if (pending.max !== null && pending.maxLoop !== null) {
     demand(point, reader.int32(ring + pending.max) === pending.slots, "size of the ring");
     demand(point, reader.int32(ring + pending.maxLoop) === 100, "size of the ring");
@@ -98,6 +104,8 @@ function checkConstants(point: EntryPoint, standing: Standing, ring: Address): v
   if (layout.interpreter.evalBreaker !== null) {
     const breaker = reader.int32(standing.interpreter + layout.interpreter.evalBreaker);
     demand(point, breaker === 0 || breaker === 1, "breaker");
+    const distance = layout.interpreter.pending - layout.interpreter.evalBreaker;
+    demand(point, distance > 0 && distance <= 64, "breaker");
   }
   for (let index = 0; index < Math.min(pending.slots, 32); index++) {
     // Calls that ran stay there; what is no pointer was never a call, or is a source of ours.
