@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import sys
 
-from python_check import Failure, Interpreter, Skipped, estimate, expect, expect_bytes
-from python_interpreters import interpreters
+from python_check import Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes
+from python_interpreters import interpreters, shared_library
 from python_segment import Layout, read_pool
 
 OTHER_ALLOCATORS = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]
@@ -97,6 +97,30 @@ def check_preloaded(python):
     compare_figures(output, segments[0])
 
 
+def check_copies(python):
+    needs_proc(python)
+    run_late(python, "copies")
+
+
+def check_hosted(python):
+    """libpython opened by a host for itself alone: no name of it is in the global scope."""
+    shared = None if python.prefix else shared_library(python.command)
+    host = os.path.join(python.scratch, "host")
+    if not shared:
+        raise Skipped("in the chroot, or without a shared libpython")
+    if not compile_program("host.c", host):
+        raise Skipped("no C compiler")
+    home = subprocess.check_output([*python.command, "-I", "-c", "import sys; print(sys.base_prefix)"], text=True).strip()
+    words = f"{python.library} period=16K,dir={python.scratch} figures"
+    ended = subprocess.run([host, shared, f"{python.scratch}/programs/late.py"], text=True, timeout=300,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHOME": home, "LATE": words})
+    expect(ended.returncode == 0 and not ended.stderr, f"ended with {ended.returncode}: {ended.stderr[-900:]}")
+    (pool,) = glob.glob(os.path.join(python.scratch, "tidemark-*.pool"))
+    (segment,) = read_pool(pool, python.layout)
+    compare_figures(ended.stdout, segment)
+
+
 def check_modes(python):
     for environment, state in (((("PYTHONMALLOC", "malloc"),), 3), ((("PYTHONMALLOC", "debug"),), 2), ((("PYTHONTRACEMALLOC", "3"),), 1)):
         _, segments = run_late(python, "modes", environment)
@@ -114,6 +138,8 @@ CHECKS = [
     ("tracemalloc before, during and after", check_wrapped),
     ("allocator modes", check_modes),
     ("the recorder is gone", check_lapsed),
+    ("a memfd, and a second copy", check_copies),
+    ("libpython opened by a host for itself", check_hosted),
 ]
 
 

@@ -12,19 +12,23 @@ import os
 import sys
 import threading
 
-LIBRARY, OPTIONS, CHECK = sys.argv[1:4]
+# A host of Python may give no arguments.
+LIBRARY, OPTIONS, CHECK = sys.argv[1:4] if len(sys.argv) > 3 else os.environ["LATE"].split()
 
 
-def load(path=LIBRARY):
-    """The very lines of agent/README.md."""
-    agent = sys.modules.get("_tidemark_agent")
-    if agent is None:
-        loader = importlib.machinery.ExtensionFileLoader("_tidemark_agent", path)
-        spec = importlib.util.spec_from_file_location("_tidemark_agent", path, loader=loader)
-        agent = importlib.util.module_from_spec(spec)
-        loader.exec_module(agent)
-        sys.modules["_tidemark_agent"] = agent
+def load_from(path):
+    loader = importlib.machinery.ExtensionFileLoader("_tidemark_agent", path)
+    spec = importlib.util.spec_from_file_location("_tidemark_agent", path, loader=loader)
+    agent = importlib.util.module_from_spec(spec)
+    loader.exec_module(agent)
     return agent
+
+
+def load():
+    """As agent/README.md tells."""
+    if "_tidemark_agent" not in sys.modules:
+        sys.modules["_tidemark_agent"] = load_from(LIBRARY)
+    return sys.modules["_tidemark_agent"]
 
 
 def refused(call, *arguments):
@@ -294,6 +298,26 @@ def wrapped():
     assert json.loads(agent.arm(OPTIONS))["python"] == "full", agent.status()
     agent.disarm()
     del kept
+
+
+def copies():
+    """By a memfd that is closed at once, and a second copy: the first acts for both."""
+    with open(LIBRARY, "rb") as file:
+        content = file.read()
+    memory = os.memfd_create("agent")
+    os.write(memory, content)
+    first = load_from(f"/proc/self/fd/{memory}")
+    os.close(memory)
+    armed = json.loads(first.arm(OPTIONS))
+    assert armed["state"] == "armed", armed
+    assert load_from(f"/proc/self/fd/{memory}").status() == first.status()
+    second = load()
+    assert second.status() == first.status()
+    assert refused(second.arm, OPTIONS).startswith("armed: ")
+    assert json.loads(second.disarm())["state"] == "inert" == status(first)["state"]
+    second.arm(OPTIONS)
+    assert status(first)["state"] == "armed"
+    first.disarm()
 
 
 def modes():
