@@ -1,6 +1,7 @@
 /** The snapshots of a job's ranks side by side: which one is not like the others, and by what. */
 import type { GpuDeviceJson, GpuJson, GpuRanksJson } from "../model/gpu_document.js";
 import type { Bytes } from "../model/units.js";
+import { isOwnFrame } from "./frame_roles.js";
 import { siteKey } from "./sites.js";
 
 /** A rank is odd when it is this share off the median, and by this multiple of the usual distance. */
@@ -108,7 +109,8 @@ function largestDifference({ device }: Rank, usual: Map<string, Bytes>): Differe
 }
 
 function placeOf(stack: GpuDeviceJson["sites"][number]["stack"]): string {
-  const frame = stack.find(({ kind }) => kind === "python") ?? stack[0];
+  const python = stack.find(({ kind }) => kind === "python");
+  const frame = stack.find((one) => isOwnFrame(one)) ?? python ?? stack[0];
   return frame === undefined
     ? "memory without a stack"
     : `${frame.function} ${frame.file}:${frame.line}`;

@@ -31,7 +31,8 @@ export function snapshotOf(devices, schema, { annotations = [], settings = {} } 
  * @param {() => CachingAllocator} allocator asked when the entries are through */
 export function streamedSnapshot(entries, allocator) {
   const trace = function* () {
-    for (const entry of entries) yield entryOf(entry, "plain");
+    // PyTorch makes a list of its own for each entry, of frames that all share.
+    for (const entry of entries) yield entryOf({ ...entry, frames: [...entry.frames] }, "plain");
   };
   const segments = function* () {
     yield* segmentsOf(allocator(), "plain");

@@ -123,7 +123,7 @@ function printSites(
       { title: "SHARE", align: "right" },
       { title: "N", align: "right" },
       { title: "CATEGORY" },
-      { title: "SITE", flexible: "cutMiddle" },
+      { title: "SITE", flexible: "cutEnd" },
     ],
     rows.rows.map((row) => [
       formatBytes(row.bytes),
@@ -262,7 +262,7 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
       { title: "NOW", align: "right" },
       { title: "N", align: "right" },
       { title: "CATEGORY" },
-      { title: "SITE", flexible: "cutMiddle" },
+      { title: "SITE", flexible: "cutEnd" },
     ],
     rows.map((site) => [
       `+${formatBytes(site.bytesPerStep)}`,

@@ -31,7 +31,7 @@ export function printGpuDiff(
       { title: "B", align: "right" },
       { title: "" },
       { title: "CATEGORY" },
-      { title: "SITE", flexible: "cutMiddle" },
+      { title: "SITE", flexible: "cutEnd" },
     ],
     chosen.rows
       .sort((x, y) => y.growthBytes - x.growthBytes)

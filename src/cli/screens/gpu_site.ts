@@ -5,6 +5,7 @@ import { functionOf, placeOf } from "./sites.js";
 
 /** "cs336_basics/optimizer.py:75": a snapshot comes from elsewhere, its paths lead nowhere here. */
 function shortPlace(frame: FrameJson): string {
+  if (frame.file === "??") return "";
   return placeOf(frame).replace(/^.*[/\\](?=[^/\\]*[/\\][^/\\]*$)/, "");
 }
 
@@ -18,7 +19,9 @@ export function gpuSiteName(stack: readonly FrameJson[]): string {
   const headline = stack.find((frame) => isOwnFrame(frame)) ?? python ?? leaf;
   const where = `${functionOf(headline)} ${shortPlace(headline)}`.trim();
   const called = python !== undefined && python !== headline ? python : undefined;
-  return called === undefined ? where : `${where} in ${functionOf(called)} ${shortPlace(called)}`;
+  return called === undefined
+    ? where
+    : `${where} in ${functionOf(called)} ${shortPlace(called)}`.trim();
 }
 
 /** What `--filter` looks at. */
