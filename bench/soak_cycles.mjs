@@ -1,0 +1,143 @@
+/**
+ * Attach and detach cycles on a service under load, beside a twin that is left alone. Every tenth cycle's
+ * recorder is killed. For `npm run bench -- soak`, and with few cycles for the test command.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { attachAndRecord, detachAgent } from "../dist/record/index.js";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const dist = join(here, "../dist");
+/** Until then caches fill: what stays after it must not grow. */
+const WARM_UP = 5;
+const ATTACHED_MS = 60;
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** @param {string} python @param {string[]} argumentsOfService */
+async function serve(python, argumentsOfService) {
+  const port = await freePort();
+  const server = spawn(python, [...argumentsOfService, String(port)], {
+    stdio: "ignore",
+    env: { ...process.env, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" },
+  });
+  const load = spawn(python, [join(here, "load_until.py"), String(port)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let said = "";
+  load.stdout.setEncoding("utf8").on("data", (text) => (said += text));
+  while (!said.includes("up")) {
+    if (server.exitCode !== null || load.exitCode !== null)
+      throw new Error("the service did not start");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return {
+    pid: /** @type {number} */ (server.pid),
+    alive: () => server.exitCode === null && server.signalCode === null,
+    /** @returns {Promise<{requests: number, failed: number, p50Ms: number, p99Ms: number, maxMs: number}>} */
+    async finish() {
+      load.stdin.end();
+      if (load.exitCode === null) await once(load, "close");
+      server.kill("SIGTERM");
+      return JSON.parse(said.split("\n")[1] ?? "");
+    },
+    kill() {
+      load.kill("SIGKILL");
+      server.kill("SIGKILL");
+    },
+  };
+}
+
+/** @param {number} pid */
+function belongings(pid) {
+  const maps = readFileSync(`/proc/${pid}/maps`, "utf8");
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return {
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    mappings: maps.split("\n").length,
+    agentMappings: maps.split("\n").filter((line) => line.includes("libtidemark.so")).length,
+    rssBytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024,
+  };
+}
+
+/** @param {number} pid @param {string} path */
+async function killRecorder(pid, path) {
+  const recorder = spawn(
+    process.execPath,
+    [join(dist, "cli/main.js"), "attach", String(pid), "--for", "10min", "-f", "-o", path],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  let said = "";
+  recorder.stderr.setEncoding("utf8").on("data", (text) => (said += text));
+  while (!said.includes("recording process")) {
+    if (recorder.exitCode !== null) throw new Error(said);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  recorder.kill("SIGKILL");
+  await once(recorder, "close");
+  await detachAgent(pid, { waitMs: 60_000 });
+}
+
+/**
+ * @param {{python: string, cycles: number, service?: string[], tell?: (cycle: number) => void}} options
+ */
+export async function soak({ python, cycles, service, tell }) {
+  const scratch = mkdtempSync(join(tmpdir(), "tidemark-soak-"));
+  const path = join(scratch, "soak.tidemark");
+  const command = service ?? [join(here, "workloads/fastapi_service.py")];
+  const watched = await serve(python, command);
+  const twin = await serve(python, command);
+  /** @type {number[]} */
+  const attachMs = [];
+  /** @type {number[]} */
+  const pauses = [];
+  let before = belongings(watched.pid);
+  const twinBefore = belongings(twin.pid);
+  let killed = 0;
+  try {
+    for (let cycle = 0; cycle < cycles; cycle++) {
+      if (cycle === Math.min(WARM_UP, cycles - 1)) before = belongings(watched.pid);
+      if (cycle % 10 === 9) {
+        await killRecorder(watched.pid, path);
+        killed++;
+      } else {
+        const begun = performance.now();
+        const result = await attachAndRecord({
+          pid: watched.pid,
+          recordingPath: path,
+          libraryPath: join(dist, "native/libtidemark.so"),
+          waitMs: 60_000,
+          enough: (/** @type {number} */ elapsed) => elapsed > ATTACHED_MS,
+          onRecording: () => attachMs.push(performance.now() - begun),
+        });
+        pauses.push(result.attachPauseMs, result.detachPauseMs);
+      }
+      if (!watched.alive()) throw new Error(`the service died in cycle ${cycle}`);
+      tell?.(cycle + 1);
+    }
+    const after = belongings(watched.pid);
+    const twinAfter = belongings(twin.pid);
+    const [loaded, alone] = await Promise.all([watched.finish(), twin.finish()]);
+    return {
+      ...{ cycles, killed, before, after, attachMs, pauses, loaded, alone },
+      /** What the watched one gained over its twin, which serves as many. */
+      rssGainBytes: after.rssBytes - before.rssBytes - (twinAfter.rssBytes - twinBefore.rssBytes),
+    };
+  } finally {
+    watched.kill();
+    twin.kill();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,20 @@
+/** A service under load, attached and left twenty times; `npm run bench -- soak` does it a thousand times. */
+import { expect, test } from "vitest";
+import { soak } from "../../bench/soak_cycles.mjs";
+import { environment } from "../environment.js";
+
+test.runIf(environment.packagesPython)(
+  "no request fails, the agent is loaded once, and nothing piles up",
+  async () => {
+    const python = environment.packagesPython as string;
+    const result = await soak({ python, cycles: 20 });
+    expect(result.loaded.failed).toBe(0);
+    expect(result.loaded.requests).toBeGreaterThan(100);
+    expect(result.killed).toBe(2);
+    const { before, after } = result;
+    expect(after.descriptors).toBe(before.descriptors);
+    expect(after.agentMappings).toBe(before.agentMappings);
+    expect(after.mappings).toBeLessThanOrEqual(before.mappings + 12); // the program's own heap
+    expect(result.rssGainBytes).toBeLessThan(48 * 2 ** 20);
+  },
+);
