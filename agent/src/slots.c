@@ -43,6 +43,7 @@ struct known_object {
 struct known_slot {
     uintptr_t *address;
     uintptr_t before;
+    uint32_t object;
     uint8_t hook;
     uint8_t lazy;
 };
@@ -163,6 +164,7 @@ static int add_slot(const struct tm_slot_place *place, void *data)
     slots[slot_count] = (struct known_slot){
         .address = place->address,
         .before = *place->address,
+        .object = (uint32_t)(object - objects),
         .hook = place->hook,
         .lazy = place->lazy,
     };
@@ -255,23 +257,41 @@ static int visit_to_restore(const struct tm_object *object, void *data)
     return 0;
 }
 
-/* Drops what was unloaded; order is kept. */
+static int is_kept(const struct known_object *object)
+{
+    return object->walk == walk_number;
+}
+
+/* Slots of one object lie together, but not in the order of the objects: one that waited comes late. */
+static void drop_slots(void)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < slot_count; i++) {
+        struct known_object *object = &objects[slots[i].object];
+        if (!is_kept(object) || object->count == 0)
+            continue;
+        if (object->first == i)
+            object->first = kept;
+        slots[kept++] = slots[i];
+    }
+    slot_count = kept;
+}
+
+/* Drops what was unloaded. */
 static void forget_unmet(void)
 {
-    uint32_t kept = 0, kept_slots = 0, waiting = 0;
+    uint32_t kept = 0, waiting = 0;
+    drop_slots();
     for (uint32_t i = 0; i < object_count; i++) {
-        if (objects[i].walk != walk_number)
+        if (!is_kept(&objects[i]))
             continue;
-        uint32_t first = objects[i].first, count = objects[i].count;
-        memmove(&slots[kept_slots], &slots[first], count * sizeof slots[0]);
-        objects[kept] = objects[i];
-        objects[kept].first = kept_slots;
-        kept_slots += count;
-        waiting += objects[kept++].waiting;
+        for (uint32_t s = objects[i].first; s < objects[i].first + objects[i].count; s++)
+            slots[s].object = kept;
+        waiting += objects[i].waiting;
+        objects[kept++] = objects[i];
     }
     __atomic_store_n(&waiting_count, waiting, __ATOMIC_RELAXED);
     object_count = kept;
-    slot_count = kept_slots;
 }
 
 int tm_slots_write(enum tm_slot_group group)

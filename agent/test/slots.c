@@ -131,6 +131,51 @@ static void another_tools_slots_are_left_alone(void)
     CHECK(*slot == somebody_elses);
     use_unseen(&object);
 }
+/* Tools that patch slots leave pages open that the loader had made read-only: such an object cannot be
+ * told from one that is being loaded, until it has been like that for a while. */
+static int open_guarded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    if (!strstr(info->dlpi_name, (const char *)data))
+        return 0;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, end = start + info->dlpi_phdr[i].p_memsz;
+        start &= ~(uintptr_t)(TM_PAGE - 1), end &= ~(uintptr_t)(TM_PAGE - 1);
+        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+            return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) == 0;
+    }
+    return 0;
+}
+
+static void objects_that_stay_writable_wait(void)
+{
+    struct object objects[KINDS];
+    for (unsigned i = 0; i < KINDS; i++) {
+        objects[i] = open_object(kinds[i]);
+        use_unseen(&objects[i]);
+        take_image(&images[i], kinds[i]);
+    }
+    CHECK(dl_iterate_phdr(open_guarded, "/now.so") == 1 && dl_iterate_phdr(open_guarded, "/data.so") == 1);
+    arm("period=1");
+    no_controller();
+    CHECK(tm_slots_count().waiting == 2 && same_image(&images[1]) && same_image(&images[4]));
+    use(&objects[2]);
+    use_unseen(&objects[1]);
+    dlclose(objects[3].handle); /* its slots are dropped while others come to the end of the list */
+    for (int i = 0; i < 3000 && tm_slots_count().waiting; i++) {
+        usleep(11000);
+        objects[2].give(objects[2].take(1000));
+    }
+    CHECK(tm_slots_count().waiting == 0);
+    for (unsigned i = 0; i < KINDS; i++)
+        if (i != 3)
+            use(&objects[i]);
+    disarm();
+    for (unsigned i = 0; i < KINDS; i++)
+        CHECK(i == 3 || same_image(&images[i]));
+    CHECK(find_slot("now", (void *(*)(size_t))tidemark_test_malloc) == NULL);
+}
+
 int main(int count, char **arguments)
 {
     (void)count;
@@ -139,5 +184,6 @@ int main(int count, char **arguments)
     RUN(slots_of_every_kind_unresolved);
     RUN(objects_opened_later_take_part);
     RUN(another_tools_slots_are_left_alone);
+    RUN(objects_that_stay_writable_wait);
     return end_tests();
 }
