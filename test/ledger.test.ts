@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { LedgerJson } from "../src/model/ledger_document.js";
-import { anyInterpreter } from "./environment.js";
+import { anyInterpreter, environment, isRoot } from "./environment.js";
 import { execute, removeScratch, repository, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";
 
@@ -140,3 +140,16 @@ describe("mistakes", () => {
     expect(status).toBe(code);
   });
 });
+
+test.skipIf(!isRoot || environment.tools.unshare === null)(
+  "a kernel that says nothing of resident memory is named as the reason",
+  async () => {
+    const files = [`/proc/${pid}/smaps`, `/proc/${pid}/task/${pid}/smaps`];
+    const mounts = files.map((file) => `mount --bind /dev/null ${file}`).join(" && ");
+    const hidden = `${mounts} && exec "$0" ledger ${pid}`;
+    const words = ["unshare", "--mount", "sh", "-c", hidden, tidemark];
+    const { status, stdout, stderr } = await execute(words);
+    expect([status, stdout]).toEqual([4, ""]);
+    expect(stderr).toMatch(/^tidemark: TM-E040 .*tidemark ps\n$/);
+  },
+);

@@ -11,6 +11,7 @@
  * | failure | outcome |
  * |---|---|
  * | no such process, not ours to read | TM-E020, TM-E021 |
+ * | no smaps (the kernel's configuration, a sandbox) | TM-E040 |
  * | no Python, no glibc, another allocator | the same memory by its mappings' names; `limits` says so |
  * | torn or damaged heap | what could be read; the rest of it counts as used, `limits` says how much |
  */
@@ -31,6 +32,7 @@ import {
   type LedgerPart,
   type LedgerPartName,
 } from "../model/ledger.js";
+import { noResidentFigures } from "../model/ledger_errors.js";
 import type { Bytes, Pid } from "../model/units.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, type Claim, claimsOf } from "./claims.js";
@@ -53,8 +55,11 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
     const claims = claimsOf({ arenas, pools, heap, stacks });
     const mappings = readSmaps(pid);
     const status = readStatus(pid);
-    if (mappings === null || mappings.length === 0 || status === null) {
+    if (status === null || !memory.refresh()) {
       throw processGone(pid);
+    }
+    if (mappings === null || mappings.length === 0) {
+      throw noResidentFigures(pid);
     }
     const divided = divide(memory, mappings, claims);
     const trimBytes =
