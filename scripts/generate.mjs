@@ -30,8 +30,9 @@ async function sourceParts() {
 
 /** What is made by running the built program. */
 async function builtParts() {
+  const { advicePage } = await import("./generate/advice_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
-  return commandPages();
+  return new Map([...(await commandPages()), ...(await advicePage())]);
 }
 
 /** @param {Map<string, string>} files @param {boolean} write */

@@ -5,6 +5,7 @@
  * is not the work of one or two steps. Any gate alone lets much through that is no growth: Mann-Kendall
  * flags every warm-up and every single step.
  */
+import { withoutDailyCycle } from "./daily_cycle.js";
 import { mannKendall } from "./mann_kendall.js";
 import { median, theilSen } from "./trend.js";
 
@@ -49,7 +50,7 @@ const RISING_SHARE = 0.6;
 const MOST_OF_TWO_STEPS = 0.6;
 
 export function assessGrowth(all: Readings): Growth {
-  const whole = thinned(all);
+  const whole = withoutDailyCycle(thinned(all));
   const { times, values } = afterFirstThird(whole);
   const level = levelOf(whole.values.slice(-Math.max(1, Math.round(whole.values.length / 10))));
   const wholeRise =

@@ -8,6 +8,7 @@
  *             ──> its accumulation point; the one that most addresses share is the site's holder
  */
 
+import { dataStacks } from "../";
 import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
 import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
 import { describeHolder } from "../cpython/heap/holders.js";
@@ -20,6 +21,7 @@ import {
   StepNames,
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
+import { rootPlaces } from "../cpython/heap/take.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { Memory } from "../linux/memory.js";
@@ -80,8 +82,7 @@ function graphOf(memory: Memory): {
   }
   const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
   copy.fill(copyRanges(memory, leftOut));
-  const modules = python.reader.pointer(python.mainInterpreter + python.layout.interpreter.modules);
-  return { objects: buildGraph(copy, layout, modules), python };
+  return { objects: buildGraph(copy, layout, rootPlaces(python, copy)), python };
 }
 
 type Way = "held" | "garbage" | "native";

@@ -7,6 +7,8 @@ const MOST_OF_GROWTH = 0.5;
 /** Kept all through the last third: so much, and so much of private memory, is worth a word. */
 const SMALLEST_KEPT_BYTES = 20_000_000;
 const LEAST_KEPT_SHARE = 0.5;
+/** Of the growth: less than that kept by sites is a small leak beside a large loss. */
+const LEAST_LEAK_SHARE = 0.25;
 /** Sampled bytes err: what is kept must stand out of that. */
 const ERRORS = 4;
 
@@ -33,7 +35,10 @@ export const allocator: Rule = {
     return {
       says: "leak",
       kind: "allocator-retention",
-      weight: freeGrowth(target) >= MOST_OF_GROWTH * growth.rise ? 0.92 : 0.85,
+      weight:
+        kept < LEAST_LEAK_SHARE * anon.rise || freeGrowth(target) >= MOST_OF_GROWTH * growth.rise
+          ? 0.92
+          : 0.85,
       detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
       growth: anon,
     };
