@@ -1,0 +1,140 @@
+"""Tests of tidemark.torch where no device is: run by test/gpu/torch_module.test.ts."""
+
+import os
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+import tidemark.torch
+from tidemark.torch import Watching
+
+
+class Shares:
+    """Devices whose figures the test sets."""
+
+    def __init__(self, *shares):
+        self.shares = list(shares)
+        self.size = 100
+        self.error = None
+        self.closed = False
+
+    def reserved_shares(self):
+        return self.shares
+
+    def write(self, path):
+        if self.error:
+            raise self.error
+        with open(path, "wb") as file:
+            file.write(b"x" * self.size)
+
+    def close(self):
+        self.closed = True
+
+
+class Watch(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.devices = Shares(0.1, 0.2)
+
+    def watching(self, budget=10_000, folder=None):
+        return Watching(self.devices, 0.9, folder or self.folder.name, 60.0, budget)
+
+    def files(self):
+        return sorted(os.listdir(self.folder.name))
+
+    def test_nothing_is_written_below_the_threshold(self):
+        self.assertIsNone(self.watching().look(0.0))
+        self.assertEqual(self.files(), [])
+
+    def test_any_device_above_it_writes_one_and_then_rests(self):
+        watching = self.watching()
+        self.devices.shares[1] = 0.95
+        self.assertTrue(watching.look(1000.0).endswith(f"tidemark-{os.getpid()}-threshold-1.pickle"))
+        self.assertIsNone(watching.look(1059.0))
+        self.assertIsNotNone(watching.look(1061.0))
+        self.assertEqual(len(self.files()), 2)
+
+    def test_the_budget_ends_it_with_one_warning(self):
+        watching = self.watching(budget=150)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            paths = [watching.dump() for _ in range(4)]
+        self.assertEqual([path is not None for path in paths], [True, True, False, False])
+        self.assertEqual(len(said), 1)
+        self.assertIn("budget", str(said[0].message))
+
+    def test_what_fails_neither_raises_nor_leaves_a_half_file(self):
+        watching = self.watching()
+        for error in (OSError(28, "No space left on device"), RuntimeError("driver")):
+            self.devices.error = error
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.assertIsNone(watching.dump("oom"))
+        self.assertEqual(self.files(), [])
+        self.devices.error = None
+        self.assertIsNotNone(watching.dump("oom"))
+
+    def test_a_dump_within_a_dump_does_not_wait(self):
+        watching = self.watching()
+        answers = []
+        write = self.devices.write
+
+        def again(path):
+            thread = threading.Thread(target=lambda: answers.append(watching.dump("oom")))
+            thread.start()
+            thread.join(timeout=60)
+            write(path)
+
+        self.devices.write = again
+        self.assertIsNotNone(watching.dump())
+        self.assertEqual(answers, [None])
+
+    def test_the_thread_looks_and_ends(self):
+        self.devices.shares[0] = 0.99
+        written = threading.Event()
+        write = self.devices.write
+
+        def tell(path):
+            write(path)
+            written.set()
+
+        self.devices.write = tell
+        with self.watching() as watching:
+            watching.start(0.001)
+            self.assertTrue(written.wait(60))
+        self.assertTrue(self.devices.closed)
+        self.assertFalse(watching._thread.is_alive())
+
+    def test_a_threshold_that_is_no_share_is_refused(self):
+        for threshold in (0, 1.5, -1):
+            self.assertRaises(ValueError, tidemark.torch.watch, threshold=threshold)
+
+
+@unittest.skipUnless("with-torch" in os.environ.get("TIDEMARK_GPU_TEST", ""), "no torch here")
+class WithTorch(unittest.TestCase):
+    def test_without_a_device_it_says_so_and_the_program_runs_on(self):
+        import torch
+
+        if torch.cuda.is_available():
+            self.skipTest("a device is here")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            watching = tidemark.torch.watch()
+            self.assertIsNone(watching.dump())
+            watching.close()
+        self.assertIn("no CUDA device", str(said[0].message))
+
+    def test_a_step_is_a_mark_of_the_profiler(self):
+        import torch
+
+        with torch.profiler.profile() as profile:
+            with tidemark.torch.step("train"):
+                torch.ones(3).sum()
+        self.assertIn("tidemark step train", [event.key for event in profile.key_averages()])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
