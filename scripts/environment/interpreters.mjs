@@ -7,7 +7,7 @@ import { capture, isExecutable } from "../command.mjs";
 /** @typedef {import("../environment.mjs").Interpreter} Interpreter */
 
 const describe = `
-import json, sys, sysconfig
+import json, re, sys, sysconfig
 if sys.implementation.name == "cpython":
     version = "%d.%d.%d" % sys.version_info[:3]
     if sys.version_info.releaselevel != "final":
@@ -15,7 +15,8 @@ if sys.implementation.name == "cpython":
     print(json.dumps({
         "version": version,
         "path": sys.executable,
-        "sharedLibrary": bool(sysconfig.get_config_var("Py_ENABLE_SHARED")),
+        # Debian builds the library and links its executable without it.
+        "sharedLibrary": bool(re.search(rb"libpython3\\.\\d+\\w*\\.so", open(sys.executable, "rb").read())),
         "freeThreaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
         "prefix": sys.base_prefix,
     }))

@@ -8,6 +8,7 @@ import { holdProcess } from "../../src/linux/index.js";
 import { TidemarkError } from "../../src/model/errors.js";
 import { detachAgent } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
+import { validate } from "../recorded_app.js";
 import {
   attach,
   commandOf,
@@ -299,5 +300,35 @@ int main(void) {
   test("no Python at all", async () => {
     const target = await startCommand(["sh", "-c", "echo up; sleep 600 & wait"]);
     await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*no CPython/);
+  });
+});
+
+describe("the command line", () => {
+  test("documents obey their schemas; bad words are one line", async () => {
+    const target = await start(python, SERVICE);
+    const main = join(libraryPath, "../../cli/main.js");
+    const tidemark = (...words: string[]) =>
+      spawnSync(process.execPath, [main, ...words], { encoding: "utf8", cwd: scratch });
+    const pid = String(target.pid);
+    const attached = tidemark("attach", pid, "--for", "1s", "--json", "-o", "cli.tidemark");
+    const summary = validate(attached.stdout, "summary");
+    expect(summary.target).toMatchObject({ pid: target.pid });
+    expect(attached.stderr).toMatch(/it stood [\d.]+ ms/);
+    const detached = validate(tidemark("detach", pid, "--json").stdout, "detach");
+    expect(detached).toMatchObject({ pid: target.pid, recorded: false, inert: true });
+    const mistakes: [string[], number, RegExp][] = [
+      [["attach", "abc"], 2, /process id/],
+      [["attach", "0"], 2, /process id/],
+      [["attach", pid, "--for", "soon"], 2, /a time such as/],
+      [["attach", pid, "-o", "cli.tidemark"], 2, /TM-E015/],
+      [["attach", "4194303", "-o", "none.tidemark"], 4, /TM-E030/],
+      [["detach", "4194303"], 4, /TM-E030/],
+    ];
+    for (const [words, code, text] of mistakes) {
+      const { status, stderr, stdout } = tidemark(...words);
+      expect([status, stdout], words.join(" ")).toEqual([code, ""]);
+      expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+      expect(stderr).toMatch(text);
+    }
   });
 });
