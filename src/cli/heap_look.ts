@@ -25,7 +25,7 @@ import {
 } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { HeapJson, HeapTypeJson } from "../model/heap_document.js";
-import { noSuchObject } from "../model/heap_errors.js";
+import { coreCutOff, noSuchObject } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Bytes, Millis, Objects } from "../model/units.js";
 import { formatBytes } from "./output.js";
@@ -63,9 +63,18 @@ export async function lookAtHeap(request: HeapRequest): Promise<HeapLook> {
     : openCoreFile(request.target);
   try {
     return await look(memory, request);
+  } catch (error) {
+    throw becauseCutOff(memory, error);
   } finally {
     memory.close();
   }
+}
+
+/** No interpreter is found in a core whose end is missing: that is why. */
+function becauseCutOff(memory: Memory, error: unknown): unknown {
+  const missing = "gaps" in memory ? (memory as CoreMemory).gaps.truncatedBytes : 0;
+  const lost = error instanceof TidemarkError && /^TM-E02[245]$/.test(error.id);
+  return missing > 0 && lost ? coreCutOff(memory.name, missing) : error;
 }
 
 async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {

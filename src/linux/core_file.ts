@@ -103,6 +103,10 @@ class CoreFile implements CoreMemory {
     let leftBy = 0;
     for (const header of headers) {
       if (header.type === NOTE) {
+        this.#truncated += Math.max(
+          0,
+          Math.min(header.inFile, header.offset + header.inFile - size),
+        );
         const notes = readAt(descriptor, header.offset, Math.min(header.inFile, MOST_NOTE_BYTES));
         for (const note of walkNotes(notes)) {
           if (note.type === NT_FILE) {
@@ -128,16 +132,18 @@ class CoreFile implements CoreMemory {
     if (segments.length === 0) {
       throw damagedInput(path, "it holds no memory");
     }
-    this.#segments = segments.sort((a, b) => a.start - b.start);
-    this.leftBy = leftBy;
+    segments.sort((a, b) => a.start - b.start);
     files.sort((a, b) => a.start - b.start);
+    this.#segments = [...segments, ...notDumped(segments, files)].sort((a, b) => a.start - b.start);
+    this.leftBy = leftBy;
     this.mappings = this.#segments.map((segment) => mappingOf(segment, files));
   }
 
   get gaps(): CoreGaps {
     const missing = new Set<string>();
     for (const mapping of this.mappings) {
-      if (mapping.inode !== 0 && mapping.executable && this.#fileOf(mapping) === null) {
+      const program = mapping.executable || /\.so(\.|$)/.test(mapping.path);
+      if (mapping.inode !== 0 && program && this.#fileOf(mapping) === null) {
         missing.add(mapping.path);
       }
     }
@@ -272,6 +278,27 @@ class CoreFile implements CoreMemory {
     this.#files.clear();
     closeSync(this.descriptor);
   }
+}
+
+/** What was mapped and has no header of its own: gcore leaves out what the program never changed. */
+function notDumped(segments: readonly Segment[], files: readonly MappedFile[]): Segment[] {
+  const left: Segment[] = [];
+  for (const file of files) {
+    let at = file.start;
+    const add = (end: Address) => {
+      if (at < end) {
+        left.push({ start: at, end, offset: 0, held: 0, flags: 0 });
+      }
+    };
+    for (const { start, end } of segments) {
+      if (end > at && start < file.end) {
+        add(Math.min(start, file.end));
+        at = Math.max(at, end);
+      }
+    }
+    add(file.end);
+  }
+  return left;
 }
 
 interface ProgramHeader {

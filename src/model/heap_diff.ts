@@ -2,6 +2,10 @@
 import type { HeapChange, HeapDiffJson, HeapHolderJson } from "./heap_document.js";
 import type { SavedHeap } from "./heap_file.js";
 
+type HolderChange = HeapDiffJson["holders"][number];
+
+const EXPLAINED_SHARE = 0.8;
+
 export function diffHeaps(
   a: SavedHeap,
   b: SavedHeap,
@@ -47,7 +51,7 @@ function diffHolders(
   a: readonly HeapHolderJson[],
   b: readonly HeapHolderJson[],
 ): HeapDiffJson["holders"] {
-  const joined = new Map<string, HeapDiffJson["holders"][number]>();
+  const joined = new Map<string, HolderChange>();
   for (const [side, rows] of [
     ["A", a],
     ["B", b],
@@ -71,7 +75,21 @@ function diffHolders(
       joined.set(key, holder);
     }
   }
-  return byGrowth([...joined.values()]);
+  const rows = [...joined.values()];
+  return byGrowth(rows.filter((row) => !rows.some((other) => explains(other, row))));
+}
+
+/** What hangs on a holder grew, and with it all that the holder hangs on: the nearest is the one to tell. */
+function explains(nearer: HolderChange, row: HolderChange): boolean {
+  const way = row.path.at(-1) === "__dict__" ? row.path.slice(0, -1) : row.path;
+  return (
+    nearer !== row &&
+    nearer.path.length > way.length &&
+    way.every((word, step) => word === nearer.path[step]) &&
+    nearer.path.at(-1) !== "__dict__" &&
+    Math.sign(nearer.growthBytes) === Math.sign(row.growthBytes) &&
+    Math.abs(nearer.growthBytes) > Math.abs(row.growthBytes) * EXPLAINED_SHARE
+  );
 }
 
 function changeOf(a: number, b: number, growth: number): HeapChange {

@@ -46,3 +46,14 @@ export function copyTorn(name: string, allowedMs: Millis): TidemarkError {
     "try again, or allow more with --max-pause",
   );
 }
+
+/** TM-E054: a core file ends before the memory that the interpreter's own data stood in. */
+export function coreCutOff(name: string, missing: Bytes): TidemarkError {
+  return new TidemarkError(
+    "TM-E054",
+    2,
+    `${oneLine(name)} is cut off: the last ${Math.ceil(missing / 2 ** 20)} MiB are missing, the interpreter's data among them`,
+    "the disk was full, or a limit on the size of core files cut it",
+    "raise the limit (ulimit -c unlimited), or take one with gcore",
+  );
+}

@@ -56,7 +56,8 @@ export function buildCommand(): Command {
     .option("--save <file>", "keep what was found, for heap diff");
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");
-  command.addCommand(buildDiff());
+  // Options behind "diff" are its own, though they bear the same names.
+  command.enablePositionalOptions().addCommand(buildDiff());
   return withExamples(
     command,
     "tidemark heap 4242",

@@ -3,10 +3,11 @@
  *
  *   copy ── scan ──> nodes ── references ──> edges ── roots ──> graph ── dominators ──> retained sizes
  *
- * Roots are tried in this order: what sys.modules holds; what stands on the stacks of threads; variables
- * of C; objects with more references than the graph accounts for (somebody outside Python's objects holds
- * them). What is left lives by references among itself alone: garbage that waits for the collector.
+ * Roots are what sys.modules holds, and the objects with more references than the graph accounts for: a
+ * local of a running function, a variable of C, or something in native memory holds those. What no root
+ * leads to lives by references among itself alone: garbage that waits for the collector.
  */
+import type { AddressRange } from "../../linux/memory.js";
 import { growingFloat64, growingUint32 } from "../../model/growing_column.js";
 import { findDominators } from "../../model/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../model/heap_graph.js";
@@ -20,7 +21,7 @@ import type { HeapLayout } from "./layout.js";
 import { NodeColumns } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
-import { SHAPE_MODULE, TypeTable } from "./type_table.js";
+import { SHAPE_FRAME, SHAPE_MODULE, TypeTable } from "./type_table.js";
 
 export const ROOT = 0;
 export const ROOT_MODULES = 1;
@@ -65,8 +66,14 @@ export function graphMemory(objects: number): Bytes {
   return objects * 300;
 }
 
-/** @param modulesAt address of sys.modules. */
-export function buildGraph(copy: HeapCopy, layout: HeapLayout, modulesAt: Address): ObjectGraph {
+export interface RootPlaces {
+  /** sys.modules. */
+  readonly modules: Address;
+  /** Where frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
+  readonly stacks: readonly AddressRange[];
+}
+
+export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlaces): ObjectGraph {
   const types = new TypeTable(copy, layout);
   const columns = new NodeColumns(types, layout);
   const figures = new HeapScan(copy, layout, types, columns).run(heapRegions(copy));
@@ -112,8 +119,11 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, modulesAt: Addres
     edgeTo: edges.view(),
     typeNames: [],
   };
-  const modules = index.at(modulesAt);
-  const roots = findRoots(copy, types, references, edges, partial, modules);
+  const modules = index.at(places.modules);
+  const roots = findRoots(copy, types, references, edges, partial, {
+    modules,
+    stacks: places.stacks,
+  });
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
   const paths = searchPaths(graph, [
@@ -154,61 +164,97 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
   return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
 }
 
-/** Objects that each root refers to. */
+/**
+ * Objects that each root refers to. A root is only who has more references than the graph accounts for:
+ * words on stacks and in variables are often of the past, and tell nothing but where a reference may be.
+ */
 function findRoots(
   copy: HeapCopy,
   types: TypeTable,
   references: References,
   edges: EdgeColumn,
   graph: HeapGraph,
-  modules: NodeId,
+  { modules, stacks }: { readonly modules: NodeId; readonly stacks: readonly AddressRange[] },
 ): NodeId[][] {
   const { nodes } = graph;
-  const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
-  const found = growingUint32();
-  const collect = (start: Address, bytes: Bytes): void => {
+  const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
+  const mark = (range: AddressRange, kind: number): void => {
     const from = edges.length;
-    references.range(start, bytes);
+    references.range(range.start, range.end - range.start);
     for (let edge = from; edge < edges.length; edge++) {
-      found.push(edges.at(edge));
+      place[edges.at(edge)] = kind;
     }
     edges.shorten(from);
   };
-  if (modules !== 0) {
-    roots[ROOT_MODULES] = [
-      ...new Set(
-        [...graph.edgeTo.subarray(graph.edgeStart[modules], graph.edgeStart[modules + 1])].filter(
-          (node) => types.shapes[graph.type[node]] === SHAPE_MODULE,
-        ),
-      ),
-      modules,
-    ];
+  for (const range of variablesOf(copy)) {
+    mark(range, ROOT_VARIABLES);
   }
-  let data = 0;
-  for (const { start, end, path, inode, writable } of copy.mappings) {
-    const stack = path === "[stack]";
-    // Variables without a value in the file (.bss) follow those that have one.
-    const variables = writable && (inode !== 0 || (path === "" && start === data));
-    data = variables && inode !== 0 ? end : 0;
-    if (stack || variables) {
-      found.length = 0;
-      for (const range of copy.resident(start, end)) {
-        collect(range.start, range.end - range.start);
-      }
-      const into = roots[stack ? ROOT_STACKS : ROOT_VARIABLES] as NodeId[];
-      for (const node of new Set(found.view())) {
-        into.push(node);
-      }
-    }
+  for (const range of stacks) {
+    mark(range, ROOT_STACKS);
   }
-  // From here on by counting: whoever has more references than are known is held from outside.
   const known = new Uint32Array(nodes);
   for (let edge = 0; edge < edges.length; edge++) {
     known[edges.at(edge)] += 1;
   }
-  const reached = new Uint8Array(nodes);
-  const stack = new Uint32Array(nodes);
-  const reach = (node: NodeId): void => {
+  const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
+  const reached = new Reached(graph);
+  if (modules !== 0) {
+    const entries = graph.edgeTo.subarray(graph.edgeStart[modules], graph.edgeStart[modules + 1]);
+    roots[ROOT_MODULES] = [
+      ...new Set(entries.filter((node) => types.shapes[graph.type[node]] === SHAPE_MODULE)),
+      modules,
+    ];
+    reached.from(modules);
+  }
+  for (let node = FIRST_OBJECT; node < nodes; node++) {
+    const count = copy.words[copy.index(graph.address[node])];
+    if (reached.has(node) && place[node] !== ROOT_STACKS) {
+      continue;
+    }
+    if (count > known[node] || count >= LEAST_IMMORTAL) {
+      const frame = types.shapes[graph.type[node]] === SHAPE_FRAME;
+      (roots[frame ? ROOT_STACKS : place[node]] as NodeId[]).push(node);
+      reached.from(node);
+    }
+  }
+  for (let node = FIRST_OBJECT; node < nodes; node++) {
+    if (!reached.has(node)) {
+      (roots[ROOT_GARBAGE] as NodeId[]).push(node);
+      reached.from(node);
+    }
+  }
+  return roots;
+}
+
+/** .data and .bss of everything that is loaded. */
+function variablesOf(copy: HeapCopy): AddressRange[] {
+  let data = 0;
+  return copy.mappings.flatMap(({ start, end, path, inode, writable }) => {
+    // Variables without a value in the file (.bss) follow those that have one.
+    const variables = writable && (inode !== 0 || (path === "" && start === data));
+    data = variables && inode !== 0 ? end : 0;
+    return variables ? copy.resident(start, end) : [];
+  });
+}
+
+/** What is reached from the nodes that were named so far. */
+class Reached {
+  readonly #reached: Uint8Array;
+  readonly #stack: Uint32Array;
+
+  constructor(readonly graph: HeapGraph) {
+    this.#reached = new Uint8Array(graph.nodes);
+    this.#stack = new Uint32Array(graph.nodes);
+  }
+
+  has(node: NodeId): boolean {
+    return this.#reached[node] === 1;
+  }
+
+  from(node: NodeId): void {
+    const { edgeStart, edgeTo } = this.graph;
+    const reached = this.#reached;
+    const stack = this.#stack;
     let depth = 0;
     if (reached[node] === 0) {
       reached[node] = 1;
@@ -216,34 +262,15 @@ function findRoots(
     }
     while (depth > 0) {
       const at = stack[--depth];
-      for (let edge = graph.edgeStart[at]; edge < graph.edgeStart[at + 1]; edge++) {
-        const to = graph.edgeTo[edge];
+      for (let edge = edgeStart[at]; edge < edgeStart[at + 1]; edge++) {
+        const to = edgeTo[edge];
         if (reached[to] === 0) {
           reached[to] = 1;
           stack[depth++] = to;
         }
       }
     }
-  };
-  for (const kind of [ROOT_MODULES, ROOT_STACKS, ROOT_VARIABLES]) {
-    (roots[kind] as NodeId[]).forEach(reach);
   }
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (reached[node] === 0) {
-      const count = copy.words[copy.index(graph.address[node])];
-      if (count > known[node] || count >= LEAST_IMMORTAL) {
-        (roots[ROOT_NATIVE] as NodeId[]).push(node);
-        reach(node);
-      }
-    }
-  }
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (reached[node] === 0) {
-      (roots[ROOT_GARBAGE] as NodeId[]).push(node);
-      reach(node);
-    }
-  }
-  return roots;
 }
 
 /** The same graph with the roots' edges before the objects'. */

@@ -60,6 +60,8 @@ const POOL_HEADER = 48;
 const MOST_BLOCKS = 1024;
 const CHUNK_MAPPED = 2;
 const HOOK_BYTES = 16;
+/** Objects too large for pools go through the raw allocator, which has hooks of its own. */
+const HOOKS_IN_MALLOC = [0, HOOK_BYTES, 2 * HOOK_BYTES];
 const MARK = 0xfdfdfdfd;
 
 export class HeapScan {
@@ -243,7 +245,7 @@ export class HeapScan {
   /** A used block of a pool. */
   #meetBlock(at: number, size: Bytes): void {
     const words = this.#words;
-    const hooks = size > HOOK_BYTES && words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd;
+    const hooks = size > HOOK_BYTES && this.#isMarked(at);
     const first = hooks ? HOOK_BYTES : 0;
     if (hooks) {
       this.figures.debugHooks = true;
@@ -257,6 +259,11 @@ export class HeapScan {
       }
     }
     this.visitor.block(this.#base + at * 4, at, words, size);
+  }
+
+  /** The debug hooks' mark stands before what begins here. */
+  #isMarked(at: number): boolean {
+    return this.#words[at + 3] === MARK && this.#words[at + 2] >>> 8 === 0xfdfdfd;
   }
 
   /** A plausible reference count stands at `at`. */
@@ -288,7 +295,10 @@ export class HeapScan {
   #meetChunk(address: Address, bytes: Bytes): void {
     const at = (address - this.#base) >>> 2;
     const words = this.#words;
-    const first = words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd ? HOOK_BYTES : 0;
+    let first = 0;
+    while (first < 2 * HOOK_BYTES && this.#isMarked(at + (first >>> 2))) {
+      first += HOOK_BYTES;
+    }
     for (let before = first; before <= first + 32; before += 16) {
       const head = at + (before >>> 2);
       const row = this.#typeAt(head);
@@ -333,7 +343,7 @@ export class HeapScan {
 
   /** Bytes from an object in malloc's memory to its chunk's end; 0 where no chunk in use begins there. */
   #roomAt(object: Address, before: Bytes): Bytes {
-    for (const hooks of [0, HOOK_BYTES]) {
+    for (const hooks of HOOKS_IN_MALLOC) {
       const data = object - before - hooks;
       const size = this.#wordAt(data - 8);
       const flags = size & 7;

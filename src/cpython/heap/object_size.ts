@@ -143,7 +143,8 @@ export function fitsChunk(
   room: Bytes,
 ): boolean {
   const basic = types.basicSizes[row];
-  if (room < basic) {
+  // A compact str takes less than its type's basic size, which is that of one with a pointer.
+  if (room < basic && types.shapes[row] !== SHAPE_STR) {
     return false;
   }
   let bytes: Bytes;

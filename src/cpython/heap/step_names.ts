@@ -23,7 +23,6 @@ import {
 } from "./type_table.js";
 
 const MODULE_DICT = 16;
-const MODULE_NAME = 48;
 const TYPE_DICT = 264;
 const FUNCTION_FIELDS: Readonly<Record<number, string>> = { 16: "globals", 40: "defaults" };
 const LONGEST_KEY = 60;
@@ -149,8 +148,11 @@ export class StepNames {
   }
 
   #moduleName(node: NodeId): string {
-    const { copy } = this.objects;
-    return this.#text(copy.word(this.#address(node) + MODULE_NAME)) ?? "?";
+    const { copy, layout } = this.objects;
+    const dict = copy.word(this.#address(node) + MODULE_DICT);
+    const entries = readDictEntries(copy, layout, dict) ?? [];
+    const entry = entries.find(({ key }) => readStr(copy, layout, key, 9) === "__name__");
+    return (entry === undefined ? null : this.#text(entry.value)) ?? "?";
   }
 
   /** Address of the dict of a module's, class's or instance's attributes; -1 where it has none. */

@@ -3,12 +3,13 @@
  *
  *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
  */
-import { holdProcess, type Memory } from "../../linux/index.js";
+import { type AddressRange, holdProcess, type Memory } from "../../linux/index.js";
 import { analysisTooLarge, copyTorn, pauseTooLong } from "../../model/heap_errors.js";
 import type { Bytes, Millis, Objects } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
+import { walkThreads } from "../thread_list.js";
 import { type Census, takeCensus } from "./census.js";
-import { buildGraph, graphMemory, type ObjectGraph } from "./graph.js";
+import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
 import { copyRanges, HeapCopy, planCopy } from "./heap_copy.js";
 import { type HeapLayout, heapLayout } from "./layout.js";
 
@@ -16,6 +17,8 @@ import { type HeapLayout, heapLayout } from "./layout.js";
 const COPY_BYTES_A_MS = (4 * 2 ** 30) / 1000;
 /** To stop every thread, and for what grew since the plan. */
 const STOP_MS = 20;
+const MOST_CHUNKS = 1 << 16;
+const LARGEST_CHUNK = 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES = 16 * 2 ** 20;
 
@@ -71,8 +74,37 @@ export async function takeGraph(
 ): Promise<TakenGraph> {
   const python = locatePython(memory);
   const { copy, pauseMs } = await copyHeap(memory, options, expected);
-  const modules = python.reader.pointer(python.mainInterpreter + python.layout.interpreter.modules);
-  return { objects: buildGraph(copy, layoutOf(python), modules), python, pauseMs };
+  const objects = buildGraph(copy, layoutOf(python), rootPlaces(python, copy));
+  return { objects, python, pauseMs };
+}
+
+/** Where a graph of that copy begins. */
+export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
+  const { modules } = python.layout.interpreter;
+  return {
+    modules: python.reader.pointer(python.mainInterpreter + modules),
+    stacks: dataStacks(python, copy),
+  };
+}
+
+/** _PyStackChunk: 0 previous  8 size  16 top  24 data; one chain a thread. */
+function dataStacks(python: PythonRuntime, copy: HeapCopy): AddressRange[] {
+  const { dataStack } = python.layout.thread;
+  const ranges: AddressRange[] = [];
+  for (const interpreter of dataStack === null ? [] : python.interpreters) {
+    for (const { address } of walkThreads(python, interpreter)) {
+      let chunk = copy.word(address + (dataStack ?? 0));
+      for (let n = 0; chunk > 0 && n < MOST_CHUNKS; n++) {
+        const size = copy.word(chunk + 8);
+        if (!(size > 0 && size < LARGEST_CHUNK)) {
+          break;
+        }
+        ranges.push({ start: chunk + 24, end: chunk + size });
+        chunk = copy.word(chunk);
+      }
+    }
+  }
+  return ranges;
 }
 
 function layoutOf(python: PythonRuntime): HeapLayout {

@@ -1,0 +1,274 @@
+/** Graph, holders and ways from roots, of live programs and of their core files. */
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { Ajv } from "ajv";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  countObjects,
+  findBoxedNumbers,
+  findHolders,
+  findRootPaths,
+  largestHolders,
+  nodesOfType,
+  type TakenGraph,
+  takeGraph,
+} from "../../src/cpython/heap/index.js";
+import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
+import type { HeapDiffJson, HeapJson } from "../../src/model/heap_document.js";
+import { pathTo } from "../../src/model/heap_paths.js";
+import { anyInterpreter, environment } from "../environment.js";
+import { start, type Waiting } from "../python_program.js";
+import { repository, tidemark } from "../run.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-heap-"));
+const service = join(repository, "test/heap/programs/service.py");
+const asked = join(folder, "pairs.json");
+const LONG_PAUSE = { maxPauseMs: 60_000 };
+const run = promisify(execFile);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function graphOf(pid: number): Promise<TakenGraph> {
+  const memory = openProcessMemory(pid);
+  try {
+    return await takeGraph(memory, LONG_PAUSE, 0);
+  } finally {
+    memory.close();
+  }
+}
+
+const own = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
+const inChroot = environment.interpreters.filter(({ chroot }) => chroot !== undefined);
+
+describe.each(
+  [...own, ...inChroot].map((one) => [`Python ${one.version} ${one.path}`, one] as const),
+)("%s", (_name, { path, chroot }) => {
+  let waiting: Waiting;
+  let taken: TakenGraph;
+
+  beforeAll(async () => {
+    const words = [path, "-c", readFileSync(service, "utf8"), asked, "10000"];
+    waiting = await start(chroot === undefined ? words : ["chroot", chroot, ...words]);
+    taken = await graphOf(waiting.pid);
+  });
+  afterAll(async () => await waiting.stop());
+
+  test("the counter without a bound is the largest holder; its values lead to it", () => {
+    const { stats, values } = waiting.said as { stats: string; values: string[] };
+    const [largest] = largestHolders(taken.objects, 3);
+    expect(largest).toMatchObject({
+      type: "dict",
+      path: ["module __main__", "running_stats"],
+      entries: 10_000,
+      address: Number(stats),
+    });
+    const found = findHolders(taken.objects, values.map(Number));
+    expect(found).toHaveLength(values.length);
+    for (const { holder, type } of found) {
+      expect(type).toBe("list");
+      expect(holder?.address).toBe(Number(stats));
+    }
+  });
+
+  test("ways are told in words, and together where many share one", () => {
+    const sessions = findRootPaths(taken.objects, nodesOfType(taken.objects, "__main__.Session"));
+    expect(sessions[0]).toMatchObject({
+      path: ["module __main__", "SESSIONS", "dict[...]"],
+      objects: 500,
+    });
+    const { history } = waiting.said as { history: string };
+    const node = taken.objects.index.at(Number(history));
+    expect(findRootPaths(taken.objects, [node])[0]?.path).toEqual([
+      "module __main__",
+      "SESSIONS",
+      'dict["session 7"]',
+      ".history",
+      "list[...]",
+    ]);
+  });
+
+  test("numbers in boxes are said so; objects that refer to themselves alone are garbage", () => {
+    expect(findBoxedNumbers(taken.objects)).toEqual([
+      expect.objectContaining({ path: ["module __main__", "boxed"], of: "float", count: 20_000 }),
+    ]);
+    expect(taken.objects.garbage.objects).toBeGreaterThanOrEqual(20 * 50);
+    expect(taken.objects.garbage.objects).toBeLessThan(20 * 60);
+  });
+
+  test("few objects are held by something that was not found", () => {
+    const { graph } = taken.objects;
+    const native = graph.edgeStart[5] as number;
+    expect(native - (graph.edgeStart[4] as number)).toBeLessThan(graph.nodes * 0.005);
+  });
+
+  test.runIf(chroot === undefined)(
+    "every step of a way is a reference the collector knows",
+    async () => {
+      const { graph, paths } = taken.objects;
+      const pairs: [string, string][] = [];
+      const hex = (node: number) => `0x${(graph.address[node] as number).toString(16)}`;
+      for (const type of ["__main__.Session", "float", "dict", "weakref.ReferenceType"]) {
+        for (const node of nodesOfType(taken.objects, type).slice(0, 4000)) {
+          const way = pathTo(paths, node);
+          // From modules on: what stands on a thread's stack comes and goes with every call.
+          for (let n = way[0] === 1 ? 2 : way.length; n < way.length && pairs.length < 2000; n++) {
+            pairs.push([hex(way[n - 1] as number), hex(way[n] as number)]);
+          }
+        }
+      }
+      expect(pairs.length).toBeGreaterThan(1000);
+      writeFileSync(asked, JSON.stringify(pairs));
+      expect(await waiting.go()).toEqual({ unknown: [] });
+    },
+  );
+});
+
+describe("tidemark heap", () => {
+  let waiting: Waiting;
+  beforeAll(async () => {
+    waiting = await start([anyInterpreter().path, service, asked, "20000"]);
+  });
+  afterAll(async () => await waiting.stop());
+
+  const heap = async (...words: string[]) =>
+    await run(tidemark, ["heap", ...words], { maxBuffer: 2 ** 27 });
+  const fails = async (...words: string[]) =>
+    await heap(...words).then(
+      () => ({ code: 0, stderr: "" }),
+      (error: { code: number; stderr: string }) => error,
+    );
+
+  test("documents obey their schemas; two saved heaps are compared", async () => {
+    const [a, b] = [join(folder, "a.heap"), join(folder, "b.heap")];
+    const first = await heap(String(waiting.pid), "--retained", "--save", a, "--json");
+    const document = validate<HeapJson>(first.stdout, "heap");
+    expect(document.holders?.[0]?.path).toEqual(["module __main__", "running_stats"]);
+    expect(document.garbage?.objects).toBeGreaterThan(0);
+    expect(document.paused).toBe(true);
+    const grown = await start([anyInterpreter().path, service, asked, "30000"]);
+    await heap(String(grown.pid), "--retained", "--save", b);
+    await grown.stop();
+    const diff = validate<HeapDiffJson>((await heap("diff", a, b, "--json")).stdout, "heapdiff");
+    expect(diff.holders[0]).toMatchObject({
+      path: ["module __main__", "running_stats"],
+      change: "grew",
+      entriesA: 20_000,
+      entriesB: 30_000,
+    });
+    const bytes = readFileSync(a);
+    writeFileSync(b, bytes.subarray(0, bytes.length - 8));
+    expect((await fails("diff", a, b)).stderr).toMatch(/TM-E005/);
+    bytes[bytes.length - 3] = (bytes[bytes.length - 3] as number) ^ 1;
+    writeFileSync(b, bytes);
+    expect(await fails("diff", a, b)).toMatchObject({ code: 2 });
+  });
+
+  test("one screen explains it, and no value of the program's stands on it", async () => {
+    const { stdout } = await heap(String(waiting.pid), "--retained");
+    expect(stdout).toMatch(/module __main__ -> running_stats: dict, 20,000 entries/);
+    expect(stdout).toMatch(/boxed is a list of 20,000 float/);
+    expect(stdout.split("\n").length).toBeLessThan(45);
+    const { stdout: ways } = await heap(String(waiting.pid), "--to", "collections.deque");
+    expect(ways).toMatch(/module __main__ -> records -> collections.deque/);
+    expect(stdout + ways).not.toMatch(/xxxxx|user 7/);
+    const { stdout: dot } = await heap(
+      String(waiting.pid),
+      "--to",
+      "__main__.Session",
+      "--format",
+      "dot",
+    );
+    expect(dot).toMatch(/^digraph heap \{[\s\S]*SESSIONS[\s\S]*\}\n$/);
+  });
+
+  test("what cannot be is refused in one line", async () => {
+    const { pid } = waiting;
+    expect((await fails(String(pid), "--to", "no.Such")).stderr).toMatch(/TM-E052/);
+    expect((await fails(String(pid), "--to", "0x10")).stderr).toMatch(/TM-E052/);
+    expect((await fails(String(pid), "--retained", "--max-pause", "1ms")).stderr).toMatch(
+      /TM-E050/,
+    );
+    expect((await fails("999999999")).code).not.toBe(0);
+    expect((await fails(service)).stderr).toMatch(/TM-E007/);
+    expect((await fails(join(folder, "none"))).stderr).toMatch(/TM-E003/);
+    expect((await fails(String(process.pid))).stderr).toMatch(/TM-E022/);
+  });
+
+  test("a reader that is killed at any moment leaves the program running", async () => {
+    writeFileSync(asked, "[]");
+    for (const delay of [60, 200, 450, 800, 1300]) {
+      const reader = spawn(tidemark, ["heap", String(waiting.pid), "--retained"], {
+        stdio: "ignore",
+        detached: true,
+      });
+      const ended = new Promise((done) => reader.once("exit", done));
+      await sleep(delay);
+      try {
+        process.kill(-(reader.pid as number), "SIGKILL");
+      } catch {
+        // It had ended by itself.
+      }
+      await ended;
+      expect(await waiting.go()).toEqual({ unknown: [] });
+    }
+  });
+
+  test("reading never makes memory resident that was not", async () => {
+    const rss = () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${waiting.pid}/status`, "utf8"))?.[1]);
+    const before = rss();
+    await graphOf(waiting.pid);
+    expect(rss() - before).toBeLessThan(1024);
+  });
+});
+
+describe.runIf(hasGcore())("core files", () => {
+  test("a core says what the program said; cut off or with holes, it says so", async () => {
+    const waiting = await start([anyInterpreter().path, service, asked, "12000"]);
+    const live = openProcessMemory(waiting.pid);
+    const { census } = countObjects(live);
+    live.close();
+    await run("gcore", ["-o", join(folder, "core"), String(waiting.pid)]);
+    await waiting.stop();
+    const path = join(folder, `core.${waiting.pid}`);
+    const core = openCoreFile(path);
+    expect(countObjects(core).census.objects).toEqual(census.objects);
+    const { objects } = await takeGraph(core, LONG_PAUSE, 0);
+    expect(largestHolders(objects, 1)[0]?.path).toEqual(["module __main__", "running_stats"]);
+    expect(core.leftBy).toBe(waiting.pid);
+    core.close();
+    for (const bytes of [readFileSync(path).length - 4096, 8_000_000, 5000, 100, 0]) {
+      truncateSync(path, bytes);
+      const outcome = await run(tidemark, ["heap", path]).then(
+        ({ stdout }) => stdout,
+        (error: { stderr: string; code: number }) => {
+          expect(error.code).toBeLessThan(5);
+          return error.stderr;
+        },
+      );
+      expect(outcome).toMatch(/cut off|TM-E005|TM-E007|TM-E054/);
+    }
+  });
+});
+
+function hasGcore(): boolean {
+  return (process.env.PATH ?? "").split(":").some((place) => {
+    try {
+      return readFileSync(join(place, "gcore")).length > 0;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function validate<Document>(text: string, name: string): Document {
+  const schema = JSON.parse(readFileSync(join(repository, `docs/json/${name}-1.json`), "utf8"));
+  const check = new Ajv({ strict: true, allErrors: true, allowUnionTypes: true }).compile(schema);
+  const document = JSON.parse(text);
+  expect(check(document), JSON.stringify(check.errors)).toBe(true);
+  return document as Document;
+}

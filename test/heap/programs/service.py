@@ -1,0 +1,74 @@
+"""A service that keeps too much: a bounded deque of records beside a counter without a bound.
+
+Prints where things are; then, for each byte it reads, checks the references that the file named first
+holds (JSON, pairs of addresses) against the collector's own view, and prints what it does not know.
+"""
+
+import collections
+import ctypes
+import gc
+import json
+import os
+import sys
+import weakref
+
+records = collections.deque(maxlen=100)
+running_stats = {}
+boxed = [float(i) for i in range(20000)]
+
+
+class Session:
+    def __init__(self, user):
+        self.user = user
+        self.history = [{"n": n} for n in range(3)]
+
+
+class Node:
+    def __init__(self):
+        self.me = self
+        self.load = [object() for _ in range(50)]
+
+
+SESSIONS = {f"session {i}": Session(f"user {i}") for i in range(500)}
+WATCHED = [weakref.ref(session) for session in SESSIONS.values()]
+
+
+def handle(request):
+    records.append({"id": request, "text": "x" * 50})
+    running_stats[f"request {request}"] = [request, float(request)]
+
+
+def serve(count):
+    for request in range(count):
+        handle(request)
+
+
+serve(int(sys.argv[2]))
+gc.collect()
+gc.disable()
+for _ in range(20):
+    Node()  # refers to itself: garbage that nobody collects
+
+
+def say(value):
+    os.write(1, json.dumps(value).encode() + b"\n")
+    return os.read(0, 1)
+
+
+answer = {
+    "stats": hex(id(running_stats)),
+    "session": hex(id(SESSIONS["session 7"])),
+    "history": hex(id(SESSIONS["session 7"].history[1])),
+    "values": [hex(id(value)) for value in list(running_stats.values())[:20]],
+}
+while say(answer):
+    with open(sys.argv[1]) as file:
+        pairs = json.load(file)
+    unknown = []
+    for a, b in pairs:
+        holder, held = (ctypes.cast(int(x, 16), ctypes.py_object).value for x in (a, b))
+        # A class and an instance without a dict keep their attributes out of the collector's sight.
+        known = gc.get_referents(holder) + list(getattr(holder, "__dict__", {}).values())
+        if not any(value is held for value in known):
+            unknown.append([type(holder).__name__, type(held).__name__])
+    answer = {"unknown": unknown}
