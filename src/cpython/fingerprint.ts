@@ -78,6 +78,13 @@ export function checkFingerprint(python: PythonMemory, memory: Memory, runtime: 
   const threads = check("its threads do not lead back to their interpreter", () =>
     interpreters.flatMap((interpreter) => [...walkThreads(python, interpreter)]),
   );
+  // A list that ends too early closes as well; the main thread is its oldest, and so its last.
+  check("its main thread is not among its threads", () => {
+    const mainThread = reader.pointer(runtime + layout.runtime.mainThread);
+    return threads.some(
+      ({ interpreter, pthread }) => interpreter === mainInterpreter && pthread === mainThread,
+    );
+  });
   check("its threads are not threads of this process", () => {
     const tasks = memory.pid === null ? null : taskIds(memory.pid);
     return (

@@ -20,13 +20,13 @@
  * | still starting, already finalizing, a build whose structures differ | TM-E025 with what did not fit |
  * | several interpreters loaded | the first whose runtime is initialized; `copies` counts them |
  */
-import { type Memory, MemoryReader } from "../linux/index.js";
+import { type Memory, MemoryReader, readInterpreter } from "../linux/index.js";
 import { layoutMismatch, noInterpreter, unknownInterpreter } from "../model/errors.js";
 import type { Address } from "../model/units.js";
 import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
 import { LAYOUTS, type PythonLayout } from "./layouts/index.js";
 import type { PythonMemory } from "./objects.js";
-import { applyPublished, readPublished } from "./published.js";
+import { applyPublished, minorOf, readPublished } from "./published.js";
 import { runtimePlaces } from "./runtime_places.js";
 
 export interface PythonRuntime extends PythonMemory {
@@ -55,12 +55,13 @@ export function locatePython(
   const found: PythonRuntime[] = [];
   const doubts: Doubt[] = [];
   const tried = new Set<Address>();
+  const reader = new MemoryReader(memory);
   let sawPlace = false;
   for (const { address, certain } of runtimePlaces(memory, layouts)) {
     if (!tried.has(address) && (found.length === 0 || certain)) {
       tried.add(address);
       sawPlace ||= certain;
-      const runtime = tryPlace(memory, address, layouts, doubts);
+      const runtime = tryPlace(memory, reader, address, layouts, doubts);
       if (runtime !== null) {
         found.push(runtime);
       }
@@ -70,7 +71,7 @@ export function locatePython(
   if (first !== undefined) {
     return { ...first, copies: found.length };
   }
-  throw refusal(memory, sawPlace, doubts);
+  throw refusal(memory, layouts, sawPlace, doubts);
 }
 
 interface Doubt {
@@ -82,11 +83,11 @@ interface Doubt {
 
 function tryPlace(
   memory: Memory,
+  reader: MemoryReader,
   address: Address,
   layouts: readonly PythonLayout[],
   doubts: Doubt[],
 ): PythonRuntime | null {
-  const reader = new MemoryReader(memory);
   const published = readPublished(reader, address);
   if (published?.freeThreaded) {
     throw unknownInterpreter(memory.name, `Python ${published.version}, a free-threaded build`);
@@ -150,7 +151,17 @@ function patchOf(version: string): number {
   return Number(/^\d+\.\d+\.(\d+)/.exec(version)?.[1] ?? 0);
 }
 
-function refusal(memory: Memory, sawPlace: boolean, doubts: readonly Doubt[]): Error {
+function refusal(
+  memory: Memory,
+  layouts: readonly PythonLayout[],
+  sawPlace: boolean,
+  doubts: readonly Doubt[],
+): Error {
+  // A version too old to have what is looked for is known by its file.
+  const version = memory.pid === null ? "" : (readInterpreter(memory.pid)?.version ?? "");
+  if (version !== "" && layouts.every((layout) => minorOf(layout.version) !== minorOf(version))) {
+    return unknownInterpreter(memory.name, `Python ${version}`);
+  }
   if (!sawPlace) {
     return noInterpreter(memory.name, "none of its mapped objects holds a CPython runtime");
   }
