@@ -1,6 +1,6 @@
 /** Programs in every awkward state and place: entered, or refused with the reason, and never hurt. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
@@ -37,6 +37,20 @@ while True:
     kept.append(bytearray(50_000))
     if len(kept) > 300: del kept[:]
     time.sleep(0.001)`;
+
+/** Debian's python3.N-dbg, here or in the chroot. */
+function debugInterpreter(): string[] | undefined {
+  for (const root of ["", environment.chroot]) {
+    const name =
+      root === null
+        ? undefined
+        : readdirSync(`${root}/usr/bin`).find((one) => /^python3\.\d+-dbg$/.test(one));
+    if (name !== undefined) {
+      return root ? ["chroot", root, `/usr/bin/${name}`] : [`/usr/bin/${name}`];
+    }
+  }
+  return undefined;
+}
 
 describe("states", () => {
   test("200 threads", async () => {
@@ -295,6 +309,15 @@ int main(void) {
     // Its main thread then waits in C code that let the lock go.
     expect((await exec(target.pid)).text).toBe("ran");
     expect(await target.ended()).toEqual({ code: 0, signal: null });
+  });
+
+  const debug = debugInterpreter();
+  test.runIf(debug)("a debug build: refused by name, before any write", async () => {
+    const target = await startCommand([...(debug as string[]), "-c", SERVICE], {
+      PYTHONUNBUFFERED: "1",
+    });
+    await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*debug build/);
+    expect(target.child.exitCode).toBeNull();
   });
 
   test("no Python at all", async () => {
