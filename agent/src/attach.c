@@ -97,7 +97,8 @@ void tm_lease_lapsed(void)
  * that holds the GIL takes away the hooks that another could not. */
 void tm_finish_leaving(void)
 {
-    int ended = __atomic_load_n(&tm_settings.enabled, __ATOMIC_RELAXED) && __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_OFF;
+    int ended = __atomic_load_n(&tm_settings.enabled, __ATOMIC_RELAXED) &&
+                __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_OFF;
     if ((!ended && !__atomic_load_n(&tm_core.unhooking, __ATOMIC_ACQUIRE)) || !begin())
         return;
     if (ended)

@@ -229,6 +229,8 @@ void tm_end(void)
 {
     if (!tm_armed() || tm_core.pid != tm_own_pid())
         return;
+    if (tm_settings.attached)
+        tm_enable(0); /* nobody need leave now: everything goes in a moment */
     __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     if (tm_try_lock()) {
         tm_control_report();

@@ -97,6 +97,13 @@ def check_preloaded(python):
     compare_figures(output, segments[0])
 
 
+def check_exits(python):
+    _, segments = run_late(python, "exits")
+    expect(segments[0].state == 3, f"state {segments[0].state}")
+    live = sum(site.live_bytes for site in segments[0].sites)
+    expect(8_000_000 < live < 14_000_000, f"{live:.0f} bytes live at the end, about 10,000,000 are")
+
+
 def check_copies(python):
     needs_proc(python)
     run_late(python, "copies")
@@ -138,6 +145,7 @@ CHECKS = [
     ("tracemalloc before, during and after", check_wrapped),
     ("allocator modes", check_modes),
     ("the recorder is gone", check_lapsed),
+    ("the end of an armed process", check_exits),
     ("a memfd, and a second copy", check_copies),
     ("libpython opened by a host for itself", check_hosted),
 ]

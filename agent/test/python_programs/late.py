@@ -300,6 +300,21 @@ def wrapped():
     del kept
 
 
+def exits():
+    """The end of an armed process, with daemon threads at work."""
+    load().arm(OPTIONS)
+    kept = [bytearray(5000) for _ in range(2000)]
+
+    def churn():
+        while True:
+            [bytearray(3000) for _ in range(10)]
+
+    for _ in range(3):
+        threading.Thread(target=churn, daemon=True).start()
+    assert len(kept) == 2000
+    globals()["kept"] = kept
+
+
 def copies():
     """By a memfd that is closed at once, and a second copy: the first acts for both."""
     with open(LIBRARY, "rb") as file:
