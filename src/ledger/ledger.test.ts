@@ -179,6 +179,29 @@ say(0)
   expect(ledger.malloc?.mmappedBytes).toBeGreaterThan(4 * 2 ** 30);
 });
 
+test("terabytes of address space reserved and hardly touched", async () => {
+  const program = await kept(
+    startPython(
+      anyInterpreter(),
+      `
+import mmap
+MAP_NORESERVE = 0x4000
+space = mmap.mmap(-1, 2 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
+for at in range(0, 64 << 20, 4096): space[(1 << 40) + at] = 1
+block = libc.malloc(6 << 20)
+ctypes.memset(block, 1, 6 << 20)
+say(0)
+`,
+    ),
+  );
+  for (const depth of ["full", "cheap"] as const) {
+    const ledger = readLedger(program.pid, depth);
+    expectWhole(ledger);
+    const anonymous = bytesOf(ledger, "anon.other") + bytesOf(ledger, "malloc.used");
+    expect(anonymous).toBeGreaterThan(70 * MIB);
+  }
+});
+
 describe("programs without Python, and other allocators", () => {
   test("node", async () => {
     const say = "console.log('0'); setInterval(() => {}, 1000)";

@@ -66,6 +66,10 @@ export interface GlibcHeap {
 /** Of a cheap look: some 50 ms at most. */
 const CHEAP_CHUNKS = 20_000;
 const CHEAP_PAGES = 20_000;
+const CHEAP_SPACE = 2 ** 34;
+/** 256 GiB of resident memory; twice that of address space. */
+const FULL_PAGES = 2 ** 26;
+const FULL_SPACE = 2 ** 39;
 const ALL = Number.POSITIVE_INFINITY;
 /** A program at work may be caught in the middle of a change. */
 const TRIES = 3;
@@ -222,11 +226,11 @@ function readMmapped(
   const heaps = arenas.flatMap(({ regions }) => regions);
   const apart = [...known, ...heaps].sort((a, b) => a.start - b.start);
   const chunks = state.parameters?.mmappedChunks ?? ALL;
-  const pages = depth === "full" ? ALL : CHEAP_PAGES;
-  let found = findMmappedChunks(memory, apart, chunks, pages);
+  const [pages, space] = depth === "full" ? [FULL_PAGES, FULL_SPACE] : [CHEAP_PAGES, CHEAP_SPACE];
+  let found = findMmappedChunks(memory, apart, chunks, pages, space);
   if (found.ranges.length < chunks && chunks !== ALL && !found.cut) {
     memory.refresh(); // some came after the mappings were read
-    found = findMmappedChunks(memory, apart, chunks, pages);
+    found = findMmappedChunks(memory, apart, chunks, pages, space);
   }
   if (found.cut) {
     problems.add("mmapped-cut");

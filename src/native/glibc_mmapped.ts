@@ -23,6 +23,8 @@ export interface MmappedChunks {
 
 const PAGE = 4096;
 const PIECE_PAGES = 256;
+/** Residency is asked for so much at once: the inside of a large block is never asked for. */
+const SLICE = 2 ** 28;
 const HIGH = 2 ** 32;
 const MMAPPED = 2;
 
@@ -30,24 +32,34 @@ const MMAPPED = 2;
  * @param known ranges that are something else, ascending and apart (heaps, Python's arenas).
  * @param chunks how many there are by mp_; the search ends there.
  * @param mostPages pages whose beginning is looked at, at most.
+ * @param mostSpace address space that is asked about, at most: a program may reserve a thousand times what
+ *   it uses, so that small gaps come before large ones.
  */
 export function findMmappedChunks(
   memory: Memory,
   known: readonly AddressRange[],
   chunks: number,
   mostPages: number,
+  mostSpace: Bytes,
 ): MmappedChunks {
   const ranges = new RangeColumns();
-  const search = { bytes: 0, pages: mostPages, buffer: new Uint8Array(PIECE_PAGES * PAGE) };
-  for (const run of anonymousRuns(memory.mappings)) {
-    if (ranges.length >= chunks || search.pages <= 0) {
-      break;
-    }
-    for (const gap of without(run, known)) {
-      searchGap(memory, gap, chunks, search, ranges);
-    }
+  const search: Search = {
+    bytes: 0,
+    pages: mostPages,
+    space: mostSpace,
+    buffer: new Uint8Array(PIECE_PAGES * PAGE),
+  };
+  const gaps = anonymousRuns(memory.mappings).flatMap((run) => without(run, known));
+  gaps.sort((a, b) => a.end - a.start - (b.end - b.start));
+  for (const gap of gaps) {
+    searchGap(memory, gap, chunks, search, ranges);
   }
-  return { ranges, bytes: search.bytes, cut: ranges.length < chunks && search.pages <= 0 };
+  const exhausted = search.pages <= 0 || search.space <= 0;
+  return {
+    ranges: ranges.sorted(),
+    bytes: search.bytes,
+    cut: ranges.length < chunks && exhausted,
+  };
 }
 
 /** Neighbouring anonymous mappings as one: NumPy asks for huge pages inside a large block (madvise), which
@@ -76,7 +88,9 @@ function isAnonymous({ readable, writable, shared, inode, path }: Mapping): bool
 
 interface Search {
   bytes: Bytes;
+  /** Resident pages that may still be looked at, and address space that may be asked about. */
   pages: number;
+  space: Bytes;
   readonly buffer: Uint8Array;
 }
 
@@ -88,9 +102,28 @@ function searchGap(
   search: Search,
   ranges: RangeColumns,
 ): void {
+  let from = gap.start;
+  while (from < gap.end && ranges.length < chunks && search.pages > 0 && search.space > 0) {
+    const end = Math.min(gap.end, from + SLICE);
+    search.space -= end - from;
+    const resident = memory.resident(from, end);
+    from = searchResident(memory, resident, { start: from, end: gap.end }, chunks, search, ranges);
+    from = Math.max(from, end);
+  }
+}
+
+/** @returns the end of the last block found, or the beginning of `gap`. */
+function searchResident(
+  memory: Memory,
+  resident: readonly AddressRange[],
+  gap: AddressRange,
+  chunks: number,
+  search: Search,
+  ranges: RangeColumns,
+): number {
   const words = new Uint32Array(search.buffer.buffer);
   let from = gap.start;
-  for (const { start, end } of memory.resident(gap.start, gap.end)) {
+  for (const { start, end } of resident) {
     let page = Math.max(start, from);
     let pieceStart = 0;
     let pieceEnd = 0;
@@ -108,8 +141,7 @@ function searchGap(
         }
       }
       search.pages -= 1;
-      const index = (page - pieceStart) / 4;
-      const bytes = blockBytes(words, index);
+      const bytes = blockBytes(words, (page - pieceStart) / 4);
       if (bytes > 0 && page + bytes <= gap.end) {
         ranges.push(page, page + bytes);
         search.bytes += bytes;
@@ -122,6 +154,7 @@ function searchGap(
       }
     }
   }
+  return from;
 }
 
 /** Whole pages of the block whose header stands at `index`; 0 for anything else. */
