@@ -8,7 +8,6 @@
  *             ──> its accumulation point; the one that most addresses share is the site's holder
  */
 
-import { dataStacks } from "../";
 import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
 import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
 import { describeHolder } from "../cpython/heap/holders.js";
