@@ -4,9 +4,11 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import { LEDGER_METRICS, ledgerMetric } from "../src/model/series.js";
 import { openRecording } from "../src/record/index.js";
+import { launchBrowser } from "./browser.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
 
@@ -63,6 +65,19 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   expect(malloc?.bytes).toBeGreaterThan(48 * MIB);
   const text = await execute([tidemark, "summary", recording]);
   expect(text.stdout).toMatch(/^By part .*malloc\.used/m);
+
+  const page = join(folder, "app.html");
+  expect((await execute([tidemark, "report", recording, "-o", page])).status).toBe(0);
+  const browser = await launchBrowser();
+  try {
+    const opened = await browser.newPage();
+    await opened.goto(pathToFileURL(page).href);
+    const panel = opened.getByRole("region", { name: "Ledger" });
+    await panel.waitFor({ timeout: 60_000 });
+    expect(await panel.innerText()).toMatch(/RSS by part[^]*python\.used[^]*malloc\.used/);
+  } finally {
+    await browser.close();
+  }
 });
 
 function hasLedger(recording: string): boolean {
