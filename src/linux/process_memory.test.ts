@@ -25,8 +25,12 @@ async function startPython(source: string, options: object = {}) {
     ...options,
   });
   started.push(child);
-  const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
-  return { pid: child.pid as number, line: line.toString().trim(), child };
+  let line = "";
+  while (!line.includes("\n")) {
+    const [piece] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+    line += piece.toString();
+  }
+  return { pid: child.pid as number, line: line.trim(), child };
 }
 
 function idOf(action: () => unknown): string {
