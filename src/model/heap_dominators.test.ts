@@ -78,7 +78,9 @@ describe("dominators", () => {
     const ladder = 200_000;
     const back = Array.from({ length: ladder - 2 }, (_, n) => [n + 2, n + 1] as const);
     const ends = Array.from({ length: ladder - 1 }, (_, n) => [0, n + 1] as const);
-    const hostile = findDominators(graphOf(ladder, [...chain.slice(0, ladder - 1), ...back, ...ends]));
+    const hostile = findDominators(
+      graphOf(ladder, [...chain.slice(0, ladder - 1), ...back, ...ends]),
+    );
     expect(hostile.dominator.every((above) => above === 0)).toBe(true);
   });
 });
