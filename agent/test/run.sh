@@ -152,6 +152,7 @@ if command -v python3 > /dev/null; then
     python3 "$here/../layouts/generate.py" --check | tee -a "$results"
     python3 "$here/python_check.py" "$library" "$build/layout" | tee -a "$results"
     python3 "$here/late_check.py" "$library" "$build/layout" | tee -a "$results"
+    grep -q 'late attach: every check was made' "$results" || fail "late attach: every check was made"
 else
     skip "Python in the agent" "no python3"
 fi
