@@ -89,7 +89,7 @@ describe("a snapshot", () => {
       replay.events,
       replay.requested[replay.events],
       replay.reserved[replay.events],
-    ]).toEqual([400, 154_671_104, 226_492_416]);
+    ]).toEqual([401, 248_471_421, 880_803_840]);
   });
 
   test("may be the bare list that memory_snapshot() gives, or hold nothing at all", async () => {

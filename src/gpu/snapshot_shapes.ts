@@ -14,8 +14,10 @@
  */
 import { tooLarge } from "../model/errors.js";
 import { BlockState, GpuAction } from "../model/gpu_snapshot.js";
+import { DictionaryFields } from "./dictionary_fields.js";
+import { type Bracket, JsonRecords } from "./json_records.js";
 import type { PickleMachine, Shapes } from "./pickle_machine.js";
-import { KEY, KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
+import { KEY, KEYS } from "./snapshot_keys.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
 import { StackTable } from "./stack_table.js";
 import { StringPool } from "./string_pool.js";
@@ -36,9 +38,6 @@ export interface Parts {
   readonly settings: number;
 }
 
-/** JSON of one value that is none of the table above, and of all of them together. */
-const LARGEST_RECORD = 2 ** 20;
-const MOST_RECORDS = 256 * 2 ** 20;
 const MOST_STREAMS = 65_536;
 const MOST_DEVICES = 65_536;
 
@@ -52,15 +51,8 @@ export class SnapshotShapes implements Shapes {
   parts: Parts | undefined;
   readonly #ranges: RowRange[] = [];
   readonly #traces: RowRange[][] = [];
-  /** By string id: which key of a snapshot it is. */
-  #keys = new Uint8Array(256).fill(NO_KEY);
-  #keysKnown = 0;
-  /** The fields of the dictionary at hand, by key. */
-  readonly #kinds = new Uint8Array(KEYS.length);
-  readonly #values = new Float64Array(KEYS.length);
-  readonly #seen = new Uint32Array(KEYS.length);
-  #turn = 0;
-  #recordBytes = 0;
+  readonly #fields = new DictionaryFields(this.strings);
+  readonly #records = new JsonRecords(this.strings);
 
   dict(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
     if ((to - from) % 2 !== 0) {
@@ -72,31 +64,35 @@ export class SnapshotShapes implements Shapes {
     if (kind !== Kind.openDict) {
       throw machine.damaged("a dictionary is filled twice");
     }
-    this.#readFields(machine, from, to);
-    if (this.#has(KEY.action) && this.#has(KEY.size) && this.#hasAddress()) {
+    this.#fields.read(machine, from, to);
+    if (this.#fields.has(KEY.action) && this.#fields.has(KEY.size) && this.#fields.hasAddress()) {
       return this.#event(machine);
     }
-    if (this.#has(KEY.filename) && this.#has(KEY.name)) {
+    if (this.#fields.has(KEY.filename) && this.#fields.has(KEY.name)) {
       return this.#frame(machine);
     }
-    if (this.#has(KEY.total_size) && this.#has(KEY.address)) {
+    if (this.#fields.has(KEY.total_size) && this.#fields.has(KEY.address)) {
       return this.#segment(machine);
     }
-    if (this.#has(KEY.state) && this.#has(KEY.size)) {
-      const state = stateOf(this.#text(KEY.state));
+    if (this.#fields.has(KEY.state) && this.#fields.has(KEY.size)) {
+      const state = stateOf(this.#fields.text(KEY.state));
       return state === undefined
         ? this.#record(machine, from, to, "{")
         : this.#block(machine, state);
     }
-    if (this.#has(KEY.real_size) && this.#has(KEY.addr)) {
-      this.rows.histories.size.push(this.#size(machine, KEY.real_size));
+    if (this.#fields.has(KEY.real_size) && this.#fields.has(KEY.addr)) {
+      this.rows.histories.size.push(this.#fields.size(machine, KEY.real_size));
       this.rows.histories.stack.push(this.#stack());
       return this.#row(Kind.history, this.rows.histories.size.length);
     }
-    if (this.#has(KEY.stage) && this.#has(KEY.name) && this.#has(KEY.time_us)) {
+    if (
+      this.#fields.has(KEY.stage) &&
+      this.#fields.has(KEY.name) &&
+      this.#fields.has(KEY.time_us)
+    ) {
       return this.#annotation(machine);
     }
-    if (this.#has(KEY.segments) || this.#has(KEY.device_traces)) {
+    if (this.#fields.has(KEY.segments) || this.#fields.has(KEY.device_traces)) {
       return this.#snapshot(machine);
     }
     return this.#record(machine, from, to, "{");
@@ -139,82 +135,14 @@ export class SnapshotShapes implements Shapes {
 
   // --- dictionaries ----------------------------------------------------------------------------
 
-  #readFields(machine: PickleMachine, from: number, to: number): void {
-    const { kinds, values } = machine;
-    this.#turn += 1;
-    for (let at = from; at < to; at += 2) {
-      if (kinds[at] === Kind.string) {
-        const key = this.#keyOf(values[at]!);
-        if (key !== NO_KEY) {
-          this.#seen[key] = this.#turn;
-          this.#kinds[key] = kinds[at + 1]!;
-          this.#values[key] = values[at + 1]!;
-        }
-      }
-    }
-  }
-
-  #keyOf(id: number): number {
-    if (id >= this.#keysKnown) {
-      if (this.strings.length > this.#keys.length) {
-        const grown = new Uint8Array(this.strings.length * 2).fill(NO_KEY);
-        grown.set(this.#keys);
-        this.#keys = grown;
-      }
-      for (; this.#keysKnown < this.strings.length; this.#keysKnown++) {
-        const id = this.#keysKnown;
-        this.#keys[id] = this.strings.size(id) > 24 ? NO_KEY : keyOf(this.strings.text(id));
-      }
-    }
-    return this.#keys[id]!;
-  }
-
-  #has(key: number): boolean {
-    return this.#seen[key] === this.#turn;
-  }
-
-  #hasAddress(): boolean {
-    return this.#has(KEY.addr) || this.#has(KEY.device_free);
-  }
-
-  /** Bytes or an address. */
-  #size(machine: PickleMachine, key: number): number {
-    const value = this.#values[key]!;
-    if (!this.#has(key) || this.#kinds[key] !== Kind.number || !(value >= 0)) {
-      throw machine.damaged(`"${KEYS[key]}" is no size or address`);
-    }
-    if (!Number.isSafeInteger(value)) {
-      throw machine.damaged(`"${KEYS[key]}" is beyond any address`);
-    }
-    return value;
-  }
-
-  #numberOr(key: number, otherwise: number): number {
-    return this.#has(key) && this.#kinds[key] === Kind.number ? this.#values[key]! : otherwise;
-  }
-
-  #text(key: number): string {
-    return this.#has(key) && this.#kinds[key] === Kind.string
-      ? this.strings.text(this.#values[key]!)
-      : "";
-  }
-
-  /** String id of a text or record; 0 otherwise. */
-  #textId(key: number): number {
-    const kind = this.#kinds[key];
-    return this.#has(key) && (kind === Kind.string || kind === Kind.record)
-      ? this.#values[key]!
-      : 0;
-  }
-
   #stack(): number {
-    return this.#has(KEY.frames) && this.#kinds[KEY.frames] === Kind.stack
-      ? this.#values[KEY.frames]!
+    return this.#fields.has(KEY.frames) && this.#fields.kinds[KEY.frames] === Kind.stack
+      ? this.#fields.values[KEY.frames]!
       : 0;
   }
 
   #stream(machine: PickleMachine): number {
-    const stream = this.#numberOr(KEY.stream, 0);
+    const stream = this.#fields.numberOr(KEY.stream, 0);
     let row = this.streams.get(stream);
     if (row === undefined) {
       row = this.streams.size;
@@ -227,7 +155,7 @@ export class SnapshotShapes implements Shapes {
   }
 
   #device(machine: PickleMachine): number {
-    const device = this.#numberOr(KEY.device, 0);
+    const device = this.#fields.numberOr(KEY.device, 0);
     if (!(device >= 0 && device < MOST_DEVICES) || !Number.isInteger(device)) {
       throw machine.damaged(`${device} is no device`);
     }
@@ -241,33 +169,33 @@ export class SnapshotShapes implements Shapes {
 
   #event(machine: PickleMachine): number {
     const { events } = this.rows;
-    const name = this.#text(KEY.action);
+    const name = this.#fields.text(KEY.action);
     const action = actionOf(name);
     if (action === GpuAction.other) {
       this.unknownActions.add(name.slice(0, 40));
     }
-    const outOfMemory = action === GpuAction.outOfMemory && this.#has(KEY.device_free);
+    const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
     events.action.push(action);
-    events.address.push(this.#size(machine, outOfMemory ? KEY.device_free : KEY.addr));
-    events.size.push(this.#size(machine, KEY.size));
+    events.address.push(this.#fields.size(machine, outOfMemory ? KEY.device_free : KEY.addr));
+    events.size.push(this.#fields.size(machine, KEY.size));
     events.stream.push(this.#stream(machine));
-    events.timeUs.push(this.#numberOr(KEY.time_us, 0));
+    events.timeUs.push(this.#fields.numberOr(KEY.time_us, 0));
     events.stack.push(this.#stack());
-    events.metadata.push(this.#textId(KEY.user_metadata));
-    events.category.push(this.#textId(KEY.category));
-    events.pool.push(this.#textId(KEY.pool_id));
+    events.metadata.push(this.#fields.textId(KEY.user_metadata));
+    events.category.push(this.#fields.textId(KEY.category));
+    events.pool.push(this.#fields.textId(KEY.pool_id));
     return this.#row(Kind.event, events.action.length);
   }
 
   #frame(machine: PickleMachine): number {
     const { name, filename } = KEY;
-    if (this.#kinds[name] !== Kind.string || this.#kinds[filename] !== Kind.string) {
+    if (this.#fields.kinds[name] !== Kind.string || this.#fields.kinds[filename] !== Kind.string) {
       throw machine.damaged("a frame has no name");
     }
-    const line = this.#numberOr(KEY.line, 0);
+    const line = this.#fields.numberOr(KEY.line, 0);
     this.result = this.stacks.frame(
-      this.#values[name]!,
-      this.#values[filename]!,
+      this.#fields.values[name]!,
+      this.#fields.values[filename]!,
       line >= 0 && line < 2 ** 32 ? Math.floor(line) : 0,
     );
     return Kind.frame;
@@ -275,21 +203,21 @@ export class SnapshotShapes implements Shapes {
 
   #segment(machine: PickleMachine): number {
     const { segments } = this.rows;
-    const blocks = this.#has(KEY.blocks)
-      ? this.rangeOf(this.#kinds[KEY.blocks]!, this.#values[KEY.blocks]!, Kind.block)
+    const blocks = this.#fields.has(KEY.blocks)
+      ? this.rangeOf(this.#fields.kinds[KEY.blocks]!, this.#fields.values[KEY.blocks]!, Kind.block)
       : { first: 0, count: 0 };
     if (blocks === undefined) {
       throw machine.damaged("a segment's blocks are no blocks");
     }
     segments.device.push(this.#device(machine));
-    segments.address.push(this.#size(machine, KEY.address));
-    segments.size.push(this.#size(machine, KEY.total_size));
-    segments.allocated.push(this.#numberOr(KEY.allocated_size, Number.NaN));
-    segments.active.push(this.#numberOr(KEY.active_size, Number.NaN));
-    segments.requested.push(this.#numberOr(KEY.requested_size, Number.NaN));
+    segments.address.push(this.#fields.size(machine, KEY.address));
+    segments.size.push(this.#fields.size(machine, KEY.total_size));
+    segments.allocated.push(this.#fields.numberOr(KEY.allocated_size, Number.NaN));
+    segments.active.push(this.#fields.numberOr(KEY.active_size, Number.NaN));
+    segments.requested.push(this.#fields.numberOr(KEY.requested_size, Number.NaN));
     segments.stream.push(this.#stream(machine));
-    segments.pool.push(this.#textId(KEY.segment_pool_id));
-    segments.type.push(this.#textId(KEY.segment_type));
+    segments.pool.push(this.#fields.textId(KEY.segment_pool_id));
+    segments.type.push(this.#fields.textId(KEY.segment_type));
     segments.expandable.push(this.#numberOrTrue(KEY.is_expandable));
     segments.firstBlock.push(blocks.first);
     segments.blockCount.push(blocks.count);
@@ -297,16 +225,22 @@ export class SnapshotShapes implements Shapes {
   }
 
   #numberOrTrue(key: number): number {
-    return this.#has(key) && this.#kinds[key] === Kind.boolean ? this.#values[key]! : 0;
+    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.boolean
+      ? this.#fields.values[key]!
+      : 0;
   }
 
   #block(machine: PickleMachine, state: BlockState): number {
     const { blocks, histories } = this.rows;
-    const size = this.#size(machine, KEY.size);
+    const size = this.#fields.size(machine, KEY.size);
     let stack = this.#stack();
-    let requested = this.#numberOr(KEY.requested_size, Number.NaN);
-    const newest = this.#has(KEY.history)
-      ? this.rangeOf(this.#kinds[KEY.history]!, this.#values[KEY.history]!, Kind.history)
+    let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
+    const newest = this.#fields.has(KEY.history)
+      ? this.rangeOf(
+          this.#fields.kinds[KEY.history]!,
+          this.#fields.values[KEY.history]!,
+          Kind.history,
+        )
       : undefined;
     if (newest !== undefined && newest.count > 0) {
       stack = stack === 0 ? histories.stack.at(newest.first) : stack;
@@ -314,7 +248,9 @@ export class SnapshotShapes implements Shapes {
     }
     // What a free block once was asked for still stands in it.
     const asked = Number.isNaN(requested) ? size : requested;
-    blocks.address.push(this.#has(KEY.address) ? this.#size(machine, KEY.address) : Number.NaN);
+    blocks.address.push(
+      this.#fields.has(KEY.address) ? this.#fields.size(machine, KEY.address) : Number.NaN,
+    );
     blocks.size.push(size);
     blocks.requested.push(state === BlockState.inactive ? 0 : asked);
     blocks.state.push(state);
@@ -324,35 +260,39 @@ export class SnapshotShapes implements Shapes {
 
   #annotation(machine: PickleMachine): number {
     const { annotations } = this.rows;
-    annotations.stage.push(this.#textId(KEY.stage));
-    annotations.name.push(this.#textId(KEY.name));
+    annotations.stage.push(this.#fields.textId(KEY.stage));
+    annotations.name.push(this.#fields.textId(KEY.name));
     annotations.device.push(this.#device(machine));
-    annotations.timeUs.push(this.#numberOr(KEY.time_us, 0));
+    annotations.timeUs.push(this.#fields.numberOr(KEY.time_us, 0));
     return this.#row(Kind.annotation, annotations.timeUs.length);
   }
 
   #snapshot(machine: PickleMachine): number {
     const part = (key: number, rows: number): RowRange => {
-      const range = this.#has(key)
-        ? this.rangeOf(this.#kinds[key]!, this.#values[key]!, rows)
+      const range = this.#fields.has(key)
+        ? this.rangeOf(this.#fields.kinds[key]!, this.#fields.values[key]!, rows)
         : { kind: rows, first: 0, count: 0 };
       if (range === undefined) {
         throw machine.damaged(`"${KEYS[key]}" holds something else`);
       }
       return range;
     };
-    const empty = this.#kinds[KEY.device_traces] === Kind.openList;
-    if (this.#has(KEY.device_traces) && this.#kinds[KEY.device_traces] !== Kind.traces && !empty) {
+    const empty = this.#fields.kinds[KEY.device_traces] === Kind.openList;
+    if (
+      this.#fields.has(KEY.device_traces) &&
+      this.#fields.kinds[KEY.device_traces] !== Kind.traces &&
+      !empty
+    ) {
       throw machine.damaged('"device_traces" holds something else');
     }
     this.parts = {
       segments: part(KEY.segments, Kind.segment),
       traces:
-        this.#has(KEY.device_traces) && !empty
-          ? this.#traces[this.#values[KEY.device_traces]!]!
+        this.#fields.has(KEY.device_traces) && !empty
+          ? this.#traces[this.#fields.values[KEY.device_traces]!]!
           : [],
       annotations: part(KEY.external_annotations, Kind.annotation),
-      settings: this.#textId(KEY.allocator_settings),
+      settings: this.#fields.textId(KEY.allocator_settings),
     };
     this.result = 0;
     return Kind.snapshot;
@@ -413,73 +353,19 @@ export class SnapshotShapes implements Shapes {
     return Kind.traces;
   }
 
-  // --- anything else ---------------------------------------------------------------------------
-
-  #record(m: PickleMachine, from: number, to: number, open: "{" | "["): number {
-    return this.#keepRecord(m, this.#jsonOf(m, from, to, open));
-  }
-
-  #extendRecord(m: PickleMachine, id: number, from: number, to: number, open: "{" | "["): number {
-    const before = this.strings.text(id);
-    // An empty tuple is a record too, and nothing may be added to it.
-    if (!before.startsWith(open) || before.length === 2) {
-      throw m.damaged("a container is filled as one of another kind");
-    }
-    return this.#keepRecord(
-      m,
-      `${before.slice(0, -1)},${this.#jsonOf(m, from, to, open).slice(1)}`,
-    );
-  }
-
-  #keepRecord(machine: PickleMachine, text: string): number {
-    this.#recordBytes += text.length;
-    if (text.length > LARGEST_RECORD || this.#recordBytes > MOST_RECORDS) {
-      throw tooLarge(
-        `what stands at offset ${machine.offset} of ${machine.path} beside the trace`,
-        "1 MiB a value, 256 MiB in all",
-      );
-    }
-    this.result = this.strings.internText(text);
+  #record(machine: PickleMachine, from: number, to: number, open: Bracket): number {
+    this.result = this.#records.make(machine, from, to, open);
     return Kind.record;
   }
 
-  #jsonOf(machine: PickleMachine, from: number, to: number, open: "{" | "["): string {
-    const parts: string[] = [];
-    let size = 0;
-    for (let at = from; at < to; at += open === "{" ? 2 : 1) {
-      const text = this.#jsonValue(machine, at);
-      const part = open === "[" ? text : `${keyText(text)}:${this.#jsonValue(machine, at + 1)}`;
-      size += part.length;
-      if (size > LARGEST_RECORD) {
-        throw tooLarge(`a value at offset ${machine.offset} of ${machine.path}`, "1 MiB");
-      }
-      parts.push(part);
-    }
-    return `${open}${parts.join(",")}${open === "{" ? "}" : "]"}`;
+  #extendRecord(
+    machine: PickleMachine,
+    id: number,
+    from: number,
+    to: number,
+    open: Bracket,
+  ): number {
+    this.result = this.#records.extend(machine, id, from, to, open);
+    return Kind.record;
   }
-
-  #jsonValue({ kinds, values }: PickleMachine, at: number): string {
-    const value = values[at]!;
-    switch (kinds[at]) {
-      case Kind.number:
-        return Number.isFinite(value) ? String(value) : "null";
-      case Kind.boolean:
-        return value === 1 ? "true" : "false";
-      case Kind.string:
-        return JSON.stringify(this.strings.text(value));
-      case Kind.record:
-        return this.strings.text(value);
-      case Kind.openDict:
-        return "{}";
-      case Kind.openList:
-        return "[]";
-      default:
-        return "null";
-    }
-  }
-}
-
-/** A key of JSON is text. */
-function keyText(json: string): string {
-  return json.startsWith('"') ? json : JSON.stringify(json);
 }

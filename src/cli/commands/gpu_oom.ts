@@ -14,7 +14,7 @@ import {
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
 import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu_oom.js";
-import { load } from "./gpu_snapshot.js";
+import { loadSnapshot } from "./gpu_load.js";
 
 interface OomOptions extends CommonOptions, ListOptions {
   readonly snapshot?: string;
@@ -48,7 +48,7 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   }
   const document = await readOomLog(log, logLines(log));
   if (options.snapshot !== undefined) {
-    const snapshot = analyse(await load(options.snapshot, options), options.snapshot);
+    const snapshot = analyse(await loadSnapshot(options.snapshot, options), options.snapshot);
     for (const event of document.events) event.snapshot = checkAgainst(event, snapshot);
   }
   if (options.json === true) {

@@ -8,7 +8,7 @@ import { withProgress } from "../progress.js";
 import { sizeOfFile } from "../recordings.js";
 import { writeReport } from "../report_page.js";
 import { requireOtherFile, writeWhole } from "../write_whole.js";
-import { load } from "./gpu_snapshot.js";
+import { loadSnapshot } from "./gpu_load.js";
 
 export async function writeGpuPage(
   path: string,
@@ -17,7 +17,7 @@ export async function writeGpuPage(
 ): Promise<void> {
   requireOtherFile(output, path);
   await writeWhole(output, async (file) => {
-    const document = pageDocument(await load(path, options), path, basename(path));
+    const document = pageDocument(await loadSnapshot(path, options), path, basename(path));
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
   const bytes = sizeOfFile(output);

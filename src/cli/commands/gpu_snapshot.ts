@@ -1,18 +1,15 @@
 /** `tidemark gpu SNAPSHOT...`: one is shown, two are compared, more are ranks. */
-import { basename } from "node:path";
 import { analyse } from "../../gpu/analyse.js";
 import { compareSnapshots } from "../../gpu/compare.js";
 import { compareRanks } from "../../gpu/ranks.js";
-import { readSnapshot } from "../../gpu/read_snapshot.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuJson } from "../../model/gpu_document.js";
-import type { GpuSnapshot } from "../../model/gpu_snapshot.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
 import { printJson, screenOf } from "../output.js";
-import { withProgress } from "../progress.js";
 import { printGpu, siteText } from "../screens/gpu.js";
 import { printGpuDiff } from "../screens/gpu_diff.js";
 import { printGpuRanks } from "../screens/gpu_ranks.js";
+import { loadSnapshot } from "./gpu_load.js";
 import { writeGpuPage } from "./gpu_page.js";
 
 export interface GpuOptions extends CommonOptions, ListOptions {
@@ -31,7 +28,7 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
   // One after the other: a snapshot may take gigabytes, what is said of it does not.
   const documents: GpuJson[] = [];
   for (const path of paths) {
-    documents.push(analyse(await load(path, options), path));
+    documents.push(analyse(await loadSnapshot(path, options), path));
   }
   const [first, second] = documents;
   if (second === undefined) {
@@ -43,12 +40,6 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     if (options.json === true) printJson(document);
     else printGpuRanks(screenOf(process.stdout), document, options);
   }
-}
-
-export function load(path: string, options: CommonOptions): Promise<GpuSnapshot> {
-  return withProgress(basename(path), "MiB", options, (tell) =>
-    readSnapshot(path, (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20))),
-  );
 }
 
 function showOne(document: GpuJson, options: GpuOptions): void {
