@@ -103,11 +103,8 @@ function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): H
   const looked = python ? found.length : addresses.length;
   const unknown = looked - held - garbage;
   const graph = unknown > looked / 2 ? tensorsHeld(objects) : null;
-  const best =
-    bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage))) ??
-    sharedOnTheWay(objects, found) ??
-    graph?.holder ??
-    null;
+  const own = bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage)));
+  const best = graph === null ? (own ?? sharedOnTheWay(objects, found)) : graph.holder;
   return {
     site,
     looked,
