@@ -165,7 +165,8 @@ export class PoolWatch {
       }
       watched.row ??=
         tree.find(slot.pid, slot.processStartTicks) ??
-        tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll);
+        tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll) ??
+        tree.findEnded(slot.pid, slot.processStartTicks);
       const header = this.guarded(watched, () => this.header(slot));
       if (header) {
         this.readFigures(watched, header, tree, timeMs, poll);

@@ -101,14 +101,18 @@ export class ProcessTree {
     return this.alive.get(pid)?.row.series === series;
   }
 
-  /** A process that ended between two polls; its segment tells of it. */
+  /** The process that had this pid, seen by a poll and ended: before its segment was found, where that one
+   * is new. `startTicks`: as for {@link find}. */
+  findEnded(pid: Pid, startTicks: number): SeriesRow | null {
+    if (startTicks !== 0) {
+      return this.ended.get(`${pid} ${startTicks}`) ?? null;
+    }
+    return [...this.ended.values()].findLast((row) => row.pid === pid) ?? null;
+  }
+
+  /** A process that came and ended between two polls; its segment tells of it. */
   addEnded(header: SegmentHeader, timeMs: TimeMs, poll: TreePoll): void {
     const { pid, parentPid, command, python } = header;
-    const known = this.ended.get(`${pid} ${header.processStartTicks}`);
-    if (known) {
-      poll.rows.push({ ...known, profiled: true, python }); // ended before its segment was found
-      return;
-    }
     if (this.isFull(poll)) {
       return;
     }
@@ -135,7 +139,7 @@ export class ProcessTree {
     }
     const known = row.command.length > 0 ? row.command : command;
     // One that ended meanwhile stays ended.
-    const endedMs = this.lives(row) ? row.endedMs : poll.timeMs;
+    const endedMs = this.lives(row) ? null : (row.endedMs ?? poll.timeMs);
     return this.replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
   }
 
@@ -319,8 +323,8 @@ export class ProcessTree {
 
   private replace(row: SeriesRow, poll: TreePoll): SeriesRow {
     const tracked = this.alive.get(row.pid);
-    if (tracked) {
-      tracked.row = row;
+    if (tracked?.row.series === row.series) {
+      tracked.row = row; // the pid may be another process's by now
     }
     poll.rows.push(row);
     return row;

@@ -33,6 +33,8 @@ describe("the exit is the program's own, and the recording is whole", () => {
       expect(recorded.status).toBe(0);
       const summary = await recorded.summary();
       expect(summary.processes).toHaveLength(1);
+      expect(summary.processes[0].profiled).toBe(true);
+      expect(summary.limits).toEqual([]);
       expect(summary.rss.peakBytes).toBeGreaterThan(0);
     }
   });
