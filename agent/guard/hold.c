@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -257,6 +258,8 @@ int hold_process(pid_t pid) {
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
+    /* While a process stands, its stopper must not stand in line behind others. Not everybody may. */
+    setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
     for (;;) {

@@ -25,7 +25,7 @@ import {
   targetUnknown,
 } from "../../model/attach_errors.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { checkStanding, type EntryPoint, findEntryPoint } from "./entry_point.js";
+import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
 import { describeMainThread } from "./main_thread.js";
 import { type Request, writeRequest } from "./pending_call.js";
@@ -149,7 +149,7 @@ class RemoteExec {
     });
   }
 
-  /** Takes the request back and lays a call instead. False where neither the call could be laid nor ... */
+  /** Takes the request back and lays a call instead. True where something of ours runs, or will at once. */
   private async layCall(): Promise<boolean> {
     const { call } = this.point;
     let laid = false;
@@ -205,17 +205,25 @@ class RemoteExec {
   }
 
   /** Does something while the process stands. */
-  private async standing(
-    work: (standing: ReturnType<typeof checkStanding>) => void | Promise<void>,
-  ): Promise<void> {
+  private async standing(work: (standing: Standing) => void | Promise<void>): Promise<void> {
+    this.memory.refresh(); // before it stands: the maps of a large program take their time
     await this.holder.hold(LONGEST_HOLD_MS);
     try {
+      await work(this.check());
+    } finally {
+      this.pauses.push((await this.holder.release()).pauseMs);
+    }
+  }
+
+  /** A thread that began since the maps were read may lie in a mapping that they do not tell of. */
+  private check(): Standing {
+    try {
+      return checkStanding(this.point);
+    } catch {
       if (!this.memory.refresh()) {
         throw targetUnknown(this.point.pid, "it has become another program (exec)");
       }
-      await work(checkStanding(this.point));
-    } finally {
-      this.pauses.push((await this.holder.release()).pauseMs);
+      return checkStanding(this.point);
     }
   }
 
