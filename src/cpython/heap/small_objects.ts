@@ -153,6 +153,31 @@ export function parseKeys(
   };
 }
 
+/**
+ * Bytes of a table that one dict has for itself, from its head at `words[at]`; 0 where it is shared, or is
+ * none. The same as {@link parseKeys}, without an object for each of millions.
+ */
+export function ownTableBytes(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
+  if (words[at] !== 1 || words[at + 1] !== 0) {
+    return 0;
+  }
+  if (layout.dictKeys === "lookup") {
+    return parseKeys(layout, 0, words, at)?.bytes ?? 0;
+  }
+  const sizes = words[at + 2];
+  const log2 = sizes & 0xff;
+  const log2Index = (sizes >>> 8) & 0xff;
+  const kind = (sizes >>> 16) & 0xff;
+  if (log2 < 3 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3 || kind > 2) {
+    return 0;
+  }
+  const room = Math.floor((2 ** log2 * 2) / 3);
+  const used = words[at + 4] + words[at + 6];
+  return words[at + 5] === 0 && words[at + 7] === 0 && used > room + 1
+    ? 0
+    : 32 + 2 ** log2Index + room * (kind === 0 ? 24 : 16);
+}
+
 export function readKeys(memory: Memory, layout: HeapLayout, address: Address): KeysTable | null {
   const bytes = readBytes(memory, address, 40);
   return bytes === null ? null : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
