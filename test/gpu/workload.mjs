@@ -128,8 +128,9 @@ export const SITES = {
 
 /**
  * A training program with every figure known: `layers` parameters of `size` bytes, their activations,
- * gradients and Adam's two states; `leak` bytes more kept each step.
- * @param {{steps: number, layers?: number, size?: number, leak?: number, ring?: number, device?: number, marks?: boolean}} settings
+ * gradients and Adam's two states; `leak` bytes more kept each step, and `scratch` bytes taken and given
+ * back by the optimizer.
+ * @param {{steps: number, layers?: number, size?: number, leak?: number, ring?: number, device?: number, marks?: boolean, scratch?: number}} settings
  */
 export function trainingRun({
   steps,
@@ -139,6 +140,7 @@ export function trainingRun({
   ring,
   device,
   marks = true,
+  scratch = 0,
 }) {
   const allocator = new CachingAllocator({ ring, device });
   const annotations = [];
@@ -173,6 +175,7 @@ export function trainingRun({
         state.push(allocator.allocate(size, { frames: SITES.optimizer }));
       }
     }
+    if (scratch > 0) allocator.free(allocator.allocate(scratch, { frames: SITES.optimizer }));
     for (const gradient of gradients) allocator.free(gradient);
     if (leak > 0) kept.push(allocator.allocate(leak, { frames: SITES.leak }));
   }
