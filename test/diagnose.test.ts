@@ -1,0 +1,104 @@
+/** Programs that leak and that do not, judged as a user would have them judged. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
+import { python, validate } from "./recorded_app.js";
+import { execute, type Outcome, removeScratch, scratch, tidemark } from "./run.js";
+
+const SECONDS = 14;
+const leaky = `import sys, time
+sessions = {}
+def login(number):
+    sessions[number] = {"user": f"user-{number}", "token": str(number) * 900}
+def handle(number):
+    return sum(bytearray(200000)[:100])
+number = 0
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    login(number)
+    handle(number)
+    number += 1
+    time.sleep(0.004)
+`;
+
+let folder: string;
+let ran: Outcome;
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  folder = scratch();
+  writeFileSync(join(folder, "leaky.py"), leaky);
+  ran = await execute(
+    [tidemark, "run", "-o", "leaky.tidemark", "--", python, "leaky.py", String(SECONDS)],
+    { cwd: folder },
+  );
+});
+afterEach(() => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+  }
+});
+afterAll(removeScratch);
+
+const diagnose = (...words: string[]) => execute([tidemark, "diagnose", ...words], { cwd: folder });
+
+test("run ends with the verdict", () => {
+  expect(ran.status).toBe(0);
+  expect(ran.stderr).toMatch(/^Verdict +python-leak/m);
+  expect(ran.stderr).toContain("login (leaky.py:4)");
+});
+
+test("a recording: the kind, the line, who holds it, how fast, what to do", async () => {
+  const { status, stdout, stderr } = await diagnose("leaky.tidemark", "--json");
+  expect([status, stderr]).toEqual([0, ""]);
+  const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
+  expect(document.verdict.kind).toBe("python-leak");
+  const [first] = document.suspects;
+  expect(first?.stack.some((frame) => frame.function === "login")).toBe(true);
+  expect(first?.holder?.path).toContain("sessions");
+  expect(first?.growthBytesPerHour).toBeGreaterThan(0);
+  expect(first?.advice[0]?.id).toMatch(/^TM-A0\d\d$/);
+  expect(document.evidence.some(({ says }) => says === "leak")).toBe(true);
+});
+
+test("people read the same, with a before and an after", async () => {
+  const { stdout } = await diagnose("leaky.tidemark");
+  expect(stdout).toMatch(/^Verdict +python-leak \(\d+ % sure\)/);
+  expect(stdout).toMatch(/^Held by +.*sessions/m);
+  expect(stdout).toMatch(/^ +- .*\n +\+ /m);
+  expect((await diagnose("leaky.tidemark", "--quiet")).stdout).not.toContain("Suspect");
+});
+
+test("--fail-on leaves with 1 where the verdict is one of its kinds, and with 0 elsewhere", async () => {
+  expect((await diagnose("leaky.tidemark", "--fail-on", "python-leak,native-leak")).status).toBe(1);
+  expect((await diagnose("leaky.tidemark", "--fail-on", "native-leak")).status).toBe(0);
+});
+
+test("a live process: from outside alone, and it runs on", async () => {
+  const child = spawn(python, ["leaky.py", "120"], { cwd: folder, stdio: "ignore" });
+  children.push(child);
+  const words = [String(child.pid), "--no-agent", "--for", "9s", "--json"];
+  const { status, stdout } = await diagnose(...words);
+  expect(status).toBe(0);
+  const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
+  expect(document.suspects).toEqual([]);
+  expect(document.limits.join(" ")).toContain("No agent ran");
+  expect(document.window.points).toBeGreaterThan(4);
+  expect(child.exitCode).toBeNull();
+});
+
+test.each([
+  [["missing.tidemark"], 2, /TM-E003/],
+  [["leaky.py"], 2, /TM-E007/],
+  [["leaky.tidemark", "--fail-on", "leak"], 2, /'leak' is no verdict/],
+  [["leaky.tidemark", "--for", "soon"], 2, /a time such as/],
+  [["4194305", "--no-agent", "--for", "2s"], 4, /TM-E020/],
+  [["4194305", "--for", "2s"], 4, /TM-E0[23]0/],
+])("%j: one clear line", async (words, expected, message) => {
+  const { status, stdout, stderr } = await diagnose(...words);
+  expect([status, stdout]).toEqual([expected, ""]);
+  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  expect(stderr).toMatch(message);
+});
