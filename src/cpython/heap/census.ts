@@ -6,7 +6,8 @@
 import type { Memory } from "../../linux/memory.js";
 import type { Bytes } from "../../model/units.js";
 import { DeferredTables } from "./deferred_tables.js";
-import { HeapScan, type HeapVisitor, heapRegions, type ScanFigures } from "./heap_scan.js";
+import { heapRegions } from "./heap_regions.js";
+import { HeapScan, type HeapVisitor, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { dictTables, ownBytes } from "./object_size.js";
 import { ownTableBytes } from "./small_objects.js";

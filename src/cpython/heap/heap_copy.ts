@@ -10,7 +10,7 @@
  */
 import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
-import { heapRegions } from "./heap_scan.js";
+import { heapRegions } from "./heap_regions.js";
 
 const PAGE = 4096;
 const PAGES_A_TABLE = 2 ** 14;

@@ -23,7 +23,7 @@
  * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
  * behind it must say that this one is in use.
  */
-import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
+import type { AddressRange, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "./layout.js";
 import { fitsChunk } from "./object_size.js";
@@ -385,30 +385,3 @@ export class HeapScan {
 /** Without chunk heads to read: no check by size. */
 const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
 const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;
-
-/** The memory that may hold objects: private, writable, without a file; neighbours merged. */
-export function heapRegions(memory: Memory): AddressRange[] {
-  const regions: { start: Address; end: Address }[] = [];
-  for (const mapping of memory.mappings) {
-    if (!mayHoldObjects(mapping)) {
-      continue;
-    }
-    const last = regions.at(-1);
-    if (last?.end === mapping.start) {
-      last.end = mapping.end;
-    } else {
-      regions.push({ start: mapping.start, end: mapping.end });
-    }
-  }
-  return regions;
-}
-
-function mayHoldObjects({ readable, writable, shared, inode, path }: Mapping): boolean {
-  return (
-    readable &&
-    writable &&
-    !shared &&
-    inode === 0 &&
-    (path === "" || path === "[heap]" || path.startsWith("[anon"))
-  );
-}
