@@ -33,7 +33,7 @@ export {
 export { openProcessMemory } from "./process_memory.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
-export { processesMapping, sharedMemoryUsed } from "./shared_memory.js";
+export { isMapping, processesMapping, sharedMemoryUsed } from "./shared_memory.js";
 export { type ResidentBytes, type ResidentMapping, readSmaps, readSmapsTotal } from "./smaps.js";
 export { readStackPointers } from "./stack_pointers.js";
 export { readTasks, type Task, taskIds } from "./tasks.js";

@@ -12,7 +12,6 @@ export function processesMapping(
   inode: number,
   sinceTicks: number,
 ): { readonly mapping: readonly Pid[]; readonly ended: readonly Pid[] } {
-  const line = new RegExp(` ${inode} +/memfd:${name} `);
   const mapping: Pid[] = [];
   const ended: Pid[] = [];
   for (const pid of listPids()) {
@@ -20,13 +19,19 @@ export function processesMapping(
     if (stat !== null && stat.startTicks < sinceTicks) {
       continue;
     }
-    if (line.test(readText(`/proc/${pid}/maps`) ?? "")) {
+    if (isMapping(pid, name, inode)) {
       mapping.push(pid);
     } else if (isLeaving(readStat(pid))) {
       ended.push(pid);
     }
   }
   return { mapping, ended };
+}
+
+/** Whether a process has mapped the memfd of this name and inode; null where its mappings cannot be read. */
+export function isMapping(pid: Pid, name: string, inode: number): boolean | null {
+  const maps = readText(`/proc/${pid}/maps`);
+  return maps === null || maps === "" ? null : new RegExp(` ${inode} +/memfd:${name} `).test(maps);
 }
 
 /** Bytes that all files of the process's /dev/shm take: shared memory that nobody unlinked counts here even

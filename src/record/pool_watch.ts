@@ -1,5 +1,5 @@
 import { fstatSync, readSync } from "node:fs";
-import { isLeaving, processesMapping, readStat } from "../linux/index.js";
+import { isLeaving, isMapping, processesMapping, readStat } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
@@ -41,11 +41,16 @@ interface Watched {
   eventsTaken: number;
   /** Polls that did not find its owner. */
   missed: number;
+  /** The execs of its owner that are known to have left it its segment; null: not looked at yet. */
+  execs: number | null;
+  /** Its owner runs an image without an agent. */
+  outlived: boolean;
 }
 
 /** A process in a pid namespace is known by another number there: only the tree's next poll tells that it
  * lives. A slot that is freed under a living owner would have two. */
 const MISSED_TO_BE_GONE = 2;
+const POOL_NAME = "tidemark-pool";
 /** Daemons that fork and leave while they are looked for: a chain of them may outrun any walk. */
 const MOST_WALKS = 20;
 
@@ -58,13 +63,16 @@ export class PoolWatch {
   /** Slots that were read to their end and could not be freed. */
   private readonly stuck = new Set<string>();
   private claimsAtPoll = 0;
+  private readonly inode: number;
 
   /** `root`: the recorded program, whose segment stays until the last look. */
   constructor(
     private readonly pool: PoolReader,
     private readonly descriptor: number,
     private readonly root: Pid,
-  ) {}
+  ) {
+    this.inode = fstatSync(descriptor).ino;
+  }
 
   /** Estimated live bytes of all processes, at the last poll. */
   get liveBytes(): Bytes {
@@ -123,11 +131,10 @@ export class PoolWatch {
    * segment yet: it still has the pool mapped. For the end alone: walks through /proc until one of them
    * missed nobody, for a daemon's parents end while they are looked at. */
   adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): Pid[] {
-    const { ino } = fstatSync(this.descriptor);
     const seenEnded = new Set<Pid>();
     let outliving: Pid[] = [];
     for (let walk = 0; walk < MOST_WALKS; walk++) {
-      const { mapping, ended } = processesMapping("tidemark-pool", ino, sinceTicks);
+      const { mapping, ended } = processesMapping(POOL_NAME, this.inode, sinceTicks);
       for (const pid of mapping) {
         const stat = readStat(pid);
         if (stat) {
@@ -168,11 +175,41 @@ export class PoolWatch {
         tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll) ??
         tree.findEnded(slot.pid, slot.processStartTicks);
       const header = this.guarded(watched, () => this.header(slot));
-      if (header) {
+      if (!watched.outlived && this.isOutlived(watched, tree)) {
+        this.outlive(watched, timeMs, poll);
+      } else if (header && !watched.outlived) {
         this.readFigures(watched, header, tree, timeMs, poll);
       }
       const kept = slot.pid === this.root || this.lives(watched, tree);
       yield { watched, header, state: !newest.has(slot) ? "replaced" : kept ? "kept" : "gone" };
+    }
+  }
+
+  /** An image without an agent claims no segment: whether one took over shows in what is mapped, which is
+   * asked once for each exec that was seen. */
+  private isOutlived(watched: Watched, tree: ProcessTree): boolean {
+    const { row } = watched;
+    if (row === null || !tree.lives(row) || watched.execs === tree.execs(row)) {
+      return false;
+    }
+    const maps = isMapping(row.pid, POOL_NAME, this.inode);
+    watched.execs = maps === null ? watched.execs : tree.execs(row);
+    return maps === false && !isLeaving(readStat(row.pid));
+  }
+
+  /** What lived in the image went with it. Its slot stays: an image with an agent that comes after this one
+   * tells by it that it is followed. */
+  private outlive(watched: Watched, timeMs: TimeMs, poll: TreePoll): void {
+    watched.outlived = true;
+    watched.liveBytes = 0;
+    this.renew(watched);
+    if (watched.process !== null) {
+      this.assembler.end(watched.process);
+    }
+    const series = watched.row?.series;
+    if (series !== undefined) {
+      poll.metrics.push({ timeMs, series, metric: "liveBytes", value: 0 });
+      poll.metrics.push({ timeMs, series, metric: "liveObjects", value: 0 });
     }
   }
 
@@ -226,6 +263,8 @@ export class PoolWatch {
         liveBytes: 0,
         eventsTaken: 0,
         missed: 0,
+        execs: null,
+        outlived: false,
       };
       this.watched.set(key, watched);
     }

@@ -37,6 +37,8 @@ interface Tracked {
   row: SeriesRow;
   readonly startTicks: number;
   stackStart: number;
+  /** How often polls saw it exec. */
+  execs: number;
 }
 
 /** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
@@ -67,7 +69,7 @@ export class ProcessTree {
       startedMs,
       endedMs: null,
     };
-    this.alive.set(root, { row, startTicks, stackStart: 0 });
+    this.alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
   }
 
   /** The living process with this pid, or the one that is known by it in its own pid namespace.
@@ -99,6 +101,11 @@ export class ProcessTree {
 
   lives({ series, pid }: SeriesRow): boolean {
     return this.alive.get(pid)?.row.series === series;
+  }
+
+  /** How often a living process was seen to exec; 0 for one that has ended. */
+  execs(row: SeriesRow): number {
+    return this.lives(row) ? (this.alive.get(row.pid)?.execs ?? 0) : 0;
   }
 
   /** The process that had this pid, seen by a poll and ended: before its segment was found, where that one
@@ -280,7 +287,8 @@ export class ProcessTree {
       startedMs: Math.max(this.startedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
-    this.alive.set(pid, { row, startTicks: stat.startTicks, stackStart: stat.stackStart });
+    const { startTicks, stackStart } = stat;
+    this.alive.set(pid, { row, startTicks, stackStart, execs: 0 });
     this.announce(row, poll);
   }
 
@@ -290,6 +298,7 @@ export class ProcessTree {
     if (first) {
       return; // the root at its first poll: the start was the exec
     }
+    tracked.execs += 1;
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
       this.replace({ ...tracked.row, command }, poll);

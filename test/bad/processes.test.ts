@@ -153,6 +153,28 @@ os._exit(0)
     expect(summary.sites.slice(1).every(({ liveBytes }) => liveBytes < 4 * MIB)).toBe(true);
   });
 
+  test("an exec of a program without an agent: what its predecessor held is gone", async () => {
+    const alone = `import os
+kept = bytes(30 << 20)
+os.execve("/bin/sleep", ["sleep", "3"], {})`;
+    for (const program of [
+      alone,
+      `import os\nif os.fork() == 0:\n    ${alone.replace(/\n/g, "\n    ")}\nos.wait()\nos._exit(0)`,
+    ]) {
+      const { recorded } = await compare([python, "-c", program]);
+      expect(recorded.status).toBe(0);
+      const recording = recorded.open();
+      const line = program === alone ? 2 : 4;
+      const place = `<module> <string>:${line}`;
+      expectEstimate(
+        bytesByLine(recording.profileAt("end"), "allocated").get(place),
+        30 * MIB + 33,
+      );
+      expect(bytesByLine(recording.profileAt("end"), "live").get(place)?.bytes ?? 0).toBe(0);
+      expect(recording.series.at(-1)?.values.get("liveBytes")?.findLast(Number.isFinite)).toBe(0);
+    }
+  });
+
   test("a tree of subprocesses: shells between, each Python with its own line", async () => {
     const leaf =
       "import os, time\ndef leaf():\n    return bytes(20 << 20)\nkept = leaf()\ntime.sleep(1)\nprint('leaf', flush=True)\nos._exit(0)";
