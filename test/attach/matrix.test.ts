@@ -15,7 +15,7 @@ const WAITS: Readonly<Record<string, string>> = {
   computing: `
 import time
 print("up")
-end = time.monotonic() + 1.5
+end = time.monotonic() + 3
 total = 0
 while time.monotonic() < end:
     total += sum(range(100)) == 4950
@@ -24,27 +24,27 @@ print("well")`,
   ticking: `
 import time
 print("up")
-for _ in range(30): time.sleep(0.05)
+for _ in range(60): time.sleep(0.05)
 print("well")`,
   sleeping: `
 import time
 print("up")
 begun = time.monotonic()
-time.sleep(1.5)
-assert time.monotonic() - begun >= 1.49
+time.sleep(3)
+assert time.monotonic() - begun >= 2.99
 print("well")`,
   "waiting for a lock": `
 import threading
 lock = threading.Lock()
 lock.acquire()
 print("up")
-assert not lock.acquire(timeout=1.5)
+assert not lock.acquire(timeout=3)
 print("well")`,
   "in an event loop": `
 import asyncio
 async def main():
     print("up")
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(3)
     return 7
 assert asyncio.run(main()) == 7
 print("well")`,
@@ -52,15 +52,15 @@ print("well")`,
 import queue, socket, subprocess, threading, time
 server = socket.create_server(("127.0.0.1", 0))
 def connect():
-    time.sleep(0.7)
+    time.sleep(2)
     socket.create_connection(server.getsockname()).sendall(b"hello")
 threading.Thread(target=connect).start()
-child = subprocess.Popen(["sleep", "1.5"])
+child = subprocess.Popen(["sleep", "3"])
 print("up")
 peer, _ = server.accept()
 assert peer.recv(5) == b"hello"
 try:
-    queue.Queue().get(timeout=0.3)
+    queue.Queue().get(timeout=0.9)
 except queue.Empty:
     pass
 assert child.wait() == 0
@@ -82,6 +82,9 @@ while True:
         del kept[:]
     time.sleep(0.001)`;
 
+/** What stands for the answer of a program that has ended. */
+const ended = { text: "", version: "" };
+
 const gil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
 
 describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as const))(
@@ -92,8 +95,14 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
         Object.entries(WAITS).map(async ([how, source]) => {
           const target = await start(interpreter, source);
           const work = "import sys\nreturn sys.version.split()[0]";
-          for (let round = 0; round < 2; round++) {
-            const { text, version } = await remoteExec(target.pid, work, { waitMs: 30_000 });
+          // A second time, unless a busy machine has let the program end before.
+          for (let round = 0; round < 2 && target.child.exitCode === null; round++) {
+            const { text, version } = await remoteExec(target.pid, work, {
+              waitMs: 30_000,
+            }).catch((error: unknown) => {
+              if (round > 0 && /TM-E0(20|30)/.test(String(error))) return ended;
+              throw error;
+            });
             expect(text.startsWith(version), how).toBe(true);
           }
           expect(await target.ended(), `${how}: ${target.output()}`).toEqual({

@@ -16,8 +16,14 @@
  * | _PyRuntime twice (a host with two interpreters) | TM-E034 |
  * | an arrow that does not hold | TM-E034 |
  */
-import { DynamicSymbols, type Memory, MemoryReader } from "../../linux/index.js";
-import { targetUnknown } from "../../model/attach_errors.js";
+import {
+  DynamicSymbols,
+  isLeaving,
+  type Memory,
+  MemoryReader,
+  readStat,
+} from "../../linux/index.js";
+import { targetGone, targetUnknown } from "../../model/attach_errors.js";
 import type { Address, Pid } from "../../model/units.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
@@ -82,6 +88,9 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
     (object) => object.find("_PyRuntime") !== null,
   );
   const [owner] = owners;
+  if (owner === undefined && isLeaving(readStat(pid))) {
+    throw targetGone(pid);
+  }
   if (owner === undefined) {
     throw targetUnknown(pid, "no CPython was found in it (it exports no _PyRuntime)");
   }
