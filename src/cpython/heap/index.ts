@@ -17,6 +17,7 @@ export {
   typeRetained,
 } from "./graph.js";
 export { type FoundObject, findHolders, type Holder, largestHolders, nodeAt } from "./holders.js";
+export { namedTree } from "./named_tree.js";
 export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";
 export { StepNames } from "./step_names.js";
 export {

@@ -29,6 +29,10 @@ const LONGEST_KEY = 60;
 const MOST_ENTRIES = 2 ** 22;
 
 export class StepNames {
+  /** Of dicts that were read: the key under which each value is held. */
+  readonly #keys = new Map<NodeId, Map<Address, Address>>();
+  #keysHeld = 0;
+
   constructor(readonly objects: ObjectGraph) {}
 
   /** Words of a path that begins with a root. */
@@ -92,6 +96,11 @@ export class StepNames {
     return `${this.typeName(container)}[...]`;
   }
 
+  /** `dict` is where the object keeps its attributes. */
+  holdsAttributes(object: NodeId, dict: NodeId): boolean {
+    return this.#attributeDict(object) === this.#address(dict);
+  }
+
   #step(from: NodeId, to: NodeId): string {
     const type = this.typeName(from);
     switch (this.#shape(from)) {
@@ -132,11 +141,26 @@ export class StepNames {
 
   /** The string key under which a dict holds an object; null: under another kind of key, or as a key. */
   #keyText(dict: NodeId, value: NodeId): string | null {
-    const { copy, layout } = this.objects;
-    const wanted = this.#address(value);
-    const entries = readDictEntries(copy, layout, this.#address(dict), MOST_ENTRIES) ?? [];
-    const entry = entries.find((candidate) => candidate.value === wanted);
-    return entry === undefined ? null : this.#text(entry.key);
+    const key = this.#keysOf(dict).get(this.#address(value));
+    return key === undefined ? null : this.#text(key);
+  }
+
+  /** Kept, as many ways lead through one large dict; let go when too many are. */
+  #keysOf(dict: NodeId): Map<Address, Address> {
+    let keys = this.#keys.get(dict);
+    if (keys === undefined) {
+      const { copy, layout } = this.objects;
+      const entries = readDictEntries(copy, layout, this.#address(dict), MOST_ENTRIES) ?? [];
+      if (this.#keysHeld + entries.length > MOST_ENTRIES) {
+        this.#keys.clear();
+        this.#keysHeld = 0;
+      }
+      // The first key counts, where several lead to one value.
+      keys = new Map(entries.reverse().map(({ key, value }) => [value, key]));
+      this.#keys.set(dict, keys);
+      this.#keysHeld += entries.length;
+    }
+    return keys;
   }
 
   #text(address: Address): string | null {
