@@ -1,4 +1,4 @@
-import type { Readings } from "./growth.js";
+import type { Readings } from "./readings.js";
 import { median, theilSen } from "./trend.js";
 
 const DAY_MS = 24 * 3_600_000;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { noise } from "./evidence.fixture.js";
-import { assessGrowth, type Readings } from "./growth.js";
+import { assessGrowth } from "./growth.js";
+import type { Readings } from "./readings.js";
 
 const MIB = 2 ** 20;
 const MINUTE = 60_000;

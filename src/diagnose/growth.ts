@@ -7,13 +7,8 @@
  */
 import { withoutDailyCycle } from "./daily_cycle.js";
 import { mannKendall } from "./mann_kendall.js";
+import type { Readings } from "./readings.js";
 import { median, theilSen } from "./trend.js";
-
-export interface Readings {
-  /** Ascending. */
-  readonly times: readonly number[];
-  readonly values: readonly number[];
-}
 
 /** `growing`: all along. `flattened`: rose, and rises no more. `stepped`: rose in one or two steps.
  * `flat`: does not rise. `short`: too few readings to say. */

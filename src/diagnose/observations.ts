@@ -2,7 +2,8 @@
 import type { Metric } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
-import { assessGrowth, type Growth, type Readings } from "./growth.js";
+import { assessGrowth, type Growth } from "./growth.js";
+import type { Readings } from "./readings.js";
 import { judgeSites, type SiteJudgement } from "./suspects.js";
 
 /** From RSS alone, growth counts from here: bytes, and share of the level. */

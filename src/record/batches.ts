@@ -128,32 +128,6 @@ export interface LimitBatch {
   readonly sentences: readonly string[];
 }
 
-/** What holds the memory of growing sites of one process, as of the frame's time. */
-export interface HolderBatch {
-  readonly pid: Pid;
-  readonly collector: {
-    readonly enabled: boolean;
-    readonly youngCount: number;
-    readonly youngThreshold: number;
-  } | null;
-  readonly rows: readonly HolderRow[];
-}
-
-export interface HolderRow {
-  readonly site: string;
-  readonly looked: number;
-  readonly held: number;
-  readonly garbage: number;
-  readonly graph: number;
-  /** Empty: nothing common was found. */
-  readonly path: readonly string[];
-  readonly type: string;
-  readonly retainedBytes: Bytes;
-  readonly entries: number;
-  /** 0: the holder carries none. */
-  readonly bound: number;
-}
-
 export interface EndBatch {
   readonly timeMs: TimeMs;
   readonly exitCode: number | null;

@@ -1,5 +1,5 @@
 import type { PythonRuntime } from "../cpython/locate.js";
-import type { HolderBatch } from "./batches.js";
+import type { HolderBatch } from "./types.js";
 
 /** struct gc_generation: a list's head of two words, then int threshold, int count. */
 const THRESHOLD = 16;

@@ -5,8 +5,7 @@ import {
   type SiteHistories,
   SiteHistoryBuilder,
 } from "../diagnose/index.js";
-import type { HolderBatch } from "./batches.js";
-import type { Recording, Tell } from "./types.js";
+import type { HolderBatch, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;

@@ -29,10 +29,10 @@ import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
 import type { Address, Bytes } from "../model/units.js";
-import type { HolderBatch, HolderRow } from "./batches.js";
 import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import type { LookupRequest, LookupSite } from "./suspect_watch.js";
+import type { HolderBatch, HolderRow } from "./types.js";
 
 /** What a lookup may take of this machine's memory. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;

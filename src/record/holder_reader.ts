@@ -1,6 +1,6 @@
 import type { Pid } from "../model/units.js";
 import { checkTable, demand, record } from "./batch_check.js";
-import type { HolderBatch } from "./batches.js";
+import type { HolderBatch } from "./types.js";
 
 const ROW = {
   site: "string",

@@ -6,7 +6,6 @@ import { BatchError, checkTable, demand, record } from "./batch_check.js";
 import type {
   EndBatch,
   EventBatch,
-  HolderBatch,
   LimitBatch,
   MetaBatch,
   ProcessBatch,
@@ -22,6 +21,7 @@ import { peakProfile } from "./peak.js";
 import { processLives } from "./process_identity.js";
 import { SeriesReader } from "./series_reader.js";
 import type {
+  HolderBatch,
   LookMoment,
   Moment,
   RecordedProcess,

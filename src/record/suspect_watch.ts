@@ -15,14 +15,15 @@ import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/
 import type { ProfileTables } from "../model/profile.js";
 import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
 import type { LiveSamples } from "../segment/index.js";
-import type { HolderBatch } from "./batches.js";
 import type { TakenLook } from "./pool_watch.js";
+import type { HolderBatch } from "./types.js";
 
 /** Start-up is no growth. */
-const FIRST_MS: Millis = 6_000;
+const FIRST_MS: Millis = 8_000;
 const NEXT_AFTER = 1.4;
-/** Share of the time that lookups may take. */
+/** Share of the time that lookups may take, once they have taken so much in all. */
 const SHARE = 0.02;
+const FREE_MS: Millis = 60_000;
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** Too little to look up. */
@@ -51,6 +52,7 @@ export class SuspectWatch {
   private readonly builder = new SiteHistoryBuilder();
   private worker: Worker | null = null;
   private nextMs: Millis = FIRST_MS;
+  private spentMs: Millis = 0;
 
   /** `found` is told of every lookup that came to something. */
   constructor(
@@ -138,7 +140,10 @@ export class SuspectWatch {
     });
     this.worker = worker;
     worker.on("message", ({ batch, tookMs }: LookupAnswer) => {
-      this.nextMs = Math.max(this.nextMs, elapsedMs + tookMs / SHARE);
+      this.spentMs += tookMs;
+      if (this.spentMs > FREE_MS) {
+        this.nextMs = Math.max(this.nextMs, elapsedMs + tookMs / SHARE);
+      }
       if (batch && this.worker === worker) {
         this.found(batch);
       }

@@ -1,7 +1,6 @@
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
-import type { HolderBatch } from "./batches.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {
@@ -73,6 +72,32 @@ export interface RecordingEnd {
 
 /** A moment of a recording: its end, its peak of live bytes, or ms since 1970 (the nearest look before or at it). */
 export type Moment = "end" | "peak" | TimeMs;
+
+/** What holds the memory of growing sites of one process, as of the frame's time. */
+export interface HolderBatch {
+  readonly pid: Pid;
+  readonly collector: {
+    readonly enabled: boolean;
+    readonly youngCount: number;
+    readonly youngThreshold: number;
+  } | null;
+  readonly rows: readonly HolderRow[];
+}
+
+export interface HolderRow {
+  readonly site: string;
+  readonly looked: number;
+  readonly held: number;
+  readonly garbage: number;
+  readonly graph: number;
+  /** Empty: nothing common was found. */
+  readonly path: readonly string[];
+  readonly type: string;
+  readonly retainedBytes: Bytes;
+  readonly entries: number;
+  /** 0: the holder carries none. */
+  readonly bound: number;
+}
 
 /** A recording opened for reading. Dictionaries and series are in memory; looks are decoded when asked for. */
 export interface Recording {

@@ -15,7 +15,6 @@ import type { Metric, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
 import type {
   EndBatch,
-  HolderBatch,
   MetaBatch,
   MetricBatch,
   ProfileBatch,
@@ -24,6 +23,7 @@ import type {
 } from "./batches.js";
 import { DictionaryWriter } from "./dictionary.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
+import type { HolderBatch } from "./types.js";
 
 /** What was written through a descriptor that is open for writing alone: the path may name another file by now. */
 function readWhole(descriptor: number, length: number): Buffer {

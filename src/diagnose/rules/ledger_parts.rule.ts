@@ -2,8 +2,9 @@ import type { VerdictKind } from "../../model/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/ledger.js";
 import { ledgerMetric } from "../../model/series.js";
 import type { Bytes, Millis } from "../../model/units.js";
-import { afterFirstThird, type Readings } from "../growth.js";
+import { afterFirstThird } from "../growth.js";
 import { SMALLEST_RISE_BYTES } from "../observations.js";
+import type { Readings } from "../readings.js";
 import { type Rule, silent } from "../rule.js";
 import { bytesText, percent, rateText } from "../words.js";
 
