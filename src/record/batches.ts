@@ -3,6 +3,7 @@
  * dense numbers within the recording; a store makes its 64-bit hashes from the rows' contents, so that
  * none need to be kept here. docs/recording.md lists every column.
  */
+import type { FrameTable, LabelTable, SiteTable, StackTable } from "../model/profile.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import type { RecordingMeta } from "./types.js";
 
@@ -31,30 +32,17 @@ export interface MetricBatch {
   readonly value: Float64Array;
 }
 
+/** The columns of a table of model/profile.ts; each says by itself how long it is. */
+type Columns<Table> = Omit<Table, "length">;
+type Added<Table> = Columns<Table> & { readonly from: number };
+
 /** Rows added to the dictionaries that profiles share. `...From`: the row that the first one becomes,
  * the length of that table so far. Threads and processes carry their row: a later one replaces. */
 export interface DictionaryBatch {
   readonly strings: { readonly from: number; readonly values: readonly string[] };
-  readonly frames: {
-    readonly from: number;
-    readonly function: Uint32Array;
-    readonly file: Uint32Array;
-    readonly line: Uint32Array;
-    readonly firstLine: Uint32Array;
-    readonly kind: Uint8Array;
-    readonly address: Float64Array;
-  };
-  readonly stacks: {
-    readonly from: number;
-    readonly parent: Uint32Array;
-    readonly frame: Uint32Array;
-  };
-  readonly labels: {
-    readonly from: number;
-    readonly parent: Uint32Array;
-    readonly key: Uint32Array;
-    readonly value: Uint32Array;
-  };
+  readonly frames: Added<FrameTable>;
+  readonly stacks: Added<StackTable>;
+  readonly labels: Added<LabelTable>;
   readonly threads: {
     readonly row: Uint32Array;
     readonly process: Uint32Array;
@@ -87,30 +75,13 @@ export interface ProfileBatch {
   };
 }
 
-/** The `samples` table of one profile, with its lifetimes and cohorts; columns as model/profile.ts has them. */
-export interface SampleBatch {
+/** The `samples` table of one profile, with its lifetimes and cohorts. */
+export interface SampleBatch extends Columns<SiteTable> {
   readonly profile: number;
   /** By row of the dictionaries' processes. */
   readonly periodBytes: Float64Array;
   readonly peakMs: Float64Array;
   readonly cohorts: Float64Array;
-  readonly stack: Uint32Array;
-  readonly process: Uint16Array;
-  readonly thread: Uint32Array;
-  readonly label: Uint32Array;
-  readonly domain: Uint8Array;
-  readonly liveBytes: Float64Array;
-  readonly liveObjects: Float64Array;
-  readonly liveVariance: Float64Array;
-  readonly liveSamples: Uint32Array;
-  readonly allocatedBytes: Float64Array;
-  readonly allocatedObjects: Float64Array;
-  readonly allocatedVariance: Float64Array;
-  readonly peakBytes: Float64Array;
-  readonly peakObjects: Float64Array;
-  readonly peakVariance: Float64Array;
-  readonly lifetimes: Float32Array;
-  readonly cohortBytes: Float64Array;
 }
 
 export interface EventBatch {
