@@ -30,7 +30,7 @@ export async function buildSources() {
 /** Removes what an earlier build made of sources that are gone: imports of it must fail. */
 function removeOrphans() {
   for (const made of filesUnder("dist")) {
-    const [, source] = /^dist\/((?!web\/).*)\.js(\.map)?$/.exec(made) ?? [];
+    const [, source] = /^dist\/((?!web\/).*?)\.(?:js|js\.map|d\.ts)$/.exec(made) ?? [];
     const gone = [".ts", ".tsx"].every((end) => !existsSync(join(root, "src", `${source}${end}`)));
     if (source !== undefined && gone) {
       rmSync(join(root, made));

@@ -1,6 +1,7 @@
 /** A terminal that a test sits at: a real pty, its bytes shown by a terminal emulator. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
+import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import xterm from "@xterm/headless";
 import { anyInterpreter } from "./environment.js";
@@ -31,6 +32,15 @@ sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(s
 
 const GIVES_UP_AFTER_MS = 60_000;
 
+export interface TerminalSettings {
+  /** The system's for temporary files unless told otherwise. */
+  readonly cwd?: string;
+  readonly columns?: number;
+  readonly rows?: number;
+  /** What stands on the screen already. */
+  readonly before?: string;
+}
+
 export class Terminal {
   /** Of the command itself. */
   pid = 0;
@@ -38,16 +48,8 @@ export class Terminal {
   readonly #relay: ChildProcessWithoutNullStreams;
   readonly #ended: Promise<unknown[]>;
 
-  private constructor(
-    command: readonly string[],
-    settings: {
-      readonly columns?: number;
-      readonly rows?: number;
-      readonly cwd: string;
-      readonly before?: string;
-    },
-  ) {
-    const { columns = 100, rows = 30, cwd } = settings;
+  private constructor(command: readonly string[], settings: TerminalSettings) {
+    const { columns = 100, rows = 30, cwd = tmpdir() } = settings;
     this.#emulator = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
     this.#emulator.write(settings.before ?? "");
     this.#relay = spawn(
@@ -58,10 +60,7 @@ export class Terminal {
     this.#ended = once(this.#relay, "close");
   }
 
-  static async open(
-    command: readonly string[],
-    settings: ConstructorParameters<typeof Terminal>[1],
-  ): Promise<Terminal> {
+  static async open(command: readonly string[], settings: TerminalSettings): Promise<Terminal> {
     const terminal = new Terminal(command, settings);
     const { stdout } = terminal.#relay;
     let head = Buffer.alloc(0);

@@ -6,7 +6,7 @@ export async function advicePage() {
   return new Map([["docs/advice.md", pageOf(ADVICE)]]);
 }
 
-/** @param {Parameters<typeof section>[0][]} catalogue */
+/** @param {readonly Parameters<typeof section>[0][]} catalogue */
 function pageOf(catalogue) {
   return `# Advice
 
@@ -15,7 +15,7 @@ stable. The kinds of verdict are explained in [diagnosis.md](diagnosis.md).
 ${catalogue.map(section).join("")}`;
 }
 
-/** @param {{id: string, text: string, when: string, kinds: string[], before: string, after: string}} advice */
+/** @param {{id: string, text: string, when: string, kinds: readonly string[], before: string, after: string}} advice */
 function section({ id, text, when, kinds, before, after }) {
   const marked = (/** @type {string} */ mark, /** @type {string} */ code) =>
     code

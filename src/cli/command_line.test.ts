@@ -9,9 +9,10 @@ describe("every command", () => {
     const command = program.commands.find((candidate) => candidate.name() === name);
     const flags = command?.options.map((option) => option.long);
     expect(flags).toEqual(expect.arrayContaining(["--json", "--quiet", "--debug"]));
-    // Each list: these write files, and have no rows to choose from.
-    if (!["report", "export", "import"].includes(name)) {
-      expect(flags).toEqual(expect.arrayContaining(["--top", "--min", "--filter"]));
+    // Each list: these have no rows to choose from, and threads have no size.
+    if (!["report", "export", "import", "detach"].includes(name)) {
+      const sized = name === "stacks" ? [] : ["--min"];
+      expect(flags).toEqual(expect.arrayContaining(["--top", "--filter", ...sized]));
     }
     expect(command?.description()).not.toBe("");
   });

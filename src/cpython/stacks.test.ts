@@ -125,14 +125,15 @@ test.each(interpreters)(
       expect(
         rowsOf(frames)
           .slice(main ? 2 : 0)
-          .map(main ? withoutLine : (row) => row),
-      ).toEqual(rows.slice(main ? 2 : 0).map(main ? withoutLine : (row) => row));
+          .map(main ? withoutLine : whole),
+      ).toEqual(rows.slice(main ? 2 : 0).map(main ? withoutLine : whole));
     }
   },
   120_000,
 );
 
-const withoutLine = ([name, file]: Row) => [name, file];
+const withoutLine = ([name, file]: Row): (string | number)[] => [name, file];
+const whole = (row: Row): (string | number)[] => row;
 
 const TASKS = `
 import asyncio
