@@ -6,6 +6,7 @@ import {
   findBoxedNumbers,
   findRootPaths,
   largestHolders,
+  namedTree,
   nodeAt,
   nodesOfType,
   type ObjectGraph,
@@ -27,6 +28,7 @@ import { TidemarkError } from "../model/errors.js";
 import type { HeapJson, HeapTypeJson } from "../model/heap_document.js";
 import { coreCutOff, noSuchObject } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
+import type { NamedHeapTree } from "../model/heap_page.js";
 import type { Bytes, Millis, Objects } from "../model/units.js";
 import { formatBytes } from "./output.js";
 
@@ -43,12 +45,16 @@ export interface HeapRequest {
   readonly onPlan: (objects: Objects, bytes: Bytes) => void;
   /** With `to`, an address: read the object's own value, too. */
   readonly wantsValue: boolean;
+  /** The dominator tree, too, as the page shows it. */
+  readonly wantsTree: boolean;
   /** With `to`: draws the ways. */
   readonly draw: ((objects: ObjectGraph, nodes: readonly NodeId[]) => string) | null;
 }
 
 export interface HeapLook {
   readonly document: HeapJson;
+  /** null where there is no graph. */
+  readonly tree: NamedHeapTree | null;
   readonly dot: string | null;
   readonly value: string | null;
 }
@@ -79,14 +85,14 @@ function becauseCutOff(memory: Memory, error: unknown): unknown {
 
 async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
   const { maxPauseMs } = request;
-  const wantsGraph = request.graph || request.to !== undefined;
+  const wantsGraph = request.graph || request.wantsTree || request.to !== undefined;
   const taken =
     request.exact && !wantsGraph
       ? await countObjectsExactly(memory, { maxPauseMs })
       : countObjects(memory);
   const document = documentOf(memory, taken);
   if (!wantsGraph) {
-    return { document, dot: null, value: null };
+    return { document, tree: null, dot: null, value: null };
   }
   const maxBytes = freemem() * FREE_SHARE;
   try {
@@ -97,6 +103,7 @@ async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
     );
     return {
       document: { ...document, paused: true, pauseMs, ...graphParts(document, objects, request) },
+      tree: request.wantsTree ? namedTree(objects) : null,
       ...answersTo(objects, request),
     };
   } catch (error) {
@@ -104,6 +111,7 @@ async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
     if (error instanceof TidemarkError && error.id === "TM-E051" && request.to === undefined) {
       return {
         document: { ...document, limits: [...document.limits, error.message] },
+        tree: null,
         dot: null,
         value: null,
       };

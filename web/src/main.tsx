@@ -1,8 +1,11 @@
 import "./page/language.js";
 import { createRoot } from "react-dom/client";
 import { GpuApp } from "./gpu/GpuApp.js";
+import { HeapApp } from "./heap/HeapApp.js";
+import { HeapDiffApp } from "./heap/HeapDiffApp.js";
 import { App } from "./page/App.js";
 import { PageFault } from "./page/PageFault.js";
+import type { PageDocument } from "./source/documentSource.js";
 import { pageDocument } from "./source/pageDocument.js";
 import "uplot/dist/uPlot.min.css";
 import "./page/page.css";
@@ -12,19 +15,29 @@ import "./flame/flame.css";
 import "./sites/sites.css";
 import "./gpu/gpu.css";
 import "./ledger/ledger.css";
+import "./heap/heap.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
 pageDocument.read().then(
   (content) =>
     root.render(
       <PageFault.Boundary>
-        {content.schema === "tidemark.gpuPage/1" ? (
-          <GpuApp page={content} />
-        ) : (
-          <App report={content} />
-        )}
+        <Content of={content} />
       </PageFault.Boundary>,
     ),
   (error: unknown) =>
     root.render(<PageFault line={error instanceof Error ? error.message : String(error)} />),
 );
+
+function Content({ of }: { of: PageDocument }) {
+  switch (of.schema) {
+    case "tidemark.gpuPage/1":
+      return <GpuApp page={of} />;
+    case "tidemark.heapPage/1":
+      return <HeapApp page={of} />;
+    case "tidemark.heapDiffPage/1":
+      return <HeapDiffApp page={of} />;
+    default:
+      return <App report={of} />;
+  }
+}

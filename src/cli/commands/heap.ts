@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { badUsage, fileNotFound, fileUnusable, oneLine } from "../../model/errors.js";
 import { diffHeaps } from "../../model/heap_diff.js";
 import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
 import { decodeHeap, encodeHeap, type SavedHeap } from "../../model/heap_file.js";
+import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../model/heap_page.js";
 import type { Millis } from "../../model/units.js";
 import { lookAtHeap } from "../heap_look.js";
 import { requireLinux } from "../installation.js";
@@ -18,7 +20,8 @@ import {
 import { formatBytes, formatCount, printJson, printNote, screenOf } from "../output.js";
 import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
-import { writeWhole } from "../write_whole.js";
+import { requireOtherFile, writeWhole } from "../write_whole.js";
+import { writeHeapPage } from "./heap_page.js";
 
 interface HeapOptions extends CommonOptions, ListOptions {
   readonly retained?: boolean;
@@ -28,9 +31,12 @@ interface HeapOptions extends CommonOptions, ListOptions {
   readonly values?: boolean;
   readonly format: "text" | "dot";
   readonly save?: string;
+  readonly output?: string;
 }
 
-type HeapDiffOptions = CommonOptions & ListOptions;
+interface HeapDiffOptions extends CommonOptions, ListOptions {
+  readonly output?: string;
+}
 
 export function buildCommand(): Command {
   const command = new Command("heap")
@@ -53,7 +59,8 @@ export function buildCommand(): Command {
         .default("text"),
     )
     .option("--values", "with --to 0x...: the text of a str, the value of a number")
-    .option("--save <file>", "keep what was found, for heap diff");
+    .option("--save <file>", "keep what was found, for heap diff")
+    .option("-o, --output <file>", "write a page: who holds how much, to look around in");
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");
   // Options behind "diff" are its own, though they bear the same names.
@@ -62,6 +69,7 @@ export function buildCommand(): Command {
     command,
     "tidemark heap 4242",
     "tidemark heap 4242 --retained --save before.heap",
+    "tidemark heap 4242 -o heap.html",
     "tidemark heap 4242 --to collections.deque",
     "tidemark heap core.4242 --to app.Session --format dot | dot -Tsvg > session.svg",
     "tidemark heap diff before.heap after.heap",
@@ -73,13 +81,15 @@ function buildDiff(): Command {
     .summary("what appeared, grew and went between two saved heaps")
     .description("What appeared, grew, shrank and went between two files of heap --save.")
     .argument("<a>", "file of heap --save")
-    .argument("<b>", "file of heap --save, later");
+    .argument("<b>", "file of heap --save, later")
+    .option("-o, --output <file>", "write a page of it");
   withListOptions(command, "types and holders", DEFAULT_CHANGES);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark heap diff before.heap after.heap",
     "tidemark heap diff before.heap after.heap --json",
+    "tidemark heap diff before.heap after.heap -o diff.html",
   ).action(diff);
 }
 
@@ -91,14 +101,26 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   if (options.values === true && !/^0x/i.test(options.to ?? "")) {
     throw badUsage("--values shows the value of one object", "add --to 0x..., its address");
   }
+  if (options.output !== undefined && options.to !== undefined) {
+    throw badUsage(
+      "-o writes the page of a whole heap",
+      "leave out --to: the page leads to any type",
+    );
+  }
+  for (const other of [target, options.save]) {
+    if (options.output !== undefined && other !== undefined) {
+      requireOtherFile(options.output, other);
+    }
+  }
   const quiet = options.quiet === true;
-  const { document, dot, value } = await lookAtHeap({
+  const { document, tree, dot, value } = await lookAtHeap({
     target,
     exact: options.exact === true,
     graph: options.retained === true,
     maxPauseMs: options.maxPause,
     ...(options.to === undefined ? {} : { to: options.to }),
     wantsValue: options.values === true,
+    wantsTree: options.output !== undefined,
     draw: options.format === "dot" ? dotOf : null,
     onPlan: (objects, bytes) => {
       if (!quiet) {
@@ -110,6 +132,12 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   });
   if (options.save !== undefined) {
     await save(options.save, document);
+  }
+  if (options.output !== undefined) {
+    const title = `heap of ${oneLine(document.target.command.join(" ") || target)}`;
+    const page = { schema: HEAP_PAGE_SCHEMA, title, heap: document, tree } as const;
+    await writeHeapPage(page, options.output, options);
+    return;
   }
   const { rows, leftOut } = selectRows(
     document.types,
@@ -132,9 +160,26 @@ async function save(path: string, document: HeapJson): Promise<void> {
   await writeWhole(path, async (place) => writeFileSync(place, bytes));
 }
 
-function diff(a: string, b: string, options: HeapDiffOptions): void {
+async function diff(a: string, b: string, options: HeapDiffOptions): Promise<void> {
   const [heapA, heapB] = [readHeap(a), readHeap(b)];
   const changes = diffHeaps(heapA, heapB);
+  const side = (file: string, { atMs, target }: SavedHeap) => ({ file, atMs, target });
+  const whole: HeapDiffJson = {
+    schema: "tidemark.heapdiff/1",
+    a: side(a, heapA),
+    b: side(b, heapB),
+    ...changes,
+    limits: limitsOf(heapA, heapB),
+  };
+  if (options.output !== undefined) {
+    for (const file of [a, b]) {
+      requireOtherFile(options.output, file);
+    }
+    const title = `heap ${oneLine(basename(a))} -> ${oneLine(basename(b))}`;
+    const page = { schema: HEAP_DIFF_PAGE_SCHEMA, title, diff: whole } as const;
+    await writeHeapPage(page, options.output, options);
+    return;
+  }
   const choose = <Row extends { readonly type: string; readonly growthBytes: number }>(
     rows: readonly Row[],
     textOf: (row: Row) => string,
@@ -154,16 +199,7 @@ function diff(a: string, b: string, options: HeapDiffOptions): void {
     changes.holders.filter(({ change }) => options.json === true || change !== "same"),
     (row) => `${row.path.join(" ")} ${row.type}`,
   );
-  const side = (file: string, { atMs, target }: SavedHeap) => ({ file, atMs, target });
-  const document: HeapDiffJson = {
-    schema: "tidemark.heapdiff/1",
-    a: side(a, heapA),
-    b: side(b, heapB),
-    totals: changes.totals,
-    types: types.rows,
-    holders: holders.rows,
-    limits: limitsOf(heapA, heapB),
-  };
+  const document: HeapDiffJson = { ...whole, types: types.rows, holders: holders.rows };
   if (options.json === true) {
     printJson(document);
   } else {

@@ -1,10 +1,11 @@
 /** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
-import { GPU_PAGE_SCHEMA, type GpuPageDocument } from "../../../src/model/gpu_page.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import type { DocumentSource } from "./documentSource.js";
+import { GPU_PAGE_SCHEMA } from "../../../src/model/gpu_page.js";
+import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../../src/model/heap_page.js";
+import type { DocumentSource, PageDocument } from "./documentSource.js";
 
 const SCHEMA = "tidemark.report/1";
+const SCHEMAS = [SCHEMA, GPU_PAGE_SCHEMA, HEAP_PAGE_SCHEMA, HEAP_DIFF_PAGE_SCHEMA];
 /** A multiple of 4, so that each piece of base64 stands alone. */
 const PIECE_CHARACTERS = 4 * 256 * 1024;
 
@@ -28,12 +29,12 @@ export const pageDocument: DocumentSource = {
     }
     const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
     const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
-    if (schema !== SCHEMA && schema !== GPU_PAGE_SCHEMA) {
+    if (!SCHEMAS.includes(schema)) {
       throw new Error(
         `The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`,
       );
     }
-    return value as unknown as ReportDocument | GpuPageDocument;
+    return value as unknown as PageDocument;
   },
 };
 

@@ -1,0 +1,158 @@
+/** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
+import { useMemo, useState } from "react";
+import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/heap_page.js";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
+import { type Theme, useTheme } from "../page/theme.js";
+import { Figure, HeapHead } from "./HeapHead.js";
+import { HeapMap } from "./HeapMap.js";
+import { HeapTree } from "./HeapTree.js";
+import { HoldersTable } from "./HoldersTable.js";
+import { RowDetails } from "./RowDetails.js";
+import { TypePlaces } from "./TypePlaces.js";
+import { TypesTable } from "./TypesTable.js";
+import { nameOf, rowsTo, type TreeView, viewTree } from "./treeView.js";
+
+export function HeapApp({ page }: { page: HeapPageDocument }) {
+  const { heap, tree } = page;
+  const [theme, toggleTheme] = useTheme();
+  const [chosenType, chooseType] = useState<string | null>(null);
+  const [selected, select] = useState(0);
+  const view = useMemo(() => (tree === null ? null : viewTree(tree)), [tree]);
+  const show = (row: number) => {
+    select(row);
+    document.getElementById("heap-holds")?.scrollIntoView({ block: "start" });
+  };
+  return (
+    <>
+      <HeapHead title={page.title} theme={theme} toggleTheme={toggleTheme} limits={heap.limits}>
+        <Figure
+          name="Objects"
+          value={formatCount(heap.totals.objects)}
+          note={`of ${formatCount(heap.types.length)} types`}
+        />
+        <Figure
+          name="Bytes"
+          value={formatBytes(heap.totals.bytes)}
+          note="of objects, with their buffers"
+        />
+        <Figure
+          name="Largest holder"
+          value={heap.holders?.[0] ? formatBytes(heap.holders[0].retainedBytes) : "–"}
+          note={heap.holders?.[0]?.path.join(" → ") ?? "without a graph unknown"}
+        />
+        <Figure
+          name="Garbage"
+          value={heap.garbage ? formatBytes(heap.garbage.bytes) : "–"}
+          note={
+            heap.garbage
+              ? `${formatCount(heap.garbage.objects)} objects wait for gc.collect()`
+              : "without a graph unknown"
+          }
+        />
+        <Figure
+          name="Python"
+          value={heap.target.python ?? "–"}
+          note={`process ${heap.target.pid}, ${whenOf(heap)}`}
+        />
+      </HeapHead>
+      <main>
+        {view === null ? (
+          <p className="panel empty">
+            No graph: the types alone are known. The lines above say why.
+          </p>
+        ) : (
+          <Holds {...{ view, theme, selected, chosenType }} onOpen={select} />
+        )}
+        <section className="panel heap-types" aria-label="Types">
+          <TypesTable heap={heap} theme={theme} chosen={chosenType} onChoose={chooseType} />
+          {chosenType !== null && tree !== null && (
+            <TypePlaces
+              tree={tree}
+              type={chosenType}
+              onOpen={show}
+              onClose={() => chooseType(null)}
+            />
+          )}
+        </section>
+        <HoldersTable heap={heap} tree={tree} onOpen={show} />
+      </main>
+      <footer className="foot">
+        Tidemark · {new Date(heap.atMs).toISOString().replace("T", " ").slice(0, 19)} UTC · names of
+        types, modules, attributes and keys; no values
+      </footer>
+    </>
+  );
+}
+
+function whenOf({ paused, pauseMs }: HeapPageDocument["heap"]): string {
+  if (!paused) return "while it ran";
+  return pauseMs > 0 ? `paused ${formatDuration(pauseMs)}` : "a core file";
+}
+
+interface HoldsProps {
+  view: TreeView;
+  theme: Theme;
+  selected: number;
+  chosenType: string | null;
+  onOpen: (row: number) => void;
+}
+
+function Holds({ view, theme, selected, chosenType, onOpen }: HoldsProps) {
+  const { tree } = view;
+  // A row without rows below is looked at among its neighbours.
+  const zoom = view.children(selected).length > 0 ? selected : tree.parent[selected]!;
+  const shared = { view, theme, zoom, selected, onOpen };
+  return (
+    <section className="panel" id="heap-holds" aria-label="Who holds how much">
+      <Crumbs tree={tree} zoom={zoom} onOpen={onOpen} />
+      <div className="heap-two">
+        <HeapMap {...shared} chosenType={chosenType} />
+        <HeapTree {...shared} />
+      </div>
+      <RowDetails view={view} row={selected} />
+    </section>
+  );
+}
+
+const MOST_CRUMBS = 8;
+
+function Crumbs({
+  tree,
+  zoom,
+  onOpen,
+}: {
+  tree: NamedHeapTree;
+  zoom: number;
+  onOpen: (row: number) => void;
+}) {
+  const rows = rowsTo(tree, zoom);
+  const shown = rows.slice(-MOST_CRUMBS);
+  return (
+    <nav className="heap-crumbs" aria-label="Where the map is">
+      <button type="button" className="quiet" disabled={zoom === 0} onClick={() => onOpen(0)}>
+        All, {formatBytes(tree.retained[0]!)}
+      </button>
+      {rows.length > shown.length && <span>› … {rows.length - shown.length} more</span>}
+      {shown.map((row) => (
+        <span key={row}>
+          ›
+          <button
+            type="button"
+            className="quiet"
+            disabled={row === zoom}
+            title={nameOf(tree, row)}
+            onClick={() => onOpen(row)}
+          >
+            {nameOf(tree, row)}
+          </button>
+        </span>
+      ))}
+      {zoom !== 0 && (
+        <span className="heap-zoomed">
+          {formatBytes(tree.retained[zoom]!)},{" "}
+          {formatShare(tree.retained[zoom]! / tree.retained[0]!)}
+        </span>
+      )}
+    </nav>
+  );
+}

@@ -1,0 +1,96 @@
+/** The treemap of retained sizes: click to look into a rectangle, Backspace to step out. */
+import {
+  type KeyboardEvent,
+  type PointerEvent,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+import { useWidth } from "../gpu/useWidth.js";
+import { formatBytes, formatShare } from "../page/format.js";
+import type { Theme } from "../page/theme.js";
+import { drawMap } from "./drawMap.js";
+import { layOut, tileAt } from "./mapLayout.js";
+import { nameOf, type TreeView, typeOf } from "./treeView.js";
+
+interface HeapMapProps {
+  view: TreeView;
+  theme: Theme;
+  zoom: number;
+  selected: number;
+  chosenType: string | null;
+  onOpen: (row: number) => void;
+}
+
+const WIDE_HEIGHT = 520;
+const NARROW_HEIGHT = 340;
+const NARROW_WIDTH = 600;
+
+export function HeapMap({ view, theme, zoom, selected, chosenType, onOpen }: HeapMapProps) {
+  const { tree } = view;
+  const [holder, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [hovered, setHovered] = useState(-1);
+  const height = width < NARROW_WIDTH ? NARROW_HEIGHT : WIDE_HEIGHT;
+  const tiles = useMemo(() => layOut(view, zoom, width, height), [view, zoom, width, height]);
+
+  useLayoutEffect(() => {
+    if (canvas.current) {
+      drawMap(canvas.current, view, tiles, { theme, selected, hovered, chosenType });
+    }
+  }, [view, tiles, theme, selected, hovered, chosenType]);
+
+  const at = (event: PointerEvent) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    return tileAt(tiles, event.clientX - box.left, event.clientY - box.top);
+  };
+  const pressed = (event: KeyboardEvent) => {
+    const siblings = view.children(tree.parent[selected]!);
+    const place = siblings.indexOf(selected);
+    const next =
+      event.key === "ArrowDown"
+        ? view.children(selected)[0]
+        : event.key === "ArrowRight"
+          ? siblings[place + 1]
+          : event.key === "ArrowLeft"
+            ? siblings[place - 1]
+            : event.key === "ArrowUp" || event.key === "Backspace" || event.key === "Escape"
+              ? tree.parent[selected]
+              : undefined;
+    if (next === undefined) return;
+    event.preventDefault();
+    onOpen(next);
+  };
+  const told = hovered >= 0 ? hovered : selected;
+  return (
+    <div className="heap-map" ref={holder}>
+      <canvas
+        ref={canvas}
+        data-testid="heap-map"
+        data-tiles={tiles.length}
+        tabIndex={0}
+        role="img"
+        aria-label={`Treemap of what ${nameOf(tree, zoom)} retains; the tree beside it holds the same`}
+        width={Math.round(width * devicePixelRatio)}
+        height={Math.round(height * devicePixelRatio)}
+        style={{ width, height }}
+        onPointerMove={(event) => setHovered(at(event)?.row ?? -1)}
+        onPointerLeave={() => setHovered(-1)}
+        onClick={(event) => {
+          const tile = at(event as unknown as PointerEvent);
+          if (tile) onOpen(tile.row);
+        }}
+        onKeyDown={pressed}
+      />
+      <p className="heap-told">
+        <b>{nameOf(tree, told)}</b>
+        {typeOf(tree, told) !== null && <span>{typeOf(tree, told)}</span>}
+        <span>
+          {formatBytes(tree.retained[told]!)},{" "}
+          {formatShare(tree.retained[told]! / tree.retained[0]!)} of all
+        </span>
+      </p>
+    </div>
+  );
+}

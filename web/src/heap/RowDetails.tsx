@@ -1,0 +1,35 @@
+/** What is selected: the way to it from a root, in words, and its figures. */
+import { TreeKind } from "../../../src/model/heap_tree.js";
+import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { Way } from "./HeapHead.js";
+import { type TreeView, typeOf, wayTo } from "./treeView.js";
+
+export function RowDetails({ view, row }: { view: TreeView; row: number }) {
+  const { tree } = view;
+  if (row === 0) {
+    return (
+      <p className="heap-details hint-line">
+        A rectangle's size is what would be freed if its object went. Click one to look inside;
+        Backspace steps out.
+      </p>
+    );
+  }
+  const type = typeOf(tree, row);
+  const own = tree.shallow[row]!;
+  return (
+    <div className="heap-details" aria-live="polite" data-testid="heap-details">
+      <Way words={wayTo(tree, row)} />
+      <p>
+        {type !== null && <b>{type}</b>} retains <b>{formatBytes(tree.retained[row]!)}</b> (
+        {formatShare(tree.retained[row]! / tree.retained[0]!)} of all) in{" "}
+        {formatCount(tree.objects[row]!)} objects
+        {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what hangs on it</>}
+        {tree.address[row]! > 0 && (
+          <>
+            ; at <code>0x{tree.address[row]!.toString(16)}</code>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,85 @@
+/** Children, names and ways of the rows of a heap's tree. */
+import type { NamedHeapTree } from "../../../src/model/heap_page.js";
+import { TreeKind } from "../../../src/model/heap_tree.js";
+import { formatCount } from "../page/format.js";
+
+export interface TreeView {
+  readonly tree: NamedHeapTree;
+  /** Rows directly below, largest first. */
+  children(row: number): Uint32Array;
+  /** Bytes that the row retains beside those of its children. */
+  own(row: number): number;
+}
+
+export function viewTree(tree: NamedHeapTree): TreeView {
+  const { rows, parent, retained } = tree;
+  const start = new Uint32Array(rows + 1);
+  for (let row = 1; row < rows; row++) start[parent[row]! + 1]! += 1;
+  for (let row = 0; row < rows; row++) start[row + 1]! += start[row]!;
+  const bySize = Uint32Array.from({ length: Math.max(rows - 1, 0) }, (_, n) => n + 1).sort(
+    (a, b) => retained[b]! - retained[a]! || a - b,
+  );
+  const next = start.slice();
+  const below = new Uint32Array(bySize.length);
+  const own = Float64Array.from(retained);
+  for (const row of bySize) {
+    below[next[parent[row]!]!++] = row;
+    own[parent[row]!]! -= retained[row]!;
+  }
+  return {
+    tree,
+    children: (row) => below.subarray(start[row], start[row + 1]),
+    own: (row) => Math.max(own[row]!, 0),
+  };
+}
+
+/** The type of a row's objects; null where no one type is meant. */
+export function typeOf(tree: NamedHeapTree, row: number): string | null {
+  const kind = tree.kind[row];
+  return kind === TreeKind.root || kind === TreeKind.others
+    ? null
+    : (tree.typeNames[tree.type[row]!] ?? null);
+}
+
+/** What a tile or a line is called: "CACHE", "12,000 × app.Session". */
+export function nameOf(tree: NamedHeapTree, row: number): string {
+  if (row === 0) return "all";
+  const count = tree.count[row]!;
+  switch (tree.kind[row]) {
+    case TreeKind.together:
+      return count === 1
+        ? (typeOf(tree, row) ?? "")
+        : `${formatCount(count)} × ${typeOf(tree, row)}`;
+    case TreeKind.others:
+      return `${formatCount(count)} small objects of other types`;
+    default:
+      return tree.steps[row]!.join(" → ");
+  }
+}
+
+/** Rows from below the root of all roots to the row itself. */
+export function rowsTo(tree: NamedHeapTree, row: number): number[] {
+  const rows: number[] = [];
+  for (let at = row; at !== 0; at = tree.parent[at]!) rows.push(at);
+  return rows.reverse();
+}
+
+const MOST_WORDS = 24;
+
+/** The way from a root in words; the middle of a very long one is left out. */
+export function wayTo(tree: NamedHeapTree, row: number): string[] {
+  const rows = rowsTo(tree, row);
+  const words = rows.flatMap((at, n) => {
+    const steps = tree.kind[at] === TreeKind.object ? tree.steps[at]! : [nameOf(tree, at)];
+    // The dict between an object and its attributes is no step of its own.
+    const passes = n < rows.length - 1 && tree.kind[rows[n + 1]!] === TreeKind.object;
+    return passes && steps.at(-1) === "__dict__" ? steps.slice(0, -1) : steps;
+  });
+  return words.length <= MOST_WORDS
+    ? words
+    : [
+        ...words.slice(0, MOST_WORDS / 2),
+        `… ${formatCount(words.length - MOST_WORDS)} steps …`,
+        ...words.slice(-MOST_WORDS / 2),
+      ];
+}
