@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { PsJson } from "../src/model/documents.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";
@@ -114,4 +115,20 @@ test("without a terminal it says what to use; --json is a document of ps", async
   const schema = JSON.parse(readFileSync(join(repository, "docs/json/ps-1.json"), "utf8"));
   expect(new Ajv({ strict: false }).validate(schema, document)).toBe(true);
   expect(document.processes).toMatchObject([{ pid: parent.pid, children: 1 }]);
+});
+
+test("device memory stands beside a process, summed over devices, where a driver answers", async () => {
+  const driver = scratch();
+  const answers = `${parent.pid}, GPU-aa, 1536\\n${parent.pid}, GPU-bb, 512\\n1, GPU-aa, [N/A]\\n`;
+  writeFileSync(join(driver, "nvidia-smi"), `#!/bin/sh\nprintf '${answers}'\n`, { mode: 0o755 });
+  const { stdout } = await execute([tidemark, "ps", "--json", "--filter", "the-"], {
+    env: { PATH: `${driver}:${process.env.PATH}` },
+  });
+  const { processes } = JSON.parse(stdout) as PsJson;
+  expect(processes.map(({ pid, gpuBytes }) => [pid, gpuBytes]).sort()).toEqual(
+    [
+      [parent.pid, 2048 * 2 ** 20],
+      [processes.find(({ pid }) => pid !== parent.pid)?.pid, 0],
+    ].sort(),
+  );
 });

@@ -1,7 +1,7 @@
 /** Devices and the processes on them, as nvidia-smi tells (MIG instances by their own row of processes). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { noDeviceDriver } from "../model/errors.js";
+import { noDeviceDriver, TidemarkError } from "../model/errors.js";
 import type { Bytes, Pid } from "../model/units.js";
 
 export interface Device {
@@ -40,6 +40,23 @@ export async function readDevices(): Promise<DeviceLook> {
     throw noDeviceDriver("nvidia-smi lists no device");
   }
   return { devices, processes: parseProcesses(await ask(`--query-compute-apps=${PROCESSES}`)) };
+}
+
+/** Device memory by process, summed over devices; null where no driver answers. A process whose figure the
+ * driver keeps back is left out. */
+export async function readDeviceUse(): Promise<Map<Pid, Bytes> | null> {
+  let processes: DeviceProcess[];
+  try {
+    processes = parseProcesses(await ask(`--query-compute-apps=${PROCESSES}`));
+  } catch (error) {
+    if (error instanceof TidemarkError) return null;
+    throw error;
+  }
+  const use = new Map<Pid, Bytes>();
+  for (const { pid, usedBytes } of processes) {
+    if (usedBytes !== null) use.set(pid, (use.get(pid) ?? 0) + usedBytes);
+  }
+  return use;
 }
 
 async function ask(query: string): Promise<string> {

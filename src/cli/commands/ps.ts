@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { readDeviceUse } from "../../gpu/process_use.js";
+import { readDeviceUse } from "../../gpu/device_totals.js";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { PsJson } from "../../model/documents.js";
 import type { Millis } from "../../model/units.js";

@@ -1,6 +1,6 @@
 /** The live list of Python processes: what each look finds, what keys choose, how it is drawn. */
 import type { Key } from "ink";
-import { readDeviceUse } from "../../gpu/process_use.js";
+import { readDeviceUse } from "../../gpu/device_totals.js";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options.js";
