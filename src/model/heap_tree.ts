@@ -59,12 +59,14 @@ export interface CutTree extends HeapTree {
 
 export interface TreeBounds {
   readonly nodes: number;
+  /** Levels of nodes: a linked list of a million objects must not take all rows. */
+  readonly levels: number;
   readonly groups: number;
   /** Of each type. */
   readonly places: number;
 }
 
-const PAGE_BOUNDS: TreeBounds = { nodes: 10_000, groups: 10_000, places: 40 };
+const PAGE_BOUNDS: TreeBounds = { nodes: 10_000, levels: 40, groups: 10_000, places: 40 };
 
 interface Group {
   readonly parent: number;
@@ -83,13 +85,11 @@ export function cutTree(
 ): CutTree {
   const { firstObject } = graph;
   const { typeNames, typeOf } = uniqueNames(graph.typeNames);
-  const above = sizeAbove(tree, bounds.nodes);
-  const selected: NodeId[] = [];
-  for (const node of tree.order) {
-    if (node < firstObject ? node === 0 || tree.retained[node] > 0 : tree.retained[node] > above) {
-      selected.push(node);
-    }
-  }
+  const shallow = nodesWithin(tree, bounds.levels);
+  const above = sizeAbove(shallow, tree.retained, bounds.nodes);
+  const selected = shallow.filter((node) =>
+    node < firstObject ? node === 0 || tree.retained[node] > 0 : tree.retained[node] > above,
+  );
   // Of each node the row that it counts to: its own, or from `selected.length` on that of a group.
   const place = new Uint32Array(graph.nodes);
   const groups = gather(graph, tree, typeOf, typeNames.length, selected, place);
@@ -137,16 +137,22 @@ export function cutTree(
   return { ...cut, places: findPlaces(graph, tree, typeOf, cut, rowOf, bounds.places) };
 }
 
-/** At most `most` nodes retain more than this. */
-function sizeAbove({ order, retained }: DominatorTree, most: number): Bytes {
-  if (order.length <= most) {
+/** Nodes that are so many levels below the root of all roots at most, in the tree's order. */
+function nodesWithin({ order, dominator }: DominatorTree, levels: number): Uint32Array {
+  const level = new Uint32Array(dominator.length);
+  return order.filter((node) => {
+    level[node] = node === 0 ? 0 : level[dominator[node]] + 1;
+    return level[node] <= levels;
+  });
+}
+
+/** At most `most` of the nodes retain more than this. */
+function sizeAbove(nodes: Uint32Array, retained: Float64Array, most: number): Bytes {
+  if (nodes.length <= most) {
     return -1;
   }
-  const sizes = new Float64Array(order.length);
-  for (let n = 0; n < order.length; n++) {
-    sizes[n] = retained[order[n]];
-  }
-  return sizes.sort()[order.length - most - 1];
+  const sizes = Float64Array.from(nodes, (node) => retained[node]).sort();
+  return sizes[sizes.length - most - 1];
 }
 
 /** Fills `place`, and sums what has no row of its own by the row that it is under and by type. */
@@ -155,7 +161,7 @@ function gather(
   { order, dominator, retained, retainedNodes }: DominatorTree,
   typeOf: Uint32Array,
   types: number,
-  selected: readonly NodeId[],
+  selected: Uint32Array,
   place: Uint32Array,
 ): Group[] {
   const groups: Group[] = [];

@@ -10,7 +10,7 @@ import { HoldersTable } from "./HoldersTable.js";
 import { RowDetails } from "./RowDetails.js";
 import { TypePlaces } from "./TypePlaces.js";
 import { TypesTable } from "./TypesTable.js";
-import { nameOf, rowsTo, type TreeView, viewTree } from "./treeView.js";
+import { nameOf, placesOf, rowsTo, type TreeView, viewTree } from "./treeView.js";
 
 export function HeapApp({ page }: { page: HeapPageDocument }) {
   const { heap, tree } = page;
@@ -18,6 +18,7 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
   const [chosenType, chooseType] = useState<string | null>(null);
   const [selected, select] = useState(0);
   const view = useMemo(() => (tree === null ? null : viewTree(tree)), [tree]);
+  const largest = heap.holders?.find(({ path }) => path.at(-1) !== "__dict__");
   const show = (row: number) => {
     select(row);
     document.getElementById("heap-holds")?.scrollIntoView({ block: "start" });
@@ -37,8 +38,8 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
         />
         <Figure
           name="Largest holder"
-          value={heap.holders?.[0] ? formatBytes(heap.holders[0].retainedBytes) : "–"}
-          note={heap.holders?.[0]?.path.join(" → ") ?? "without a graph unknown"}
+          value={largest ? formatBytes(largest.retainedBytes) : "–"}
+          note={largest?.path.join(" → ") ?? "without a graph unknown"}
         />
         <Figure
           name="Garbage"
@@ -102,11 +103,15 @@ function Holds({ view, theme, selected, chosenType, onOpen }: HoldsProps) {
   // A row without rows below is looked at among its neighbours.
   const zoom = view.children(selected).length > 0 ? selected : tree.parent[selected]!;
   const shared = { view, theme, zoom, selected, onOpen };
+  const lit = useMemo(
+    () => (chosenType === null ? null : new Set(placesOf(tree, chosenType).map(({ row }) => row))),
+    [tree, chosenType],
+  );
   return (
     <section className="panel" id="heap-holds" aria-label="Who holds how much">
       <Crumbs tree={tree} zoom={zoom} onOpen={onOpen} />
       <div className="heap-two">
-        <HeapMap {...shared} chosenType={chosenType} />
+        <HeapMap {...shared} lit={lit} />
         <HeapTree {...shared} />
       </div>
       <RowDetails view={view} row={selected} />

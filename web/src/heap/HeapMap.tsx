@@ -19,7 +19,8 @@ interface HeapMapProps {
   theme: Theme;
   zoom: number;
   selected: number;
-  chosenType: string | null;
+  /** Rows with objects of the type that is chosen; null: none is. */
+  lit: ReadonlySet<number> | null;
   onOpen: (row: number) => void;
 }
 
@@ -27,7 +28,7 @@ const WIDE_HEIGHT = 520;
 const NARROW_HEIGHT = 340;
 const NARROW_WIDTH = 600;
 
-export function HeapMap({ view, theme, zoom, selected, chosenType, onOpen }: HeapMapProps) {
+export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapProps) {
   const { tree } = view;
   const [holder, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -37,9 +38,9 @@ export function HeapMap({ view, theme, zoom, selected, chosenType, onOpen }: Hea
 
   useLayoutEffect(() => {
     if (canvas.current) {
-      drawMap(canvas.current, view, tiles, { theme, selected, hovered, chosenType });
+      drawMap(canvas.current, view, tiles, { theme, selected, hovered, lit });
     }
-  }, [view, tiles, theme, selected, hovered, chosenType]);
+  }, [view, tiles, theme, selected, hovered, lit]);
 
   const at = (event: PointerEvent) => {
     const box = event.currentTarget.getBoundingClientRect();

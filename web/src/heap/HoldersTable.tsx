@@ -5,6 +5,8 @@ import { formatBytes, formatCount, formatShare } from "../page/format.js";
 import { type Column, DataTable } from "../sites/DataTable.js";
 import { Way } from "./HeapHead.js";
 
+const SHOWN_BOXED = 5;
+
 interface HoldersTableProps {
   heap: HeapJson;
   tree: NamedHeapTree | null;
@@ -26,7 +28,7 @@ export function HoldersTable({ heap, tree, onOpen }: HoldersTableProps) {
       </div>
       {boxed.length > 0 && (
         <ul className="heap-boxed">
-          {boxed.map((one) => (
+          {boxed.slice(0, SHOWN_BOXED).map((one) => (
             <li key={`${one.path.join(" ")} ${one.of} ${one.bytes}`}>
               <Way words={one.path} /> is a {one.container} of {formatCount(one.objects)} {one.of}:{" "}
               <b>{formatBytes(one.bytes)}</b>, as an array {formatBytes(one.arrayBytes)}

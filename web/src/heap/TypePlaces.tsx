@@ -2,7 +2,7 @@
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
 import { formatBytes, formatCount } from "../page/format.js";
 import { Way } from "./HeapHead.js";
-import { typeOf, wayTo } from "./treeView.js";
+import { placesOf, typeOf, wayTo } from "./treeView.js";
 
 interface TypePlacesProps {
   tree: NamedHeapTree;
@@ -12,10 +12,7 @@ interface TypePlacesProps {
 }
 
 export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
-  const { start, row, objects, bytes } = tree.places;
-  const at = tree.typeNames.indexOf(type);
-  const places =
-    at < 0 ? [] : Array.from({ length: start[at + 1]! - start[at]! }, (_, n) => start[at]! + n);
+  const places = placesOf(tree, type);
   return (
     <div className="heap-places" data-testid="heap-places">
       <h3>
@@ -28,14 +25,14 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
         <p className="empty">No way from a root leads to one.</p>
       ) : (
         <ul>
-          {places.map((place) => (
-            <li key={place}>
-              <button type="button" onClick={() => onOpen(row[place]!)}>
+          {places.map(({ row, objects, bytes }) => (
+            <li key={row}>
+              <button type="button" onClick={() => onOpen(row)}>
                 <span>
-                  <b>{formatBytes(bytes[place]!)}</b> {formatCount(objects[place]!)}{" "}
-                  {objects[place] === 1 ? "object" : "objects"}
+                  <b>{formatBytes(bytes)}</b> {formatCount(objects)}{" "}
+                  {objects === 1 ? "object" : "objects"}
                 </span>
-                <Way words={wordsOf(tree, row[place]!, type)} />
+                <Way words={wordsOf(tree, row, type)} />
               </button>
             </li>
           ))}

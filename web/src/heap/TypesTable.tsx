@@ -65,7 +65,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     id,
     name,
     title,
-    track: "minmax(4.5rem, 6rem)",
+    track: "minmax(3.6rem, 6rem)",
     numeric: true,
     wide,
     order,
@@ -75,7 +75,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     {
       id: "type",
       name: "Type",
-      track: "minmax(7rem, 1fr)",
+      track: "minmax(4.5rem, 1fr)",
       order: (row) => row.type,
       cell: (row) => (
         <>

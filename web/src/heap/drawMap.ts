@@ -9,8 +9,8 @@ export interface MapLook {
   readonly theme: Theme;
   readonly selected: number;
   readonly hovered: number;
-  /** Other types step back; null: none is chosen. */
-  readonly chosenType: string | null;
+  /** Other rows step back; null: none does. */
+  readonly lit: ReadonlySet<number> | null;
 }
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
@@ -21,7 +21,7 @@ export function drawMap(
   canvas: HTMLCanvasElement,
   view: TreeView,
   tiles: readonly Tile[],
-  { theme, selected, hovered, chosenType }: MapLook,
+  { theme, selected, hovered, lit }: MapLook,
 ): void {
   const context = canvas.getContext("2d");
   if (context === null) return;
@@ -36,7 +36,7 @@ export function drawMap(
     const { row, x0, y0, x1, y1, headed } = tile;
     const type = typeOf(view.tree, row);
     const colour = typeColour(type, theme);
-    context.globalAlpha = chosenType === null || type === chosenType ? 1 : 0.22;
+    context.globalAlpha = lit === null || lit.has(row) ? 1 : 0.22;
     context.fillStyle = line;
     context.fillRect(x0, y0, x1 - x0, y1 - y0);
     context.fillStyle = headed ? colour.ground : colour.fill;

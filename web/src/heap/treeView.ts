@@ -52,8 +52,13 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
         : `${formatCount(count)} × ${typeOf(tree, row)}`;
     case TreeKind.others:
       return `${formatCount(count)} small objects of other types`;
-    default:
-      return tree.steps[row]!.join(" → ");
+    default: {
+      const steps = tree.steps[row]!;
+      // One of many in a container: what it is tells more than that it is there.
+      return steps.at(-1)?.endsWith("[...]") && tree.kind[row] === TreeKind.object
+        ? (typeOf(tree, row) ?? "")
+        : steps.join(" → ");
+    }
   }
 }
 
@@ -82,4 +87,21 @@ export function wayTo(tree: NamedHeapTree, row: number): string[] {
         `… ${formatCount(words.length - MOST_WORDS)} steps …`,
         ...words.slice(-MOST_WORDS / 2),
       ];
+}
+
+export interface Place {
+  readonly row: number;
+  readonly objects: number;
+  readonly bytes: number;
+}
+
+/** Where the objects of a type are, most bytes first. */
+export function placesOf({ places, typeNames }: NamedHeapTree, type: string): Place[] {
+  const at = typeNames.indexOf(type);
+  const [from, to] = at < 0 ? [0, 0] : [places.start[at]!, places.start[at + 1]!];
+  return Array.from({ length: to - from }, (_, n) => ({
+    row: places.row[from + n]!,
+    objects: places.objects[from + n]!,
+    bytes: places.bytes[from + n]!,
+  }));
 }

@@ -1,7 +1,15 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a <table> cannot leave out the rows that are out of sight
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid takes the focus for its rows
 /** A table of any length: sorted by its headings, searched, and only the rows in sight in the page. */
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 const TABLE_ROW_HEIGHT = 30;
 const OVERSCAN = 8;
@@ -49,6 +57,7 @@ export function DataTable<Row>({
   const [range, setRange] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
   const scroller = useRef<HTMLDivElement>(null);
+  const id = useId();
   const narrow = useNarrow();
   const shown = useMemo(
     () => columns.filter((column) => !narrow || !column.wide),
@@ -108,7 +117,7 @@ export function DataTable<Row>({
       aria-rowcount={sorted.length + 1}
       tabIndex={0}
       onKeyDown={pressed}
-      aria-activedescendant={`row-${active}`}
+      aria-activedescendant={`${id}-${active}`}
     >
       <div className="table-head" role="row" style={tracks}>
         {shown.map((column) => (
@@ -145,7 +154,7 @@ export function DataTable<Row>({
               // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its active row
               <div
                 key={keyOf(row)}
-                id={`row-${at}`}
+                id={`${id}-${at}`}
                 role="row"
                 aria-rowindex={at + 2}
                 aria-selected={at === active}
