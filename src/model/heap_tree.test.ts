@@ -54,7 +54,13 @@ describe("cutting a dominator tree", () => {
       ] as [number, number][];
       const graph = graphOf(nodes, edges);
       const tree = findDominators(graph);
-      const bounds = { nodes: random(30), levels: 1 + random(8), groups: random(10), places: 999 };
+      const bounds = {
+        nodes: random(30),
+        levels: 1 + random(8),
+        share: random(3) / 4,
+        groups: random(10),
+        places: 999,
+      };
       const cut = cutTree(graph, tree, bounds);
       const reached = [...tree.order].filter((node) => node >= FIRST_OBJECT);
       expect(cut.retained[0]).toBe(sum(reached.map((node) => graph.shallow[node])));
@@ -96,6 +102,7 @@ describe("cutting a dominator tree", () => {
     const cut = cutTree(graph, findDominators(graph), {
       nodes: 100,
       levels: 20,
+      share: 0.001,
       groups: 100,
       places: 5,
     });
@@ -105,5 +112,25 @@ describe("cutting a dominator tree", () => {
     const rest = cut.kind.indexOf(TreeKind.together);
     expect(cut.count[rest]).toBe(1);
     expect(cut.objects[rest]).toBeGreaterThan(chain - 40);
+  });
+
+  test("of many alike in one container none has a row of its own", () => {
+    const many = 3_000;
+    const edges = [
+      [0, 1],
+      [1, FIRST_OBJECT],
+      ...Array.from({ length: many }, (_, n) => [FIRST_OBJECT, FIRST_OBJECT + 1 + n]),
+    ] as [number, number][];
+    const graph = graphOf(FIRST_OBJECT + 1 + many, edges, 1);
+    graph.shallow.fill(32);
+    const cut = cutTree(graph, findDominators(graph));
+    expect([...cut.kind]).toEqual([
+      TreeKind.root,
+      TreeKind.root,
+      TreeKind.object,
+      TreeKind.together,
+    ]);
+    expect(cut.count[3]).toBe(many);
+    expect(cut.retained[3]).toBe(many * 32);
   });
 });

@@ -61,12 +61,20 @@ export interface TreeBounds {
   readonly nodes: number;
   /** Levels of nodes: a linked list of a million objects must not take all rows. */
   readonly levels: number;
+  /** Of what holds it, a node's least share: of a thousand alike, none is worth a row. */
+  readonly share: number;
   readonly groups: number;
   /** Of each type. */
   readonly places: number;
 }
 
-const PAGE_BOUNDS: TreeBounds = { nodes: 10_000, levels: 40, groups: 10_000, places: 40 };
+const PAGE_BOUNDS: TreeBounds = {
+  nodes: 10_000,
+  levels: 40,
+  share: 0.001,
+  groups: 10_000,
+  places: 40,
+};
 
 interface Group {
   readonly parent: number;
@@ -85,9 +93,9 @@ export function cutTree(
 ): CutTree {
   const { firstObject } = graph;
   const { typeNames, typeOf } = uniqueNames(graph.typeNames);
-  const shallow = nodesWithin(tree, bounds.levels);
-  const above = sizeAbove(shallow, tree.retained, bounds.nodes);
-  const selected = shallow.filter((node) =>
+  const worthy = nodesWithin(tree, firstObject, bounds);
+  const above = sizeAbove(worthy, tree.retained, bounds.nodes);
+  const selected = worthy.filter((node) =>
     node < firstObject ? node === 0 || tree.retained[node] > 0 : tree.retained[node] > above,
   );
   // Of each node the row that it counts to: its own, or from `selected.length` on that of a group.
@@ -137,11 +145,18 @@ export function cutTree(
   return { ...cut, places: findPlaces(graph, tree, typeOf, cut, rowOf, bounds.places) };
 }
 
-/** Nodes that are so many levels below the root of all roots at most, in the tree's order. */
-function nodesWithin({ order, dominator }: DominatorTree, levels: number): Uint32Array {
+/** Nodes that may have rows, in the tree's order: each one's dominator may, too. */
+function nodesWithin(
+  { order, dominator, retained }: DominatorTree,
+  firstObject: NodeId,
+  { levels, share }: TreeBounds,
+): Uint32Array {
+  // Below the root of all roots; `levels + 1` and more: no row.
   const level = new Uint32Array(dominator.length);
   return order.filter((node) => {
-    level[node] = node === 0 ? 0 : level[dominator[node]] + 1;
+    const above = dominator[node];
+    const isLarge = above < firstObject || retained[node] >= retained[above] * share;
+    level[node] = node === 0 ? 0 : isLarge ? level[above] + 1 : levels + 1;
     return level[node] <= levels;
   });
 }

@@ -1,10 +1,13 @@
 /** The treemap's rectangles: nested, squarified, down to what can be seen. */
-import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
+import { type HierarchyRectangularNode, hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
 import type { TreeView } from "./treeView.js";
 
-export interface Tile {
+interface Cell {
   readonly row: number;
   readonly depth: number;
+}
+
+export interface Tile extends Cell {
   readonly x0: number;
   readonly y0: number;
   readonly x1: number;
@@ -18,6 +21,7 @@ export const HEAD_HEIGHT = 17;
 const LEAST_AREA = 9;
 const LEAST_HEADED_WIDTH = 46;
 const LEAST_HEADED_HEIGHT = 40;
+const LEAST_SHOWN_SHARE = 0.2;
 const MOST_DEPTH = 24;
 
 /** Rectangles of `zoom` and what is below, each behind the one that it lies in. */
@@ -26,19 +30,19 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
   const whole = retained[zoom]!;
   if (width < 8 || height < 8 || !(whole > 0)) return [];
   const least = (whole * LEAST_AREA) / (width * height);
-  const shown = ({ row, depth }: { row: number; depth: number }) =>
+  const shown = ({ row, depth }: Cell): Cell[] =>
     depth >= MOST_DEPTH
       ? []
       : Array.from(view.children(row))
           .filter((child) => retained[child]! >= least && retained[child]! > 0)
           .map((child) => ({ row: child, depth: depth + 1 }));
-  const root = hierarchy({ row: zoom, depth: 0 }, shown)
+  const root = hierarchy<Cell>({ row: zoom, depth: 0 }, shown)
     .sum(() => 0)
     .each((node) => {
       // What is left out below stays in its parent's size, as ground that no rectangle covers.
       (node as { value: number }).value = retained[node.data.row]!;
     });
-  const laid = treemap<{ row: number; depth: number }>()
+  const laid = treemap<Cell>()
     .tile(treemapSquarify.ratio(1.3))
     .size([width, height])
     .round(true)
@@ -46,26 +50,28 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
     .paddingOuter((node) => (isHeaded(node) ? 2 : 0))
     .paddingTop((node) => (isHeaded(node) ? HEAD_HEIGHT : 0))(root);
   const tiles: Tile[] = [];
-  laid.eachBefore((node) => {
+  const stack = [laid];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     const { x0, y0, x1, y1, data } = node;
-    if (x1 - x0 >= 1 && y1 - y0 >= 1) {
-      tiles.push({ row: data.row, depth: data.depth, x0, y0, x1, y1, headed: isHeaded(node) });
-    }
-  });
+    if (x1 - x0 < 1 || y1 - y0 < 1) continue;
+    const headed = isHeaded(node);
+    tiles.push({ ...data, x0, y0, x1, y1, headed });
+    // Where no name fits, what lies within would be taken for the whole.
+    if (headed) stack.push(...(node.children ?? []));
+  }
   return tiles;
 }
 
-function isHeaded(node: {
-  readonly children?: unknown;
-  readonly x0: number;
-  readonly x1: number;
-  readonly y0: number;
-  readonly y1: number;
-}): boolean {
+/** There is room for its name, and what lies within can be seen. */
+function isHeaded(node: HierarchyRectangularNode<Cell>): boolean {
+  const { children = [], depth, x0, x1, y0, y1, value = 0 } = node;
+  const shown = children.reduce((sum, child) => sum + (child.value ?? 0), 0);
   return (
-    node.children !== undefined &&
-    node.x1 - node.x0 >= LEAST_HEADED_WIDTH &&
-    node.y1 - node.y0 >= LEAST_HEADED_HEIGHT
+    children.length > 0 &&
+    (depth === 0 ||
+      (x1 - x0 >= LEAST_HEADED_WIDTH &&
+        y1 - y0 >= LEAST_HEADED_HEIGHT &&
+        shown >= value * LEAST_SHOWN_SHARE))
   );
 }
 
