@@ -1,4 +1,5 @@
 /** What a report page holds: written by the CLI into one HTML file, later served live by the server. */
+import type { DiagnosisPage } from "./diagnosis_page.js";
 import type { SummaryJson } from "./documents.js";
 import type { ProfileLook, ProfileTables } from "./profile.js";
 import type { MemorySeries, TimelineEvent } from "./series.js";
@@ -14,4 +15,6 @@ export interface ReportDocument {
   readonly tables: ProfileTables;
   /** Ascending by time; the last is the end. */
   readonly looks: readonly ProfileLook[];
+  /** What `tidemark diagnose` says of the recording; left out by who asks for no verdict. */
+  readonly diagnosis?: DiagnosisPage;
 }

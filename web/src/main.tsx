@@ -16,6 +16,7 @@ import "./sites/sites.css";
 import "./gpu/gpu.css";
 import "./ledger/ledger.css";
 import "./heap/heap.css";
+import "./diagnosis/diagnosis.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
 pageDocument.read().then(

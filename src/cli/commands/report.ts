@@ -1,6 +1,8 @@
 import { Command } from "commander";
+import { diagnose } from "../../diagnose/index.js";
 import type { WrittenJson } from "../../model/documents.js";
-import { buildReport } from "../../record/index.js";
+import { buildReport, evidenceOf } from "../../record/index.js";
+import { diagnosisPage } from "../diagnosis_page.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { formatBytes, printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
@@ -15,8 +17,8 @@ interface ReportOptions extends CommonOptions {
 export function buildCommand(): Command {
   const command = new Command("report")
     .description(
-      "Write a recording as one self-contained HTML page: timeline, flame graph, sites. It opens\n" +
-        "in any browser and needs no network.",
+      "Write a recording as one self-contained HTML page: timeline, flame graph, sites, verdict.\n" +
+        "It opens in any browser and needs no network.",
     )
     .argument("<recording>", "a .tidemark file")
     .option("-o, --output <file>", "the page (default: the recording's name with .html)");
@@ -33,9 +35,13 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
   await writeWhole(output, async (file) => {
-    const document = await withProgress(path, "looks", options, (tell) =>
+    const report = await withProgress(path, "looks", options, (tell) =>
       buildReport(recording, tell),
     );
+    const evidence = await withProgress(path, "looks", options, (tell) =>
+      evidenceOf(recording, tell),
+    );
+    const document = { ...report, diagnosis: diagnosisPage(diagnose(evidence)) };
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
   const written: WrittenJson = {

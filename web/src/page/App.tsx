@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { selectSites } from "../../../src/model/site_filter.js";
+import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
 import { LedgerChart } from "../ledger/LedgerChart.js";
 import { AgesTable } from "../sites/AgesTable.js";
@@ -11,7 +12,7 @@ import { Timeline } from "../timeline/Timeline.js";
 import { nearestLook, tellingLook } from "../timeline/timelineData.js";
 import { Headline } from "./Headline.js";
 import { Help } from "./Help.js";
-import { type Choices, firstChoices, TAB_NAMES, TABS, type Tab } from "./state.js";
+import { type Choices, firstChoices, TAB_NAMES, type Tab, tabsOf } from "./state.js";
 import { Toolbar } from "./Toolbar.js";
 import { useTheme } from "./theme.js";
 
@@ -22,6 +23,7 @@ export function App({ report }: { report: ReportDocument }) {
     firstChoices(Math.max(tellingLook(looks), 0)),
   );
   const [helping, setHelping] = useState(false);
+  const tabs = useMemo(() => tabsOf(report), [report]);
   const searchField = useRef<HTMLInputElement>(null);
   const choose = useCallback(
     (change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })),
@@ -57,11 +59,14 @@ export function App({ report }: { report: ReportDocument }) {
       } else if (event.key === "?") setHelping((now) => !now);
       else if (event.key === "t") toggleTheme();
       else if (event.key === "r") setChoices((now) => ({ ...now, reversed: !now.reversed }));
-      else if (/^[1-5]$/.test(event.key)) choose({ tab: TABS[Number(event.key) - 1] });
+      else {
+        const tab = /^[1-9]$/.test(event.key) ? tabs[Number(event.key) - 1] : undefined;
+        if (tab !== undefined) choose({ tab });
+      }
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [choose, helping, toggleTheme]);
+  }, [choose, helping, tabs, toggleTheme]);
 
   const showTime = (timeMs: number) => {
     if (looks.length > 0) choose({ at: nearestLook(looks, timeMs), base: null });
@@ -100,8 +105,10 @@ export function App({ report }: { report: ReportDocument }) {
         </section>
         <LedgerChart report={report} theme={theme} pid={pid} />
         <section className="panel views" id="views" aria-label="Profile">
-          <TabList tab={choices.tab} choose={(tab) => choose({ tab })} />
-          <Toolbar report={report} choices={choices} choose={choose} searchField={searchField} />
+          <TabList tabs={tabs} tab={choices.tab} choose={(tab) => choose({ tab })} />
+          {choices.tab !== "diagnosis" && (
+            <Toolbar report={report} choices={choices} choose={choose} searchField={searchField} />
+          )}
           <div
             className="view"
             role="tabpanel"
@@ -126,6 +133,9 @@ export function App({ report }: { report: ReportDocument }) {
             {choices.tab === "processes" && (
               <ProcessesTable report={report} search={choices.search} />
             )}
+            {choices.tab === "diagnosis" && report.diagnosis && (
+              <DiagnosisPanel page={report.diagnosis} />
+            )}
           </div>
         </section>
       </main>
@@ -139,16 +149,22 @@ export function App({ report }: { report: ReportDocument }) {
   );
 }
 
-function TabList({ tab, choose }: { tab: Tab; choose: (tab: Tab) => void }) {
+interface TabListProps {
+  tabs: readonly Tab[];
+  tab: Tab;
+  choose: (tab: Tab) => void;
+}
+
+function TabList({ tabs, tab, choose }: TabListProps) {
   const list = useRef<HTMLDivElement>(null);
   const step = (by: number) => {
-    const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
+    const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length];
     choose(next);
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   return (
     <div className="tabs" role="tablist" aria-label="Views" ref={list}>
-      {TABS.map((name) => (
+      {tabs.map((name) => (
         <button
           key={name}
           id={`tab-${name}`}

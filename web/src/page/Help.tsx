@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search functions and files; /…/ is a pattern; Enter steps through what was found"],
-  ["1 … 5", "flame graph, sites, ages, lifetimes, processes"],
+  ["1 … 6", "flame graph, sites, ages, lifetimes, processes, diagnosis"],
   ["← → ↑ ↓", "in the flame graph: neighbours, callers and callees; in a table: rows"],
   ["Enter", "zoom to the selected rectangle"],
   ["Esc, Backspace", "zoom one step out"],

@@ -1,9 +1,15 @@
 /** What the reader chose; all views follow it. */
 import type { SiteValue } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
 import { EVERY_SITE, type SiteFilter } from "../../../src/model/site_filter.js";
 
-export const TABS = ["flame", "sites", "ages", "lifetimes", "processes"] as const;
+const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
 export type Tab = (typeof TABS)[number];
+
+/** A document without a verdict has no tab for one. */
+export function tabsOf({ diagnosis }: ReportDocument): readonly Tab[] {
+  return TABS.filter((tab) => tab !== "diagnosis" || diagnosis !== undefined);
+}
 
 export const TAB_NAMES: Record<Tab, string> = {
   flame: "Flame graph",
@@ -11,6 +17,7 @@ export const TAB_NAMES: Record<Tab, string> = {
   ages: "Ages",
   lifetimes: "Lifetimes",
   processes: "Processes",
+  diagnosis: "Diagnosis",
 };
 
 export type ColourMode = "allocator" | "frame" | "file";

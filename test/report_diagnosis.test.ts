@@ -1,0 +1,226 @@
+/** The diagnosis tab in a real browser: of a recorded program that leaks, and of every kind of verdict. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { diagnosisPage } from "../src/cli/diagnosis_page.js";
+import { evidenceOf } from "../src/diagnose/evidence.fixture.js";
+import { diagnose } from "../src/diagnose/index.js";
+import { type DiagnosisJson, VERDICT_KINDS } from "../src/model/diagnosis_document.js";
+import { python, validate } from "./recorded_app.js";
+import {
+  closeBrowser,
+  DESKTOP,
+  noSidewaysScroll,
+  type OpenPage,
+  openBrowser,
+  openFile,
+  openReport,
+  PHONE,
+  using,
+  words,
+} from "./report_page.js";
+import { execute, removeScratch, scratch, tidemark } from "./run.js";
+import { serviceReport } from "./service_report.js";
+
+const leaky = `import json, time
+sessions = {}
+history = []
+def login(number):
+    sessions[number] = json.loads('["' + "x" * 20000 + '"]')
+def record(number):
+    history.append(bytearray(9000))
+def handle(number):
+    login(number)
+    record(number)
+number = 0
+end = time.monotonic() + 14
+while time.monotonic() < end:
+    handle(number)
+    number += 1
+    time.sleep(0.004)
+`;
+
+let folder: string;
+
+beforeAll(openBrowser);
+afterAll(async () => {
+  await closeBrowser();
+  removeScratch();
+});
+
+const part = (page: Page, name: string): Locator =>
+  page.getByRole("tabpanel").getByLabel(name, { exact: true });
+
+async function openTab(page: Page): Promise<void> {
+  await page.getByRole("tab", { name: "Diagnosis" }).click();
+  await part(page, "Verdict").waitFor();
+}
+
+describe("a recording of a program that leaks", () => {
+  let said: DiagnosisJson;
+  const open = (options = DESKTOP) => openFile(join(folder, "leaky.html"), options);
+
+  beforeAll(async () => {
+    folder = scratch();
+    writeFileSync(join(folder, "leaky.py"), leaky);
+    const words = ["run", "-o", "leaky.tidemark", "--", python, "leaky.py"];
+    expect((await execute([tidemark, ...words], { cwd: folder })).status).toBe(0);
+    const asked = [tidemark, "diagnose", "leaky.tidemark", "--json"];
+    const { stdout } = await execute(asked, { cwd: folder });
+    said = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
+    const written = await execute([tidemark, "report", "leaky.tidemark"], { cwd: folder });
+    expect([written.status, written.stderr]).toEqual([0, ""]);
+  });
+
+  test("the tab says what diagnose says", () =>
+    using(open(), async (page) => {
+      await openTab(page);
+      expect(said.verdict.kind).toBe("python-leak");
+      const verdict = await words(part(page, "Verdict"));
+      expect(verdict).toContain(said.verdict.kind);
+      expect(verdict).toContain(`${Math.round(said.verdict.confidence * 100)} % sure`);
+      expect(verdict).toContain(said.verdict.summary);
+      expect(verdict).toMatch(/\+\S+ MiB\/h 95 % interval \+\S+ MiB\/h to \+\S+ MiB\/h/);
+      expect(await words(part(page, "Growth by part"))).toContain("python.used");
+      const rules = part(page, "Evidence").getByRole("listitem");
+      expect(await rules.count()).toBe(said.evidence.length);
+      expect(await words(rules.first())).toMatch(/^leak /);
+      const suspects = page.getByLabel(/^Suspect \d+$/);
+      expect(await suspects.count()).toBe(said.suspects.length);
+      for (const { advice } of said.suspects) {
+        for (const { id, text } of advice) {
+          expect(await words(part(page, "Advice"))).toContain(`${text} ${id}`);
+        }
+      }
+      expect(await words(part(page, "Advice"))).toMatch(/Before .+ After /);
+      for (const limit of said.limits) {
+        expect(await words(part(page, "What could not be seen"))).toContain(limit);
+      }
+    }));
+
+  test("a suspect: own frames, all frames, who holds it, by age and over time", () =>
+    using(open(), async (page) => {
+      await openTab(page);
+      const json = said.suspects.find(({ stack }) => stack.some((f) => f.function === "login"));
+      const suspect = part(page, `Suspect ${json?.rank}`);
+      const frames = suspect.locator(".suspect-stack > .stack-frames");
+      expect(await words(frames)).toBe("login leaky.py:5 handle leaky.py:9 <module> leaky.py:14");
+      await suspect.getByText(/^Whole stack, \d+ frames$/).click();
+      await expect.poll(() => words(suspect)).toContain("decoder.py");
+      const holder = said.suspects.find(({ rank }) => rank === json?.rank)?.holder;
+      expect(holder?.path).toContain("sessions");
+      expect(await words(suspect.locator(".held"))).toMatch(/sessions a dict of \S+ entries/);
+      const bars = suspect.getByRole("img", { name: /older than/ });
+      expect(await bars.locator("i").count()).toBe(json?.ages.length);
+      const course = suspect.getByRole("img", { name: / at \+/ });
+      const points = (await course.locator("polyline").getAttribute("points"))?.split(" ");
+      expect(points).toHaveLength(json?.history.length ?? 0);
+    }));
+
+  test("the keyboard opens it; nothing needs sideways scrolling, dark or light, on a phone", () =>
+    using(open(PHONE), async (page) => {
+      await page.keyboard.press("6");
+      await part(page, "Verdict").waitFor();
+      await noSidewaysScroll(page);
+      await page.keyboard.press("t");
+      await noSidewaysScroll(page);
+      expect(await page.getByLabel("Search functions and files").count()).toBe(0);
+    }));
+});
+
+/** As the page is written: what `diagnose` says of some evidence, with another verdict where one is given. */
+function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): Promise<OpenPage> {
+  const diagnosis = { ...diagnose(evidenceOf(evidence)), ...change };
+  return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) });
+}
+
+describe("every verdict", () => {
+  test("steady: no suspect, nothing to mend", () =>
+    using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
+      await openTab(page);
+      expect(await words(part(page, "Verdict"))).toContain("steady");
+      expect(await words(part(page, "Suspects"))).toContain("names no allocation site");
+      expect(await words(part(page, "Advice"))).toContain("nothing to mend");
+    }));
+
+  test("insufficient-evidence: what would settle it, without another process's command", () =>
+    using(openDiagnosis("minute 0.05\nanonRssBytes 60"), async (page) => {
+      await openTab(page);
+      const verdict = await words(part(page, "Verdict"));
+      expect(verdict).toContain("insufficient-evidence");
+      expect(await words(part(page, "Advice"))).toContain("Watch longer");
+      expect(await words(part(page, "Advice"))).not.toContain("4242");
+      const limits = await words(part(page, "What could not be seen"));
+      expect(limits).toContain("No agent ran");
+    }));
+
+  test("a limit, steps, several suspects of two processes", () => {
+    const evidence = [
+      "anonRssBytes 60 + 2/s",
+      "child 43 anonRssBytes 20 + 1/s",
+      "site record keeps 2/s",
+      "site encode keeps 1/s pid=43",
+    ].join("\n");
+    const known = diagnose(evidenceOf(evidence));
+    const growth = {
+      ...known.growth,
+      limitBytes: 4 * 2 ** 30,
+      msToLimit: 4_980_000,
+      bytesPerStep: 4096,
+    };
+    return using(openDiagnosis(evidence, { growth }), async (page) => {
+      await openTab(page);
+      const verdict = await words(part(page, "Verdict"));
+      expect(verdict).toContain("4.00 GiB reached in 1 h 23 min at this rate");
+      expect(verdict).toContain("4.00 KiB of the program's work");
+      expect(known.suspects.map(({ pid }) => pid)).toEqual([42, 43]);
+      expect(await words(part(page, "Suspect 1"))).not.toContain("process 42");
+      expect(await words(part(page, "Suspect 2"))).toContain("process 43");
+      expect(await words(part(page, "Suspect 2"))).toContain("No holder is known");
+      expect(await words(part(page, "Advice"))).toContain("for suspect 1, 2");
+    });
+  });
+
+  test("each kind is named, on a page without complaints", async () => {
+    const diagnosis = diagnose(evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s"));
+    for (const kind of VERDICT_KINDS) {
+      const verdict = { ...diagnosis.verdict, kind };
+      const page = { ...serviceReport(), diagnosis: diagnosisPage({ ...diagnosis, verdict }) };
+      await using(openReport(page), async (page) => {
+        await openTab(page);
+        expect(await words(part(page, "Verdict"))).toContain(kind);
+      });
+    }
+  });
+
+  test("names from outside cannot become markup, and break nowhere", () => {
+    const name = `<img src=x onerror="throw 1">${"long".repeat(80)}`;
+    const evidence = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
+    const known = diagnose(evidenceOf(evidence));
+    const suspects = known.suspects.map((suspect) => ({
+      ...suspect,
+      stack: [{ function: name, file: `/srv/${name}.py`, line: 3, kind: "python" as const }],
+      holder: { path: [name, name], type: name, retainedBytes: 5, entries: 1 },
+      history: [],
+      ages: [],
+    }));
+    const diagnosis = { ...known, suspects, limits: [name] };
+    const report = { ...serviceReport(), diagnosis: diagnosisPage(diagnosis) };
+    return using(openReport(report, PHONE), async (page) => {
+      await openTab(page);
+      expect(await words(part(page, "Suspect 1"))).toContain(name);
+      expect(await words(part(page, "Suspect 1"))).toContain("Ages are not known");
+      await noSidewaysScroll(page);
+    });
+  });
+
+  test("a report without a verdict has no such tab", () =>
+    using(openReport(serviceReport()), async (page) => {
+      expect(await page.getByRole("tab").count()).toBe(5);
+      await page.keyboard.press("6");
+      expect(
+        await page.getByRole("tab", { name: "Flame graph" }).getAttribute("aria-selected"),
+      ).toBe("true");
+    }));
+});

@@ -1,0 +1,128 @@
+/**
+ * What `tidemark diagnose` says of the recording, with pictures: the verdict, what grows, what it rests on,
+ * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
+ */
+import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
+import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
+import { formatBytes, formatDuration, formatGrowth, formatShare } from "../page/format.js";
+import { Advice } from "./Advice.js";
+import { LedgerGrowth } from "./LedgerGrowth.js";
+import { Suspect } from "./Suspect.js";
+import { moodOf } from "./words.js";
+
+export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
+  const { diagnosis, ownFrames } = page;
+  const { suspects, limits, window } = diagnosis;
+  return (
+    <div className="diagnosis">
+      <Verdict diagnosis={diagnosis} />
+      <div className="diagnosis-two">
+        <LedgerGrowth diagnosis={diagnosis} />
+        <Evidence evidence={diagnosis.evidence} />
+      </div>
+      <section aria-label="Suspects">
+        <h3>{suspects.length > 1 ? `Suspects, ${suspects.length}` : "Suspect"}</h3>
+        {suspects.length === 0 && <p className="missing">The verdict names no allocation site.</p>}
+        {suspects.map((suspect, index) => (
+          <Suspect
+            key={suspect.rank}
+            suspect={suspect}
+            own={ownFrames[index] ?? []}
+            target={diagnosis.target}
+            window={window}
+          />
+        ))}
+      </section>
+      <Advice page={page} />
+      <section aria-label="What could not be seen">
+        <h3>What could not be seen</h3>
+        {limits.length === 0 ? (
+          <p className="missing">Nothing that the verdict had to do without.</p>
+        ) : (
+          <ul className="diagnosis-limits">
+            {limits.map((limit) => (
+              <li key={limit}>{limit}</li>
+            ))}
+          </ul>
+        )}
+      </section>
+    </div>
+  );
+}
+
+function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
+  const { verdict, growth, window } = diagnosis;
+  const { bytesPerHour, low, high, limitBytes, msToLimit, bytesPerStep } = growth;
+  return (
+    <section className={`verdict verdict-${moodOf(verdict.kind)}`} aria-label="Verdict">
+      <p className="verdict-kind">
+        <b>{verdict.kind}</b>
+        <meter
+          min={0}
+          max={1}
+          value={verdict.confidence}
+          aria-label={`Confidence ${formatShare(verdict.confidence)}`}
+        />
+        {Math.round(verdict.confidence * 100)} % sure
+      </p>
+      <p className="verdict-summary">{verdict.summary}</p>
+      <dl className="verdict-figures">
+        <Figure
+          name="Growth"
+          value={formatGrowth(bytesPerHour)}
+          note={`95 % interval ${formatGrowth(low)} to ${formatGrowth(high)}`}
+        />
+        {bytesPerStep !== undefined && (
+          <Figure name="A step" value={formatBytes(bytesPerStep)} note="of the program's work" />
+        )}
+        <Figure
+          name="Limit"
+          value={limitBytes > 0 ? formatBytes(limitBytes) : "none"}
+          note={
+            msToLimit > 0
+              ? `reached in ${formatDuration(msToLimit)} at this rate`
+              : "of the control group"
+          }
+        />
+        <Figure
+          name="Watched"
+          value={formatDuration(window.endMs - window.startMs)}
+          note={`${window.points.toLocaleString("en-US")} readings`}
+        />
+      </dl>
+    </section>
+  );
+}
+
+function Figure({ name, value, note }: { name: string; value: string; note: string }) {
+  return (
+    <div className="figure">
+      <dt>{name}</dt>
+      <dd className="value">{value}</dd>
+      <dd className="note">{note}</dd>
+    </div>
+  );
+}
+
+const SAYS_ORDER = { leak: 0, "no leak": 1, silent: 2 } as const;
+
+/** Every rule, those that say leak first. */
+function Evidence({ evidence }: Pick<DiagnosisJson, "evidence">) {
+  const rules = [...evidence].sort((a, b) => SAYS_ORDER[a.says] - SAYS_ORDER[b.says]);
+  return (
+    <section aria-label="Evidence">
+      <h3>Evidence</h3>
+      {rules.length === 0 && <p className="missing">No rule had anything to say.</p>}
+      <ul className="evidence">
+        {rules.map(({ rule, says, detail }) => (
+          <li key={rule} className={`says-${says.replace(" ", "-")}`}>
+            <span className="says">{says}</span>
+            <span>
+              {detail} <code className="note">{rule}</code>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,47 @@
+import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
+import { formatBytes, formatRelative } from "../page/format.js";
+
+const WIDTH = 400;
+const HEIGHT = 72;
+
+interface LiveCourseProps {
+  history: SuspectJson["history"];
+  window: DiagnosisJson["window"];
+}
+
+/** Live bytes at the looks, on the axis of the whole window, from zero up. */
+export function LiveCourse({ history, window }: LiveCourseProps) {
+  const first = history[0];
+  const last = history.at(-1);
+  if (first === undefined || last === undefined || history.length < 2) return null;
+  const span = Math.max(1, window.endMs - window.startMs);
+  const most = history.reduce((a, { bytes }) => Math.max(a, bytes), 1);
+  const x = (timeMs: number) =>
+    Math.max(0, Math.min(WIDTH, ((timeMs - window.startMs) / span) * WIDTH));
+  const line = history
+    .map(
+      ({ timeMs, bytes }) => `${x(timeMs).toFixed(1)},${((1 - bytes / most) * HEIGHT).toFixed(1)}`,
+    )
+    .join(" ");
+  const area = `${x(first.timeMs)},${HEIGHT} ${line} ${x(last.timeMs)},${HEIGHT}`;
+  return (
+    <figure className="suspect-figure live-course">
+      <figcaption>
+        Live bytes over time <span>up to {formatBytes(most)}</span>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${formatBytes(first.bytes)} at ${formatRelative(first.timeMs, window.startMs)}, ${formatBytes(last.bytes)} at ${formatRelative(last.timeMs, window.startMs)}`}
+      >
+        <polygon points={area} />
+        <polyline points={line} vectorEffect="non-scaling-stroke" />
+      </svg>
+      <p className="live-course-axis">
+        <span>{formatRelative(window.startMs, window.startMs)}</span>
+        <span>{formatRelative(window.endMs, window.startMs)}</span>
+      </p>
+    </figure>
+  );
+}

@@ -1,0 +1,121 @@
+import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
+import type { FrameJson } from "../../../src/model/documents.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatGrowth,
+  formatRelative,
+  formatShare,
+} from "../page/format.js";
+import { Histogram } from "../sites/Histogram.js";
+import { LiveCourse } from "./LiveCourse.js";
+import { cohortsOf, holderWords, placeOf } from "./words.js";
+
+interface SuspectProps {
+  suspect: SuspectJson;
+  /** By frame: whether it is the program's own code. */
+  own: readonly boolean[];
+  target: DiagnosisJson["target"];
+  window: DiagnosisJson["window"];
+}
+
+export function Suspect({ suspect, own, target, window }: SuspectProps) {
+  const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder } = suspect;
+  return (
+    <article className="suspect" aria-label={`Suspect ${rank}`}>
+      <header>
+        <i className={`dot dot-${domain}`} />
+        <b>{formatGrowth(growthBytesPerHour)}</b> {formatShare(share)} of the suspects' growth ·{" "}
+        {formatBytes(liveBytes)} live · {domain === "python" ? "Python" : domain} memory
+        {pid !== target.pid && ` · process ${pid}`}
+      </header>
+      <div className="suspect-body">
+        <div>
+          <Stack frames={suspect.stack} own={own} />
+          <div className="held">
+            <h4>Held by</h4>
+            {holder ? (
+              <>
+                <ol className="holder-path">
+                  {holder.path.map((step, index) => (
+                    // biome-ignore lint/suspicious/noArrayIndexKey: a step is known by its place
+                    <li key={index}>
+                      <code>{step}</code>
+                    </li>
+                  ))}
+                </ol>
+                <p>{holderWords(holder)}</p>
+              </>
+            ) : (
+              <p className="missing">No holder is known.</p>
+            )}
+          </div>
+        </div>
+        <div>
+          <Cohorts suspect={suspect} window={window} />
+          <LiveCourse history={suspect.history} window={window} />
+        </div>
+      </div>
+    </article>
+  );
+}
+
+/** The program's own frames where there are any; all of them one click away. Leaf first. */
+function Stack({ frames, own }: { frames: readonly FrameJson[]; own: readonly boolean[] }) {
+  const ours = frames.filter((_, index) => own[index]);
+  if (frames.length === 0) return <p className="missing">Its stack is not known.</p>;
+  return (
+    <div className="suspect-stack">
+      {ours.length > 0 && <Frames frames={ours} own={ours.map(() => true)} />}
+      {ours.length < frames.length && (
+        <details open={ours.length === 0}>
+          <summary>
+            {ours.length > 0 ? `Whole stack, ${frames.length} frames` : "Stack without own code"}
+          </summary>
+          <Frames frames={frames} own={own} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Frames({ frames, own }: { frames: readonly FrameJson[]; own: readonly boolean[] }) {
+  return (
+    <ol className="stack-frames">
+      {frames.map((frame, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a frame is known by its place
+        <li key={index} className={own[index] ? "own" : undefined}>
+          <code>{frame.function || "(no symbol)"}</code>{" "}
+          <span
+            className="place"
+            title={frame.line > 0 ? `${frame.file}:${frame.line}` : frame.file}
+          >
+            {placeOf(frame)}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** What lives, by when it was born. Of a leak every bar stands; of a cache that is full the old ones go. */
+function Cohorts({ suspect, window }: Pick<SuspectProps, "suspect" | "window">) {
+  const cohorts = cohortsOf(suspect.ages);
+  if (cohorts.length === 0) return <p className="missing">Ages are not known.</p>;
+  const bars = cohorts.map(({ fromMs, toMs, bytes }) => {
+    const age = Number.isFinite(toMs)
+      ? `${formatDuration(fromMs)} to ${formatDuration(toMs)} old`
+      : `older than ${formatDuration(fromMs)}`;
+    return {
+      value: bytes,
+      label: formatRelative(Math.max(window.startMs, window.endMs - toMs), window.startMs),
+      title: `${formatBytes(bytes)}, ${age}`,
+    };
+  });
+  return (
+    <figure className="suspect-figure">
+      <figcaption>Live at the end, by when it was allocated</figcaption>
+      <Histogram bars={bars} />
+    </figure>
+  );
+}

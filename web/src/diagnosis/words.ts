@@ -1,0 +1,61 @@
+/** Figures of a verdict, made ready for its tab. */
+import type {
+  DiagnosisJson,
+  HolderJson,
+  SuspectJson,
+  VerdictKind,
+} from "../../../src/model/diagnosis_document.js";
+import type { FrameJson } from "../../../src/model/documents.js";
+import { baseName } from "../../../src/model/frame_text.js";
+import type { Bytes, Millis } from "../../../src/model/units.js";
+import { formatBytes, formatCount } from "../page/format.js";
+
+export type Mood = "calm" | "open" | "alarm";
+
+const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
+
+/** How a verdict is to be taken: nothing to do, not known yet, something to mend. */
+export function moodOf(kind: VerdictKind): Mood {
+  if (kind === "insufficient-evidence") return "open";
+  return CALM.has(kind) ? "calm" : "alarm";
+}
+
+export interface Cohort {
+  /** Age of its youngest and its oldest; Infinity: as old as the recording. */
+  readonly fromMs: Millis;
+  readonly toMs: Millis;
+  readonly bytes: Bytes;
+}
+
+/** What lives by its age, oldest first: each of `ages` includes the ones behind it, a cohort does not. */
+export function cohortsOf(ages: SuspectJson["ages"]): Cohort[] {
+  return ages
+    .map(({ olderThanMs, bytes }, index) => ({
+      fromMs: olderThanMs,
+      toMs: ages[index + 1]?.olderThanMs ?? Number.POSITIVE_INFINITY,
+      bytes: Math.max(0, bytes - (ages[index + 1]?.bytes ?? 0)),
+    }))
+    .reverse();
+}
+
+/** "a dict of 1,873 entries that keeps 6.08 MiB alive" */
+export function holderWords({ type, entries, retainedBytes }: HolderJson): string {
+  const name = type || "object";
+  const article = /^[aeiou]/i.test(name) ? "an" : "a";
+  const holds =
+    entries > 0 ? ` of ${formatCount(entries)} ${entries === 1 ? "entry" : "entries"}` : "";
+  const keeps = retainedBytes > 0 ? ` that keeps ${formatBytes(retainedBytes)} alive` : "";
+  return `${article} ${name}${holds}${keeps}`;
+}
+
+/** "app.py:41"; of native code its object file; "" where no file is known. */
+export function placeOf({ file, line }: FrameJson): string {
+  return line > 0 && file !== "" ? `${baseName(file)}:${line}` : baseName(file);
+}
+
+/** Parts that hold something or change, the fastest growing first. */
+export function partsShown(ledger: DiagnosisJson["ledger"]): DiagnosisJson["ledger"] {
+  return ledger
+    .filter(({ bytes, growthBytesPerHour }) => bytes > 0 || growthBytesPerHour !== 0)
+    .sort((a, b) => b.growthBytesPerHour - a.growthBytesPerHour || b.bytes - a.bytes);
+}
