@@ -63,6 +63,40 @@ test("a recording: the kind, the line, who holds it, how fast, what to do", asyn
   expect(document.evidence.some(({ says }) => says === "leak")).toBe(true);
 });
 
+/** What is sampled is small, and lies in larger chunks of malloc's than it would alone. */
+const strings = `import functools, sys, time
+class Monitor:
+    def __init__(self): self.counts = {}
+    def record(self, number):
+        for term in range(60): self.counts[f"document-{number:08d}/term-{term:04d}"] = 1
+@functools.lru_cache(maxsize=50_000)
+def bucket_of(term): return str(term) * 20
+def main():
+    monitor = Monitor()
+    number = 0
+    end = time.monotonic() + float(sys.argv[1])
+    while time.monotonic() < end:
+        monitor.record(number)
+        bucket_of(number % 20_000)
+        number += 1
+        time.sleep(0.004)
+main()
+`;
+
+test("small strings beside a cache with a bound: the dict that keeps them is the holder", async () => {
+  writeFileSync(join(folder, "strings.py"), strings);
+  await execute(
+    [tidemark, "run", "-o", "strings.tidemark", "--", python, "strings.py", String(SECONDS)],
+    { cwd: folder },
+  );
+  const { stdout } = await diagnose("strings.tidemark", "--json");
+  const { verdict, suspects } = JSON.parse(stdout) as DiagnosisJson;
+  expect(verdict.kind).toBe("python-leak");
+  expect(suspects[0]?.stack.some((frame) => frame.function === "Monitor.record")).toBe(true);
+  expect(suspects[0]?.holder).toMatchObject({ type: "dict" });
+  expect(suspects[0]?.holder?.path.at(-1)).toMatch(/counts/);
+});
+
 test("people read the same, with a before and an after", async () => {
   const { stdout } = await diagnose("leaky.tidemark");
   expect(stdout).toMatch(/^Verdict +python-leak \(\d+ % sure\)/);

@@ -194,7 +194,7 @@ function holderOf(words: readonly string[], sites: readonly SiteHistory[]): Hold
         : {
             path,
             type: options.get("type") ?? "dict",
-            retainedBytes: MIB,
+            retainedBytes: Number(options.get("retained") ?? 60) * MIB,
             entries: number("entries"),
           },
     bound: number("bound") || null,

@@ -330,10 +330,12 @@ export class HeapScan {
       if (row < 0) {
         continue;
       }
-      const room = this.#roomAt(address + (at - index) * 4, this.types.preHeaders[row]);
+      const before = this.types.preHeaders[row];
+      const room = this.#roomAt(address + (at - index) * 4, before);
+      const sampled = room + before === SAMPLED_ROOM;
       if (
         room > 0 &&
-        fitsChunk(this.types, this.layout, row, words, at, room) &&
+        fitsChunk(this.types, this.layout, row, words, at, room, sampled) &&
         (!this.types.isGc[row] || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
       ) {
         this.visitor.object(row, address + (at - index) * 4, at, words, room);
@@ -382,6 +384,8 @@ export class HeapScan {
   }
 }
 
+/** What a chunk has room for that was asked for 513 bytes, as the agent asks for a sampled small object. */
+const SAMPLED_ROOM = 520;
 /** Without chunk heads to read: no check by size. */
 const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
 const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;

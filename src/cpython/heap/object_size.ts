@@ -133,6 +133,9 @@ function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Byte
 /**
  * Could a chunk of malloc's with `room` bytes from the object on be this object's own? In memory that was
  * freed, and in tables of addresses, stand words that look like an object in a chunk of any size.
+ *
+ * `sampled`: the chunk is as large as those that the agent makes pymalloc ask malloc for, whatever the size of
+ * the object that it samples (agent/src/python_hooks.c). Any small object fits one.
  */
 export function fitsChunk(
   types: TypeTable,
@@ -141,6 +144,7 @@ export function fitsChunk(
   words: Uint32Array,
   at: number,
   room: Bytes,
+  sampled: boolean,
 ): boolean {
   const basic = types.basicSizes[row];
   // A compact str takes less than its type's basic size, which is that of one with a pointer.
@@ -161,11 +165,13 @@ export function fitsChunk(
       bytes = basic + Math.abs(signedAt(words, at + 4)) * types.itemSizes[row];
       if (types.shapes[row] !== SHAPE_TUPLE && types.shapes[row] !== SHAPE_BYTES) {
         // What `ob_size` means is the type's own affair: only the least can be asked.
-        return room <= Math.max(bytes, basic + LARGEST_ATTRIBUTES) + SLACK;
+        return sampled || room <= Math.max(bytes, basic + LARGEST_ATTRIBUTES) + SLACK;
       }
   }
   // A subclass keeps attributes behind its items.
-  return room + 8 >= bytes && room <= bytes + types.inlineValues[row] + SLACK + room / 8;
+  return (
+    room + 8 >= bytes && (sampled || room <= bytes + types.inlineValues[row] + SLACK + room / 8)
+  );
 }
 
 function strInBlock(layout: HeapLayout, words: Uint32Array, at: number): Bytes {

@@ -2,6 +2,8 @@ import { type Rule, silent } from "../rule.js";
 import { percent } from "../words.js";
 
 const MOST_OF_GROWTH = 0.6;
+/** Of a site's live bytes at the end; the lookup is older. */
+const LEAST_HELD = 0.3;
 
 /** What grows is held by a container that carries its own bound and is not there yet. */
 export const boundedHolder: Rule = {
@@ -11,7 +13,9 @@ export const boundedHolder: Rule = {
     const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
     const bounded = suspects.flatMap((suspect) => {
       const found = observations.holderOf(suspect);
-      return found?.bound && found.holder
+      // What holds much less than the site has live holds some of it by chance.
+      const live = suspect.site.liveBytes.at(-1) ?? 0;
+      return found?.bound && found.holder && found.holder.retainedBytes >= LEAST_HELD * live
         ? [{ suspect, bound: found.bound, holder: found.holder }]
         : [];
     });

@@ -62,6 +62,7 @@ describe("plateau and bounded-holder", () => {
     expect(ruleSays("bounded-holder", bounded)).toMatchObject({ says: "no leak" });
     expect(verdict(bounded)).toBe("cache-plateau");
     expect(verdict(bounded.replace("bound=1000", "bound=0"))).toBe("python-leak");
+    expect(verdict(bounded.replace("bound=1000", "bound=1000 retained=3"))).toBe("python-leak");
   });
 });
 
