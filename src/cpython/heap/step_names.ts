@@ -18,6 +18,7 @@ import {
   SHAPE_MODULE,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
+  SHAPE_STR,
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "./type_table.js";
@@ -164,7 +165,13 @@ export class StepNames {
   }
 
   #text(address: Address): string | null {
-    const text = readStr(this.objects.copy, this.objects.layout, address, LONGEST_KEY + 1);
+    const { copy, layout, types } = this.objects;
+    // A key of another type may look like a text: its bytes would be values of the program's.
+    const type = types.find(...halves(copy.word(address + 8)));
+    if (type < 0 || types.shapes[type] !== SHAPE_STR) {
+      return null;
+    }
+    const text = readStr(copy, layout, address, LONGEST_KEY + 1);
     if (text === null) {
       return null;
     }
