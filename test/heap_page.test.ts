@@ -138,7 +138,7 @@ describe("the page of a heap", () => {
       expect(await words(page.locator(".heap-told"))).toMatch(/(B|iB), .* of all$/);
     }));
 
-  test("the map's rectangles are as large as what they stand for", () =>
+  test("a list of buffers is filled by them", () =>
     using(openFile(pages.heap), async (page) => {
       const { tree } = shown as { tree: NonNullable<HeapPageDocument["tree"]> };
       const pagesRow = tree.steps.findIndex((steps) => steps.at(-1) === ".pages");

@@ -7,8 +7,6 @@ export interface TreeView {
   readonly tree: NamedHeapTree;
   /** Rows directly below, largest first. */
   children(row: number): Uint32Array;
-  /** Bytes that the row retains beside those of its children. */
-  own(row: number): number;
 }
 
 export function viewTree(tree: NamedHeapTree): TreeView {
@@ -21,16 +19,8 @@ export function viewTree(tree: NamedHeapTree): TreeView {
   );
   const next = start.slice();
   const below = new Uint32Array(bySize.length);
-  const own = Float64Array.from(retained);
-  for (const row of bySize) {
-    below[next[parent[row]!]!++] = row;
-    own[parent[row]!]! -= retained[row]!;
-  }
-  return {
-    tree,
-    children: (row) => below.subarray(start[row], start[row + 1]),
-    own: (row) => Math.max(own[row]!, 0),
-  };
+  for (const row of bySize) below[next[parent[row]!]!++] = row;
+  return { tree, children: (row) => below.subarray(start[row], start[row + 1]) };
 }
 
 /** The type of a row's objects; null where no one type is meant. */
