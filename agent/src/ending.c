@@ -9,12 +9,10 @@
  *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised anew --> NONE
  *
  * A process may outlive its interpreter: a host finalises, works on, and may initialise another. It is
- * taken to live on when the runtime does not finalise any more, when the thread that finalised has had
- * no thread state for OVER_MS, and after LONGEST_MS at the latest. Then the marked samples have ended,
- * and sampling goes on; what was allocated meanwhile is not seen.
+ * taken to live on when the runtime does not finalise any more, when it has had no interpreter for
+ * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples have ended, and sampling goes
+ * on; what was allocated meanwhile is not seen.
  */
-#include <pthread.h>
-
 #include "python.h"
 #include "state.h"
 
@@ -27,8 +25,7 @@ enum { NONE = 0, QUIET = 1, PASSED = 2 };
 static struct __attribute__((aligned(TM_PAGE))) {
     uint32_t state;
     uint64_t since_ms;
-    uint64_t over_ms;   /* first seen without a thread state; 0: not yet */
-    uint64_t finaliser; /* the thread that was seen to hold the GIL meanwhile; 0: none yet */
+    uint64_t over_ms; /* first seen without an interpreter; 0: not yet */
 } ending TM_WIPED;
 
 static uint8_t ended[TM_LIVE_COUNT / 8] TM_WIPED;
@@ -56,18 +53,14 @@ static void live_on(uint32_t state)
     if (__atomic_load_n(&ending.state, __ATOMIC_RELAXED) == QUIET)
         end_the_marked();
     __atomic_store_n(&ending.state, state, __ATOMIC_RELEASE);
-    ending.over_ms = ending.finaliser = 0;
+    __atomic_store_n(&ending.over_ms, 0, __ATOMIC_RELAXED);
     tm_unlock();
 }
 
 static int is_over(uint64_t now)
 {
-    uint64_t self = (uint64_t)pthread_self();
-    if (tm_python_holds_gil()) {
-        __atomic_store_n(&ending.finaliser, self, __ATOMIC_RELAXED);
-        __atomic_store_n(&ending.over_ms, 0, __ATOMIC_RELAXED);
-    } else if (__atomic_load_n(&ending.finaliser, __ATOMIC_RELAXED) == self) {
-        uint64_t over = __atomic_load_n(&ending.over_ms, __ATOMIC_RELAXED);
+    uint64_t over = __atomic_load_n(&ending.over_ms, __ATOMIC_RELAXED);
+    if (!tm_python_has_interpreter()) {
         if (over != 0)
             return now - over > OVER_MS;
         __atomic_store_n(&ending.over_ms, now, __ATOMIC_RELAXED);

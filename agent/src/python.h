@@ -54,6 +54,8 @@ uint32_t tm_python_label(const void *context, uint32_t parent);
 
 /* Non-zero while the runtime finalises, and after that until it is initialised anew. */
 int tm_python_finalises(void);
+/* Non-zero until the runtime that finalises has deleted its interpreters, and where it cannot tell. */
+int tm_python_has_interpreter(void);
 /* Non-zero when the calling thread holds the GIL; an interpreter must have been found. */
 int tm_python_holds_gil(void);
 

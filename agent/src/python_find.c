@@ -138,6 +138,12 @@ static void find_evaluator(const struct tm_object *object)
     tm_python.evaluator_end = tm_python.evaluator_start + size;
 }
 
+static int (*find_is_finalizing(const struct tm_object *object))(void)
+{
+    void *function = tm_object_symbol(object, "Py_IsFinalizing"); /* since 3.13 */
+    return (int (*)(void))(function ? function : tm_object_symbol(object, "_Py_IsFinalizing"));
+}
+
 static int find_functions(const struct tm_object *object)
 {
     tm_python.this_thread_state = (void *(*)(void))tm_object_symbol(object, "PyGILState_GetThisThreadState");
@@ -145,9 +151,8 @@ static int find_functions(const struct tm_object *object)
     if (!tm_python.current_thread_state)
         tm_python.current_thread_state = (void *(*)(void))tm_object_symbol(object, "_PyThreadState_UncheckedGet");
     tm_python.thread_interpreter = (void *(*)(void *))tm_object_symbol(object, "PyThreadState_GetInterpreter");
-    tm_python.is_finalizing = (int (*)(void))tm_object_symbol(object, "Py_IsFinalizing");
-    if (!tm_python.is_finalizing)
-        tm_python.is_finalizing = (int (*)(void))tm_object_symbol(object, "_Py_IsFinalizing");
+    tm_python.is_finalizing = find_is_finalizing(object);
+    tm_python.first_interpreter = (void *(*)(void))tm_object_symbol(object, "PyInterpreterState_Head");
     tm_python.code_type = tm_object_symbol(object, "PyCode_Type");
     tm_python.unicode_type = tm_object_symbol(object, "PyUnicode_Type");
     tm_python.bytes_type = tm_object_symbol(object, "PyBytes_Type");
@@ -168,13 +173,23 @@ static const struct tm_python_layout *find_layout(int minor)
 
 /* Whether an interpreter's own code has run. The loader lists an object before it has
  * relocated it, and takes memory meanwhile: then not one function of it may be called. */
-static int has_run(const struct tm_object *object, const void *runtime)
+static int has_begun(const struct tm_object *object, const void *runtime)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
     if (!version) /* core_initialized in 3.9, preinitialized in 3.10 */
         return tm_int_at(runtime, 8) != 0;
     const struct tm_python_layout *layout = find_layout((int)(*version >> 16 & 0xff));
     return layout && tm_int_at(runtime, layout->runtime_preinitialized) != 0;
+}
+
+/* A host may have finalised it before we looked for the first time: then it waits to be
+ * initialised anew, and its locks are gone (3.12's functions for allocators take one). */
+static int runs(const struct tm_object *object, const void *runtime)
+{
+    if (!has_begun(object, runtime))
+        return 0;
+    int (*is_finalizing)(void) = find_is_finalizing(object);
+    return !is_finalizing || !is_finalizing();
 }
 
 /* One object of the list. Non-zero: it is an interpreter, known or not; look no further.
@@ -186,7 +201,7 @@ static int examine(const struct tm_object *object, void *late)
     if (!runtime || !get_version || !tm_object_symbol(object, "PyGILState_GetThisThreadState"))
         return 0;
 
-    if (*(int *)late && !has_run(object, runtime)) {
+    if (*(int *)late && !runs(object, runtime)) {
         atomic_store(&tm_python.awaited, 1);
         return 0;
     }

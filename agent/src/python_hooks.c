@@ -192,6 +192,12 @@ static void arena_free(void *context, void *arena, size_t size)
     covered_arenas.free(context, arena, size);
 }
 
+int tm_python_is_covered_arenas(const struct tm_python_arenas *arenas)
+{
+    return arenas->context == covered_arenas.context && arenas->alloc == covered_arenas.alloc &&
+           arenas->free == covered_arenas.free;
+}
+
 struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered)
 {
     covered_arenas = covered;

@@ -48,6 +48,8 @@ struct tm_python_record {
 extern struct tm_python_record tm_python_records[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 extern const struct tm_python_allocator tm_python_hooks[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 
+/* Non-zero: `arenas` are those that we covered last. */
+int tm_python_is_covered_arenas(const struct tm_python_arenas *arenas);
 /* Covers the allocator of arenas; gives what is to be set in its place, with its context. */
 struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered);
 /* 1: `arenas` were ours, and are now what we covered. 0: they are somebody else's. */

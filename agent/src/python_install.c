@@ -23,6 +23,7 @@ static int arenas_covered;
 static uintptr_t interpreter_start, interpreter_end;
 static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
 static unsigned settings[2];         /* records in use */
+static int unlearned; /* what a running interpreter's own allocator is; for who has tm_python_try_exclusive() */
 static _Atomic int can_hook;
 
 /* The record of one of our hooks; NULL: the function is no hook. */
@@ -152,12 +153,26 @@ static void tell(enum tm_python_bottom bottom, int settled)
     }
 }
 
+/* Where somebody covered ours since, it still stands below theirs; where what we covered is back, the
+ * runtime was initialised anew (3.12 on). */
+static void cover_arenas(void)
+{
+    struct tm_python_arenas arenas;
+    get_arenas(&arenas);
+    if (arenas_covered && !tm_python_is_covered_arenas(&arenas))
+        return;
+    arenas = tm_python_cover_arenas(arenas);
+    set_arenas(&arenas);
+    arenas_covered = 1;
+}
+
 /* Hooks what is not hooked, and tells what is seen then when it is not what was told last.
  * `settled`: nothing will replace the allocators any more without the program's own doing. */
 static _Atomic int told = -1;
 
 static void hook_both(int settled)
 {
+    cover_arenas();
     hook_domain(DOMAIN_MEMORY);
     enum tm_python_bottom bottom = hook_domain(DOMAIN_OBJECT);
     int now = (int)bottom * 2 + settled;
@@ -213,18 +228,6 @@ static void remember_pymalloc(int running)
     pymalloc[DOMAIN_OBJECT - 1] = objects;
 }
 
-/* Once: where somebody covered ours since, it still stands below theirs. */
-static void cover_arenas(void)
-{
-    struct tm_python_arenas arenas;
-    if (arenas_covered)
-        return;
-    get_arenas(&arenas);
-    arenas = tm_python_cover_arenas(arenas);
-    set_arenas(&arenas);
-    arenas_covered = 1;
-}
-
 static void uncover_arenas(void)
 {
     struct tm_python_arenas arenas;
@@ -263,14 +266,14 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     interpreter_start = object->start;
     interpreter_end = object->end;
     current_name = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
-    remember_pymalloc(running);
-
-    cover_arenas();
-    atomic_store(&can_hook, 1);
-    if (running)
-        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version); /* until tm_python_verify() */
-    else
+    if (running) { /* another thread may be taking it down: the rest is for who holds the GIL, in tm_python_verify() */
+        unlearned = 1;
+        tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
+    } else {
+        remember_pymalloc(0);
         hook_both(default_is_kept());
+    }
+    atomic_store(&can_hook, 1);
 }
 
 void tm_python_verify(void)
@@ -280,6 +283,10 @@ void tm_python_verify(void)
     if (!atomic_load(&can_hook) || atomic_load(&tm_python.trust) == TM_TRUST_REFUSED || tm_python.is_finalizing() ||
         !tm_python_holds_gil() || !tm_python_try_exclusive())
         return;
+    if (unlearned) {
+        remember_pymalloc(1);
+        unlearned = 0;
+    }
     hook_both(1);
     tm_python_end_exclusive();
 }
@@ -288,8 +295,7 @@ void tm_python_hook_again(void)
 {
     if (!get_arenas || tm_settings.malloc_unseen)
         return;
-    remember_pymalloc(1);
-    cover_arenas();
+    unlearned = 1;
     atomic_store(&told, -1);
     atomic_store(&can_hook, 1);
 }

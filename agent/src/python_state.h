@@ -31,6 +31,7 @@ struct tm_python {
     void *(*current_thread_state)(void);     /* of the holder of the GIL; 3.12+: of this thread, if it holds it */
     void *(*thread_interpreter)(void *);     /* PyThreadState_GetInterpreter */
     int (*is_finalizing)(void);
+    void *(*first_interpreter)(void);        /* PyInterpreterState_Head; NULL: not there */
 
     const void *code_type, *unicode_type, *bytes_type, *long_type;
     uintptr_t evaluator_start, evaluator_end;

@@ -89,6 +89,11 @@ int tm_python_finalises(void)
     return atomic_load_explicit(&tm_python.ready, memory_order_acquire) && tm_python.is_finalizing();
 }
 
+int tm_python_has_interpreter(void)
+{
+    return !tm_python.first_interpreter || tm_python.first_interpreter() != NULL;
+}
+
 int tm_python_holds_gil(void)
 {
     const void *thread = tm_python.this_thread_state();
