@@ -175,7 +175,9 @@ function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
       return bytes === undefined ? [] : [{ part, bytes: Math.round(bytes), growthBytesPerHour }];
     });
   const ledger = rows(LEDGER_PARTS.map((part) => [ledgerMetric(part), part]));
-  return ledger.length > 0 ? ledger : rows(KERNEL_PARTS);
+  const kernel = rows(KERNEL_PARTS);
+  const told = LEDGER_PARTS.some((part) => target.growth(ledgerMetric(part)).shape !== "short");
+  return ledger.length > 0 && (told || kernel.length === 0) ? ledger : kernel;
 }
 
 /** What the verdict had to do without. */

@@ -83,8 +83,8 @@ export interface DiagnosisJson {
     /** MiB a step where the program counts steps; left out where it does not. */
     bytesPerStep?: Bytes;
   };
-  /** Which part of the memory grows: parts as in `tidemark.ledger/1` where one was taken, else those that
-   * the kernel tells apart. */
+  /** Which part of the memory grows: parts as in `tidemark.ledger/1` where enough were taken to tell a
+   * growth, else those that the kernel tells apart. */
   ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
   /** Fastest growing first; empty where the verdict names none. */
   suspects: SuspectJson[];

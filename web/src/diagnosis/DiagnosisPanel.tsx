@@ -4,7 +4,7 @@
  */
 import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
-import { formatBytes, formatDuration, formatGrowth, formatShare } from "../page/format.js";
+import { formatBytes, formatDuration, formatGrowth } from "../page/format.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { Suspect } from "./Suspect.js";
@@ -57,12 +57,7 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
     <section className={`verdict verdict-${moodOf(verdict.kind)}`} aria-label="Verdict">
       <p className="verdict-kind">
         <b>{verdict.kind}</b>
-        <meter
-          min={0}
-          max={1}
-          value={verdict.confidence}
-          aria-label={`Confidence ${formatShare(verdict.confidence)}`}
-        />
+        <i aria-hidden="true" style={{ "--share": verdict.confidence } as React.CSSProperties} />
         {Math.round(verdict.confidence * 100)} % sure
       </p>
       <p className="verdict-summary">{verdict.summary}</p>

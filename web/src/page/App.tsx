@@ -90,6 +90,10 @@ export function App({ report }: { report: ReportDocument }) {
         theme={theme}
         toggleTheme={toggleTheme}
         help={() => setHelping(true)}
+        openDiagnosis={() => {
+          choose({ tab: "diagnosis" });
+          document.getElementById("views")?.scrollIntoView();
+        }}
       />
       <main>
         <section className="panel" aria-label="Timeline">

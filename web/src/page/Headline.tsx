@@ -5,6 +5,7 @@ import type { ReportDocument } from "../../../src/model/report.js";
 import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
 import { frameWords } from "../data/frameNames.js";
+import { HeadVerdict } from "../diagnosis/HeadVerdict.js";
 import {
   formatBytes,
   formatCount,
@@ -22,9 +23,11 @@ interface HeadlineProps {
   theme: Theme;
   toggleTheme: () => void;
   help: () => void;
+  openDiagnosis: () => void;
 }
 
-export function Headline({ report, look, theme, toggleTheme, help }: HeadlineProps) {
+export function Headline(props: HeadlineProps) {
+  const { report, look, theme, toggleTheme, help, openDiagnosis } = props;
   const { summary, title } = report;
   const { startMs, endMs } = summary.window;
   const rssKnown = summary.rss.peakBytes > 0;
@@ -87,6 +90,7 @@ export function Headline({ report, look, theme, toggleTheme, help }: HeadlinePro
           note={`${summary.processes.filter((process) => process.profiled).length} profiled`}
         />
       </dl>
+      {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
       <div className="words">
         <ul className="sentences">
           {seen ? (
