@@ -214,6 +214,7 @@ const HOLDER_COLUMNS: readonly Column<HolderChange>[] = [
     title: "of a container: in B less in A",
     track: "6rem",
     numeric: true,
+    wide: true,
     order: (row) => row.entriesB - row.entriesA,
     cell: (row) => signedCount(row.entriesB - row.entriesA),
   },

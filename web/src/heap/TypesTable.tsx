@@ -97,6 +97,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
       "as sys.getsizeof, and the buffers that they own",
       (row) => row.bytes,
       (row) => formatBytes(row.bytes),
+      graph,
     ),
     number(
       "share",
