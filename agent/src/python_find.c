@@ -7,6 +7,7 @@
 
 #include "python.h"
 #include "python_state.h"
+#include "state.h"
 
 #include "../layouts/python_3_9.h"
 #include "../layouts/python_3_10.h"
@@ -233,6 +234,24 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
 {
     (void)unused;
     return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
+}
+
+/* A host may unload it, finalised or not: from then on not one function of it may be called. */
+int tm_python_is_loaded(void)
+{
+    static _Atomic uint64_t seen; /* changes of the loader's list as of the last look */
+    if (!tm_loader_answers())
+        return 1;
+    uint64_t changes = tm_object_changes();
+    if (atomic_load(&seen) == changes)
+        return 1;
+    if (!tm_each_object(is_our_interpreter, NULL)) {
+        atomic_store(&tm_python.ready, 0);
+        tm_python_refuse(0, "its library was unloaded");
+        return 0;
+    }
+    atomic_store(&seen, changes);
+    return 1;
 }
 
 static int late; /* the constructor's call comes first, when all objects are relocated */

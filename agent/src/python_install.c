@@ -302,7 +302,7 @@ void tm_python_hook_again(void)
 
 int tm_python_unhook(void)
 {
-    if (!atomic_load(&can_hook) || tm_python.is_finalizing())
+    if (!atomic_load(&can_hook) || !atomic_load(&tm_python.ready) || tm_python_finalises())
         return 1;
     if (!tm_python_holds_gil() || !tm_python_try_exclusive())
         return 0;

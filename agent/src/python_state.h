@@ -42,6 +42,9 @@ extern struct tm_python tm_python __attribute__((visibility("hidden")));
 /* python_find.c: no Python frames from now on, one line in the log says why. */
 void tm_python_refuse(uint32_t limit_bits, const char *why);
 
+/* 0: a host has unloaded the interpreter that was found; then it is refused. Not locked. */
+int tm_python_is_loaded(void);
+
 /* python_thread.c: the calling thread's PyThreadState if it may be read now, else NULL.
  * Until tm_python_release() memory of dying thread states stays mapped. */
 const char *tm_python_hold_thread(void);

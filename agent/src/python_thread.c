@@ -86,7 +86,8 @@ void tm_python_end_exclusive(void)
 
 int tm_python_finalises(void)
 {
-    return atomic_load_explicit(&tm_python.ready, memory_order_acquire) && tm_python.is_finalizing();
+    return atomic_load_explicit(&tm_python.ready, memory_order_acquire) && tm_python_is_loaded() &&
+           tm_python.is_finalizing();
 }
 
 int tm_python_has_interpreter(void)

@@ -294,6 +294,21 @@ def check_outlives(python):
         python.command = command
 
 
+def check_unloads(python):
+    library = None if python.prefix else shared_library(python.command)
+    host = os.path.join(python.scratch, "unloads")
+    if not library:
+        raise Skipped("in the chroot, or without a shared libpython")
+    if not compile_program("unloads.c", host):
+        raise Skipped("no C compiler")
+    command, python.command = python.command, [host, library]
+    try:
+        output, _ = python.run("ends.py", environment=(("PYTHONHOME", home_of(command)),), period=65536)
+    finally:
+        python.command = command
+    expect(output == "fine\n", f"printed {output!r}")
+
+
 def check_subinterpreter(python):
     output, (segment,) = python.run("subinterpreter.py")
     found = [l.site.stack for l in segment.live if l.bytes == int(output)]
@@ -411,6 +426,7 @@ CHECKS = [
     ("daemon threads at exit", check_daemons),
     ("live at the end is the heap before teardown", check_ends),
     ("a host that outlives its interpreter", check_outlives),
+    ("a host that unloads its interpreter", check_unloads),
     ("subinterpreter", check_subinterpreter),
     ("fork", check_forks),
     ("libpython loaded late by a host", check_hosted),
