@@ -27,6 +27,7 @@ import {
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import type { FullScreenView } from "./full_screen.js";
+import { scrolled } from "./scrolling.js";
 
 /** A site and how it moved since the look that it is compared with. */
 export interface MovingSite {
@@ -204,15 +205,13 @@ function drawHead(screen: Screen, { recording, summary, comparedMs }: LiveSeen):
   screen.line();
 }
 
-const PAGE = 10;
-
 function pressLive(choice: LiveChoice, input: string, key: Key): LiveChoice | null {
   if (input === "q" || key.escape) {
     return null;
   }
-  const step = key.downArrow ? 1 : key.upArrow ? -1 : key.pageDown ? PAGE : key.pageUp ? -PAGE : 0;
-  if (step !== 0) {
-    return { ...choice, firstRow: Math.max(0, choice.firstRow + step) };
+  const firstRow = scrolled(choice.firstRow, key);
+  if (firstRow !== null) {
+    return { ...choice, firstRow };
   }
   const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
   return sort === undefined ? choice : { ...choice, sort };

@@ -8,6 +8,7 @@ import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
 import { filterText, keyOf, type ProcessRow, processRow } from "../process_rows.js";
 import { processTable } from "../screens/process_list.js";
 import type { FullScreenView } from "./full_screen.js";
+import { scrolled } from "./scrolling.js";
 
 /** One process as it was seen over the view's time. */
 interface Watched {
@@ -201,15 +202,13 @@ function type(choice: TopChoice, input: string, key: Key): TopChoice {
   return key.ctrl || key.meta ? choice : { ...choice, filter: choice.filter + input, firstRow: 0 };
 }
 
-const PAGE = 10;
-
 function command(choice: TopChoice, input: string, key: Key): TopChoice | null {
   if (input === "q" || key.escape) {
     return null;
   }
-  const step = key.downArrow ? 1 : key.upArrow ? -1 : key.pageDown ? PAGE : key.pageUp ? -PAGE : 0;
-  if (step !== 0) {
-    return { ...choice, firstRow: Math.max(0, choice.firstRow + step) };
+  const firstRow = scrolled(choice.firstRow, key);
+  if (firstRow !== null) {
+    return { ...choice, firstRow };
   }
   if (input === "t") {
     return { ...choice, tree: !choice.tree };
