@@ -379,9 +379,16 @@ def loaded():
     import sqlite3
     kept, database = [], sqlite3.connect(":memory:")
     database.execute("create table t (a)")
-    for n in range(3000):
+    # It looks for new objects on its slow path, and not at every sample: on a quick machine the first look
+    # may come after thousands of allocations.
+    for n in range(3_000_000):
         kept.append(bytearray(3000))
         database.execute("insert into t values (?)", (str(n) * 100,))
+        if n % 3000 == 2999:
+            if status(agent)["objects"] > before:
+                break
+            kept.clear()
+            database.execute("delete from t")
     assert status(agent)["objects"] > before, agent.status()
     database.close()
     agent.disarm()
