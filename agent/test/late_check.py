@@ -9,13 +9,12 @@ Arguments and output as of python_check.py.
 import glob
 import json
 import os
-import shutil
 import subprocess
 import sys
 
-from python_check import Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes
 from python_interpreters import interpreters, shared_library
 from python_segment import Layout, read_pool
+from python_trial import Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes
 
 OTHER_ALLOCATORS = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]
 LIMIT_FOREIGN_ALLOCATOR = 1 << 8
