@@ -111,9 +111,11 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
     const rounds = 12;
     for (let round = 0; round < rounds; round++) {
       const damaged = new Map<number, Uint8Array>();
-      for (let count = 3 + random(40); count > 0; count--) {
-        const page = used[random(used.length)] as number;
-        damaged.set(page, damage(copy, page, random));
+      // Of some pages nothing may hang; of all of them, in the last round, nothing can be believed.
+      const last = round === rounds - 1;
+      for (let count = last ? used.length : 3 + random(40); count > 0; count--) {
+        const page = used[last ? count - 1 : random(used.length)] as number;
+        damaged.set(page, last ? new Uint8Array(4096) : damage(copy, page, random));
       }
       copy.damage = (page, bytes) => damaged.get(page) ?? bytes;
       try {
