@@ -46,7 +46,7 @@ export function expectSame(
 export function expectSpeaksClearly(text: string): void {
   expect(text).not.toMatch(/^\s+at .*[:(]\d+/m);
   expect(text).not.toMatch(
-    /Traceback|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /,
+    /Traceback \(most recent|node:internal|UnhandledPromise|TM-E001|\bundefined\b|\bNaN\b|\[object /,
   );
 }
 
