@@ -1,6 +1,6 @@
 /**
  * Import directions (.dependency-cruiser.cjs), and that the check sees what it is there to see: in
- * a small tree with one planted violation of each kind, every one must be named.
+ * a small tree with one planted violation of each kind, it must name these and no others.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,18 +48,19 @@ async function plantedViolationsAreFound() {
       writeFileSync(join(folder, name), text);
     }
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const args = [cruiser, "--config", config, "src", "web", "test"];
-    const { status, output } = await capture(process.execPath, args, { cwd: folder });
-    const expected = Object.entries(planted).flatMap(([file, text]) =>
-      [...text.matchAll(/\/\/ ([a-z-]+)/g)].map(([, rule]) => `error ${rule}: ${file}`),
-    );
-    const missed = expected.filter((words) => !output.includes(words));
-    const innocent = ["src/linux/smaps.ts", "web/src/fine.ts"].filter((file) =>
-      output.includes(`: ${file}`),
-    );
-    if (status !== 0 && missed.length + innocent.length === 0) return true;
-    say(`the check of import directions is blind to: ${missed.join("; ")}`);
-    say(`or blames the innocent: ${innocent.join("; ")}\n${output}`);
+    const args = [cruiser, "--config", config, "--output-type", "json", "src", "web", "test"];
+    const { output } = await capture(process.execPath, args, { cwd: folder });
+    /** @type {{rule: {name: string}, from: string}[]} */
+    const violations = JSON.parse(output).summary.violations;
+    const found = violations.map(({ rule, from }) => `${from} breaks ${rule.name}`).sort();
+    const expected = Object.entries(planted)
+      .flatMap(([file, text]) =>
+        [...text.matchAll(/\/\/ ([a-z-]+)/g)].map(([, rule]) => `${file} breaks ${rule}`),
+      )
+      .sort();
+    if (found.join() === expected.join()) return true;
+    say(`the check of import directions, in a tree where ${expected.join(", ")},`);
+    say(`found ${found.join(", ")}`);
     return false;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -96,7 +96,7 @@ while True: pass`);
     const first = await holdProcess(pid, 30_000);
     await expect(holdProcess(pid, 1_000)).rejects.toThrow(/TM-E032 .* traced by tidemark-guard/);
     await first.release();
-    await expect(holdProcess(2 ** 22 + 1, 1_000)).rejects.toThrow(/TM-E030/);
+    await expect(holdProcess(2 ** 22 + 1, 1_000)).rejects.toThrow(/TM-E020/);
     const zombie = await python(`
 import os, time
 pid = os.fork()
@@ -105,6 +105,6 @@ os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 print(pid, flush=True)
 time.sleep(60)`);
     const dead = Number(readFileSync(`/proc/${zombie}/task/${zombie}/children`, "utf8"));
-    await expect(holdProcess(dead, 1_000)).rejects.toThrow(/TM-E030/);
+    await expect(holdProcess(dead, 1_000)).rejects.toThrow(/TM-E020/);
   });
 });

@@ -6,13 +6,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
+import { targetBusy, targetTraced } from "../model/attach_errors.js";
 import {
-  attachNotPermitted,
-  targetBusy,
-  targetGone,
-  targetTraced,
-} from "../model/attach_errors.js";
-import { internalError, notInstalled, type TidemarkError } from "../model/errors.js";
+  internalError,
+  notInstalled,
+  notPermitted,
+  processGone,
+  type TidemarkError,
+} from "../model/errors.js";
 import type { Address, Millis, Pid } from "../model/units.js";
 import { explainPtraceBarred, readAttachPermission } from "./permission.js";
 import { readStat } from "./process.js";
@@ -194,7 +195,7 @@ export class ProcessHolder {
     switch (kind) {
       case "gone":
       case "ended":
-        return targetGone(this.pid);
+        return processGone(this.pid);
       case "traced":
         return targetTraced(this.pid, Number(text), readStat(Number(text))?.name ?? "");
       case "busy":
@@ -202,7 +203,7 @@ export class ProcessHolder {
       case "permission": {
         const permission = readAttachPermission(this.pid);
         const { reason, remedy } = permission.ok ? explainPtraceBarred(this.pid) : permission;
-        return attachNotPermitted(this.pid, reason, remedy);
+        return notPermitted(this.pid, reason, remedy);
       }
       default:
         return targetBusy(this.pid, text);

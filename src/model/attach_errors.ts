@@ -2,28 +2,6 @@
 import { oneLine, TidemarkError } from "./errors.js";
 import type { Millis, Pid } from "./units.js";
 
-/** TM-E030: no such process, or it has ended. */
-export function targetGone(pid: Pid): TidemarkError {
-  return new TidemarkError(
-    "TM-E030",
-    4,
-    `there is no process ${pid}, or it has ended`,
-    "",
-    "list Python processes with: tidemark ps",
-  );
-}
-
-/** TM-E031: the kernel does not let this user look into that process; `reason` is which of its rules. */
-export function attachNotPermitted(pid: Pid, reason: string, remedy: string): TidemarkError {
-  return new TidemarkError(
-    "TM-E031",
-    3,
-    `not permitted to attach to process ${pid}: ${oneLine(reason)}`,
-    "",
-    remedy,
-  );
-}
-
 /** TM-E032: another tool traces the process, and the kernel allows one. */
 export function targetTraced(pid: Pid, tracer: Pid, tracerName: string): TidemarkError {
   return new TidemarkError(

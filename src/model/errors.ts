@@ -26,8 +26,6 @@ export const ERROR_IDS = [
   "TM-E023",
   "TM-E024",
   "TM-E025",
-  "TM-E030",
-  "TM-E031",
   "TM-E032",
   "TM-E033",
   "TM-E034",

@@ -7,8 +7,8 @@
  *
  * | what | outcome |
  * |---|---|
- * | no such process, ended meanwhile | TM-E030; while it is recorded: the recording ends with it |
- * | not permitted, traced, unknown interpreter | TM-E031, TM-E032, TM-E034: nothing was touched |
+ * | no such process, ended meanwhile | TM-E020; while it is recorded: the recording ends with it |
+ * | not permitted, traced, unknown interpreter | TM-E021, TM-E032, TM-E034: nothing was touched |
  * | recorded already (run, attach) | TM-E037 names who does |
  * | armed by its environment, nobody records | its own pool is taken up, and left armed at the end |
  * | another user's, another pid namespace | the agent makes the pool, opened through /proc/PID/fd |
@@ -20,13 +20,8 @@ import { hostname, release } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { RemoteAnswer } from "../cpython/entry/remote_exec.js";
 import { hasEnded, readAttachPermission, readCommand, readStat } from "../linux/index.js";
-import {
-  agentRefused,
-  alreadyAttached,
-  attachNotPermitted,
-  targetGone,
-} from "../model/attach_errors.js";
-import { TidemarkError } from "../model/errors.js";
+import { agentRefused, alreadyAttached } from "../model/attach_errors.js";
+import { notPermitted, processGone, TidemarkError } from "../model/errors.js";
 import type { Bytes, Millis, Pid } from "../model/units.js";
 import { CONSTANTS } from "../segment/layout.js";
 import { PoolReader } from "../segment/pool.js";
@@ -82,11 +77,11 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   const { pid } = options;
   const stat = readStat(pid);
   if (stat === null || hasEnded(stat)) {
-    throw targetGone(pid);
+    throw processGone(pid);
   }
   const { ok, reason, remedy } = readAttachPermission(pid);
   if (!ok) {
-    throw attachNotPermitted(pid, reason, remedy);
+    throw notPermitted(pid, reason, remedy);
   }
   refuseSecond(pid);
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
@@ -306,7 +301,7 @@ async function leave(pid: Pid, place: PoolPlace, notes: string[]): Promise<Milli
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
-    if (error.id !== targetGone(pid).id) {
+    if (error.id !== processGone(pid).id) {
       place.pool.setLease(monotonicMs() + 1_000);
       notes.push(`The agent disarms itself as soon as the program allocates: ${error.what}.`);
     }

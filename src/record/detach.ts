@@ -1,11 +1,7 @@
 /** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
 import { hasEnded, readAttachPermission, readStat } from "../linux/index.js";
-import {
-  alreadyAttached,
-  attachNotPermitted,
-  notAttached,
-  targetGone,
-} from "../model/attach_errors.js";
+import { alreadyAttached, notAttached } from "../model/attach_errors.js";
+import { notPermitted, processGone } from "../model/errors.js";
 import type { Millis, Pid } from "../model/units.js";
 import { disarmAgent } from "./attached_agent.js";
 import { growingRecordingOf } from "./growing.js";
@@ -29,11 +25,11 @@ export async function detachAgent(
   },
 ): Promise<DetachAnswer> {
   if (hasEnded(readStat(pid))) {
-    throw targetGone(pid);
+    throw processGone(pid);
   }
   const { ok, reason, remedy } = readAttachPermission(pid);
   if (!ok) {
-    throw attachNotPermitted(pid, reason, remedy);
+    throw notPermitted(pid, reason, remedy);
   }
   const growing = growingRecordingOf(pid);
   if (growing !== null) {

@@ -1,15 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
-import type { WrittenJson } from "../../model/documents.js";
 import { badUsage } from "../../model/errors.js";
 import type { Profile, SiteValue } from "../../model/profile.js";
 import type { Recording } from "../../record/index.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { formatBytes, printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment, sizeOfFile } from "../recordings.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../write_whole.js";
+import { sayWritten } from "../written.js";
 
 const SUFFIXES = {
   pprof: ".pb.gz",
@@ -67,7 +66,7 @@ async function exportRecording(path: string, options: ExportOptions): Promise<vo
     throw badUsage("-o names one file, and --format several", "leave -o out");
   }
   const recording = openRecordingAt(path);
-  const files: WrittenJson["files"] = [];
+  const files: string[] = [];
   for (const format of options.format) {
     const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${SUFFIXES[format]}`;
     if (output === "-") {
@@ -75,23 +74,9 @@ async function exportRecording(path: string, options: ExportOptions): Promise<vo
       return;
     }
     requireOtherFile(output, path);
-    for (const file of await writeFormat(recording, format, output, options)) {
-      files.push({ file, bytes: sizeOfFile(file) });
-    }
+    files.push(...(await writeFormat(recording, format, output, options)));
   }
-  const written: WrittenJson = {
-    schema: "tidemark.written/1",
-    format: options.format.join(","),
-    files,
-  };
-  if (options.json === true) {
-    printJson(written);
-  } else if (options.quiet !== true) {
-    const screen = screenOf(process.stdout);
-    for (const { file, bytes } of files) {
-      screen.line(`${file} ${screen.paint.dim(`(${formatBytes(bytes)})`)}`);
-    }
-  }
+  sayWritten(options.format.join(","), files, options);
 }
 
 function writeToStdout(recording: Recording, format: Format, options: ExportOptions): void {

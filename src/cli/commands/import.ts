@@ -1,10 +1,8 @@
 import { Command } from "commander";
-import type { WrittenJson } from "../../model/documents.js";
 import { importPool } from "../../record/index.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { formatBytes, printJson, screenOf } from "../output.js";
-import { sizeOfFile } from "../recordings.js";
 import { requireOtherFile, writeWhole } from "../write_whole.js";
+import { sayWritten } from "../written.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
@@ -30,15 +28,5 @@ async function importFile(path: string, options: ImportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.pool$/, "")}.tidemark`;
   requireOtherFile(output, path);
   await writeWhole(output, async (file) => importPool(path, file));
-  const written: WrittenJson = {
-    schema: "tidemark.written/1",
-    format: "tidemark",
-    files: [{ file: output, bytes: sizeOfFile(output) }],
-  };
-  if (options.json === true) {
-    printJson(written);
-  } else if (options.quiet !== true) {
-    const screen = screenOf(process.stdout);
-    screen.line(`${output} ${screen.paint.dim(`(${formatBytes(sizeOfFile(output))})`)}`);
-  }
+  sayWritten("tidemark", [output], options);
 }

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import type { LedgerJson } from "../../model/ledger_document.js";
 import type { Pid } from "../../model/units.js";
 import { requireLinux } from "../installation.js";
@@ -6,13 +6,13 @@ import { lookAtLedger } from "../ledger_look.js";
 import {
   type CommonOptions,
   type ListOptions,
-  parseCount,
   selectRows,
   withCommonOptions,
   withExamples,
   withListOptions,
 } from "../options.js";
 import { printJson, type Screen, screenOf } from "../output.js";
+import { parsePid } from "../pids.js";
 import { printLedger } from "../screens/ledger.js";
 import { type FullScreenView, showFullScreen } from "../views/full_screen.js";
 
@@ -90,12 +90,4 @@ function select(seen: LedgerJson, options: LedgerOptions) {
     (child) => child.rssBytes,
     (child) => child.command.join(" "),
   );
-}
-
-function parsePid(text: string): Pid {
-  const pid = parseCount(text);
-  if (pid < 1 || pid > 2 ** 22) {
-    throw new InvalidArgumentError("a process id is needed");
-  }
-  return pid;
 }

@@ -1,14 +1,13 @@
 import { Command } from "commander";
 import { diagnose } from "../../diagnose/index.js";
-import type { WrittenJson } from "../../model/documents.js";
 import { buildReport, evidenceOf } from "../../record/index.js";
 import { diagnosisPage } from "../diagnosis_page.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { formatBytes, printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
-import { openRecordingAt, sizeOfFile } from "../recordings.js";
+import { openRecordingAt } from "../recordings.js";
 import { writeReport } from "../report_page.js";
 import { requireOtherFile, writeWhole } from "../write_whole.js";
+import { sayWritten } from "../written.js";
 
 interface ReportOptions extends CommonOptions {
   readonly output?: string;
@@ -44,15 +43,5 @@ async function report(path: string, options: ReportOptions): Promise<void> {
     const document = { ...report, diagnosis: diagnosisPage(diagnose(evidence)) };
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
-  const written: WrittenJson = {
-    schema: "tidemark.written/1",
-    format: "html",
-    files: [{ file: output, bytes: sizeOfFile(output) }],
-  };
-  if (options.json === true) {
-    printJson(written);
-  } else if (options.quiet !== true) {
-    const screen = screenOf(process.stdout);
-    screen.line(`${output} ${screen.paint.dim(`(${formatBytes(sizeOfFile(output))})`)}`);
-  }
+  sayWritten("html", [output], options);
 }

@@ -23,7 +23,8 @@ import {
   MemoryReader,
   readStat,
 } from "../../linux/index.js";
-import { targetGone, targetUnknown } from "../../model/attach_errors.js";
+import { targetUnknown } from "../../model/attach_errors.js";
+import { processGone } from "../../model/errors.js";
 import type { Address, Pid } from "../../model/units.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
@@ -89,7 +90,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   );
   const [owner] = owners;
   if (owner === undefined && isLeaving(readStat(pid))) {
-    throw targetGone(pid);
+    throw processGone(pid);
   }
   if (owner === undefined) {
     throw targetUnknown(pid, "no CPython was found in it (it exports no _PyRuntime)");

@@ -18,12 +18,8 @@ import {
   ProcessHolder,
   readStat,
 } from "../../linux/index.js";
-import {
-  targetGone,
-  targetNotEntered,
-  targetRaised,
-  targetUnknown,
-} from "../../model/attach_errors.js";
+import { targetNotEntered, targetRaised, targetUnknown } from "../../model/attach_errors.js";
+import { processGone } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
@@ -268,7 +264,7 @@ class RemoteExec {
 
   private requireAlive(): void {
     if (isLeaving(readStat(this.point.pid))) {
-      throw targetGone(this.point.pid);
+      throw processGone(this.point.pid);
     }
   }
 

@@ -46,7 +46,7 @@ function readStorage(memory: Memory, address: Address): TensorStorage | null {
       continue;
     }
     for (let size = n + 2; size < STORAGE_WORDS; size++) {
-      if (words[size] > 0 && fitsChunk(memory, data, words[size])) {
+      if (words[size] > 0 && fillsChunk(memory, data, words[size])) {
         return { data, bytes: words[size] };
       }
     }
@@ -55,7 +55,7 @@ function readStorage(memory: Memory, address: Address): TensorStorage | null {
 }
 
 /** Torch aligns data to 64 bytes within chunks of malloc's: the chunk's head stands right before it. */
-function fitsChunk(memory: Memory, data: Address, bytes: Bytes): boolean {
+function fillsChunk(memory: Memory, data: Address, bytes: Bytes): boolean {
   const head = readWords(memory, data - 8, 1)?.[0];
   if (head === undefined) {
     return false;

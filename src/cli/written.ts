@@ -1,0 +1,17 @@
+import type { WrittenJson } from "../model/documents.js";
+import type { CommonOptions } from "./options.js";
+import { formatBytes, printJson, screenOf } from "./output.js";
+import { sizeOfFile } from "./recordings.js";
+
+/** Says which files a command has written, and how large they are: as text, or as `tidemark.written/1`. */
+export function sayWritten(format: string, paths: readonly string[], options: CommonOptions): void {
+  const files = paths.map((file) => ({ file, bytes: sizeOfFile(file) }));
+  if (options.json === true) {
+    printJson({ schema: "tidemark.written/1", format, files } satisfies WrittenJson);
+  } else if (options.quiet !== true) {
+    const screen = screenOf(process.stdout);
+    for (const { file, bytes } of files) {
+      screen.line(`${file} ${screen.paint.dim(`(${formatBytes(bytes)})`)}`);
+    }
+  }
+}
