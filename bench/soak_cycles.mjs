@@ -26,14 +26,14 @@ async function freePort() {
   return port;
 }
 
-/** @param {string} python @param {string[]} argumentsOfService */
-async function serve(python, argumentsOfService) {
+/** @param {string[]} command @param {Record<string, string>} env */
+async function serve(command, env) {
   const port = await freePort();
-  const server = spawn(python, [...argumentsOfService, String(port)], {
+  const server = spawn(command[0] ?? "", [...command.slice(1), String(port)], {
     stdio: "ignore",
-    env: { ...process.env, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" },
+    env: { ...process.env, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1", ...env },
   });
-  const load = spawn(python, [join(here, "load_until.py"), String(port)], {
+  const load = spawn("python3", [join(here, "load_until.py"), String(port)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   let said = "";
@@ -91,14 +91,14 @@ async function killRecorder(pid, path) {
 }
 
 /**
- * @param {{python: string, cycles: number, service?: string[], tell?: (cycle: number) => void}} options
+ * @param {{command: string[], env?: Record<string, string>, cycles: number, tell?: (cycle: number) => void}} options
+ *   `command` serves at the port that follows it
  */
-export async function soak({ python, cycles, service, tell }) {
+export async function soak({ command, env = {}, cycles, tell }) {
   const scratch = mkdtempSync(join(tmpdir(), "tidemark-soak-"));
   const path = join(scratch, "soak.tidemark");
-  const command = service ?? [join(here, "workloads/fastapi_service.py")];
-  const watched = await serve(python, command);
-  const twin = await serve(python, command);
+  const watched = await serve(command, env);
+  const twin = await serve(command, env);
   /** @type {number[]} */
   const attachMs = [];
   /** @type {number[]} */

@@ -56,6 +56,43 @@ export async function makeVenv(name, requirements, interpreters, needsBytes = 1e
   return join(folder, "bin/python");
 }
 
+const wheels = ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64"];
+
+/**
+ * The same for one given interpreter, which needs no pip of its own: a folder for PYTHONPATH.
+ * @param {string} name
+ * @param {string} requirements path in the repository
+ * @param {Interpreter} interpreter
+ * @param {Interpreter[]} interpreters whose pip may install it; that of the same minor version first, for
+ *   it reads the requirements' markers as its own version
+ * @returns {Promise<string>} absolute path of the folder
+ * @throws {Error} why it cannot be had
+ */
+export async function makePackageFolder(name, requirements, interpreter, interpreters) {
+  const minor = interpreter.version.split(".").slice(0, 2).join(".");
+  const file = join(root, requirements);
+  return await cached(`${name}-${minor}`, [readFileSync(file, "utf8")], async (place) => {
+    const { path } = await pipFor(minor, interpreters);
+    await step(`pip install -r ${requirements} for Python ${minor}`, path, [
+      ...["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
+      ...["--no-cache-dir", "--only-binary", ":all:", "--python-version", minor],
+      ...wheels.flatMap((platform) => ["--platform", platform]),
+      ...["--target", place, "-r", file],
+    ]);
+  });
+}
+
+/** @param {string} minor @param {Interpreter[]} interpreters */
+async function pipFor(minor, interpreters) {
+  const own = interpreters.filter(({ chroot }) => !chroot);
+  const same = own.filter(({ version }) => version.startsWith(`${minor}.`));
+  for (const interpreter of [...same, ...own.reverse()]) {
+    const { status } = await capture(interpreter.path, ["-I", "-c", "import pip"]);
+    if (status === 0) return interpreter;
+  }
+  throw new SetupError("needs an interpreter with pip");
+}
+
 /**
  * Debian keeps `ensurepip` in a package of its own: where it is missing another interpreter may have
  * it.

@@ -1,4 +1,5 @@
 /** A service under load, attached and left twenty times; `npm run bench -- soak` does it a thousand times. */
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { soak } from "../../bench/soak_cycles.mjs";
 import { environment } from "../environment.js";
@@ -6,8 +7,11 @@ import { environment } from "../environment.js";
 test.runIf(environment.packagesPython)(
   "no request fails, the agent is loaded once, and nothing piles up",
   async () => {
-    const python = environment.packagesPython as string;
-    const result = await soak({ python, cycles: 20 });
+    const service = fileURLToPath(
+      new URL("../../bench/workloads/fastapi_service.py", import.meta.url),
+    );
+    const command = [environment.packagesPython as string, service];
+    const result = await soak({ command, cycles: 20 });
     expect(result.loaded.failed).toBe(0);
     expect(result.loaded.requests).toBeGreaterThan(100);
     expect(result.killed).toBe(2);
