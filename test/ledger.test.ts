@@ -128,7 +128,7 @@ describe("the text", () => {
 describe("mistakes", () => {
   test.each([
     [["ledger"], 2, /missing required argument 'pid'/],
-    [["ledger", "soon"], 2, /whole number/],
+    [["ledger", "soon"], 2, /process id/],
     [["ledger", "0"], 2, /process id/],
     [["ledger", "4194303"], 4, /TM-E020/],
     [["ledger", "1", "--watch"], 2, /needs a terminal/],
