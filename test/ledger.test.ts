@@ -127,8 +127,9 @@ describe("the text", () => {
 
 describe("mistakes", () => {
   test.each([
-    [["ledger"], 2, /missing required argument 'pid'/],
-    [["ledger", "soon"], 2, /process id/],
+    [["ledger"], 2, /missing required argument 'target'/],
+    [["ledger", "soon"], 2, /TM-E003 no such process or core file/],
+    [["ledger", tidemark], 2, /TM-E007/],
     [["ledger", "0"], 2, /process id/],
     [["ledger", "4194303"], 4, /TM-E020/],
     [["ledger", "1", "--watch"], 2, /needs a terminal/],

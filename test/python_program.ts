@@ -36,6 +36,8 @@ export interface Waiting {
   /** Another line, after telling it to go on. */
   go(): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
+  /** Settles when it has ended, by itself or not. */
+  readonly ended: Promise<unknown>;
 }
 
 /** Starts Python with `truth()` and `say(value)`: prints a line and waits to be told to go on. */
@@ -62,6 +64,7 @@ export async function start(
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, ...environment },
   });
+  const ended = once(child, "exit");
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const iterator = lines[Symbol.asyncIterator]();
   const next = async () => {
@@ -80,9 +83,8 @@ export async function start(
     },
     stop: async () => {
       child.kill("SIGKILL");
-      if (child.exitCode === null && child.signalCode === null) {
-        await once(child, "exit");
-      }
+      await ended;
     },
+    ended,
   };
 }

@@ -30,7 +30,7 @@ import { coreCutOff, noSuchObject } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { NamedHeapTree } from "../model/heap_page.js";
 import type { Bytes, Millis, Objects } from "../model/units.js";
-import { formatBytes } from "./output.js";
+import { gapTexts } from "./core_gaps.js";
 
 export interface HeapRequest {
   /** A process id, or the path of a core file. */
@@ -148,7 +148,7 @@ function documentOf(memory: Memory, { census, python, pauseMs }: TakenCensus): H
       bytes: types.reduce((sum, row) => sum + row.bytes, 0),
     },
     types,
-    limits: [...limitsOf(census.figures), ...gapsOf(memory)],
+    limits: [...limitsOf(census.figures), ...gapTexts(memory)],
   };
 }
 
@@ -162,24 +162,6 @@ function limitsOf({ pools, tornPools }: TakenCensus["census"]["figures"]): strin
   }
   if (tornPools > 0) {
     limits.push(`${tornPools} of ${pools} pools changed while they were read; --exact pauses`);
-  }
-  return limits;
-}
-
-/** What a core file lacks. */
-function gapsOf(memory: Memory): string[] {
-  if (!("gaps" in memory)) {
-    return [];
-  }
-  const { truncatedBytes, missingFiles } = (memory as CoreMemory).gaps;
-  const limits: string[] = [];
-  if (truncatedBytes > 0) {
-    limits.push(`the core file is cut off: ${formatBytes(truncatedBytes)} of memory are missing`);
-  }
-  if (missingFiles.length > 0) {
-    limits.push(
-      `not here with the core's build id, so their code and constants are missing: ${missingFiles.join(", ")}`,
-    );
   }
   return limits;
 }

@@ -1,9 +1,9 @@
-/** The ledger of a process as its document: `tidemark ledger`. */
-
-import { readLedger } from "../ledger/index.js";
+/** The ledger of a process, or of a core file, as its document: `tidemark ledger`. */
+import { readCoreLedger, readLedger } from "../ledger/index.js";
 import {
   descendantsOf,
   findCgroup,
+  openCoreFile,
   readCommand,
   readInterpreter,
   readLimiting,
@@ -12,9 +12,10 @@ import {
   readStat,
   startTimeMs,
 } from "../linux/index.js";
-import type { LedgerLimit } from "../model/ledger.js";
-import type { LedgerJson } from "../model/ledger_document.js";
+import type { LedgerLimit, LedgerPart } from "../model/ledger.js";
+import type { CoreLedgerJson, LedgerJson, LedgerPartJson } from "../model/ledger_document.js";
 import type { Pid } from "../model/units.js";
+import { gapTexts } from "./core_gaps.js";
 import { formatBytes, formatCount } from "./output.js";
 
 /** Throws TM-E020 (gone) or TM-E021 (not permitted). */
@@ -30,24 +31,55 @@ export function lookAtLedger(pid: Pid, depth: "cheap" | "full", withChildren: bo
     },
     ...figures,
     paused: false,
-    parts: parts.map((part) => ({
-      part: part.part,
-      bytes: part.bytes,
-      ...(part.cleanBytes + part.dirtyBytes > 0
-        ? { cleanBytes: part.cleanBytes, dirtyBytes: part.dirtyBytes }
-        : {}),
-      reclaim: {
-        by: part.reclaim,
-        ...(part.reclaimBytes === null ? {} : { bytes: part.reclaimBytes }),
-      },
-    })),
-    unexplainedBytes: parts.find(({ part }) => part === "unexplained")?.bytes ?? 0,
+    parts: parts.map(partOf),
+    unexplainedBytes: unexplained(parts),
     ...(malloc === null ? {} : { malloc }),
     ...(python === null ? {} : { pymalloc: python }),
     ...cgroupOf(pid),
     children: withChildren ? childrenOf(pid) : [],
-    limits: limits.map(limitText),
+    limits: limits.map((limit) => limitText(limit, false)),
   };
+}
+
+/** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (no core file). */
+export function lookAtCore(file: string): CoreLedgerJson {
+  const core = openCoreFile(file);
+  try {
+    const { parts, limits, malloc, pymalloc, pid, python, ...figures } = readCoreLedger(core);
+    return {
+      schema: "tidemark.coreledger/1",
+      target: { pid, command: [core.name], python, startedMs: 0 },
+      file,
+      ...figures,
+      parts: parts.map(partOf),
+      unexplainedBytes: unexplained(parts),
+      ...(malloc === null ? {} : { malloc }),
+      ...(pymalloc === null ? {} : { pymalloc }),
+      limits: [...gapTexts(core), ...limits.map((limit) => limitText(limit, true))],
+    };
+  } finally {
+    core.close();
+  }
+}
+
+function partOf({
+  part,
+  bytes,
+  cleanBytes,
+  dirtyBytes,
+  reclaim,
+  reclaimBytes,
+}: LedgerPart): LedgerPartJson {
+  return {
+    part,
+    bytes,
+    ...(cleanBytes + dirtyBytes > 0 ? { cleanBytes, dirtyBytes } : {}),
+    reclaim: { by: reclaim, ...(reclaimBytes === null ? {} : { bytes: reclaimBytes }) },
+  };
+}
+
+function unexplained(parts: readonly LedgerPart[]): number {
+  return parts.find(({ part }) => part === "unexplained")?.bytes ?? 0;
 }
 
 function cgroupOf(pid: Pid): Pick<LedgerJson, "cgroup"> {
@@ -84,15 +116,20 @@ function childrenOf(pid: Pid): LedgerJson["children"] {
   return rows.sort((a, b) => b.rssBytes - a.rssBytes);
 }
 
-function limitText({ kind, name, count, bytes }: LedgerLimit): string {
+function limitText({ kind, name, count, bytes }: LedgerLimit, core: boolean): string {
   switch (kind) {
     case "python-not-found":
       return name === "free-threaded"
         ? "a free-threaded Python keeps its objects in mimalloc: they are in anon.other"
-        : "no arenas of Python's own allocator were found (PYTHONMALLOC=malloc, or an unknown build): its objects are in malloc.used or anon.other";
+        : `no arenas of Python's own allocator were found (PYTHONMALLOC=malloc, ${core ? "data that are not in the file" : "or an unknown build"}): its objects are in malloc.used or anon.other`;
     case "glibc-not-found":
       return "no heap of glibc was found: what the program's allocator holds is in anon.other";
     case "glibc-torn":
+      if (core) {
+        return bytes > 0
+          ? `${formatBytes(bytes)} of malloc's heap are not in the file, or damaged: what of them is there counts as used`
+          : "parts of malloc's heap are not in the file, or damaged";
+      }
       return bytes > 0
         ? `${formatBytes(bytes)} of malloc's heap changed while it was read, or is swapped out: it counts as used`
         : "parts of malloc's heap changed while it was read, or lie outside of what was found";
@@ -101,7 +138,7 @@ function limitText({ kind, name, count, bytes }: LedgerLimit): string {
     case "mmapped-short":
       return `${formatCount(count)} blocks of malloc with mappings of their own were not found (${formatBytes(bytes)}, resident or not): they are in anon.other`;
     case "pools-unread":
-      return `${formatCount(count)} pools of Python's allocator were not readable: they count as used`;
+      return `${formatCount(count)} pools of Python's allocator were not readable: ${core ? "what the file has of them counts" : "they count"} as used`;
     case "allocator":
       return `${name} is loaded: what it holds, used and free, is in anon.other`;
   }

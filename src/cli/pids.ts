@@ -9,3 +9,8 @@ export function parsePid(text: string): Pid {
   }
   return pid;
 }
+
+/** A pid, or else the path of a core file. */
+export function parsePidOrCore(text: string): Pid | string {
+  return /^[-+]?\d*$/.test(text) ? parsePid(text) : text;
+}

@@ -1,6 +1,5 @@
 /** What the allocators say of themselves, and what of them could not be seen. */
 import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
-import type { Interpreter } from "../linux/index.js";
 import type { Mapping } from "../linux/memory.js";
 import type { LedgerLimit, MallocFigures, PythonFigures } from "../model/ledger.js";
 import { foreignAllocators } from "../native/foreign_allocators.js";
@@ -31,7 +30,7 @@ export function pythonFigures(arenas: PythonArenas, pools: PoolCounts | null): P
 
 export function limitsOf(
   mappings: readonly Mapping[],
-  interpreter: Interpreter | null,
+  interpreter: { readonly freeThreaded: boolean } | null,
   arenas: PythonArenas | null,
   pools: PoolCounts | null,
   heap: GlibcHeap | null,

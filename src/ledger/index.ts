@@ -1,2 +1,3 @@
-/** A process's resident memory divided into parts that add up to it. */
+/** A program's memory divided into parts that add up to it: a process's resident memory, or what a core holds. */
+export { readCoreLedger } from "./core_ledger.js";
 export { readLedger } from "./read_ledger.js";

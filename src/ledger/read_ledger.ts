@@ -23,23 +23,16 @@ import {
   readStackPointers,
   readStatus,
 } from "../linux/index.js";
-import type { Memory } from "../linux/memory.js";
 import type { ResidentMapping } from "../linux/smaps.js";
 import { processGone } from "../model/errors.js";
-import {
-  LEDGER_PARTS,
-  type Ledger,
-  type LedgerPart,
-  type LedgerPartName,
-} from "../model/ledger.js";
+import type { Ledger } from "../model/ledger.js";
 import { noResidentFigures } from "../model/ledger_errors.js";
-import type { Bytes, Pid } from "../model/units.js";
+import type { Address, Bytes, Pid } from "../model/units.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
-import { arenaRanges, type Claim, claimsOf } from "./claims.js";
-import { divideMapping, wholePages } from "./divide.js";
+import { arenaRanges, claimsOf } from "./claims.js";
+import { wholePages } from "./divide.js";
 import { limitsOf, mallocFigures, pythonFigures } from "./figures.js";
-import { partsByName } from "./named_parts.js";
-import { reclaimOf } from "./reclaim.js";
+import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
 /** Throws TM-E020 (gone) or TM-E021 (not permitted). */
@@ -61,13 +54,9 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
     if (mappings === null || mappings.length === 0) {
       throw noResidentFigures(pid);
     }
-    const divided = divide(memory, mappings, claims);
+    const residentOf = (start: Address, end: Address) => memory.resident(start, end);
     const trimBytes =
-      heap === null
-        ? null
-        : wholePages(heap.trimmable.starts, heap.trimmable.ends, (start, end) =>
-            memory.resident(start, end),
-          );
+      heap === null ? null : wholePages(heap.trimmable.starts, heap.trimmable.ends, residentOf);
     const total = (of: (mapping: ResidentMapping) => Bytes) =>
       mappings.reduce((sum, mapping) => sum + of(mapping), 0);
     return {
@@ -82,7 +71,7 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
       vmsBytes: status.vmsBytes,
       anonymousHugeBytes: total(({ anonymousHugeBytes }) => anonymousHugeBytes),
       hugetlbBytes: total(({ hugetlbBytes }) => hugetlbBytes),
-      parts: partRows(divided, trimBytes),
+      parts: divideAll(mappings.map(presentMapping), residentOf, claims, trimBytes),
       malloc: heap === null ? null : mallocFigures(heap),
       python: arenas === null ? null : pythonFigures(arenas, pools),
       limits: limitsOf(mappings, readInterpreter(pid), arenas, pools, heap),
@@ -92,63 +81,10 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
   }
 }
 
-interface PartBytes {
-  bytes: Bytes;
-  clean: Bytes;
-  dirty: Bytes;
-}
-
-type Divided = ReadonlyMap<LedgerPartName, PartBytes>;
-
-function divide(
-  memory: Memory,
-  mappings: readonly ResidentMapping[],
-  claims: readonly Claim[],
-): Divided {
-  const parts = new Map<LedgerPartName, PartBytes>();
-  const add = (part: LedgerPartName, bytes: Bytes, clean: Bytes, dirty: Bytes) => {
-    const sum = parts.get(part) ?? { bytes: 0, clean: 0, dirty: 0 };
-    parts.set(part, {
-      bytes: sum.bytes + bytes,
-      clean: sum.clean + clean,
-      dirty: sum.dirty + dirty,
-    });
+function presentMapping(mapping: ResidentMapping): PresentMapping {
+  return {
+    ...mapping,
+    cleanBytes: mapping.sharedCleanBytes + mapping.privateCleanBytes,
+    dirtyBytes: mapping.sharedDirtyBytes + mapping.privateDirtyBytes,
   };
-  const names = partsByName(mappings);
-  let claim = 0;
-  mappings.forEach((mapping, index) => {
-    const otherwise = names[index] as LedgerPartName;
-    while (claim < claims.length && claims[claim]!.end <= mapping.start) {
-      claim += 1;
-    }
-    const claimed = claim < claims.length && claims[claim]!.start < mapping.end;
-    if (claimed && mapping.inode === 0 && mapping.rssBytes > 0) {
-      const resident = memory.resident(mapping.start, mapping.end);
-      for (const [part, bytes] of divideMapping(mapping, resident, claims, otherwise)) {
-        add(part, bytes, 0, 0);
-      }
-    } else {
-      add(
-        otherwise,
-        mapping.rssBytes,
-        mapping.sharedCleanBytes + mapping.privateCleanBytes,
-        mapping.sharedDirtyBytes + mapping.privateDirtyBytes,
-      );
-    }
-  });
-  return parts;
-}
-
-function partRows(divided: Divided, trimBytes: Bytes | null): LedgerPart[] {
-  return LEDGER_PARTS.map((part) => {
-    const { bytes, clean, dirty } = divided.get(part) ?? { bytes: 0, clean: 0, dirty: 0 };
-    const whole = clean + dirty === bytes;
-    return {
-      part,
-      bytes,
-      cleanBytes: whole ? clean : 0,
-      dirtyBytes: whole ? dirty : 0,
-      ...reclaimOf(part, bytes, trimBytes),
-    };
-  });
 }

@@ -3,10 +3,7 @@
  *
  *   ELF header, type 4 (core)
  *   program headers   LOAD: address, bytes in memory, bytes in the file (fewer: not dumped)
- *                     NOTE: NT_PRSTATUS 1 (a thread's registers; its pid at 32)
- *                           NT_PRPSINFO 3 (the name at 40)
- *                           NT_FILE "FILE" (which file was mapped where)
- *                             u64 count  u64 page size  count * { start, end, offset / page size }  names
+ *                     NOTE: who left it, and which file was mapped where (core_file_notes.ts)
  *
  * What was not dumped of a mapped file is read from that file when it is here and its build id is the one
  * in the core. What is missing is counted, and told: nothing is read by guess.
@@ -16,37 +13,25 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors.js";
-import type { Address, Bytes, Pid } from "../model/units.js";
+import type { Address, Bytes, Pid, TimeMs } from "../model/units.js";
 import { readBuildId } from "./core_file_build_id.js";
-import {
-  type MappedFile,
-  parseFiles,
-  readAt,
-  readFully,
-  readHeaders,
-  walkNotes,
-} from "./core_file_format.js";
+import { readAt, readFully, readHeaders } from "./core_file_format.js";
+import { type CoreSegment, mappingsOf, notDumped } from "./core_file_mappings.js";
+import { CoreNotes } from "./core_file_notes.js";
+import { findMapping } from "./maps.js";
 import type { AddressRange, Mapping, Memory } from "./memory.js";
 
 const LOAD = 1;
 const NOTE = 4;
 const MOST_NOTE_BYTES = 64 * 2 ** 20;
-const NT_PRSTATUS = 1;
-const NT_PRPSINFO = 3;
-const NT_FILE = 0x46494c45;
 const PAGE = 4096;
-
-interface Segment extends AddressRange {
-  readonly offset: Bytes;
-  /** Bytes of it that the file holds, from its start on. */
-  readonly held: Bytes;
-  readonly flags: number;
-}
 
 /** What a core does not hold. */
 export interface CoreGaps {
   /** Bytes that its headers promise behind its end. */
   readonly truncatedBytes: Bytes;
+  /** Bytes of mappings that whoever wrote it left out: unchanged pages of files, as a rule. */
+  readonly leftOutBytes: Bytes;
   /** Mapped files that are not here, or not with the same build id. */
   readonly missingFiles: readonly string[];
 }
@@ -55,6 +40,10 @@ export interface CoreMemory extends Memory {
   readonly gaps: CoreGaps;
   /** The process that left it; 0 where the core does not say. */
   readonly leftBy: Pid;
+  /** When it was written; 0 where that is not known. */
+  readonly writtenMs: TimeMs;
+  /** Of its threads. */
+  readonly stackPointers: readonly Address[];
 }
 
 /** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (no core file). */
@@ -84,44 +73,38 @@ class CoreFile implements CoreMemory {
   readonly name: string;
   readonly mappings: readonly Mapping[];
   readonly leftBy: Pid;
-  readonly #segments: readonly Segment[];
+  readonly writtenMs: TimeMs;
+  readonly stackPointers: readonly Address[];
+  readonly #segments: readonly CoreSegment[];
   readonly #files = new Map<string, number | null>();
   #truncated = 0;
+  #leftOut = 0;
 
   constructor(
     path: string,
     readonly descriptor: number,
   ) {
     this.name = basename(path);
-    const size = fstatSync(descriptor).size;
-    const headers = readHeaders(descriptor, path, size);
-    const segments: Segment[] = [];
-    const files: MappedFile[] = [];
-    let leftBy = 0;
-    for (const header of headers) {
+    const { size, mtimeMs } = fstatSync(descriptor);
+    const segments: CoreSegment[] = [];
+    const notes = new CoreNotes();
+    for (const header of readHeaders(descriptor, path, size)) {
       if (header.type === NOTE) {
         this.#truncated += Math.max(
           0,
           Math.min(header.inFile, header.offset + header.inFile - size),
         );
-        const notes = readAt(descriptor, header.offset, Math.min(header.inFile, MOST_NOTE_BYTES));
-        for (const note of walkNotes(notes)) {
-          if (note.type === NT_FILE) {
-            files.push(...parseFiles(note.data));
-          } else if (note.type === NT_PRSTATUS && leftBy === 0 && note.data.length >= 36) {
-            leftBy = note.data.readUInt32LE(32);
-          } else if (note.type === NT_PRPSINFO && note.data.length >= 28) {
-            leftBy = note.data.readUInt32LE(24);
-          }
-        }
+        notes.add(readAt(descriptor, header.offset, Math.min(header.inFile, MOST_NOTE_BYTES)));
       } else if (header.type === LOAD && header.inMemory > 0) {
-        const held = Math.max(0, Math.min(header.inFile, header.inMemory, size - header.offset));
-        this.#truncated += Math.min(header.inFile, header.inMemory) - held;
+        const inFile = Math.min(header.inFile, header.inMemory);
+        const held = Math.max(0, Math.min(inFile, size - header.offset));
+        this.#truncated += inFile - held;
         segments.push({
           start: header.address,
           end: header.address + header.inMemory,
           offset: header.offset,
           held,
+          leftOut: header.inMemory - inFile,
           flags: header.flags,
         });
       }
@@ -130,10 +113,13 @@ class CoreFile implements CoreMemory {
       throw damagedInput(path, "it holds no memory");
     }
     segments.sort((a, b) => a.start - b.start);
-    files.sort((a, b) => a.start - b.start);
+    const files = notes.files.sort((a, b) => a.start - b.start);
     this.#segments = [...segments, ...notDumped(segments, files)].sort((a, b) => a.start - b.start);
-    this.leftBy = leftBy;
-    this.mappings = this.#segments.map((segment) => mappingOf(segment, files));
+    this.#leftOut = this.#segments.reduce((sum, { leftOut }) => sum + leftOut, 0);
+    this.leftBy = notes.leftBy;
+    this.writtenMs = Math.round(mtimeMs);
+    this.stackPointers = notes.stackPointers;
+    this.mappings = mappingsOf(this.#segments, notes);
   }
 
   get gaps(): CoreGaps {
@@ -144,7 +130,11 @@ class CoreFile implements CoreMemory {
         missing.add(mapping.path);
       }
     }
-    return { truncatedBytes: this.#truncated, missingFiles: [...missing] };
+    return {
+      truncatedBytes: this.#truncated,
+      leftOutBytes: this.#leftOut,
+      missingFiles: [...missing],
+    };
   }
 
   refresh(): boolean {
@@ -154,7 +144,7 @@ class CoreFile implements CoreMemory {
   readInto(address: Address, target: Uint8Array): Bytes {
     let done = 0;
     while (done < target.length) {
-      const index = this.#find(address + done);
+      const index = findMapping(this.mappings, address + done);
       const segment = this.#segments[index];
       if (segment === undefined) {
         break;
@@ -223,23 +213,6 @@ class CoreFile implements CoreMemory {
     return null;
   }
 
-  #find(address: Address): number {
-    let low = 0;
-    let high = this.#segments.length - 1;
-    while (low <= high) {
-      const middle = (low + high) >>> 1;
-      const segment = this.#segments[middle] as Segment;
-      if (address < segment.start) {
-        high = middle - 1;
-      } else if (address >= segment.end) {
-        low = middle + 1;
-      } else {
-        return middle;
-      }
-    }
-    return -1;
-  }
-
   resident(start: Address, end: Address): AddressRange[] {
     const found: { start: Address; end: Address }[] = [];
     for (const segment of this.#segments) {
@@ -275,45 +248,4 @@ class CoreFile implements CoreMemory {
     this.#files.clear();
     closeSync(this.descriptor);
   }
-}
-
-/** What was mapped and has no header of its own: gcore leaves out what the program never changed. */
-function notDumped(segments: readonly Segment[], files: readonly MappedFile[]): Segment[] {
-  const left: Segment[] = [];
-  for (const file of files) {
-    let at = file.start;
-    const add = (end: Address) => {
-      if (at < end) {
-        left.push({ start: at, end, offset: 0, held: 0, flags: 0 });
-      }
-    };
-    for (const { start, end } of segments) {
-      if (end > at && start < file.end) {
-        add(Math.min(start, file.end));
-        at = Math.max(at, end);
-      }
-    }
-    add(file.end);
-  }
-  return left;
-}
-
-function mappingOf({ start, end, flags }: Segment, files: readonly MappedFile[]): Mapping {
-  const file = files.find((candidate) => candidate.start <= start && candidate.end > start);
-  const deleted = file?.path.endsWith(" (deleted)") === true;
-  return {
-    start,
-    end,
-    readable: true,
-    writable: (flags & 2) !== 0,
-    executable: (flags & 1) !== 0,
-    // A core does not tell; what it holds of shared memory is read as any other.
-    shared: file?.path.startsWith("/dev/") === true || file?.path.startsWith("/memfd:") === true,
-    offset: file === undefined ? 0 : file.offset + start - file.start,
-    device: "00:00",
-    // Nor does it tell inodes: every file gets one of its own.
-    inode: file === undefined ? 0 : files.indexOf(file) + 1,
-    path: file === undefined ? "" : file.path.replace(/ \(deleted\)$/, ""),
-    deleted,
-  };
 }

@@ -1,8 +1,7 @@
-/** The format of core files, as core_file.ts describes it: headers, notes, the files that were mapped. */
+/** The headers of core files, as core_file.ts describes them. */
 import { readSync } from "node:fs";
 import { damagedInput, notOurs } from "../model/errors.js";
 import type { Address, Bytes } from "../model/units.js";
-import type { AddressRange } from "./memory.js";
 
 const HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
@@ -10,11 +9,6 @@ const SECTION_HEADER_INFO = 44;
 const TYPE_CORE = 4;
 const MANY_HEADERS = 0xffff;
 const MOST_HEADERS = 1 << 20;
-
-export interface MappedFile extends AddressRange {
-  readonly offset: Bytes;
-  readonly path: string;
-}
 
 export interface ProgramHeader {
   readonly type: number;
@@ -60,44 +54,6 @@ export function readHeaders(descriptor: number, path: string, size: Bytes): Prog
       inMemory: word(40),
     };
   });
-}
-
-export function* walkNotes(
-  notes: Buffer,
-): Generator<{ readonly type: number; readonly data: Buffer }> {
-  for (let at = 0; at + 12 <= notes.length; ) {
-    const nameBytes = notes.readUInt32LE(at);
-    const dataBytes = notes.readUInt32LE(at + 4);
-    const data = at + 12 + align(nameBytes);
-    if (data + dataBytes > notes.length) {
-      return;
-    }
-    yield { type: notes.readUInt32LE(at + 8), data: notes.subarray(data, data + dataBytes) };
-    at = data + align(dataBytes);
-  }
-}
-
-function align(bytes: Bytes): Bytes {
-  return Math.ceil(bytes / 4) * 4;
-}
-
-export function parseFiles(data: Buffer): MappedFile[] {
-  if (data.length < 16) {
-    return [];
-  }
-  const count = Number(data.readBigUInt64LE(0));
-  const pageBytes = Number(data.readBigUInt64LE(8));
-  const namesAt = 16 + count * 24;
-  if (!(namesAt <= data.length)) {
-    return [];
-  }
-  const names = data.toString("utf8", namesAt).split("\0");
-  return Array.from({ length: count }, (_, n) => ({
-    start: Number(data.readBigUInt64LE(16 + n * 24)),
-    end: Number(data.readBigUInt64LE(24 + n * 24)),
-    offset: Number(data.readBigUInt64LE(32 + n * 24)) * pageBytes,
-    path: names[n] ?? "",
-  }));
 }
 
 export function readAt(descriptor: number, offset: Bytes, length: Bytes): Buffer {

@@ -4,7 +4,7 @@
  *   7f0c3a400000-7f0c3a428000 r--p 00000000 fe:01 131091      /usr/lib/libc.so.6 (deleted)
  *   start        end          perms offset  dev   inode       path, "\n" in it as \012
  */
-import type { Mapping } from "./memory.js";
+import type { AddressRange, Mapping } from "./memory.js";
 
 const LINE = /^([0-9a-f]+)-([0-9a-f]+) (.{4}) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/;
 const DELETED = " (deleted)";
@@ -53,12 +53,12 @@ function parseLine(line: string): Mapping | null {
 }
 
 /** Index of the mapping that holds `address`, -1 where none does. */
-export function findMapping(mappings: readonly Mapping[], address: number): number {
+export function findMapping(mappings: readonly AddressRange[], address: number): number {
   let low = 0;
   let high = mappings.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((mappings[middle] as Mapping).end <= address) {
+    if ((mappings[middle] as AddressRange).end <= address) {
       low = middle + 1;
     } else {
       high = middle;

@@ -130,3 +130,28 @@ export interface Ledger {
   readonly python: PythonFigures | null;
   readonly limits: readonly LedgerLimit[];
 }
+
+/** The same parts of a core file, of what it holds: see src/ledger/core_ledger.ts. */
+export interface CoreLedger {
+  /** Of the process that left it; 0 where the core does not say. */
+  readonly pid: Pid;
+  /** "" where there is none, or its data are missing. */
+  readonly python: string;
+  /** When the file was written. */
+  readonly atMs: TimeMs;
+  readonly tookMs: Millis;
+  /** Memory in the file; pages of zeroes in it, which were never touched as a rule; `bytes` is the rest,
+   * which `parts` add up to. */
+  readonly heldBytes: Bytes;
+  readonly zeroBytes: Bytes;
+  readonly bytes: Bytes;
+  /** All that was mapped. */
+  readonly vmsBytes: Bytes;
+  /** Behind the file's end; never written to it. */
+  readonly truncatedBytes: Bytes;
+  readonly leftOutBytes: Bytes;
+  readonly parts: readonly LedgerPart[];
+  readonly malloc: MallocFigures | null;
+  readonly pymalloc: PythonFigures | null;
+  readonly limits: readonly LedgerLimit[];
+}

@@ -2,6 +2,33 @@ import type { TargetJson } from "./documents.js";
 import type { LedgerPartName, Reclaim } from "./ledger.js";
 import type { Bytes, Millis, Pid, TimeMs } from "./units.js";
 
+export interface LedgerPartJson {
+  part: LedgerPartName;
+  bytes: Bytes;
+  /** Unchanged against their files, and changed; only of parts that are whole mappings. */
+  cleanBytes?: Bytes;
+  dirtyBytes?: Bytes;
+  /** `by`: what gives it back; `bytes` how much, where that can be told. */
+  reclaim: { by: Reclaim; bytes?: Bytes };
+}
+
+export interface MallocJson {
+  arenas: number;
+  systemBytes: Bytes;
+  freeBytes: Bytes;
+  largestFreeBytes: Bytes;
+  cacheBytes: Bytes;
+  mmappedChunks: number;
+  mmappedBytes: Bytes;
+}
+
+export interface PymallocJson {
+  arenas: number;
+  arenaBytes: Bytes;
+  freePoolBytes: Bytes;
+  usedBlocks: number;
+}
+
 /** `tidemark.ledger/1`: the resident memory of a process, by part. */
 export interface LedgerJson {
   schema: "tidemark.ledger/1";
@@ -20,28 +47,12 @@ export interface LedgerJson {
   anonymousHugeBytes: Bytes;
   hugetlbBytes: Bytes;
   /** In a fixed order; the sum of `bytes` is `rssBytes` exactly. */
-  parts: {
-    part: LedgerPartName;
-    bytes: Bytes;
-    /** Unchanged against their files, and changed; only of parts that are whole mappings. */
-    cleanBytes?: Bytes;
-    dirtyBytes?: Bytes;
-    /** `by`: what gives it back; `bytes` how much, where that can be told. */
-    reclaim: { by: Reclaim; bytes?: Bytes };
-  }[];
+  parts: LedgerPartJson[];
   unexplainedBytes: Bytes;
   /** glibc's own account of its heap, resident or not. */
-  malloc?: {
-    arenas: number;
-    systemBytes: Bytes;
-    freeBytes: Bytes;
-    largestFreeBytes: Bytes;
-    cacheBytes: Bytes;
-    mmappedChunks: number;
-    mmappedBytes: Bytes;
-  };
+  malloc?: MallocJson;
   /** pymalloc's arenas, resident or not. */
-  pymalloc?: { arenas: number; arenaBytes: Bytes; freePoolBytes: Bytes; usedBlocks: number };
+  pymalloc?: PymallocJson;
   /** The control group that limits; absent where there is none to be read. */
   cgroup?: { limitBytes: Bytes | null; usageBytes: Bytes; pageCacheBytes: Bytes | null };
   /** All descendants, with --children. */
@@ -55,5 +66,31 @@ export interface LedgerJson {
     sharedBytes: Bytes;
   }[];
   /** What could not be seen, and why. */
+  limits: string[];
+}
+
+/** `tidemark.coreledger/1`: the memory in a core file, by part. It has no RSS, no PSS, no USS. */
+export interface CoreLedgerJson {
+  schema: "tidemark.coreledger/1";
+  /** Its pid is 0 and its command the file's name where the core does not tell them. */
+  target: TargetJson;
+  file: string;
+  /** When the file was written. */
+  atMs: TimeMs;
+  tookMs: Millis;
+  /** What the file holds without its pages of zeroes: `parts` add up to it. */
+  bytes: Bytes;
+  /** What it holds; pages of zeroes in it. */
+  heldBytes: Bytes;
+  zeroBytes: Bytes;
+  /** All that was mapped. */
+  vmsBytes: Bytes;
+  /** Behind the file's end; never written to it. */
+  truncatedBytes: Bytes;
+  leftOutBytes: Bytes;
+  parts: LedgerPartJson[];
+  unexplainedBytes: Bytes;
+  malloc?: MallocJson;
+  pymalloc?: PymallocJson;
   limits: string[];
 }

@@ -104,7 +104,11 @@ function findIn(memory: Memory, words: ResidentWords, mapping: Mapping): GlibcSt
     }
     const circle = followCircle(memory, words, bins);
     if (circle !== null) {
-      return { ...circle, parameters: findParameters(words, mapping, memory.mappings) };
+      const heap =
+        memory.mappings.find(({ path }) => path === "[heap]") ??
+        // A core names no mappings but files.
+        (memory.pid === null ? mappingOf(memory.mappings, words.word(bins + TOP)) : undefined);
+      return { ...circle, parameters: findParameters(words, mapping, heap) };
     }
   }
   return null;
@@ -221,9 +225,8 @@ export function mappingOf(mappings: readonly Mapping[], address: Address): Mappi
 function findParameters(
   words: ResidentWords,
   mapping: Mapping,
-  mappings: readonly Mapping[],
+  heap: Mapping | undefined,
 ): MallocParameters | null {
-  const heap = mappings.find(({ path }) => path === "[heap]");
   for (let at = mapping.start + 64; at + 16 <= mapping.end; at += 8) {
     const base = words.word(at);
     const inHeap = heap !== undefined && base >= heap.start && base < heap.end;

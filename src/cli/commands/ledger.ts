@@ -1,8 +1,9 @@
 import { Command } from "commander";
-import type { LedgerJson } from "../../model/ledger_document.js";
+import { badUsage } from "../../model/errors.js";
+import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
 import type { Pid } from "../../model/units.js";
 import { requireLinux } from "../installation.js";
-import { lookAtLedger } from "../ledger_look.js";
+import { lookAtCore, lookAtLedger } from "../ledger_look.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -12,8 +13,8 @@ import {
   withListOptions,
 } from "../options.js";
 import { printJson, type Screen, screenOf } from "../output.js";
-import { parsePid } from "../pids.js";
-import { printLedger } from "../screens/ledger.js";
+import { parsePidOrCore } from "../pids.js";
+import { printCoreLedger, printLedger } from "../screens/ledger.js";
 import { type FullScreenView, showFullScreen } from "../views/full_screen.js";
 
 interface LedgerOptions extends CommonOptions, ListOptions {
@@ -29,9 +30,10 @@ export function buildCommand(): Command {
   const command = new Command("ledger")
     .description(
       "Where each byte of a process's resident memory (RSS) is: Python's objects, malloc, libraries,\n" +
-        "files, stacks...; the parts add up to it exactly. Read from outside, the process runs on.",
+        "files, stacks...; the parts add up to it exactly. Read from outside, the process runs on.\n" +
+        "Of a core file: where each byte is that the file holds.",
     )
-    .argument("<pid>", "the process, Python or not", parsePid)
+    .argument("<target>", "process id, Python or not, or path of a core file", parsePidOrCore)
     .option("--children", "its descendants too, with shared and private dirty memory")
     .option("--watch", "look again every second, until q or Ctrl-C")
     .option("--cheap", "arenas and free lists only: some ms, whatever the heap");
@@ -43,11 +45,17 @@ export function buildCommand(): Command {
     "tidemark ledger 4242 --children --top 5",
     "tidemark ledger 4242 --watch",
     "tidemark ledger 4242 --json",
+    "tidemark ledger core.4242",
   ).action(ledger);
 }
 
-async function ledger(pid: Pid, options: LedgerOptions): Promise<void> {
+async function ledger(target: Pid | string, options: LedgerOptions): Promise<void> {
   requireLinux();
+  if (typeof target === "string") {
+    showCore(target, options);
+    return;
+  }
+  const pid = target;
   if (options.watch === true && options.json !== true) {
     await showFullScreen(watchView(pid, options));
     return;
@@ -57,6 +65,19 @@ async function ledger(pid: Pid, options: LedgerOptions): Promise<void> {
     printJson({ ...seen, children: select(seen, options).rows } satisfies LedgerJson);
   } else {
     show(screenOf(process.stdout), seen, options);
+  }
+}
+
+function showCore(file: string, options: LedgerOptions): void {
+  const alive = (["children", "watch", "cheap"] as const).find((name) => options[name] === true);
+  if (alive !== undefined) {
+    throw badUsage(`--${alive} looks at a process that lives`, "leave it out, or name a process");
+  }
+  const seen = lookAtCore(file);
+  if (options.json === true) {
+    printJson(seen satisfies CoreLedgerJson);
+  } else {
+    printCoreLedger(screenOf(process.stdout), seen, options.quiet === true);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { oneLine } from "../../model/errors.js";
 import type { Reclaim } from "../../model/ledger.js";
-import type { LedgerJson } from "../../model/ledger_document.js";
+import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
 import {
   bar,
   type Column,
@@ -55,14 +55,41 @@ export interface ShownLedger {
 
 export function printLedger(screen: Screen, ledger: LedgerJson, shown: ShownLedger): void {
   printHead(screen, ledger);
-  printParts(screen, ledger);
-  printBeside(screen, ledger);
+  printParts(screen, ledger.parts, ledger.rssBytes);
+  printBeside(screen, [...allocatorRows(ledger), ...systemRows(ledger)]);
   if (ledger.children.length > 0 || shown.leftOut > 0) {
     printChildren(screen, ledger, shown);
   }
   if (!shown.quiet) {
-    printLimits(screen, ledger);
+    printLimits(screen, ledger.limits, howRead(ledger));
   }
+}
+
+export function printCoreLedger(screen: Screen, core: CoreLedgerJson, quiet: boolean): void {
+  printCoreHead(screen, core);
+  printParts(screen, core.parts, core.bytes);
+  printBeside(screen, allocatorRows(core));
+  if (!quiet) {
+    printLimits(screen, core.limits, howReadCore(core));
+  }
+}
+
+function printCoreHead(
+  screen: Screen,
+  { target, bytes, zeroBytes, vmsBytes, leftOutBytes }: CoreLedgerJson,
+): void {
+  const by = target.pid === 0 ? "" : `, left by process ${target.pid}`;
+  const python = target.python === "" ? "" : `, Python ${target.python}`;
+  const name = oneLine(commandText(target.command));
+  screen.line(cutEnd(`${name}${by}${python}`, screen.columns));
+  const figures: [string, number][] = [
+    ["holds", bytes],
+    ["zeroes", zeroBytes],
+    ["not written", leftOutBytes],
+    ["VMS", vmsBytes],
+  ];
+  screen.line(figures.map(([title, size]) => `${title} ${formatBytes(size)}`).join("   "));
+  screen.line();
 }
 
 function printHead(
@@ -86,14 +113,14 @@ function printHead(
   screen.line();
 }
 
-function printParts(screen: Screen, ledger: LedgerJson): void {
+type Parts = LedgerJson["parts"];
+
+function printParts(screen: Screen, parts: Parts, whole: number): void {
   const { paint } = screen;
   const width = screen.columns - 4;
-  screen.line(`  ${stackedBar(ledger, width, paint)}`);
+  screen.line(`  ${stackedBar(parts, whole, width, paint)}`);
   screen.line();
-  const rows = ledger.parts
-    .map((part, index) => ({ ...part, index }))
-    .filter(({ bytes }) => bytes > 0);
+  const rows = parts.map((part, index) => ({ ...part, index })).filter(({ bytes }) => bytes > 0);
   const wide = screen.columns >= 76;
   const columns: Column[] = [
     { title: " " },
@@ -107,7 +134,7 @@ function printParts(screen: Screen, ledger: LedgerJson): void {
     screen,
     columns,
     rows.map(({ part, bytes, reclaim, index }) => {
-      const share = ledger.rssBytes > 0 ? bytes / ledger.rssBytes : 0;
+      const share = whole > 0 ? bytes / whole : 0;
       return [
         LOOKS[index]?.[0] ?? "",
         part,
@@ -127,13 +154,13 @@ function printParts(screen: Screen, ledger: LedgerJson): void {
 }
 
 /** Each part's share of the width; a part too small for a column is in the rows only. */
-function stackedBar({ parts, rssBytes }: LedgerJson, width: number, paint: Paint): string {
+function stackedBar(parts: Parts, whole: number, width: number, paint: Paint): string {
   let drawn = 0;
   let before = 0;
   return parts
     .map(({ bytes }, index) => {
       before += bytes;
-      const until = rssBytes > 0 ? Math.round((before / rssBytes) * width) : 0;
+      const until = whole > 0 ? Math.round((before / whole) * width) : 0;
       const [fill, colour] = LOOKS[index] as (typeof LOOKS)[number];
       const text = fill.repeat(until - drawn);
       drawn = until;
@@ -150,10 +177,10 @@ function wayText({ by, bytes }: LedgerJson["parts"][number]["reclaim"]): string 
     : `${WAYS[by]}: ${formatBytes(bytes)}`;
 }
 
-function printBeside(screen: Screen, ledger: LedgerJson): void {
-  const { cgroup, malloc, pymalloc, parts } = ledger;
-  const files = parts.find(({ part }) => part === "file.mapped");
-  const rows: [string, string][] = [];
+type Row = readonly [title: string, text: string];
+
+function allocatorRows({ malloc, pymalloc }: LedgerJson | CoreLedgerJson): Row[] {
+  const rows: Row[] = [];
   if (pymalloc !== undefined) {
     const blocks =
       pymalloc.usedBlocks > 0 ? `, ${formatCount(pymalloc.usedBlocks)} blocks in use` : "";
@@ -168,6 +195,13 @@ function printBeside(screen: Screen, ledger: LedgerJson): void {
       `${counted(malloc.arenas, "arena")}, ${formatBytes(malloc.systemBytes)}, ${formatBytes(malloc.freeBytes)} free, the largest piece ${formatBytes(malloc.largestFreeBytes)}; ${counted(malloc.mmappedChunks, "block")} with own mappings, ${formatBytes(malloc.mmappedBytes)}`,
     ]);
   }
+  return rows;
+}
+
+function systemRows(ledger: LedgerJson): Row[] {
+  const { cgroup, parts } = ledger;
+  const files = parts.find(({ part }) => part === "file.mapped");
+  const rows: Row[] = [];
   if (files?.cleanBytes !== undefined && files.dirtyBytes !== undefined) {
     rows.push([
       "files",
@@ -189,6 +223,10 @@ function printBeside(screen: Screen, ledger: LedgerJson): void {
       `${formatBytes(ledger.anonymousHugeBytes)} transparent, within RSS; ${formatBytes(ledger.hugetlbBytes)} of hugetlb beside it`,
     ]);
   }
+  return rows;
+}
+
+function printBeside(screen: Screen, rows: readonly Row[]): void {
   screen.line();
   for (const [title, text] of rows) {
     const lines = wrap(text, screen.columns - 14);
@@ -230,12 +268,23 @@ function printChildren(screen: Screen, { children }: LedgerJson, { leftOut }: Sh
   }
 }
 
-function printLimits(screen: Screen, { limits, depth, tookMs }: LedgerJson): void {
-  const how =
+function howRead({ depth, tookMs }: LedgerJson): string {
+  return (
     `read in ${formatDuration(tookMs)} beside the running program, nothing paused: ` +
     (depth === "full"
       ? "Python's pools, malloc's chunks, then smaps and pagemap"
-      : "Python's arenas, malloc's bins, then smaps and pagemap");
+      : "Python's arenas, malloc's bins, then smaps and pagemap")
+  );
+}
+
+function howReadCore({ tookMs }: CoreLedgerJson): string {
+  return (
+    `read in ${formatDuration(tookMs)}; a core tells no RSS: these are the pages that it holds, but for ` +
+    "those of zeroes, which were never touched as a rule; not written are unchanged pages of files"
+  );
+}
+
+function printLimits(screen: Screen, limits: readonly string[], how: string): void {
   screen.line();
   for (const text of [...limits.slice(0, SHOWN_LIMITS), how]) {
     for (const line of wrap(oneLine(text), screen.columns - 2)) {

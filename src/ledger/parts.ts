@@ -1,0 +1,79 @@
+/** All mappings of a program divided among the ledger's parts. */
+import type { AddressRange, Mapping } from "../linux/memory.js";
+import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/ledger.js";
+import type { Address, Bytes } from "../model/units.js";
+import type { Claim } from "./claims.js";
+import { divideMapping } from "./divide.js";
+import { partsByName } from "./named_parts.js";
+import { reclaimOf } from "./reclaim.js";
+
+/** What of a mapping is there: resident, or held by a core file. */
+export interface PresentMapping extends Mapping {
+  readonly rssBytes: Bytes;
+  /** As smaps has them; 0 where they are not known. */
+  readonly cleanBytes: Bytes;
+  readonly dirtyBytes: Bytes;
+}
+
+/** The pages of [start, end) that are there. */
+export type PresentPages = (start: Address, end: Address) => readonly AddressRange[];
+
+/** One row for each of {@link LEDGER_PARTS}; they add up to the mappings' bytes. `trimBytes`: what
+ * malloc_trim(0) would give back; null where there is no glibc heap. */
+export function divideAll(
+  mappings: readonly PresentMapping[],
+  presentOf: PresentPages,
+  claims: readonly Claim[],
+  trimBytes: Bytes | null,
+): LedgerPart[] {
+  const parts = new Map<LedgerPartName, PartBytes>();
+  const add = (part: LedgerPartName, bytes: Bytes, clean: Bytes, dirty: Bytes) => {
+    const sum = parts.get(part) ?? { bytes: 0, clean: 0, dirty: 0 };
+    parts.set(part, {
+      bytes: sum.bytes + bytes,
+      clean: sum.clean + clean,
+      dirty: sum.dirty + dirty,
+    });
+  };
+  const names = partsByName(mappings);
+  let claim = 0;
+  mappings.forEach((mapping, index) => {
+    const otherwise = names[index] as LedgerPartName;
+    while (claim < claims.length && claims[claim]!.end <= mapping.start) {
+      claim += 1;
+    }
+    const claimed = claim < claims.length && claims[claim]!.start < mapping.end;
+    if (claimed && mapping.inode === 0 && mapping.rssBytes > 0) {
+      const present = presentOf(mapping.start, mapping.end);
+      for (const [part, bytes] of divideMapping(mapping, present, claims, otherwise)) {
+        add(part, bytes, 0, 0);
+      }
+    } else {
+      add(otherwise, mapping.rssBytes, mapping.cleanBytes, mapping.dirtyBytes);
+    }
+  });
+  return partRows(parts, trimBytes);
+}
+
+interface PartBytes {
+  readonly bytes: Bytes;
+  readonly clean: Bytes;
+  readonly dirty: Bytes;
+}
+
+function partRows(
+  divided: ReadonlyMap<LedgerPartName, PartBytes>,
+  trimBytes: Bytes | null,
+): LedgerPart[] {
+  return LEDGER_PARTS.map((part) => {
+    const { bytes, clean, dirty } = divided.get(part) ?? { bytes: 0, clean: 0, dirty: 0 };
+    const whole = clean + dirty === bytes;
+    return {
+      part,
+      bytes,
+      cleanBytes: whole ? clean : 0,
+      dirtyBytes: whole ? dirty : 0,
+      ...reclaimOf(part, bytes, trimBytes),
+    };
+  });
+}
