@@ -5,7 +5,7 @@
  *   wire.c     lines to and from the recorder (docs/spine.md names them)
  *   pool.c     the sealed memfd, and the file that outlives it
  *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
- *   hold.c     the other command: stops a live process, lays calls into it (hold.h)
+ *   hold.c     the other command: stops a live process, lays calls into it, reads its registers (hold.h)
  *   keep.c     the third: holds the pool of a process that was entered late
  *
  * Single-threaded, so everything may be called between fork and exec.
@@ -54,6 +54,8 @@ bool wire_next(struct wire *wire, struct message *message);
 void message_free(struct message *message);
 /* Sends one line; `text` is escaped and appended as a last field unless NULL. */
 void wire_send(struct wire *wire, const char *head, const char *text);
+/* Sends whole lines as they are. */
+void wire_write(struct wire *wire, const char *lines, size_t length);
 
 /* ---- pool.c ---- */
 /* Makes the sealed pool; returns its descriptor, or -1 with errno. */

@@ -7,6 +7,7 @@
  *                                                           permission, busy (TEXT: the task), system
  *   call A B C D SOURCE    -> calling                       see hold_call.c; the numbers are hex
  *                          -> refused TEXT                  nothing was written
+ *   registers              -> registers TID VALUE... ...    hold_registers.c; 17 values each, hex
  *   go                     -> released PAUSE_US
  *   (MAX_MS passed)        -> lapsed PAUSE_US               it runs again, unasked
  *   end of file            the process is let go, the guard leaves
@@ -244,6 +245,10 @@ static void obey(struct held *held, struct wire *out, struct message *message) {
         };
         const char *refusal = plan_call(held, &call);
         wire_send(out, refusal ? "refused" : "calling", refusal);
+    } else if (!strcmp(verb, "registers") && message->count == 1 && held->until_us != 0) {
+        char *line = describe_registers(held);
+        wire_write(out, line ? line : "registers\n", line ? strlen(line) : sizeof "registers\n" - 1);
+        free(line);
     } else if (!strcmp(verb, "go") && message->count == 1) {
         release(held, out, "released");
     }

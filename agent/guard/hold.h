@@ -1,7 +1,8 @@
 /* hold.h - a process that stands, and a call laid into its main thread.
  *
- *   hold.c       stops every task and lets it go
- *   hold_call.c  three calls for a main thread that waits in the kernel
+ *   hold.c            stops every task and lets it go
+ *   hold_call.c       three calls for a main thread that waits in the kernel
+ *   hold_registers.c  the registers of the tasks that stand
  */
 #ifndef TIDEMARK_HOLD_H
 #define TIDEMARK_HOLD_H
@@ -43,6 +44,12 @@ struct planned_call {
 
 /* Lays the call; it runs when the process is let go. Returns why not, or NULL; nothing was written then. */
 const char *plan_call(struct held *held, const struct planned_call *call);
+
+/* Numbered as DWARF does (System V ABI for x86-64, figure 3.36), the instruction pointer last. */
+#define HELD_REGISTERS 17
+
+/* A line of the wire, `registers TID VALUE... TID VALUE...`, to be freed; NULL without memory. */
+char *describe_registers(const struct held *held);
 
 /* The command `hold PID`; returns its exit status. */
 int hold_process(pid_t pid);

@@ -91,8 +91,12 @@ void wire_send(struct wire *wire, const char *head, const char *text) {
         }
     }
     line[used++] = '\n';
-    for (size_t sent = 0; sent < used;) {
-        ssize_t wrote = write(wire->fd, line + sent, used - sent);
+    wire_write(wire, line, used);
+}
+
+void wire_write(struct wire *wire, const char *lines, size_t length) {
+    for (size_t sent = 0; sent < length;) {
+        ssize_t wrote = write(wire->fd, lines + sent, length - sent);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)

@@ -30,7 +30,20 @@ export interface CallAddresses {
   readonly release: Address;
 }
 
+/** Of one thread that stands. */
+export interface ThreadRegisters {
+  /** As our pid namespace has it. */
+  readonly tid: number;
+  /** By DWARF's numbers (System V ABI for x86-64, figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and
+   * rip as 16. What exceeds 2^53 is rounded, and is no address. */
+  readonly values: Float64Array;
+}
+
+const REGISTERS = 17;
+
 export interface Held {
+  /** Of every thread, while it stands; empty where the time was over before. */
+  registers(): Promise<ThreadRegisters[]>;
   /** Lets the process go. Answers how long it stood, in ms; it may have run again before, where the time
    * given to {@link holdProcess} was over: `lapsed` tells. */
   release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }>;
@@ -50,6 +63,7 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
     throw error;
   }
   return {
+    registers: () => holder.registers(),
     async release() {
       try {
         return await holder.release();
@@ -62,6 +76,8 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
 
 /** One guard for several stops of the same process. Starting it costs some ms, a stop some tenths. */
 export class ProcessHolder {
+  /** The guard has ended: another may hold the process from now on. */
+  readonly ended: Promise<void>;
   private readonly guard: ChildProcess;
   private received = "";
   private readonly answers: string[][] = [];
@@ -76,6 +92,9 @@ export class ProcessHolder {
     this.guard.stdout?.setEncoding("latin1");
     this.guard.stdout?.on("data", (text: string) => this.hear(text));
     this.guard.stdin?.on("error", () => {}); // its end says it
+    this.ended = new Promise((resolve) => {
+      this.guard.on("close", resolve).on("error", resolve);
+    });
     this.guard.on("error", (cause) => this.fail(guardMissing(cause)));
     this.guard.on("close", () => this.fail(internalError(new Error("the guard has ended"))));
   }
@@ -103,6 +122,24 @@ export class ProcessHolder {
     this.say("call", hex(restorer), hex(acquire), hex(run), hex(release), source);
     const answer = await this.answer();
     return answer[0] === "calling" ? null : (answer[1] ?? "it runs again already");
+  }
+
+  /** Only while held. */
+  async registers(): Promise<ThreadRegisters[]> {
+    this.say("registers");
+    const [verb, ...fields] = await this.answer();
+    if (verb !== "registers") {
+      return [];
+    }
+    const threads: ThreadRegisters[] = [];
+    for (let at = 0; at + REGISTERS < fields.length; at += REGISTERS + 1) {
+      const words = fields.slice(at + 1, at + 1 + REGISTERS);
+      threads.push({
+        tid: Number(fields[at]),
+        values: Float64Array.from(words, (word) => Number.parseInt(word, 16)),
+      });
+    }
+    return threads;
   }
 
   async release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }> {

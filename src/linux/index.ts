@@ -8,7 +8,14 @@ export {
 export { readContainer } from "./container.js";
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core_file.js";
 export { DynamicSymbols } from "./dynamic_symbols.js";
-export { type CallAddresses, type Held, holdProcess, ProcessHolder } from "./hold.js";
+export { copyThreads, type HeldThread, type StackCopy, StackRoom } from "./held_threads.js";
+export {
+  type CallAddresses,
+  type Held,
+  holdProcess,
+  ProcessHolder,
+  type ThreadRegisters,
+} from "./hold.js";
 export { type Interpreter, readInterpreter } from "./interpreter.js";
 export { mappedInodes } from "./mapped_files.js";
 export type { AddressRange, Mapping, Memory } from "./memory.js";
@@ -33,7 +40,7 @@ export {
 export { openProcessMemory } from "./process_memory.js";
 export { inspectProgram, type ProgramAnswer, type ProgramKind } from "./program.js";
 export { type PythonProcess, readPythonProcesses } from "./python_processes.js";
-export { isMapping, processesMapping, sharedMemoryUsed } from "./shared_memory.js";
+export { isMapping, isMappingNamed, processesMapping, sharedMemoryUsed } from "./shared_memory.js";
 export { type ResidentBytes, type ResidentMapping, readSmaps, readSmapsTotal } from "./smaps.js";
 export { readStackPointers } from "./stack_pointers.js";
 export { readTasks, type Task, taskIds } from "./tasks.js";

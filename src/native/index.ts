@@ -1,2 +1,3 @@
 /** Native code: the symbols of its object files. */
 export { Symboliser } from "./symboliser.js";
+export { Unwinder } from "./unwind/unwinder.js";

@@ -1,0 +1,36 @@
+/* hold_registers.c - the general registers of every task that stands, for an unwinder outside.
+ *
+ * They are read and never written: a thread whose registers were rewritten does not always find back
+ * into the system call that it stood in (docs/spine.md).
+ */
+#include "hold.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+
+/* A TAB and 16 hexadecimal digits each, and a thread's id before them. */
+#define LONGEST_TASK (18 * (HELD_REGISTERS + 1))
+
+char *describe_registers(const struct held *held) {
+    char *text = malloc(held->count * LONGEST_TASK + sizeof "registers\n");
+    if (!text)
+        return NULL;
+    size_t used = (size_t)sprintf(text, "registers");
+    for (size_t i = 0; i < held->count; i++) {
+        struct user_regs_struct r;
+        if (!held->tasks[i].stands || ptrace(PTRACE_GETREGS, held->tasks[i].tid, 0, &r) != 0)
+            continue; /* killed meanwhile */
+        const unsigned long long values[HELD_REGISTERS] = {
+            r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+            r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip,
+        };
+        used += (size_t)sprintf(text + used, "\t%d", (int)held->tasks[i].tid);
+        for (size_t j = 0; j < HELD_REGISTERS; j++)
+            used += (size_t)sprintf(text + used, "\t%llx", values[j]);
+    }
+    text[used++] = '\n';
+    text[used] = '\0';
+    return text;
+}

@@ -1,0 +1,80 @@
+/**
+ * A program's code and its unwinding information, by the addresses that they have in the program: read from the
+ * mapped files where there are any, for reading them in the process would make its RSS grow by pages that it
+ * never touched. What has no file (the vdso, code made at run time, a deleted file that we may not open) is read
+ * from the process.
+ */
+import { closeSync, readSync } from "node:fs";
+import { findMapping } from "../../linux/maps.js";
+import type { Mapping, Memory } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+
+export class MappedCode implements Memory {
+  readonly pid: Memory["pid"];
+  readonly name: string;
+  /** By device and inode; null: it cannot be opened. */
+  readonly #files = new Map<string, number | null>();
+
+  constructor(readonly memory: Memory) {
+    this.pid = memory.pid;
+    this.name = memory.name;
+  }
+
+  get mappings(): readonly Mapping[] {
+    return this.memory.mappings;
+  }
+
+  refresh(): boolean {
+    return this.memory.refresh();
+  }
+
+  mappingOf(address: Address): Mapping | null {
+    return this.mappings[findMapping(this.mappings, address)] ?? null;
+  }
+
+  readInto(address: Address, target: Uint8Array): Bytes {
+    const mapping = this.mappingOf(address);
+    const file = mapping === null || mapping.writable ? null : this.fileOf(mapping);
+    if (mapping === null || file === null) {
+      return this.memory.readInto(address, target);
+    }
+    const length = Math.min(target.length, mapping.end - address);
+    try {
+      return readSync(file, target, 0, length, mapping.offset + (address - mapping.start));
+    } catch {
+      return 0;
+    }
+  }
+
+  /** A descriptor that lives as long as this; null where the file is out of reach. */
+  fileOf(mapping: Mapping): number | null {
+    if (mapping.inode === 0) {
+      return null;
+    }
+    const key = `${mapping.device} ${mapping.inode}`;
+    let file = this.#files.get(key);
+    if (file === undefined) {
+      file = this.memory.openFile(mapping);
+      this.#files.set(key, file);
+    }
+    return file;
+  }
+
+  resident(start: Address, end: Address) {
+    return this.memory.resident(start, end);
+  }
+
+  openFile(mapping: Mapping): number | null {
+    return this.memory.openFile(mapping);
+  }
+
+  /** Closes the files; the memory is its opener's. */
+  close(): void {
+    for (const file of this.#files.values()) {
+      if (file !== null) {
+        closeSync(file);
+      }
+    }
+    this.#files.clear();
+  }
+}
