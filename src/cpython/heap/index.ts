@@ -8,6 +8,7 @@
  */
 export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
 export type { Census } from "./census.js";
+export { type DeviceBlock, type DeviceTensor, findDeviceTensors } from "./device_tensors.js";
 export {
   FIRST_OBJECT,
   type ObjectGraph,

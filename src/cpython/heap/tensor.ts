@@ -5,7 +5,8 @@
  *   StorageImpl  0 vtable   8 refcounts   16 or 24 data pointer ...   size in bytes behind it
  *
  * A candidate counts as a storage when its data pointer leads to memory that is there, and the word that
- * should be its size fits the chunk of malloc that holds the data.
+ * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
+ * there the blocks of the device's own allocator take the place of malloc's chunks.
  */
 import type { Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
@@ -20,14 +21,21 @@ export interface TensorStorage {
   readonly bytes: Bytes;
 }
 
-/** null where no storage can be told, or where it is on a device or elsewhere. */
-export function readTensorStorage(memory: Memory, tensor: Address): TensorStorage | null {
+/** Whether an allocation that begins at `data` holds so many bytes. */
+export type Holds = (data: Address, bytes: Bytes) => boolean;
+
+/** null where no storage can be told: `holds` knows no such allocation. By default it is one of malloc's. */
+export function readTensorStorage(
+  memory: Memory,
+  tensor: Address,
+  holds: Holds = (data, bytes) => fillsChunk(memory, data, bytes),
+): TensorStorage | null {
   const words = readWords(memory, tensor, TENSOR_WORDS);
   if (words === null || !isAddress(words[0])) {
     return null;
   }
   for (let n = FIRST_DATA_WORD; n < TENSOR_WORDS; n++) {
-    const storage = isAddress(words[n]) ? readStorage(memory, words[n]) : null;
+    const storage = isAddress(words[n]) ? readStorage(memory, words[n], holds) : null;
     if (storage !== null) {
       return storage;
     }
@@ -35,7 +43,7 @@ export function readTensorStorage(memory: Memory, tensor: Address): TensorStorag
   return null;
 }
 
-function readStorage(memory: Memory, address: Address): TensorStorage | null {
+function readStorage(memory: Memory, address: Address, holds: Holds): TensorStorage | null {
   const words = readWords(memory, address, STORAGE_WORDS);
   if (words === null || !isAddress(words[0])) {
     return null;
@@ -46,7 +54,7 @@ function readStorage(memory: Memory, address: Address): TensorStorage | null {
       continue;
     }
     for (let size = n + 2; size < STORAGE_WORDS; size++) {
-      if (words[size] > 0 && fillsChunk(memory, data, words[size])) {
+      if (words[size] > 0 && holds(data, words[size])) {
         return { data, bytes: words[size] };
       }
     }

@@ -1,0 +1,184 @@
+"""A thread in a program that Tidemark looks into: it tells the devices' figures to whoever sent it.
+
+    tidemark (recorder)                         this thread
+      makes a Unix socket, sends the source  -->  connects
+                                             <--  {"look": figures}                   asked once
+                                             <--  {"beat": figures} every period      watching
+                                             <--  {"snapshot": path, "reason": why}   it was written
+                                             <--  {"note": sentence}
+      "dump"                                 -->  writes a snapshot (another rank ran out)
+      "stop", or the socket closes           -->  all is switched off, the thread ends
+
+Started by remote exec between any two byte codes of the program's main thread, which may hold any
+lock: so the main thread waits for nothing here. All that may wait is done in this thread, and a
+call into torch that waits for the allocator waits without the interpreter's lock.
+
+What fails is told once and ends the thread; nothing is raised, printed or logged in the program.
+"""
+
+import base64
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, Optional
+
+import _socket
+import _thread
+
+from ._device_figures import read_figures, torch_is_initialized
+from ._device_watch import Devices, Watching
+
+Options = Dict[str, Any]
+
+# Shares of a core: of all figures, and of walking the allocator's blocks for its largest free one.
+_SHARE = 0.0005
+_PIECES_SHARE = 0.0004
+_PATIENCE = 30.0
+
+
+def run(options: Options) -> None:
+    """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None."""
+    line = _Line(options["address"])
+    try:
+        watch = options.get("watch")
+        if watch is None:
+            line.tell(look=read_figures(with_segments=True), profile=_jax_profile(options))
+        else:
+            _Beacon(line, watch).run()
+    except Exception as error:  # the program goes on, whatever happens here
+        line.tell(note=f"{type(error).__name__}: {error}")
+    finally:
+        line.close()
+
+
+def _jax_profile(options: Options) -> Optional[str]:
+    """pprof's own format, gzipped; only of a program whose backends are made."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if not options.get("profile") or bridge is None or not bridge.backends_are_initialized():
+        return None
+    profile: bytes = sys.modules["jax"].profiler.device_memory_profile()
+    return base64.b64encode(profile).decode("ascii")
+
+
+class _Line:
+    """The connection; the raw socket, for a patched one (gevent) would wait in the program's loop."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket.settimeout(_PATIENCE)
+        self._socket.connect(address)
+        self._rest = b""
+
+    def tell(self, **message: Any) -> bool:
+        """False where nobody listens any more. One send a line: threads do not mix theirs."""
+        text = json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
+        try:
+            # A broken connection must not raise SIGPIPE, which a program may have set to be deadly.
+            self._socket.sendall(text, _socket.MSG_NOSIGNAL)
+            return True
+        except OSError:
+            return False
+
+    def hear(self, seconds: float) -> Optional[str]:
+        """The next word within so many seconds, else None; "stop" where the other end has gone."""
+        if b"\n" not in self._rest:
+            self._socket.settimeout(max(0.001, seconds))
+            try:
+                got = self._socket.recv(4096)
+            except TimeoutError:
+                return None
+            except OSError as error:
+                # Before 3.10 a timeout is an error of its own.
+                return None if type(error).__name__ == "timeout" else "stop"
+            finally:
+                self._socket.settimeout(_PATIENCE)
+            if not got:
+                return "stop"
+            self._rest += got
+        word, mark, rest = self._rest.partition(b"\n")
+        if not mark:
+            return None
+        self._rest = rest
+        return word.decode("ascii", "replace")
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class _Beacon:
+    """``watch``: period, threshold, directory, max_entries, cooldown, budget_bytes."""
+
+    def __init__(self, line: _Line, watch: Options) -> None:
+        self._line = line
+        self._watch = watch
+        self._pid = os.getpid()
+        self._watching: Optional[Watching] = None
+        self._once = _thread.allocate_lock()
+        self._asked = False
+        self._ended = False
+        self._pieces_due = 0.0
+
+    def run(self) -> None:
+        due = 0.0
+        try:
+            while True:
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self._beat()
+                word = self._line.hear(due - time.monotonic())
+                if word == "stop":
+                    return
+                if word == "dump" and self._watching is not None:
+                    self._watching.dump("peer")
+        finally:
+            self._ended = True
+            if self._watching is not None:
+                self._watching.close()
+
+    def _beat(self) -> float:
+        """Tells the figures; seconds until the next, so that they cost no more than their share."""
+        self._begin_with_torch()
+        if self._watching is not None:
+            self._watching.look()
+        begun = time.thread_time()
+        pieces = time.monotonic() >= self._pieces_due
+        figures = read_figures(with_pieces=pieces)
+        if figures:
+            self._line.tell(beat=figures)
+        cost = time.thread_time() - begun
+        if pieces:
+            self._pieces_due = time.monotonic() + cost / _PIECES_SHARE
+            cost = 0.0
+        return max(float(self._watch["period"]), cost / _SHARE)
+
+    def _begin_with_torch(self) -> None:
+        """Once torch is there: at once, or in the very moment in which the program begins to use a device."""
+        torch = sys.modules.get("torch")
+        if torch is None or self._once.locked():
+            return
+        if torch_is_initialized(torch):
+            self._begin()
+        elif not self._asked and hasattr(getattr(torch, "cuda", None), "_lazy_call"):
+            self._asked = True
+            torch.cuda._lazy_call(self._begin)
+
+    def _begin(self) -> None:
+        """In this thread, or in the one that initialises the devices: raises nothing there."""
+        # A forked child inherits what was asked for, and has no such thread.
+        if self._ended or os.getpid() != self._pid or not self._once.acquire(False):
+            return
+        try:
+            devices = Devices(sys.modules["torch"], int(self._watch["max_entries"]))
+            watching = Watching(
+                devices,
+                self._watch["threshold"],
+                self._watch["directory"],
+                self._watch["cooldown"],
+                self._watch["budget_bytes"],
+                told=lambda reason, path: self._line.tell(snapshot=path, reason=reason),
+                warned=lambda text: self._line.tell(note=text),
+            )
+            devices.on_out_of_memory(lambda: watching.dump("oom"))
+            self._watching = watching
+        except Exception as error:
+            self._line.tell(note=f"the allocator cannot be watched: {type(error).__name__}: {error}")

@@ -1,0 +1,238 @@
+"""What the device allocators of this process say of themselves.
+
+Nothing is imported and no device is initialised for it: only modules that the program has loaded
+are asked, and only once it has begun to use a device. Answers are plain dicts for JSON; sizes are
+bytes, None stands for what a version does not tell.
+
+    torch       initialised?   stats of each device that has a context, pinned host memory
+    jax         backends made? memory_stats() of each local device
+    tensorflow  context made?  get_memory_info() of each GPU
+
+The free memory of a device is the driver's to tell (cudaMemGetInfo). That call, from any thread,
+spoils the capture of a CUDA graph in another one unless the calling thread's capture mode is
+relaxed: so it is made relaxed first, and where that cannot be done the driver is not asked.
+"""
+
+import sys
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+Figures = Dict[str, Any]
+
+# cudaStreamCaptureModeRelaxed (driver_types.h)
+_RELAXED = 2
+_FREE = "inactive"
+_thread = threading.local()
+
+
+def read_figures(with_segments: bool = False, with_pieces: bool = True) -> Figures:
+    """All frameworks that are loaded; a framework that fails says why, the others still speak.
+
+    with_pieces    also the largest free block, which walks all blocks of the allocator
+    with_segments  also every segment with its blocks
+    """
+    found: Figures = {}
+    for name, read in (
+        ("torch", lambda torch: _torch(torch, with_segments, with_pieces)),
+        ("jax", _jax),
+        ("tensorflow", _tensorflow),
+    ):
+        module = sys.modules.get(name)
+        if module is not None:
+            found[name] = _guarded(module, read)
+    return found
+
+
+def torch_is_initialized(torch: Any) -> bool:
+    """Whether the program has begun to use a device; never begins it."""
+    cuda = getattr(torch, "cuda", None)  # a module that is being imported has none yet
+    return cuda is not None and hasattr(cuda, "is_initialized") and bool(cuda.is_initialized())
+
+
+def _guarded(module: Any, read: Callable[[Any], Figures]) -> Figures:
+    about: Figures = {"version": str(getattr(module, "__version__", ""))}
+    try:
+        about.update(read(module))
+    except Exception as error:
+        about.update(state="failed", detail=f"{type(error).__name__}: {error}", devices=[])
+    return about
+
+
+def _torch(torch: Any, with_segments: bool, with_pieces: bool) -> Figures:
+    if not torch_is_initialized(torch):
+        compiled = hasattr(getattr(torch, "_C", None), "_cuda_getDeviceCount")
+        return {"state": "unused" if compiled else "cpu-only", "devices": []}
+    memory = torch.cuda.memory
+    segments = _segments(memory) if with_pieces or with_segments else None
+    figures: Figures = {
+        "state": "used",
+        "backend": _optional(lambda: str(memory.get_allocator_backend())),
+        "devices": [
+            _torch_device(torch, index, segments)
+            for index in range(torch.cuda.device_count())
+            if torch._C._cuda_hasPrimaryContext(index)
+        ],
+        "pinned": _pinned(memory),
+    }
+    if with_segments:
+        figures["segments"] = [_segment(segment) for segment in segments or []]
+    return figures
+
+
+def _torch_device(torch: Any, index: int, segments: Optional[List[Any]]) -> Figures:
+    stats = torch.cuda.memory.memory_stats_as_nested_dict(index)
+    properties = torch.cuda.get_device_properties(index)
+
+    def of(name: str, kind: str = "current") -> Optional[int]:
+        value = stats.get(name, {}).get("all", {}).get(kind)
+        return None if value is None else int(value)
+
+    own = None if segments is None else [s for s in segments if s["device"] == index]
+    return {
+        "index": index,
+        "name": str(properties.name),
+        "totalBytes": int(properties.total_memory),
+        "freeBytes": _free_bytes(torch, index),
+        "reservedBytes": of("reserved_bytes"),
+        "allocatedBytes": of("allocated_bytes"),
+        "activeBytes": of("active_bytes"),
+        "requestedBytes": of("requested_bytes"),
+        "peakReservedBytes": of("reserved_bytes", "peak"),
+        "peakAllocatedBytes": of("allocated_bytes", "peak"),
+        "inactiveSplitBytes": of("inactive_split_bytes"),
+        "inactiveSplitBlocks": of("inactive_split"),
+        "allocationRetries": int(stats.get("num_alloc_retries", 0)),
+        "outOfMemory": int(stats.get("num_ooms", 0)),
+        **_pieces(own),
+    }
+
+
+def _segments(memory: Any) -> List[Any]:
+    try:
+        return list(memory.memory_snapshot(include_traces=False))
+    except TypeError:  # a version that knows no such choice: the traces come along and are dropped
+        return list(memory.memory_snapshot())
+
+
+def _pieces(segments: Optional[List[Any]]) -> Figures:
+    """Free memory of segments in use, which cannot go back to the driver, and the largest free block."""
+    if segments is None:
+        return {"splitBytes": None, "largestFreeBytes": None}
+    split = largest = 0
+    for segment in segments:
+        free = [block["size"] for block in segment["blocks"] if block["state"] == _FREE]
+        largest = max([largest, *free])
+        if segment["active_size"] > 0:
+            split += segment["total_size"] - segment["active_size"]
+    return {"splitBytes": split, "largestFreeBytes": largest}
+
+
+def _segment(segment: Any) -> List[Any]:
+    """device, address, size, stream, pool, type, expandable, blocks [size, asked for, state]"""
+    return [
+        segment["device"],
+        segment["address"],
+        segment["total_size"],
+        segment["stream"],
+        list(segment.get("segment_pool_id", ())),
+        segment["segment_type"],
+        bool(segment.get("is_expandable", False)),
+        [
+            [block["size"], block.get("requested_size", block["size"]), block["state"]]
+            for block in segment["blocks"]
+        ],
+    ]
+
+
+def _pinned(memory: Any) -> Optional[Figures]:
+    """Page-locked host memory of input queues and copies; from torch 2.9 on."""
+    read = getattr(memory, "host_memory_stats", None)
+    stats = None if read is None else _optional(read)
+    if not stats:
+        return None
+    # Earlier versions say "segment" and "reserved" for what the allocator owns.
+    owned = stats.get("allocated_bytes.current", stats.get("reserved_bytes.current"))
+    return {"ownedBytes": owned, "activeBytes": stats.get("active_bytes.current")}
+
+
+def _free_bytes(torch: Any, index: int) -> Optional[int]:
+    if not _capture_is_relaxed():
+        return None
+    return _optional(lambda: int(torch.cuda.mem_get_info(index)[0]))
+
+
+def _capture_is_relaxed() -> bool:
+    """Whether this thread's capture mode is relaxed: made so once, and it stays."""
+    if not getattr(_thread, "relaxed", False):
+        _thread.relaxed = _relax_capture()
+    return bool(_thread.relaxed)
+
+
+def _relax_capture() -> bool:
+    """By the runtime library that the program has loaded."""
+    try:
+        import ctypes
+
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(None, 5)[5].strip() for line in maps if "libcudart" in line}
+        for path in sorted(paths):
+            library = ctypes.CDLL(path, mode=ctypes.DEFAULT_MODE | 4)  # RTLD_NOLOAD
+            exchange = library.cudaThreadExchangeStreamCaptureMode
+            if exchange(ctypes.byref(ctypes.c_int(_RELAXED))) == 0:
+                return True
+    except (ImportError, OSError, AttributeError):
+        pass
+    return False
+
+
+def _jax(jax: Any) -> Figures:
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if bridge is None or not bridge.backends_are_initialized():
+        return {"state": "unused", "devices": []}
+    devices = []
+    for device in jax.local_devices():
+        stats = _optional(device.memory_stats)
+        if stats:
+            devices.append(
+                {
+                    "index": int(device.id),
+                    "name": str(device.device_kind),
+                    "totalBytes": stats.get("bytes_limit"),
+                    "freeBytes": None,
+                    "reservedBytes": stats.get("pool_bytes", stats.get("bytes_reserved")),
+                    "allocatedBytes": stats.get("bytes_in_use"),
+                    "peakAllocatedBytes": stats.get("peak_bytes_in_use"),
+                    "largestFreeBytes": stats.get("largest_free_block_bytes"),
+                }
+            )
+    return {"state": "used" if devices else "cpu-only", "devices": devices}
+
+
+def _tensorflow(tensorflow: Any) -> Figures:
+    module = sys.modules.get("tensorflow.python.eager.context")
+    context = None if module is None else module.context_safe()
+    if context is None or not getattr(context, "_initialized", False):
+        return {"state": "unused", "devices": []}
+    devices = []
+    for device in tensorflow.config.list_logical_devices("GPU"):
+        index = int(device.name.rsplit(":", 1)[1])
+        info = tensorflow.config.experimental.get_memory_info(f"GPU:{index}")
+        devices.append(
+            {
+                "index": index,
+                "name": str(device.name),
+                "totalBytes": None,
+                "freeBytes": None,
+                "allocatedBytes": int(info["current"]),
+                "peakAllocatedBytes": int(info["peak"]),
+            }
+        )
+    return {"state": "used" if devices else "cpu-only", "devices": devices}
+
+
+def _optional(read: Callable[[], Any]) -> Any:
+    """What a version, a backend or a driver may refuse to tell."""
+    try:
+        return read()
+    except Exception:
+        return None

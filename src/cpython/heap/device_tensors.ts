@@ -1,0 +1,118 @@
+/**
+ * Tensors whose data lies in given allocations, found in the object graph from outside: the allocator of a
+ * device tells its blocks, the graph tells which objects of the program lead there. However many tensors
+ * view one block, it counts once, told by the one that covers most of it; of equals by one that outlives
+ * the functions that run now.
+ */
+import type { NodeId } from "../../model/heap_graph.js";
+import { pathTo } from "../../model/heap_paths.js";
+import type { Address, Bytes } from "../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_STACKS } from "./graph.js";
+import { StepNames } from "./step_names.js";
+import { type Holds, readTensorStorage } from "./tensor.js";
+import { readTensorShape } from "./tensor_shape.js";
+import { SHAPE_TENSOR } from "./type_table.js";
+
+export interface DeviceBlock {
+  readonly address: Address;
+  /** As the allocator rounded it. */
+  readonly bytes: Bytes;
+}
+
+export interface DeviceTensor {
+  readonly address: Address;
+  /** Of the storage. */
+  readonly bytes: Bytes;
+  /** Empty for one element, and where it could not be read: then `dtype` is "". */
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  /** The object's type: "torch.Tensor", "torch.nn.parameter.Parameter". */
+  readonly type: string;
+  /** Tensors of Python that lie in this storage. */
+  readonly views: number;
+  /** From a root: "module app", "model". */
+  readonly path: readonly string[];
+}
+
+/** THPVariable: the implementation, or a flag before it (torch 1.11 to 2.8). */
+const IMPLEMENTATION_AT = [16, 24] as const;
+
+/** Of a block, what its storage fills at least: a size is rounded up to the next power of two at most. */
+const LEAST_FILLED = 0.5;
+/** Views of one storage that are looked at. */
+const MOST_VIEWS = 256;
+
+/** One row a block that a tensor of Python leads to, largest first. */
+export function findDeviceTensors(
+  objects: ObjectGraph,
+  blocks: readonly DeviceBlock[],
+): DeviceTensor[] {
+  const sizes = new Map(blocks.map(({ address, bytes }) => [address, bytes]));
+  const holds: Holds = (data, bytes) => {
+    const size = sizes.get(data) ?? 0;
+    return bytes <= size && bytes > size * LEAST_FILLED;
+  };
+  const found = new Map<Address, Found[]>();
+  const { graph, types } = objects;
+  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
+    if (types.shapes[graph.type[node]] !== SHAPE_TENSOR) {
+      continue;
+    }
+    const tensor = readTensor(objects, node, holds);
+    if (tensor !== null) {
+      const others = found.get(tensor.data);
+      if (others === undefined) {
+        found.set(tensor.data, [tensor]);
+      } else {
+        others.push(tensor);
+      }
+    }
+  }
+  const names = new StepNames(objects);
+  return [...found.values()]
+    .map((views) => describe(objects, names, views))
+    .sort((a, b) => b.bytes - a.bytes);
+}
+
+interface Found {
+  readonly node: NodeId;
+  readonly implementation: Address;
+  readonly data: Address;
+  readonly bytes: Bytes;
+}
+
+function readTensor({ graph, copy }: ObjectGraph, node: NodeId, holds: Holds): Found | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const implementation = copy.word(graph.address[node] + at);
+    const storage = implementation > 0 ? readTensorStorage(copy, implementation, holds) : null;
+    if (storage !== null) {
+      return { node, implementation, ...storage };
+    }
+  }
+  return null;
+}
+
+function describe(objects: ObjectGraph, names: StepNames, views: readonly Found[]): DeviceTensor {
+  const [best] = views
+    .slice(0, MOST_VIEWS)
+    .map((view) => {
+      const way = pathTo(objects.paths, view.node);
+      const read = readTensorShape(objects.copy, view.implementation, view.bytes);
+      const elements = read?.shape.reduce((product, size) => product * size, 1) ?? 0;
+      return { view, way, read, elements, local: way.includes(ROOT_STACKS) };
+    })
+    .sort(
+      (a, b) =>
+        b.elements - a.elements || Number(a.local) - Number(b.local) || a.way.length - b.way.length,
+    );
+  const { view, way, read } = best as NonNullable<typeof best>;
+  return {
+    address: view.data,
+    bytes: view.bytes,
+    shape: read?.shape ?? [],
+    dtype: read?.dtype ?? "",
+    type: names.typeName(view.node),
+    views: views.length,
+    path: names.words(way),
+  };
+}
