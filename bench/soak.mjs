@@ -4,7 +4,6 @@
  * service, that of torch. Fails where a request fails, or where something stays behind.
  */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";

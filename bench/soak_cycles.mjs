@@ -67,7 +67,7 @@ function belongings(pid) {
   return {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     mappings: maps.split("\n").length,
-    agentMappings: maps.split("\n").filter((line) => line.includes("libtidemark.so")).length,
+    agentMappings: maps.split("\n").filter((line) => /tidemark[^/]*\.so/.test(line)).length,
     rssBytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024,
   };
 }

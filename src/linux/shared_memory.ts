@@ -34,6 +34,13 @@ export function isMapping(pid: Pid, name: string, inode: number): boolean | null
   return maps === null || maps === "" ? null : new RegExp(` ${inode} +/memfd:${name} `).test(maps);
 }
 
+/** Whether a process has mapped a memfd or a file whose name, without its folders, matches; false where its
+ * mappings cannot be read. */
+export function isMappingNamed(pid: Pid, name: RegExp): boolean {
+  const maps = readText(`/proc/${pid}/maps`) ?? "";
+  return maps.split("\n").some((line) => name.test(/[^/:]*$/.exec(line)?.[0] ?? ""));
+}
+
 /** Bytes that all files of the process's /dev/shm take: shared memory that nobody unlinked counts here even
  * when no process maps it any more. null where there is none to see. */
 export function sharedMemoryUsed(pid: Pid): Bytes | null {

@@ -19,7 +19,13 @@ import { closeSync, openSync } from "node:fs";
 import { hostname, release } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { RemoteAnswer } from "../cpython/entry/remote_exec.js";
-import { hasEnded, readAttachPermission, readCommand, readStat } from "../linux/index.js";
+import {
+  hasEnded,
+  isMappingNamed,
+  readAttachPermission,
+  readCommand,
+  readStat,
+} from "../linux/index.js";
 import { agentRefused, alreadyAttached } from "../model/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../model/errors.js";
 import type { Bytes, Millis, Pid } from "../model/units.js";
@@ -41,6 +47,8 @@ const CHECK_MS = 100;
 /** How long the process may take to run the agent's farewell. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
+/** Of the memory that an agent records into: the recorder's, or its own in memory or in a folder. */
+const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
 export interface AttachOptions {
   readonly pid: Pid;
@@ -124,9 +132,10 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   }
 }
 
-/** Before anything is touched; the agent itself refuses a second one that comes in the same moment. */
+/** Before anything is touched; the agent itself refuses a second one that comes in the same moment. Who records
+ * it is looked for only where somebody may: that walks through the descriptors of the whole host. */
 function refuseSecond(pid: Pid): void {
-  const growing = growingRecordingOf(pid);
+  const growing = isMappingNamed(pid, POOL_NAMES) ? growingRecordingOf(pid) : null;
   if (growing !== null) {
     const { recorder } = new OpenRecording(growing).meta;
     throw alreadyAttached(

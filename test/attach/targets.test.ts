@@ -101,6 +101,38 @@ print("well", ran)`,
     expect(target.output()).toBe("up\nwell 45\n");
   });
 
+  test("an uninterruptible wait (D): refused in time by its name, or entered once it is over", async () => {
+    const fifo = join(scratch, "fifo");
+    expect(spawnSync("mkfifo", [fifo]).status).toBe(0);
+    // A parent of posix_spawn is in that wait until its child has executed: here, has opened its input.
+    const target = await start(
+      python,
+      `import os, time
+print("up")
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, ${JSON.stringify(fifo)}, os.O_RDONLY, 0)])
+for _ in range(60): time.sleep(0.05)
+print("well")`,
+    );
+    const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
+    await expect.poll(state, { timeout: 20_000 }).toMatch(/\) D /);
+    await expect(exec(target.pid, "return 1", 1_000)).rejects.toThrow(
+      /TM-E035 .*main thread hangs in/,
+    );
+    expect(state()).toMatch(/\) D /);
+    expect(leftFiles(target.pid)).toEqual([]);
+    let told = "";
+    const answer = remoteExec(target.pid, "return 'ran'", {
+      waitMs: 60_000,
+      onWaiting(doing) {
+        told = doing;
+        writeFileSync(fifo, ""); // its child goes on
+      },
+    });
+    expect((await answer).text).toBe("ran");
+    expect(told).toMatch(/main thread hangs in/);
+    expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
+  });
+
   test("a zombie, and one that ends meanwhile", async () => {
     const zombie = await start(
       python,

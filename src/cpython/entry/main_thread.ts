@@ -1,6 +1,5 @@
-/** What the main thread of a process does that takes nothing: for the line that says why. */
-
-import { readText } from "../../linux/files.js";
+/** What the threads of a process do while it takes nothing: for the line that says why. */
+import { readNames, readText } from "../../linux/files.js";
 import { type Memory, readStat } from "../../linux/index.js";
 import type { Pid } from "../../model/units.js";
 
@@ -33,6 +32,7 @@ const CALLS: Readonly<Record<number, string>> = {
   271: "ppoll",
   281: "epoll_pwait",
   288: "accept4",
+  435: "clone3",
 };
 
 /** "its main thread waits in accept4 (libc.so.6)". */
@@ -44,14 +44,35 @@ export function describeMainThread(pid: Pid, memory: Memory): string {
   if ("ZX".includes(state)) {
     return "its main thread has ended";
   }
-  const text = readText(`/proc/${pid}/task/${pid}/syscall`) ?? "";
+  const wait = describeWait(pid, pid, memory);
+  return wait === "" ? "its main thread computes in C code" : `its main thread waits in ${wait}`;
+}
+
+/**
+ * A thread in an uninterruptible wait of the kernel (state D), which nothing can stop before the wait is over:
+ * "its thread 4243 hangs in read (libc.so.6)". "" where there is none.
+ */
+export function describeHangingThread(pid: Pid, memory: Memory): string {
+  for (const name of readNames(`/proc/${pid}/task`) ?? []) {
+    const stat = readText(`/proc/${pid}/task/${name}/stat`) ?? "";
+    if (stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3) === "D") {
+      const wait = describeWait(pid, Number(name), memory) || "the kernel";
+      return `its ${Number(name) === pid ? "main thread" : `thread ${name}`} hangs in ${wait}`;
+    }
+  }
+  return "";
+}
+
+/** "" where the thread is in no system call. */
+function describeWait(pid: Pid, tid: number, memory: Memory): string {
+  const text = readText(`/proc/${pid}/task/${tid}/syscall`) ?? "";
   const fields = text.trim().split(" ");
   if (fields[0] === "running" || fields.length < 3) {
-    return "its main thread computes in C code";
+    return "";
   }
   const place = fileAt(memory, Number(fields.at(-1)));
   const call = CALLS[Number(fields[0])] ?? `system call ${fields[0]}`;
-  return `its main thread ${state === "D" ? "hangs" : "waits"} in ${call}${place === "" ? "" : ` (${place})`}`;
+  return place === "" ? call : `${call} (${place})`;
 }
 
 function fileAt(memory: Memory, address: number): string {

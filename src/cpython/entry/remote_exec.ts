@@ -7,28 +7,27 @@
  *   stop ── take the request back ── lay a call ── go        where it sleeps in the kernel instead
  *   wait for the answer; else take the request back, and say what the main thread does
  *
+ * A thread in an uninterruptible wait (D: a parent of vfork, a dead network disk) cannot be stopped: the others
+ * are left running until it is out of it.
+ *
  * The call is laid only where the main thread waits in the kernel without the interpreter's lock and there
  * is one interpreter: any signal handler could run there, and Python's own callbacks from C do the same
  * three calls. Under the lock, or in C code that computes, only waiting helps.
  */
-import {
-  isLeaving,
-  type Memory,
-  openProcessMemory,
-  ProcessHolder,
-  readStat,
-} from "../../linux/index.js";
+import { isLeaving, type Memory, openProcessMemory, readStat } from "../../linux/index.js";
 import { targetNotEntered, targetRaised, targetUnknown } from "../../model/attach_errors.js";
 import { processGone } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
 import { describeMainThread } from "./main_thread.js";
+import { PatientHolder } from "./patient_holder.js";
 import { type Request, writeRequest } from "./pending_call.js";
 
 /** How long a request stands before the main thread is looked after. */
 const TICK_MS = 150;
-const LONGEST_HOLD_MS = 1_000;
+/** How long a process that cannot be stopped is waited for to take a request back. */
+const LONGEST_UNDO_MS = 1_000;
 /** Once the process has begun with it, it is waited for: an import from a slow disk is no refusal. */
 const LONGEST_WORK_MS = 60_000;
 
@@ -62,7 +61,7 @@ export async function remoteExec(
   options: RemoteExecOptions,
 ): Promise<RemoteAnswer> {
   const memory = openProcessMemory(pid);
-  const holder = new ProcessHolder(pid);
+  const holder = new PatientHolder(pid, memory, options, TICK_MS);
   let exchange: Exchange | null = null;
   try {
     const point = findEntryPoint(memory, pid);
@@ -80,20 +79,22 @@ class RemoteExec {
   private readonly pauses: Millis[] = [];
   private way: RemoteAnswer["way"];
   private obstacle = "";
+  private readonly deadline: Millis;
 
   constructor(
     private readonly point: EntryPoint,
     private readonly memory: Memory,
-    private readonly holder: ProcessHolder,
+    private readonly holder: PatientHolder,
     private readonly exchange: Exchange,
     private readonly options: RemoteExecOptions,
   ) {
     this.way = point.debugger === null ? "pending-call" : "debugger-call";
+    this.deadline = performance.now() + options.waitMs;
   }
 
   async run(): Promise<RemoteAnswer> {
     const begun = performance.now();
-    const deadline = begun + this.options.waitMs;
+    const { deadline } = this;
     try {
       await this.ask();
       let taken = await this.taken(Math.min(begun + TICK_MS, deadline));
@@ -121,6 +122,9 @@ class RemoteExec {
   }
 
   private doing(): string {
+    if (this.holder.hanging !== "") {
+      return this.holder.hanging;
+    }
     const doing = describeMainThread(this.point.pid, this.memory);
     return this.obstacle === "" ? doing : `${doing}; ${this.obstacle}`;
   }
@@ -192,18 +196,23 @@ class RemoteExec {
     if (request === null) {
       return this.exchange.read().state === "waiting";
     }
-    let undone = false;
+    let undone = true; // where it cannot be stopped any more: what it takes later finds no file
+    const until = performance.now() + LONGEST_UNDO_MS;
     await this.standing((standing) => {
       undone = request.undo(standing);
-    });
+    }, until);
     this.request = null;
     return undone;
   }
 
-  /** Does something while the process stands. */
-  private async standing(work: (standing: Standing) => void | Promise<void>): Promise<void> {
-    this.memory.refresh(); // before it stands: the maps of a large program take their time
-    await this.holder.hold(LONGEST_HOLD_MS);
+  /** Does something while the process stands; nothing where it could not be stopped in time. */
+  private async standing(
+    work: (standing: Standing) => void | Promise<void>,
+    until = this.deadline,
+  ): Promise<void> {
+    if (!(await this.holder.hold(until))) {
+      return;
+    }
     try {
       await work(this.check());
     } finally {
