@@ -1,24 +1,31 @@
 /**
- * `npm run leakbench -- [CASE...] [--cases DIR] [--python PATH] [--jobs N] [--json FILE]`
+ * `npm run leakbench -- [CASE...] [--cases DIR] [--python PATH] [--jobs N] [--json FILE] [--peers]`
  *
  * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), holds each
  * verdict against the label beside it, prints a table and writes JSON. A whole run of the repository's
- * own cases also writes docs/leakbench.md.
+ * own cases also writes docs/leakbench.md. With `--peers` the same cases run under other tools instead,
+ * and the page's part about them is written.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { benchPython } from "../bench/environment.mjs";
 import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 import { makeEnvironment, readEnvironment } from "./environment.mjs";
 import { readCases } from "./leakbench/cases.mjs";
 import { page, table } from "./leakbench/page.mjs";
+import { askable, peerNames, runPeer } from "./leakbench/peers.mjs";
+import { peersOf, peersPart, peersTable, withPeers } from "./leakbench/peers_page.mjs";
 import { runCase } from "./leakbench/run_case.mjs";
 import { total } from "./leakbench/score.mjs";
 import { root } from "./setup.mjs";
 
 const ownCases = join(root, "leakbench/cases");
+const pageFile = join(root, "docs/leakbench.md");
+/** How long each case runs under a peer, where LEAKBENCH_SECONDS does not say. */
+const peerSeconds = 20;
 
 async function leakbench() {
   const { values, positionals } = parseArgs({
@@ -27,18 +34,32 @@ async function leakbench() {
       cases: { type: "string", default: ownCases },
       python: { type: "string" },
       jobs: { type: "string", default: String(Math.max(1, Math.floor(cpus().length / 2))) },
-      json: { type: "string", default: join(root, "leakbench/results/latest.json") },
+      json: { type: "string" },
+      peers: { type: "boolean", default: false },
     },
   });
   const folder = resolve(values.cases);
   const jobs = Number(values.jobs);
   if (!Number.isInteger(jobs) || jobs < 1)
     throw new SetupError("--jobs needs a whole number from 1");
+  const cases = readCases(folder, positionals);
+  const whole = folder === ownCases && positionals.length === 0 && values.python === undefined;
+  await (values.peers
+    ? underPeers(cases, jobs, values, whole)
+    : underTidemark(cases, jobs, values, whole));
+}
+
+/**
+ * @param {import("./leakbench/cases.mjs").LabelledCase[]} cases
+ * @param {number} jobs
+ * @param {{json?: string, python?: string}} options
+ * @param {boolean} whole every case of the repository, by the set-up's interpreters
+ */
+async function underTidemark(cases, jobs, options, whole) {
   await build();
   const environment = await knownEnvironment();
-  const cases = readCases(folder, positionals);
   const results = await inParallel(cases, jobs, async (labelled) => {
-    const result = await runCase(labelled, environment, values.python);
+    const result = await runCase(labelled, environment, options.python);
     process.stdout.write(`${table([result])}\n`);
     return result;
   });
@@ -47,12 +68,47 @@ async function leakbench() {
     cases: results,
     totals: total(results),
   };
-  const file = resolve(values.json);
+  const file = writeResults(options.json ?? join(root, "leakbench/results/latest.json"), document);
+  process.stdout.write(`\n${table(results)}\n\n${file}\n`);
+  if (whole) writeFileSync(pageFile, withPeers(page(document), peersOf(knownPage())));
+}
+
+/**
+ * @param {import("./leakbench/cases.mjs").LabelledCase[]} cases
+ * @param {number} jobs
+ * @param {{json?: string, python?: string}} options
+ * @param {boolean} whole
+ */
+async function underPeers(cases, jobs, options, whole) {
+  const python = options.python ?? (await benchPython());
+  const seconds = Number(process.env.LEAKBENCH_SECONDS ?? peerSeconds);
+  const runs = askable(cases).flatMap((labelled) => peerNames.map((peer) => ({ labelled, peer })));
+  const results = await inParallel(runs, jobs, async ({ labelled, peer }) => {
+    const result = await runPeer(labelled, peer, python, seconds);
+    process.stdout.write(`${peersTable([result])}\n`);
+    return result;
+  });
+  const document = { schema: "tidemark.leakbench-peers/1", seconds, runs: results };
+  const file = writeResults(options.json ?? join(root, "leakbench/results/peers.json"), document);
+  process.stdout.write(`\n${peersTable(results)}\n\n${file}\n`);
+  if (whole) writeFileSync(pageFile, withPeers(knownPage(), peersPart(document)));
+}
+
+/** @param {string} path @param {unknown} document @returns {string} the file that was written */
+function writeResults(path, document) {
+  const file = resolve(path);
   mkdirSync(join(file, ".."), { recursive: true });
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
-  process.stdout.write(`\n${table(results)}\n\n${file}\n`);
-  if (folder === ownCases && positionals.length === 0 && values.python === undefined)
-    writeFileSync(join(root, "docs/leakbench.md"), page(document));
+  return file;
+}
+
+/** The page as it stands; "" where there is none. */
+function knownPage() {
+  try {
+    return readFileSync(pageFile, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** What the set-up found; made where no set-up has run. */

@@ -7,6 +7,7 @@
  *     site record keeps 1/s                      MiB a second, none of it freed
  *     site cache fills 20 by 15s                 MiB, and when it is full
  *     site parse churns 5                        MiB of young memory all the time
+ *     site buffer swells 1/s                     one block, made anew and larger all the time
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0
  *     collector off
@@ -142,14 +143,18 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const bytes = Number.parseFloat(amount) * MIB;
   const fullMs = Number.parseFloat(words[5] ?? "0") * 1000;
   const live: Course = (ms) =>
-    how === "keeps"
+    how === "keeps" || how === "swells"
       ? (bytes * ms) / 1000
       : how === "fills"
         ? bytes * Math.min(1, ms / fullMs)
         : bytes * (0.8 + 0.2 * noise(ms));
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
-    how === "churns" ? (i === COHORTS - 1 ? bytes : 0) : live((i + 1) * width) - live(i * width),
+    how === "churns" || how === "swells"
+      ? i === COHORTS - 1
+        ? live(spanMs)
+        : 0
+      : live((i + 1) * width) - live(i * width),
   );
   const domain = (options.get("domain") ?? "python") as SiteHistory["domain"];
   const pid = Number(options.get("pid") ?? TARGET);
@@ -169,8 +174,8 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     domain,
     liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),
     allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => 2 * (time - FIXTURE_START_MS)),
-    liveObjects: 1000,
-    liveSamples: Number(options.get("samples") ?? 400),
+    liveObjects: how === "swells" ? 1 : 1000,
+    liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: live(spanMs) / 20,
     cohortBytes,
     keptStacks: stacks.map((frames, id) => ({ id, frames, share: 1 / stacks.length })),

@@ -9,6 +9,8 @@ import { judgeSites, type SiteJudgement } from "./suspects.js";
 /** From RSS alone, growth counts from here: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
+/** Of private memory's growth, what a site of few large blocks must explain to be accused. */
+const LEAST_SWELL = 0.3;
 
 export interface ProcessObservation {
   readonly process: ProcessEvidence;
@@ -75,9 +77,13 @@ function chooseSuspects(
     const own = sites.filter(({ site }) => site.pid === process.process.pid);
     const explained = own.reduce((sum, s) => sum + (s.course === "keeps" ? s.keptBytes : 0), 0);
     const anon = process.growth("anonRssBytes");
-    return process.grows("anonRssBytes") && explained < anon.rise / 2
-      ? own.filter(({ course }) => course === "hints")
-      : [];
+    if (!process.grows("anonRssBytes") || explained >= anon.rise / 2) {
+      return [];
+    }
+    return own.filter(
+      ({ course, keptBytes }) =>
+        course === "hints" || (course === "swells" && keptBytes >= LEAST_SWELL * anon.rise),
+    );
   });
   return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
 }
@@ -109,8 +115,11 @@ export function isLarge({ rise, level }: Growth): boolean {
 
 /** The last moments are the program's end, not its course: their readings are left out. */
 const END_SHARE = 0.02;
+/** An interpreter that frees all it has may take so much longer: what then falls is left out, too. */
+const LONGEST_END_SHARE = 0.08;
+const FALLEN = 0.9;
 
-function readingsOf({ series }: ProcessEvidence, metric: Metric): Readings {
+function readingsOf({ series, endedMs }: ProcessEvidence, metric: Metric): Readings {
   const times: number[] = [];
   const values: number[] = [];
   const { timesMs } = series;
@@ -124,7 +133,24 @@ function readingsOf({ series }: ProcessEvidence, metric: Metric): Readings {
       values.push(value);
     }
   });
-  return { times, values };
+  if (endedMs === null) {
+    return { times, values };
+  }
+  const kept = withoutEnd(values, times, last - (last - first) * LONGEST_END_SHARE);
+  return { times: times.slice(0, kept), values: values.slice(0, kept) };
+}
+
+/** How many of the readings are of the program at work: what falls after `fromMs` below all that came
+ * shortly before is its end. */
+function withoutEnd(values: readonly number[], times: readonly TimeMs[], fromMs: TimeMs): number {
+  const end = times.findIndex((time) => time >= fromMs);
+  if (end < 0) {
+    return values.length;
+  }
+  const before = values.slice(Math.max(0, end - (values.length - end)), end);
+  const usual = FALLEN * Math.min(...before);
+  const fallen = values.findIndex((value, i) => i >= end && value < usual);
+  return fallen < 0 ? values.length : fallen;
 }
 
 /** Private memory that no live allocation accounts for, at the looks. */

@@ -6,17 +6,18 @@
 import type { Bytes, Millis, TimeMs } from "../model/units.js";
 import { assessGrowth } from "./growth.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { swellingOf } from "./swelling.js";
 import { theilSen } from "./trend.js";
 
 /** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
- * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `small`: too
- * little to say. */
-export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "small";
+ * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `swells`: a few
+ * large blocks, made anew and larger each time. `small`: too little to say. */
+export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "swells" | "small";
 
 export interface SiteJudgement {
   readonly site: SiteHistory;
   readonly course: SiteCourse;
-  /** Live bytes that were born after the first third of the window. */
+  /** Live bytes that were born after the first third of the window; of a site that swells, their rise. */
   readonly keptBytes: Bytes;
   /** By ms. */
   readonly slope: number;
@@ -45,6 +46,12 @@ export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudge
 }
 
 function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
+  const judgement = judgeByAge(site, histories, startMs);
+  const swelling = judgement.course === "keeps" ? null : swellingOf(site, histories, startMs);
+  return swelling ? { ...judgement, course: "swells", ...swelling } : judgement;
+}
+
+function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
   const endMs = histories.lookTimes.at(-1) ?? startMs;
   const settledMs = startMs + (endMs - startMs) / 3;
   const kept = Array.from({ length: QUARTERS }, (_, quarter) => {

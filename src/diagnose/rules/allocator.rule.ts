@@ -1,3 +1,6 @@
+import type { LedgerPartName } from "../../model/ledger.js";
+import type { Bytes } from "../../model/units.js";
+import { riseOf } from "../ledger_growth.js";
 import type { Observations } from "../observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
@@ -11,6 +14,10 @@ const LEAST_KEPT_SHARE = 0.5;
 const LEAST_LEAK_SHARE = 0.25;
 /** Sampled bytes err: what is kept must stand out of that. */
 const ERRORS = 4;
+
+/** Of the growth, what the ledger must find in the allocators' own parts. */
+const LEAST_IN_LEDGER = 0.25;
+const FREE_PARTS: readonly LedgerPartName[] = ["malloc.free", "python.free"];
 
 /** Private memory grows and what lives in it does not: the program freed it, the allocator keeps it. */
 export const allocator: Rule = {
@@ -28,7 +35,8 @@ export const allocator: Rule = {
       isLarge(anon) &&
       (anon.shape === "growing" || growth.shape === "growing") &&
       growth.rise >= MOST_OF_GROWTH * anon.rise &&
-      kept < MOST_OF_GROWTH * anon.rise;
+      kept < MOST_OF_GROWTH * anon.rise &&
+      !isElsewhere(target, anon.rise);
     if (!grows) {
       return keeps(observations);
     }
@@ -36,7 +44,8 @@ export const allocator: Rule = {
       says: "leak",
       kind: "allocator-retention",
       weight:
-        kept < LEAST_LEAK_SHARE * anon.rise || freeGrowth(target) >= MOST_OF_GROWTH * growth.rise
+        kept < LEAST_LEAK_SHARE * anon.rise ||
+        (riseOf(target, FREE_PARTS) ?? 0) >= MOST_OF_GROWTH * growth.rise
           ? 0.92
           : 0.85,
       detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
@@ -45,10 +54,12 @@ export const allocator: Rule = {
   },
 };
 
-/** Where ledgers were read they say it of themselves: what is free, grows. */
-function freeGrowth(target: ProcessObservation): number {
-  const free = ["ledger.malloc.free", "ledger.python.free"] as const;
-  return free.reduce((sum, metric) => sum + Math.max(0, target.growth(metric).rise), 0);
+/** Where ledgers were read: what an allocator kept is in its parts, pymalloc's used ones among them, for an
+ * arena's pages are divided by pools. Blocks that are filled at last, and pages that somebody asked the kernel
+ * for, are not live at any site, either, but in other parts. */
+function isElsewhere(target: ProcessObservation, rise: Bytes): boolean {
+  const kept = riseOf(target, [...FREE_PARTS, "python.used"]);
+  return kept !== null && kept < LEAST_IN_LEDGER * rise;
 }
 
 /** It grew once and never came back. */
@@ -58,7 +69,8 @@ function keeps({ target, unused }: Observations): Finding {
   if (
     keptBytes >= SMALLEST_KEPT_BYTES &&
     keptBytes >= LEAST_KEPT_SHARE * anon.level &&
-    keptBytes >= ERRORS * standardErrorBytes
+    keptBytes >= ERRORS * standardErrorBytes &&
+    !(anon.shape === "growing" && isElsewhere(target, anon.rise))
   ) {
     return {
       says: "leak",

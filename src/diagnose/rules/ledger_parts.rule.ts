@@ -1,11 +1,8 @@
 import type { VerdictKind } from "../../model/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/ledger.js";
-import { ledgerMetric } from "../../model/series.js";
-import type { Bytes, Millis } from "../../model/units.js";
-import { afterFirstThird } from "../growth.js";
+import { partGrowth } from "../ledger_growth.js";
 import { SMALLEST_RISE_BYTES } from "../observations.js";
-import type { Readings } from "../readings.js";
-import { type Rule, silent } from "../rule.js";
+import { type Finding, type Rule, silent } from "../rule.js";
 import { bytesText, percent, rateText } from "../words.js";
 
 /** Which part speaks for what, where no site is known. */
@@ -14,22 +11,25 @@ const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
   "python.free": "allocator-retention",
   "malloc.used": "native-leak",
   "malloc.free": "allocator-retention",
+  "anon.other": "native-leak",
   "file.mapped": "file-growth",
   shm: "shm-growth",
 };
 const PARTS = Object.keys(MEANING) as LedgerPartName[];
 /** Of all that grows in the ledger, what its first part must have. */
 const MOST_OF_GROWTH = 0.5;
-const FEWEST_LEDGERS = 3;
+/** Buffers of arrays are malloc's as well, and some libraries map pools of their own: without their holders
+ * that is not told apart. */
+const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 
 /** RSS grows, and the ledger tells which part of it. Sites know more, where there are any. */
 export const ledgerParts: Rule = {
   name: "ledger-parts",
-  judge({ target, suspects }) {
-    const parts = PARTS.map((part) => ({
-      part,
-      ...riseOf(afterFirstThird(target.readings(ledgerMetric(part)))),
-    })).filter(({ spanMs }) => spanMs > 0);
+  judge({ target, suspects, evidence }) {
+    const parts = PARTS.flatMap((part) => {
+      const growth = partGrowth(target, part);
+      return growth ? [{ part, ...growth }] : [];
+    });
     if (parts.length === 0) {
       return null;
     }
@@ -43,24 +43,28 @@ export const ledgerParts: Rule = {
       return silent("No part of the ledger grows on its own.");
     }
     const detail = `${first.part} grows by ${rateText(first.rise / first.spanMs)}, to ${bytesText(first.level)}: ${percent(first.rise / all)} of what grows.`;
-    return suspects.length > 0
-      ? silent(detail)
-      : {
-          says: "leak",
-          kind: MEANING[first.part] ?? null,
-          // Buffers of arrays are malloc's as well: without their holders that is not told apart.
-          weight: first.part === "malloc.used" ? 0.6 : 0.7,
-          detail,
-        };
+    if (suspects.length > 0) {
+      return silent(detail);
+    }
+    if (evidence.sites && first.part === "malloc.used") {
+      return touched(detail);
+    }
+    return {
+      says: "leak",
+      kind: MEANING[first.part] ?? null,
+      weight: UNSURE.has(first.part) ? 0.6 : 0.7,
+      detail,
+    };
   },
 };
 
-/** Ledgers are few: whether there is growth, RSS says; they say of what. */
-function riseOf({ times, values }: Readings): { rise: number; spanMs: Millis; level: Bytes } {
-  const level = values.at(-1) ?? 0;
+/** The agent sees what is asked of malloc: where no site grows and malloc does, pages of blocks that were
+ * there before become resident, as they are written for the first time. */
+function touched(detail: string): Finding {
   return {
-    rise: level - (values[0] ?? 0),
-    spanMs: values.length < FEWEST_LEDGERS ? 0 : (times.at(-1) as number) - (times[0] as number),
-    level,
+    says: "no leak",
+    kind: "warm-up",
+    weight: 0.6,
+    detail: `${detail} No site asks for more: blocks that were there before are being filled.`,
   };
 }

@@ -36,7 +36,8 @@ export const nativeMemory: Rule = {
 
 function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
   const holder = observations.holderOf(suspect);
-  if (holder && holder.looked > 0) {
+  // A block that is made anew all the time is gone before its holder is looked up.
+  if (holder && holder.looked > 0 && suspect.course !== "swells") {
     // What a tensor's graph keeps has no object of its own, either: that is another rule's.
     return holder.held + holder.garbage < LEAST_HELD * holder.looked && holder.graph === 0;
   }

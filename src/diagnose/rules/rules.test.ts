@@ -45,6 +45,15 @@ describe("age-cohorts", () => {
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.7 });
   });
 
+  test("one block that is made anew, larger each time, has no old survivors and leaks all the same", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite append swells 1/s domain=native file=/lib/numpy/a.py";
+    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
+    expect(verdict(text)).toBe("python-leak");
+    // Gone before it could be looked up: nobody's, for the moment.
+    expect(verdict(`${text}\nholder append held=0`)).toBe("python-leak");
+    expect(verdict(text.replace("40 + 1/s", "80"))).toBe("steady");
+  });
+
   test("without an agent it says nothing at all", () => {
     expect(ruleSays("age-cohorts", "anonRssBytes 60 + 1/s")).toBeNull();
   });
@@ -148,8 +157,16 @@ describe("parts of RSS that the kernel tells apart", () => {
 
   test("shared memory, mapped or left behind", () => {
     expect(verdict("anonRssBytes 40\nshmemRssBytes 1 + 1/s")).toBe("shm-growth");
-    expect(verdict("anonRssBytes 40\nshmUsedBytes 1 + 1/s")).toBe("shm-growth");
+    expect(verdict("anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 2 steps -1 at 5s")).toBe(
+      "shm-growth",
+    );
     expect(verdict("anonRssBytes 40\nshmemRssBytes 900")).toBe("steady");
+  });
+
+  test("what another program leaves in /dev/shm is none of this one's", () => {
+    const text = "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 0 steps 1 at 5s";
+    expect(ruleSays("shared-memory", text)?.detail).toContain("another program");
+    expect(verdict(text)).toBe("steady");
   });
 });
 
@@ -176,6 +193,16 @@ describe("allocator", () => {
   test("a peak that was freed and never came back", () => {
     const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
     expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
+  });
+
+  test("what the ledger finds elsewhere was never the allocator's", () => {
+    const text =
+      "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
+    expect(verdict(`${text}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
+    expect(ruleSays("allocator", text)?.says).toBe("silent");
+    // Pages that somebody asked the kernel for; a block that was there before and is filled at last.
+    expect(verdict(`${text}\nledger.anon.other 1 + 1/s`)).toBe("native-leak");
+    expect(verdict(`${text}\nledger.malloc.used 9 + 1/s`)).toBe("warm-up");
   });
 
   test("memory that lives accounts for the growth", () => {

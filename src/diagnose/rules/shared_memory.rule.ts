@@ -1,5 +1,5 @@
 import type { Growth } from "../growth.js";
-import { isLarge } from "../observations.js";
+import { isLarge, type ProcessObservation } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
 import { bytesText, rateText } from "../words.js";
 
@@ -12,7 +12,13 @@ export const sharedMemory: Rule = {
         .filter((growth) => growth.shape === "growing" && isLarge(growth))
         .sort((x, y) => y.rise - x.rise)[0];
     const mapped = grows(processes.map((process) => process.growth("shmemRssBytes")));
-    const largest = mapped ?? grows([target.growth("shmUsedBytes")]);
+    const left = grows([target.growth("shmUsedBytes")]);
+    if (left && !mapped && !processes.some(letsGo)) {
+      return silent(
+        `What lies in /dev/shm grows by ${rateText(left.slope)}, by another program: none of these processes was seen to map any.`,
+      );
+    }
+    const largest = mapped ?? left;
     if (!largest) {
       return silent("Shared memory does not grow.");
     }
@@ -27,3 +33,10 @@ export const sharedMemory: Rule = {
     };
   },
 };
+
+/** Blocks that are made, filled and closed again are mapped at some of the polls: what is mapped falls at
+ * times. (The agent's own segment only ever gets more.) */
+function letsGo(process: ProcessObservation): boolean {
+  const { values } = process.readings("shmemRssBytes");
+  return values.some((bytes, i) => bytes < (values[i - 1] ?? 0));
+}

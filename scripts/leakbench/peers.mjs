@@ -1,0 +1,172 @@
+/**
+ * What other tools put first on the same cases: tracemalloc's difference of two snapshots, memray's leak
+ * view and scalene's leak list, each asked as its manual says, by whole stacks where it has them.
+ *
+ *     case ──> watch.py (tracemalloc, memray)      rows of stacks, largest first ──┐
+ *          └─> scalene run --outfile               leaks by line, fastest first  ──┴──> rank of the culprit,
+ *                                                                                       growth on look-alikes
+ *
+ * How it fails: a tool that ends a case otherwise than the case ends alone, or says nothing, is counted as
+ * not run, with why. A case without a culprit (copy-on-write, an allocator that keeps) is not asked of them:
+ * none of the three has a word for it.
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { capture } from "../command.mjs";
+
+const folder = fileURLToPath(new URL("peers", import.meta.url));
+
+export const peerNames = /** @type {const} */ (["tracemalloc", "memray", "scalene"]);
+/** A site of a look-alike that a reader would go after. */
+export const falseGrowthBytes = 5e6;
+const SLACK_SECONDS = 60;
+
+/**
+ * @typedef {{bytes: number, stack: [string, number, string][]}} PeerRow
+ * @typedef {object} PeerResult
+ * @property {string} case
+ * @property {(typeof peerNames)[number]} peer
+ * @property {boolean} negative
+ * @property {number | null} culpritRank 1 is its first row, 0 none of its first 20; null: a look-alike
+ * @property {number} topBytes of its first row; 0: it lists nothing
+ * @property {boolean | null} falseGrowth a look-alike in which it lists a growing site; null: a leak
+ * @property {string} [skipped] why it could not be asked
+ */
+
+/**
+ * @param {import("./cases.mjs").LabelledCase} labelled
+ * @param {(typeof peerNames)[number]} peer
+ * @param {string} python of the environment that holds the peers
+ * @param {number} seconds
+ * @returns {Promise<PeerResult>}
+ */
+export async function runPeer(labelled, peer, python, seconds) {
+  const scratch = mkdtempSync(join(tmpdir(), "tidemark-peers-"));
+  try {
+    return score(labelled, peer, await rowsOf(labelled, peer, python, seconds, scratch));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { ...score(labelled, peer, []), skipped: why };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {import("./cases.mjs").LabelledCase} labelled
+ * @param {string} peer
+ * @param {string} python
+ * @param {number} seconds
+ * @param {string} scratch
+ * @returns {Promise<PeerRow[]>} first what it puts first
+ */
+async function rowsOf(labelled, peer, python, seconds, scratch) {
+  const script = join(labelled.folder, "case.py");
+  const [file, words] =
+    peer === "scalene"
+      ? [join(scratch, "scalene.json"), ["-m", "scalene", "run", "--outfile"]]
+      : [join(scratch, "rows.json"), [join(folder, "watch.py"), peer, String(seconds)]];
+  const last = peer === "scalene" ? [file, script] : [scratch, script];
+  const limit = String(4 * seconds + SLACK_SECONDS);
+  // timeout(1) ends the whole group: a child that is left would hold the pipe open for ever.
+  const { output } = await capture("timeout", ["-k", "10", limit, python, ...words, ...last], {
+    cwd: labelled.folder,
+    env: { ...process.env, LEAKBENCH_SECONDS: String(seconds) },
+  });
+  if (!existsSync(file))
+    throw new Error(output.trimEnd().split("\n").at(-1)?.slice(0, 120) || "it said nothing");
+  const said = JSON.parse(readFileSync(file, "utf8"));
+  return withFunctions(peer === "scalene" ? scaleneLeaks(said, seconds) : said, script, python);
+}
+
+/**
+ * Its list as it stands in the profile: by file and line; by likelihood there, the fastest first here.
+ * @param {any} profile
+ * @param {number} seconds
+ * @returns {PeerRow[]}
+ */
+function scaleneLeaks(profile, seconds) {
+  /** @type {PeerRow[]} */
+  const rows = [];
+  for (const [file, { leaks }] of Object.entries(profile.files ?? {}))
+    for (const [line, { velocity_mb_s: rate }] of Object.entries(leaks ?? {}))
+      rows.push({ bytes: rate * seconds * 2 ** 20, stack: [[file, Number(line), ""]] });
+  return rows.sort((a, b) => b.bytes - a.bytes);
+}
+
+/**
+ * Names the functions of the case's own lines, for tools that know lines alone.
+ * @param {PeerRow[]} rows
+ * @param {string} script
+ * @param {string} python
+ */
+async function withFunctions(rows, script, python) {
+  const { output } = await capture(python, [join(folder, "functions.py"), script]);
+  /** @type {[string, number, number][]} */
+  const functions = JSON.parse(output);
+  const at = (/** @type {number} */ line) =>
+    functions.findLast(([, first, last]) => first <= line && line <= last)?.[0] ?? "<module>";
+  for (const { stack } of rows)
+    for (const frame of stack)
+      if (frame[2] === "" && isOf(frame[0], script)) frame[2] = at(frame[1]);
+  return rows;
+}
+
+/** @param {string} file @param {string} script as a tool names it: whole, or its last parts */
+function isOf(file, script) {
+  return basename(file) === basename(script) && (dirname(file) === "." || file === script);
+}
+
+/**
+ * @param {import("./cases.mjs").LabelledCase} labelled
+ * @param {(typeof peerNames)[number]} peer
+ * @param {PeerRow[]} rows
+ * @returns {PeerResult}
+ */
+function score({ name, expect }, peer, rows) {
+  const { culprit, negative } = expect;
+  const guilty = rows.findIndex(({ stack }) =>
+    stack.some(
+      ([file, , called]) =>
+        culprit !== undefined &&
+        basename(file) === culprit.file &&
+        culprit.functions.includes(called.split(".").at(-1) ?? ""),
+    ),
+  );
+  const topBytes = Math.round(rows[0]?.bytes ?? 0);
+  // Scalene lists only what it takes for a leak; the others list all that lives.
+  const accuses = peer === "scalene" ? rows.length > 0 : topBytes >= falseGrowthBytes;
+  return {
+    case: name,
+    peer,
+    negative,
+    culpritRank: negative ? null : guilty + 1,
+    topBytes,
+    falseGrowth: negative ? accuses : null,
+  };
+}
+
+/** What can be asked of them. @param {import("./cases.mjs").LabelledCase[]} cases */
+export function askable(cases) {
+  return cases.filter(({ expect }) => expect.negative || expect.culprit !== undefined);
+}
+
+/** @param {PeerResult[]} results */
+export function peerTotals(results) {
+  return peerNames.map((peer) => {
+    const own = results.filter((result) => result.peer === peer && !result.skipped);
+    const leaks = own.flatMap(({ culpritRank }) => (culpritRank === null ? [] : [culpritRank]));
+    const calm = own.filter(({ negative }) => negative);
+    return {
+      peer,
+      leaks: leaks.length,
+      first: leaks.filter((rank) => rank === 1).length,
+      inThree: leaks.filter((rank) => rank >= 1 && rank <= 3).length,
+      lookAlikes: calm.length,
+      falseGrowth: calm.filter(({ falseGrowth }) => falseGrowth).length,
+      skipped: results.filter((result) => result.peer === peer && result.skipped).length,
+    };
+  });
+}

@@ -1,0 +1,50 @@
+/**
+ * Sites whose memory is a few large blocks that are made anew, larger each time: a bytearray that is never
+ * emptied, numpy.append, pandas.concat, a text that is added to. All of it is young at every look, so ages
+ * say nothing; that it never goes back, and rises to the end, does.
+ */
+import type { Bytes, TimeMs } from "../model/units.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { theilSen } from "./trend.js";
+
+/** Bytes a block: smaller ones are told by their ages. */
+const SMALLEST_BLOCK_BYTES = 256_000;
+const SMALLEST_RISE_BYTES = 2_000_000;
+/** What comes must stand against what was there. */
+const LEAST_RISE_SHARE = 0.2;
+const FEWEST_LOOKS = 6;
+/** Of the rise: what one step may carry, what the second half must carry. */
+const LARGEST_STEP = 0.5;
+const LEAST_SECOND_HALF = 0.25;
+
+/** How a site swells over the last two thirds of the looks; null where it does not. */
+export function swellingOf(
+  site: SiteHistory,
+  { lookTimes }: SiteHistories,
+  startMs: TimeMs,
+): { readonly keptBytes: Bytes; readonly slope: number } | null {
+  const endMs = lookTimes.at(-1) ?? startMs;
+  const from = lookTimes.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
+  const times = lookTimes.slice(from, -1);
+  const live = site.liveBytes;
+  if (from < 0 || times.length < FEWEST_LOOKS) {
+    return null;
+  }
+  // While the new block is filled from the old one both live: what no later look goes below is the level.
+  const levels = times.map((_, i) => Math.min(...live.slice(from + i)));
+  const first = levels[0] as number;
+  const last = levels.at(-1) as number;
+  const rise = last - first;
+  const blocks = Math.max(1, site.liveObjects);
+  if (
+    (live.at(-1) ?? 0) < SMALLEST_BLOCK_BYTES * blocks ||
+    rise < Math.max(SMALLEST_RISE_BYTES, LEAST_RISE_SHARE * first)
+  ) {
+    return null;
+  }
+  const steps = levels.slice(1).map((level, i) => level - (levels[i] as number));
+  const middle = levels[levels.length >> 1] as number;
+  const swells =
+    Math.max(...steps) <= LARGEST_STEP * rise && last - middle >= LEAST_SECOND_HALF * rise;
+  return swells ? { keptBytes: rise, slope: theilSen(times, levels).slope } : null;
+}
