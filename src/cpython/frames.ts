@@ -23,6 +23,24 @@ export interface PythonFrame {
   readonly line: number;
 }
 
+/**
+ * A thread's frames, and which call of the evaluator ran which: up to 3.10 each its own; since, a Python
+ * function's call of another stays in the same one, and from 3.12 on a frame without code begins it.
+ */
+export interface PythonStack {
+  /** Innermost first. */
+  readonly frames: PythonFrame[];
+  /** Innermost first. */
+  readonly evaluations: readonly Evaluation[];
+}
+
+export interface Evaluation {
+  /** Index in `frames` behind its last frame; it begins where the one before ends, and may be empty. */
+  readonly end: number;
+  /** Something in the native frame of the evaluator that runs it; null where nothing is known to be. */
+  readonly anchor: Address | null;
+}
+
 /** Recursion ends long before by itself. */
 const MOST_FRAMES = 2 ** 17;
 const INSTRUCTION_BYTES = 2;
@@ -30,9 +48,15 @@ const OWNED_BY_GENERATOR = 1;
 
 /** Innermost first. Throws TM-E024 where the chain leads elsewhere. */
 export function readFrames(codes: CodeReader, thread: Address): PythonFrame[] {
+  return readStack(codes, thread).frames;
+}
+
+/** Throws TM-E024 where the chain leads elsewhere. */
+export function readStack(codes: CodeReader, thread: Address): PythonStack {
   const { reader, layout } = codes.python;
   const frames: PythonFrame[] = [];
-  let address = innermostFrame(codes.python, thread);
+  const evaluations: Evaluation[] = [];
+  let { address, anchor } = innermostFrame(codes.python, thread);
   for (let count = 0; address !== 0; count++) {
     if (count === MOST_FRAMES) {
       throw unreadableMemory(reader.memory.name, address, "a chain of frames without an end");
@@ -41,29 +65,53 @@ export function readFrames(codes: CodeReader, thread: Address): PythonFrame[] {
     if (frame !== null) {
       frames.push(frame);
     }
+    const shim = frame === null && isShim(codes.python, address);
+    if (shim || beginsEvaluation(codes.python, address)) {
+      evaluations.push({ end: frames.length, anchor: shim ? address : anchor });
+      anchor = null;
+    }
     address = reader.pointer(address + layout.frame.previous);
   }
-  return frames;
+  return { frames, evaluations };
 }
 
-/** 0 where the thread runs no Python code. */
-function innermostFrame({ reader, layout }: PythonMemory, thread: Address): Address {
+/** The frame is 0 where the thread runs no Python code. */
+function innermostFrame(
+  { reader, layout }: PythonMemory,
+  thread: Address,
+): { address: Address; anchor: Address | null } {
   const frame = reader.pointer(thread + layout.thread.frame);
   const { cframeFrame } = layout.thread;
-  return cframeFrame === null || frame === 0 ? frame : reader.pointer(frame + cframeFrame);
+  // A _PyCFrame is a local variable of the evaluator, but the first one, which is in the thread's state.
+  return cframeFrame === null || frame === 0
+    ? { address: frame, anchor: null }
+    : { address: reader.pointer(frame + cframeFrame), anchor: frame };
+}
+
+/** From 3.12 on: a local variable of the evaluator, or the first frame of a thread's state. */
+function isShim({ reader, layout }: PythonMemory, address: Address): boolean {
+  const { owner, firstShimOwner } = layout.frame;
+  return (
+    owner !== null && firstShimOwner !== null && reader.uint8(address + owner) >= firstShimOwner
+  );
+}
+
+function beginsEvaluation({ reader, layout }: PythonMemory, address: Address): boolean {
+  const { owner, isEntry } = layout.frame;
+  return owner === null || (isEntry !== null && reader.uint8(address + isEntry) !== 0);
 }
 
 /** null: one that CPython itself does not show. */
 export function readFrame(codes: CodeReader, address: Address): PythonFrame | null {
   const { reader, layout } = codes.python;
-  const { owner, firstShimOwner } = layout.frame;
+  const { owner } = layout.frame;
   if (owner === null) {
     return readFrameObject(codes, address);
   }
-  const ownedBy = reader.uint8(address + owner);
-  if (firstShimOwner !== null && ownedBy >= firstShimOwner) {
+  if (isShim(codes.python, address)) {
     return null;
   }
+  const ownedBy = reader.uint8(address + owner);
   const word = reader.pointer(address + layout.frame.code);
   const codeAddress = word - (word % 8); // 3.14 marks borrowed references in the low bits
   const code = codes.read(codeAddress);

@@ -1,9 +1,10 @@
 /** CPython read and entered from outside. */
 export { type Code, CodeReader } from "./code.js";
 export { type DictEntry, dictEntries, dictGet, instanceAttribute, setMembers } from "./dicts.js";
-export { type PythonFrame, readFrames } from "./frames.js";
+export type { PythonFrame } from "./frames.js";
 export { LAYOUTS, type PythonLayout } from "./layouts/index.js";
 export { locatePython, type PythonRuntime } from "./locate.js";
+export type { MixedFrame } from "./native_merge.js";
 export {
   isA,
   type PythonMemory,
@@ -15,6 +16,6 @@ export {
   typeNameOf,
   typeOf,
 } from "./objects.js";
-export { readStacks, type Stacks, type ThreadStack } from "./stacks.js";
+export { readStacks, type Stacks, type ThreadStack, type Unwind } from "./stacks.js";
 export type { PythonTask } from "./tasks.js";
 export { gilHolder, listThreads, moduleAttribute, type PythonThread } from "./threads.js";

@@ -1,20 +1,29 @@
 /**
- * Every Python stack of a program, of one moment.
+ * Every Python stack of a program, of one moment; with an unwinder, native frames among them.
  *
  *   while it runs      where asyncio keeps its tasks; a look, that reads most code there is to read
- *   hold it            thread states, frames and tasks; code that is new
- *   let it go          names of the threads
+ *   hold it            thread states, frames and tasks; code that is new; copies of the native stacks
+ *   let it go          names of the threads; native frames out of the copies
  *
  * Where it cannot be held (no ptrace; traced by another tool), looks are repeated until two in a row say
  * the same of a thread; a thread that moves all the time is shown as one of the looks saw it, and `limits`
  * says so.
  */
-import { holdProcess } from "../linux/index.js";
+import {
+  copyThreads,
+  type HeldThread,
+  holdProcess,
+  readTasks as readKernelTasks,
+  StackRoom,
+  type Task,
+} from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
+import type { NativeStack } from "../model/native_stack.js";
 import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
 import { CodeReader } from "./code.js";
-import { type PythonFrame, readFrames } from "./frames.js";
+import { type PythonFrame, type PythonStack, readStack } from "./frames.js";
 import type { PythonRuntime } from "./locate.js";
+import { type MixedFrame, mergeStacks } from "./native_merge.js";
 import { findTaskLists, type PythonTask, readTasks, type TaskLists } from "./tasks.js";
 import { type ThreadState, walkThreads } from "./thread_list.js";
 import { gilHolder, listThreads, type PythonThread } from "./threads.js";
@@ -23,6 +32,14 @@ export interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
   readonly frames: readonly PythonFrame[];
+  /** With the native frames among them; null where none were asked for, or none could be had. */
+  readonly mixed: readonly MixedFrame[] | null;
+}
+
+/** A thread without a Python thread state. */
+export interface NativeThread {
+  readonly task: Task;
+  readonly frames: readonly MixedFrame[];
 }
 
 export interface Stacks {
@@ -30,6 +47,8 @@ export interface Stacks {
   /** How long the program stood still; 0 where it was read running. */
   readonly pauseMs: Millis;
   readonly threads: readonly ThreadStack[];
+  /** Empty where native frames were not asked for. */
+  readonly nativeThreads: readonly NativeThread[];
   readonly tasks: readonly PythonTask[];
   /** What could not be seen, and why. */
   readonly limits: readonly string[];
@@ -39,37 +58,81 @@ export interface Stacks {
 const LONGEST_PAUSE_MS = 500;
 const MOST_LOOKS = 50;
 
-/** Throws TM-E020, TM-E024. */
-export async function readStacks(python: PythonRuntime): Promise<Stacks> {
+/** Names the native frames of a thread: `Unwinder` of src/native, handed in from above. */
+export type Unwind = (thread: HeldThread) => NativeStack;
+
+/** `unwind`: for native frames, too. Throws TM-E020, TM-E024. */
+export async function readStacks(
+  python: PythonRuntime,
+  unwind: Unwind | null = null,
+): Promise<Stacks> {
   const codes = new CodeReader(python);
   const { pid } = python.memory;
   const lists = orFailure(() => findTaskLists(python));
   const look = () =>
     orFailure(() => takeLook(codes, python, lists instanceof TidemarkError ? [] : lists));
   if (pid === null) {
-    return describe(python, thrown(look()), 0, Date.now(), []);
+    return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
   }
+  const room = unwind === null ? null : new StackRoom();
+  const nativeLimits = unwind === null ? [] : ["native frames can be read only while it stands"];
   // Compiles what will run while the program stands still.
   look();
+  const tasks = new Map(readKernelTasks(pid).map((task) => [task.tid, task]));
   const hold = await holdOrReason(pid);
   if (typeof hold === "string") {
-    return readRunning(python, look, [`it was read while it ran: ${hold}`]);
+    return readRunning(python, look, [`it was read while it ran: ${hold}`, ...nativeLimits]);
   }
   const atMs = Date.now();
   let seen: Look | TidemarkError;
+  let copies: readonly HeldThread[] = [];
   let released: { readonly pauseMs: Millis; readonly lapsed: boolean };
   try {
+    const registers = room === null ? null : hold.registers(); // they come while Python's frames are read
     seen = look();
+    copies = room && registers ? copyThreads(python.memory, await registers, room) : [];
   } finally {
     released = await hold.release();
   }
   if (released.lapsed) {
     return readRunning(python, look, [
       "it was read while it ran: it could not be held long enough",
+      ...nativeLimits,
     ]);
   }
-  return describe(python, thrown(seen), released.pauseMs, atMs, []);
+  const stacks = describe(python, thrown(seen), { pauseMs: released.pauseMs, atMs, tasks });
+  return unwind === null ? stacks : withNative(stacks, thrown(seen), tasks, copies.map(unwind));
 }
+
+/** A thread of two interpreters has two thread states, and each the whole native stack around its frames. */
+function withNative(
+  stacks: Stacks,
+  seen: Look,
+  tasks: ReadonlyMap<number, Task>,
+  natives: readonly NativeStack[],
+): Stacks {
+  const byTid = new Map(natives.map((native) => [native.tid, native]));
+  const tidOf = ({ thread }: ThreadStack) => thread.task?.tid ?? thread.tid ?? 0;
+  const ofPython = new Set(stacks.threads.map(tidOf));
+  return {
+    ...stacks,
+    threads: stacks.threads.map((stack) => {
+      const native = byTid.get(tidOf(stack));
+      const python = seen.stacks.get(stack.thread.address);
+      return native === undefined || python === undefined
+        ? stack
+        : { ...stack, mixed: mergeStacks(python, native) };
+    }),
+    nativeThreads: natives
+      .filter(({ tid }) => !ofPython.has(tid))
+      .map((native) => ({
+        task: tasks.get(native.tid) ?? { tid: native.tid, ownTid: native.tid, name: "", state: "" },
+        frames: mergeStacks(NO_PYTHON, native),
+      })),
+  };
+}
+
+const NO_PYTHON: PythonStack = { frames: [], evaluations: [] };
 
 async function holdOrReason(pid: Pid) {
   try {
@@ -103,7 +166,7 @@ function thrown<Value>(result: Value | TidemarkError): Value {
 interface Look {
   readonly states: readonly ThreadState[];
   /** By PyThreadState. */
-  readonly stacks: ReadonlyMap<Address, readonly PythonFrame[]>;
+  readonly stacks: ReadonlyMap<Address, PythonStack>;
   readonly holders: ReadonlySet<Address>;
   readonly tasks: readonly PythonTask[];
   readonly limits: readonly string[];
@@ -125,13 +188,13 @@ function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskList
   python.reader.forget();
   codes.forget();
   const states: ThreadState[] = [];
-  const stacks = new Map<Address, readonly PythonFrame[]>();
+  const stacks = new Map<Address, PythonStack>();
   const holders = new Set<Address>();
   for (const interpreter of python.interpreters) {
     holders.add(gilHolder(python, interpreter));
     for (const state of walkThreads(python, interpreter)) {
       states.push(state);
-      stacks.set(state.address, readFrames(codes, state.address));
+      stacks.set(state.address, readStack(codes, state.address));
     }
   }
   const limits: string[] = [];
@@ -170,14 +233,14 @@ function readRunning(
   }
   const doubt =
     unsteady === 0 ? [] : [`${unsteady} of its threads moved on while their stacks were read`];
-  return describe(python, before, 0, Date.now(), [...limits, ...doubt]);
+  return describe(python, before, { pauseMs: 0, atMs: Date.now(), limits: [...limits, ...doubt] });
 }
 
 /** Threads of `b` whose stack is not as in `a`. */
 function differing(a: Look, b: Look): number {
   let count = 0;
-  for (const [thread, frames] of b.stacks) {
-    const other = a.stacks.get(thread);
+  for (const [thread, { frames }] of b.stacks) {
+    const other = a.stacks.get(thread)?.frames;
     const same =
       other?.length === frames.length &&
       frames.every(
@@ -191,12 +254,18 @@ function differing(a: Look, b: Look): number {
   return count;
 }
 
+interface Circumstances {
+  readonly pauseMs: Millis;
+  readonly atMs: TimeMs;
+  /** As they were before the program was held: a stop and its end wake all of them. */
+  readonly tasks?: ReadonlyMap<number, Task>;
+  readonly limits?: readonly string[];
+}
+
 function describe(
   python: PythonRuntime,
   seen: Look,
-  pauseMs: Millis,
-  atMs: TimeMs,
-  limits: readonly string[],
+  { pauseMs, atMs, tasks, limits = [] }: Circumstances,
 ): Stacks {
   const listed = orFailure(() => listThreads(python));
   const known = new Map(
@@ -206,14 +275,21 @@ function describe(
     const thread = known.get(state.address);
     const { name, task } = thread?.pthread === state.pthread ? thread : { name: "", task: null };
     return {
-      thread: { ...state, name, task, holdsGil: seen.holders.has(state.address) },
-      frames: seen.stacks.get(state.address) ?? [],
+      thread: {
+        ...state,
+        name,
+        task: (task && tasks?.get(task.tid)) ?? task,
+        holdsGil: seen.holders.has(state.address),
+      },
+      frames: seen.stacks.get(state.address)?.frames ?? [],
+      mixed: null,
     };
   });
   return {
     atMs,
     pauseMs,
     threads: threads.reverse(), // the list begins with the newest
+    nativeThreads: [],
     tasks: seen.tasks,
     limits: [...limits, ...seen.limits],
   };

@@ -18,7 +18,7 @@ import type { Address } from "../model/units.js";
 import type { CodeReader } from "./code.js";
 import { awaited, coroutineFrame } from "./coroutines.js";
 import { instanceAttribute, setMembers } from "./dicts.js";
-import { type PythonFrame, readFrame } from "./frames.js";
+import { type PythonFrame, type PythonStack, readFrame } from "./frames.js";
 import type { PythonRuntime } from "./locate.js";
 import {
   isA,
@@ -77,7 +77,7 @@ export function readTasks(
   python: PythonRuntime,
   codes: CodeReader,
   lists: readonly TaskLists[],
-  stacks: ReadonlyMap<Address, readonly PythonFrame[]>,
+  stacks: ReadonlyMap<Address, PythonStack>,
   limits: string[],
 ): PythonTask[] {
   const tasks: PythonTask[] = [];
@@ -204,7 +204,7 @@ class TaskReader {
   constructor(
     readonly codes: CodeReader,
     readonly type: Address,
-    readonly stacks: ReadonlyMap<Address, readonly PythonFrame[]>,
+    readonly stacks: ReadonlyMap<Address, PythonStack>,
   ) {}
 
   /** null: it is done, or its fields were not found. */
@@ -263,7 +263,7 @@ class TaskReader {
 
   /** The part of a thread's stack that belongs to the coroutine, where one runs it. */
   #running(frame: Address): { thread: Address; frames: readonly PythonFrame[] } | null {
-    for (const [thread, frames] of frame === 0 ? [] : this.stacks) {
+    for (const [thread, { frames }] of frame === 0 ? [] : this.stacks) {
       const index = frames.findIndex(({ address }) => address === frame);
       if (index >= 0) {
         return { thread, frames: frames.slice(0, index + 1) };

@@ -7,7 +7,7 @@
  *   high   end of the mapping, or 1 MiB: what lies above is not seen
  */
 import type { Address, Bytes } from "../model/units.js";
-import type { Held, ThreadRegisters } from "./hold.js";
+import type { ThreadRegisters } from "./hold.js";
 import { findMapping } from "./maps.js";
 import type { Memory } from "./memory.js";
 
@@ -55,12 +55,11 @@ export class StackRoom {
 }
 
 /** Of every thread, while the process stands. */
-export async function copyThreads(
+export function copyThreads(
   memory: Memory,
-  held: Held,
+  registers: readonly ThreadRegisters[],
   room: StackRoom,
-): Promise<HeldThread[]> {
-  const registers = await held.registers();
+): HeldThread[] {
   const share = Math.max(
     LEAST_STACK,
     Math.min(LONGEST_STACK, MOST_BYTES / (registers.length || 1)),

@@ -1,7 +1,7 @@
 import type { FrameJson, TargetJson } from "./documents.js";
 import type { Millis, TimeMs } from "./units.js";
 
-/** `tidemark.stacks/1`: the Python stacks of all threads, of one moment. */
+/** `tidemark.stacks/1`: the Python stacks of all threads, of one moment; with --native the native frames, too. */
 export interface StacksJson {
   schema: "tidemark.stacks/1";
   target: TargetJson;
@@ -17,9 +17,11 @@ export interface StacksJson {
     holdsGil: boolean;
     /** R runs, S sleeps, D waits for a device, T stopped, t traced, Z ended; empty where not known. */
     state: string;
-    /** 0: the main interpreter; others in the order in which they are listed. */
+    /** 0: the main interpreter; others in the order in which they are listed; -1: a thread that runs no Python
+     * (listed with --native, behind the others). */
     interpreter: number;
-    /** Leaf first; `line` 0: the instruction has none. */
+    /** Leaf first; `line` 0: the instruction has none. With --native, native frames stand among them: an
+     * evaluator's gives way to the Python frames that it ran, and a `mark` says why frames are missing. */
     frames: FrameJson[];
   }[];
   /** asyncio's tasks that are not done. */

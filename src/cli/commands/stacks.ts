@@ -1,16 +1,26 @@
 import { Command, Option } from "commander";
-import { locatePython, type PythonFrame, readStacks, type Stacks } from "../../cpython/index.js";
+import {
+  locatePython,
+  type MixedFrame,
+  type PythonFrame,
+  readStacks,
+  type Stacks,
+} from "../../cpython/index.js";
 import { openProcessMemory, readCommand, readStat, startTimeMs } from "../../linux/index.js";
 import type { FrameJson } from "../../model/documents.js";
 import type { StacksJson } from "../../model/stacks_document.js";
 import type { Pid } from "../../model/units.js";
+import { Unwinder } from "../../native/index.js";
 import { requireLinux } from "../installation.js";
 import { type CommonOptions, parseCount, withCommonOptions, withExamples } from "../options.js";
 import { printJson, screenOf } from "../output.js";
 import { parsePid } from "../pids.js";
 import { printStacks } from "../screens/stacks.js";
 
+const NO_INTERPRETER = -1;
+
 interface StacksOptions extends CommonOptions {
+  readonly native?: boolean;
   readonly top?: number;
   readonly filter?: string;
 }
@@ -19,10 +29,14 @@ export function buildCommand(): Command {
   const command = new Command("stacks")
     .description(
       "The Python stacks of all threads of a process, which one holds the GIL, and its asyncio tasks\n" +
-        "with what each awaits. Read from outside; the process stands still for about a millisecond.\n" +
-        "Native frames are not shown.",
+        "with what each awaits. Read from outside; the process stands still for about a millisecond.",
     )
     .argument("<pid>", "the process", parsePid)
+    .option(
+      "--native",
+      "native frames among the Python ones, and threads that run no Python; they are unwound outside,\n" +
+        "from a copy, once the process runs again",
+    )
     .addOption(
       new Option("--top <n>", "at most this many threads, and tasks (default all)").argParser(
         parseCount,
@@ -33,6 +47,7 @@ export function buildCommand(): Command {
   return withExamples(
     command,
     "tidemark stacks 4242",
+    "tidemark stacks 4242 --native",
     "tidemark stacks 4242 --filter worker",
     "tidemark stacks 4242 --json",
   ).action(stacks);
@@ -40,7 +55,7 @@ export function buildCommand(): Command {
 
 async function stacks(pid: Pid, options: StacksOptions): Promise<void> {
   requireLinux();
-  const document = select(await look(pid), options);
+  const document = select(await look(pid, options.native === true), options);
   if (options.json === true) {
     printJson(document);
   } else {
@@ -48,12 +63,15 @@ async function stacks(pid: Pid, options: StacksOptions): Promise<void> {
   }
 }
 
-async function look(pid: Pid): Promise<StacksJson> {
+async function look(pid: Pid, native: boolean): Promise<StacksJson> {
   const memory = openProcessMemory(pid);
+  const unwinder = native ? new Unwinder(memory) : null;
   try {
     const python = locatePython(memory);
-    return documentOf(pid, python.version, python.interpreters, await readStacks(python));
+    const seen = await readStacks(python, unwinder && ((thread) => unwinder.unwind(thread)));
+    return documentOf(pid, python.version, python.interpreters, seen);
   } finally {
+    unwinder?.close();
     memory.close();
   }
 }
@@ -77,14 +95,24 @@ function documentOf(
     },
     atMs: seen.atMs,
     pauseMs: seen.pauseMs,
-    threads: seen.threads.map(({ thread, frames }) => ({
-      tid: thread.task?.tid ?? 0,
-      name: thread.name,
-      holdsGil: thread.holdsGil,
-      state: thread.task?.state ?? "",
-      interpreter: interpreters.indexOf(thread.interpreter),
-      frames: frames.map(frameOf),
-    })),
+    threads: [
+      ...seen.threads.map(({ thread, frames, mixed }) => ({
+        tid: thread.task?.tid ?? 0,
+        name: thread.name,
+        holdsGil: thread.holdsGil,
+        state: thread.task?.state ?? "",
+        interpreter: interpreters.indexOf(thread.interpreter),
+        frames: mixed?.map(mixedFrameOf) ?? frames.map(frameOf),
+      })),
+      ...seen.nativeThreads.map(({ task, frames }) => ({
+        tid: task.tid,
+        name: task.name,
+        holdsGil: false,
+        state: task.state,
+        interpreter: NO_INTERPRETER,
+        frames: frames.map(mixedFrameOf),
+      })),
+    ],
     tasks: seen.tasks.map(({ address, name, runsOn, frames, waitsFor }) => ({
       id: idOf(address),
       name,
@@ -98,6 +126,17 @@ function documentOf(
 
 function frameOf({ code, line }: PythonFrame): FrameJson {
   return { function: code.function, file: code.file, line, kind: "python" };
+}
+
+function mixedFrameOf(mixed: MixedFrame): FrameJson {
+  switch (mixed.kind) {
+    case "python":
+      return frameOf(mixed.frame);
+    case "native":
+      return { function: mixed.frame.function, file: mixed.frame.file, line: 0, kind: "native" };
+    case "mark":
+      return { function: mixed.text, file: "", line: 0, kind: "mark" };
+  }
 }
 
 function select(document: StacksJson, { top = 0, filter }: StacksOptions): StacksJson {

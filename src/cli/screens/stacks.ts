@@ -37,6 +37,7 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
   for (const thread of threads) {
     const marks = [
       thread.interpreter > 0 ? `subinterpreter ${thread.interpreter}` : "",
+      thread.interpreter < 0 ? "no Python" : "",
       STATES[thread.state] ?? "",
     ].filter((mark) => mark !== "");
     const gil = thread.holdsGil ? `  ${paint.yellow("holds the GIL")}` : "";
@@ -77,8 +78,15 @@ function printFrames(screen: Screen, frames: readonly FrameJson[]): void {
   const cut = frames.length > MOST_FRAMES;
   const head = cut ? frames.slice(0, MOST_FRAMES - SHOWN_AT_END) : frames;
   const tail = cut ? frames.slice(-SHOWN_AT_END) : [];
-  const show = (frame: FrameJson) =>
-    screen.line(`    ${oneLine(functionOf(frame))}  ${paint.dim(oneLine(placeOf(frame)))}`);
+  const show = (frame: FrameJson) => {
+    const name = oneLine(functionOf(frame));
+    if (frame.kind === "mark") {
+      screen.line(paint.dim(`    ... ${name} ...`));
+    } else {
+      const shown = frame.kind === "native" ? paint.cyan(name) : name;
+      screen.line(`    ${shown}  ${paint.dim(oneLine(placeOf(frame)))}`);
+    }
+  };
   head.forEach(show);
   if (cut) {
     screen.line(paint.dim(`    ... ${formatCount(frames.length - MOST_FRAMES)} more frames ...`));
