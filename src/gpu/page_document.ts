@@ -1,6 +1,11 @@
 /** The page of a snapshot: its replays as columns, and what the screen says of it. */
 import type { GpuJson } from "../model/gpu_document.js";
-import { GPU_CATEGORIES, type GpuPageDevice, type GpuPageDocument } from "../model/gpu_page.js";
+import {
+  GPU_CATEGORIES,
+  type GpuDiffPageDocument,
+  type GpuPageDevice,
+  type GpuPageDocument,
+} from "../model/gpu_page.js";
 import type { GpuSnapshot } from "../model/gpu_snapshot.js";
 import { adviceFor, analyseDevice, limitsOf } from "./analyse.js";
 import { categories } from "./category.js";
@@ -42,4 +47,9 @@ export function pageDocument(snapshot: GpuSnapshot, file: string, title: string)
       };
     }),
   };
+}
+
+/** Two pages in one: their devices are compared by number. */
+export function diffPageDocument(a: GpuPageDocument, b: GpuPageDocument): GpuDiffPageDocument {
+  return { schema: "tidemark.gpuDiffPage/1", title: `${a.title} → ${b.title}`, a, b };
 }

@@ -1,7 +1,7 @@
 /** The snapshots of a job's ranks side by side: which one is not like the others, and by what. */
 import type { GpuDeviceJson, GpuJson, GpuRanksJson } from "../model/gpu_document.js";
+import { isOwnFrame } from "../model/gpu_frame_roles.js";
 import type { Bytes } from "../model/units.js";
-import { isOwnFrame } from "./frame_roles.js";
 import { siteKey } from "./sites.js";
 
 /** A rank is odd when it is this share off the median, and by this multiple of the usual distance. */

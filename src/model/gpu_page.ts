@@ -22,7 +22,16 @@ export interface GpuPageDocument {
   readonly devices: readonly GpuPageDevice[];
 }
 
+/** `tidemark.gpuDiffPage/1`: two snapshots on one axis. Encoded with {@link ./columns.ts}. */
+export interface GpuDiffPageDocument {
+  readonly schema: "tidemark.gpuDiffPage/1";
+  readonly title: string;
+  readonly a: GpuPageDocument;
+  readonly b: GpuPageDocument;
+}
+
 export const GPU_PAGE_SCHEMA = "tidemark.gpuPage/1";
+export const GPU_DIFF_PAGE_SCHEMA = "tidemark.gpuDiffPage/1";
 
 export const GPU_CATEGORIES = [
   "unknown",

@@ -93,6 +93,11 @@ describe("a snapshot", () => {
     expect(status).toBe(0);
     expect(stdout).toContain("leak.html");
     expect(readFileSync(page, "utf8")).toContain("<title>leak.pickle - Tidemark</title>");
+    const both = await gpu([file("short.pickle"), file("leak.pickle"), "-o", file("both.html")]);
+    expect([both.status, both.stdout]).toEqual([0, expect.stringContaining("both.html")]);
+    expect(readFileSync(file("both.html"), "utf8")).toContain(
+      "<title>short.pickle → leak.pickle - Tidemark</title>",
+    );
     const same = await gpu([file("leak.pickle"), "-o", file("leak.pickle")]);
     expect([same.status, statSync(file("leak.pickle")).size > 1000]).toEqual([2, true]);
   });
@@ -190,7 +195,8 @@ test.each([
   [["nothing.pickle"], "TM-E003 no such snapshot: nothing.pickle"],
   [["4242"], "TM-E014 the allocator of a live process (4242) cannot be read from outside yet"],
   [["a.pickle", "a.pickle"], "TM-E002 a snapshot is named twice"],
-  [["a", "b", "-o", "x.html"], "TM-E002 a page shows one snapshot"],
+  [["a", "b", "c", "-o", "x.html"], "TM-E002 a page shows one snapshot, or a before and an after"],
+  [["a", "b", "--ranks", "-o", "x.html"], "TM-E002 a page shows one snapshot"],
   [["oom", "nothing.log"], "TM-E003 no such log: nothing.log"],
   [["top", "--jsn"], "TM-E002 unknown option '--jsn'"],
 ])("gpu %j: %s", async (args, line) => {

@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/report_page.js";
-import { pageDocument } from "../../src/gpu/page_document.js";
+import { diffPageDocument, pageDocument } from "../../src/gpu/page_document.js";
 import { readSnapshot } from "../../src/gpu/read_snapshot.js";
+import type { GpuDiffPageDocument, GpuPageDocument } from "../../src/model/gpu_page.js";
 import { launchBrowser } from "../browser.js";
 import { pickle } from "./pickle_writer.mjs";
 import type { CachingAllocator } from "./simulator.mjs";
@@ -40,9 +41,21 @@ async function using(
   look: (page: Page) => Promise<void>,
   viewport = { width: 1280, height: 900 },
 ): Promise<void> {
+  await showing(await pageOf(allocators, "run <7>.pickle"), look, viewport);
+}
+
+async function pageOf(allocators: CachingAllocator[], title: string): Promise<GpuPageDocument> {
+  const path = join(folder, `${files++}.pickle`);
+  writeFileSync(path, pickle(snapshotOf(allocators, "plain")));
+  return pageDocument(await readSnapshot(path), path, title);
+}
+
+async function showing(
+  document: GpuPageDocument | GpuDiffPageDocument,
+  look: (page: Page) => Promise<void>,
+  viewport = { width: 1280, height: 900 },
+): Promise<void> {
   const name = join(folder, `${files++}`);
-  writeFileSync(`${name}.pickle`, pickle(snapshotOf(allocators, "plain")));
-  const document = pageDocument(await readSnapshot(`${name}.pickle`), name, "run <7>.pickle");
   await writeReport(document, `${name}.html`, async () => {}, join(folder, "web/index.html"));
   const context = await browser.newContext({ viewport, reducedMotion: "reduce" });
   const page = await context.newPage();
@@ -140,16 +153,28 @@ test("the wheel zooms in to single allocations, a double click back out", async 
   });
 });
 
+/** Pixels in the colour of a search's matches. */
+function yellowOf(canvas: Locator): Promise<number> {
+  return canvas.evaluate((node) => {
+    const { width, height } = node as HTMLCanvasElement;
+    const context = (node as HTMLCanvasElement).getContext("2d") as CanvasRenderingContext2D;
+    const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
+    return pixels.reduce((count, pixel) => count + (pixel === 0xff3ccff0 ? 1 : 0), 0);
+  });
+}
+
 test("search says how much matches, fades the rest, and marks the flame graph", async () => {
   const { allocator } = trainingRun({ steps: 12, leak: 2 ** 21 });
   await using([allocator], async (page) => {
     await page.getByRole("button", { name: "End" }).click();
     await page.getByRole("searchbox", { name: "Search" }).fill("log_loss");
-    expect(await page.locator(".gpu-found").textContent()).toBe("24.0 MiB match");
-    expect(await page.locator(".gpu-flame .hit").count()).toBe(1);
+    await expect.poll(() => page.locator(".gpu-found").textContent()).toBe("24.0 MiB match");
+    const flame = page.getByTestId("flame");
+    await expect.poll(() => yellowOf(flame)).toBeGreaterThan(500);
+    await flame.hover({ position: { x: 40, y: 10 } });
+    expect(await page.locator(".gpu-flame-says").textContent()).toMatch(/^all · 96\.0 MiB, 100 %/);
     await page.getByRole("searchbox", { name: "Search" }).fill("");
-    await page.locator(".gpu-flame button", { hasText: "_init_group" }).click();
-    expect(await page.locator(".gpu-found").textContent()).toBe("48.0 MiB match");
+    await expect.poll(() => yellowOf(flame)).toBe(0);
   });
 });
 
@@ -160,10 +185,58 @@ test("running out is marked, and its moment is one click away", async () => {
     expect(await page.locator(".gpu-scrubber output").textContent()).toContain(
       "500 MiB requested, 0.98 GiB reserved",
     );
-    await page.getByLabel("Address space").hover({ position: { x: 10, y: 8 } });
+    await page.getByLabel("Address space").hover({ position: { x: 10, y: 28 } });
     expect(await page.locator(".gpu-addresses p").textContent()).toMatch(
-      /segment of .* at 0x7f.*pool \[0,0\], stream 0/,
+      /segment of .* at 0x7f.*pool \[0,0\], stream default/,
     );
+  });
+});
+
+test("two moments of one file: what grew between them, by site", async () => {
+  const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });
+  await using([allocator], async (page) => {
+    const half = Math.floor(allocator.trace.length / 2);
+    await page.getByRole("slider", { name: "Moment of the trace" }).fill(String(half));
+    await page.getByRole("button", { name: "Compare from here" }).click();
+    await page.getByRole("button", { name: "End", exact: true }).click();
+    const panel = page.getByRole("region", { name: "Difference" });
+    const [before, after] = [allocator.history[half - 1], allocator.history.at(-1)];
+    const change = ((after?.requested ?? 0) - (before?.requested ?? 0)) / 2 ** 20;
+    const figure = async () =>
+      Number(/\+([\d.]+) MiB$/.exec((await panel.locator("h2").textContent()) ?? "")?.[1]);
+    await expect.poll(figure).toBeCloseTo(change, 0);
+    const first = panel.locator(".table-row").first();
+    expect(await first.textContent()).toMatch(/^\+\d.*grew.*log_loss/);
+    await first.click();
+    expect(await page.getByRole("searchbox", { name: "Search" }).inputValue()).toBe("log_loss");
+    await page.getByRole("button", { name: "End comparison" }).click();
+    expect(await panel.count()).toBe(0);
+  });
+});
+
+test("two files on one axis, and what differs between a moment of each", async () => {
+  const before = await pageOf([trainingRun({ steps: 6, leak: 2 ** 21 }).allocator], "a.pickle");
+  const after = await pageOf([trainingRun({ steps: 25, leak: 2 ** 21 }).allocator], "b.pickle");
+  await showing(diffPageDocument(before, after), async (page) => {
+    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("a.pickle → b.pickle");
+    const sides = await page.locator(".gpu-timeline").all();
+    expect(sides.length).toBe(2);
+    const scales = await Promise.all(
+      sides.map((side) => side.locator(".gpu-grid").allInnerTexts()),
+    );
+    expect(scales[0]).toEqual(scales[1]);
+    const panel = page.getByRole("region", { name: "Difference" });
+    expect(await panel.locator("h2").textContent()).toBe("From A to B: +38.0 MiB");
+    expect(await panel.locator(".table-row").first().textContent()).toMatch(
+      /^\+38\.0 MiB12\.0 MiB50\.0 MiBgrew.*log_loss/,
+    );
+    await page
+      .getByRole("region", { name: "B", exact: true })
+      .getByRole("slider", { name: "Moment of the trace" })
+      .fill("0");
+    await expect.poll(() => panel.locator("h2").textContent()).toMatch(/: −/);
+    await page.getByRole("button", { name: "Both peaks" }).click();
+    await expect.poll(() => panel.locator("h2").textContent()).toMatch(/: \+/);
   });
 });
 

@@ -1,6 +1,7 @@
 import "./page/language.js";
 import { createRoot } from "react-dom/client";
 import { GpuApp } from "./gpu/GpuApp.js";
+import { GpuDiffApp } from "./gpu/GpuDiffApp.js";
 import { HeapApp } from "./heap/HeapApp.js";
 import { HeapDiffApp } from "./heap/HeapDiffApp.js";
 import { App } from "./page/App.js";
@@ -34,6 +35,8 @@ function Content({ of }: { of: PageDocument }) {
   switch (of.schema) {
     case "tidemark.gpuPage/1":
       return <GpuApp page={of} />;
+    case "tidemark.gpuDiffPage/1":
+      return <GpuDiffApp page={of} />;
     case "tidemark.heapPage/1":
       return <HeapApp page={of} />;
     case "tidemark.heapDiffPage/1":

@@ -1,10 +1,12 @@
 import { Command } from "commander";
-import { nothingThere } from "../../model/errors.js";
+import { badUsage } from "../../model/errors.js";
 import { statOf } from "../files.js";
 import { withCommonOptions, withExamples, withListOptions } from "../options.js";
+import { parsePid } from "../pids.js";
 import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
 import { gpuOomCommand } from "./gpu_oom.js";
 import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
+import { showGpuProcess } from "./gpu_process.js";
 import { gpuTopCommand } from "./gpu_top.js";
 
 export function buildCommand(): Command {
@@ -14,9 +16,12 @@ export function buildCommand(): Command {
         "torch.cuda.memory._dump_snapshot wrote; also .gz or .zst). Two files are compared, three and\n" +
         "more are the ranks of one job.",
     )
-    .argument("<snapshot...>", "snapshot files")
+    .argument("<snapshot or pid...>", "snapshot files, or one running process")
     .option("--ranks", "two files are ranks of one job, not a before and an after")
-    .option("-o, --output <file>", "write one snapshot as a self-contained HTML page");
+    .option(
+      "-o, --output <file>",
+      "write one snapshot, or two compared, as a self-contained HTML page",
+    );
   withListOptions(command, "sites", DEFAULT_GPU_SITES);
   withCommonOptions(command, "stdout");
   withExamples(
@@ -25,6 +30,7 @@ export function buildCommand(): Command {
     "tidemark gpu before.pickle after.pickle",
     "tidemark gpu rank*.pickle --json",
     "tidemark gpu snapshot.pickle.zst -o snapshot.html",
+    "tidemark gpu before.pickle after.pickle -o difference.html",
     "tidemark gpu oom train.log",
     "tidemark gpu top",
   ).action(gpu);
@@ -41,10 +47,10 @@ export function buildCommand(): Command {
 async function gpu(paths: string[], options: GpuOptions): Promise<void> {
   const pid = paths.find((path) => /^\d+$/.test(path) && statOf(path) === undefined);
   if (pid !== undefined) {
-    throw nothingThere(
-      `the allocator of a live process (${pid}) cannot be read from outside yet`,
-      "call torch.cuda.memory._dump_snapshot(FILE) in it, then tidemark gpu FILE",
-    );
+    if (paths.length > 1) {
+      throw badUsage("a process is looked at alone", `tidemark gpu ${pid}`);
+    }
+    return showGpuProcess(parsePid(pid), options);
   }
   await showSnapshots(paths, options);
 }

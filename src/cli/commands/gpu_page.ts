@@ -1,6 +1,7 @@
-/** `tidemark gpu SNAPSHOT -o F.html`. */
+/** `tidemark gpu SNAPSHOT -o F.html`, and of two snapshots what differs. */
 import { basename } from "node:path";
-import { pageDocument } from "../../gpu/page_document.js";
+import { diffPageDocument, pageDocument } from "../../gpu/page_document.js";
+import type { GpuPageDocument } from "../../model/gpu_page.js";
 import type { CommonOptions } from "../options.js";
 import { withProgress } from "../progress.js";
 import { writeReport } from "../report_page.js";
@@ -8,14 +9,21 @@ import { requireOtherFile, writeWhole } from "../write_whole.js";
 import { sayWritten } from "../written.js";
 import { loadSnapshot } from "./gpu_load.js";
 
+/** @param paths one snapshot, or two: a before and an after */
 export async function writeGpuPage(
-  path: string,
+  paths: readonly string[],
   output: string,
   options: CommonOptions,
 ): Promise<void> {
-  requireOtherFile(output, path);
+  for (const path of paths) requireOtherFile(output, path);
   await writeWhole(output, async (file) => {
-    const document = pageDocument(await loadSnapshot(path, options), path, basename(path));
+    // One after the other: what a page needs of a snapshot is far less than the snapshot.
+    const pages: GpuPageDocument[] = [];
+    for (const path of paths) {
+      pages.push(pageDocument(await loadSnapshot(path, options), path, basename(path)));
+    }
+    const [a, b] = pages as [GpuPageDocument, GpuPageDocument?];
+    const document = b === undefined ? a : diffPageDocument(a, b);
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
   sayWritten("html", [output], options);

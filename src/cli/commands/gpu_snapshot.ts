@@ -22,8 +22,13 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     throw badUsage("a snapshot is named twice", "name each file once");
   }
   if (options.output !== undefined) {
-    if (paths.length > 1) throw badUsage("a page shows one snapshot", "name one file with -o");
-    return writeGpuPage(paths[0] as string, options.output, options);
+    if (paths.length > 2 || (paths.length === 2 && options.ranks === true)) {
+      throw badUsage(
+        "a page shows one snapshot, or a before and an after",
+        "name one or two with -o",
+      );
+    }
+    return writeGpuPage(paths, options.output, options);
   }
   // One after the other: a snapshot may take gigabytes, what is said of it does not.
   const documents: GpuJson[] = [];

@@ -1,49 +1,74 @@
 /** Segments, blocks and gaps of the chosen moment. */
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/gpu_page.js";
+import type { Span } from "../../../src/model/gpu_replay.js";
 import { formatBytes } from "../page/format.js";
-import { type AddressBox, LINE, layOutAddresses } from "./addressLayout.js";
+import {
+  type AddressBox,
+  type AddressGroup,
+  LINE,
+  layOutAddresses,
+  NAME_LINE,
+} from "./addressLayout.js";
 import { colourOf, type GpuPalette } from "./gpuColours.js";
 import { useWidth } from "./useWidth.js";
+
+/** Pixels below a segment that mark its pool. */
+const FOOT = 3;
 
 interface Props {
   device: GpuPageDevice;
   tables: GpuPageDocument["tables"];
   palette: GpuPalette;
   moment: number;
+  /** Rows of the allocations of that moment, by address. */
+  held: Uint32Array;
   chosen: number;
   found: Uint8Array | null;
   onChoose(allocation: number): void;
 }
 
-export function AddressSpace({ device, tables, palette, moment, chosen, found, onChoose }: Props) {
+export function AddressSpace(props: Props) {
+  const { device, tables, palette, moment, held, chosen, found, onChoose } = props;
   const { replay, category } = device;
   const [holder, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hover, setHover] = useState<AddressBox | null>(null);
-  const layout = useMemo(() => layOutAddresses(replay, moment, width), [replay, moment, width]);
+  const layout = useMemo(
+    () => layOutAddresses(replay, moment, held, width),
+    [replay, moment, held, width],
+  );
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!context) return;
     const style = getComputedStyle(document.documentElement);
-    const [line, grid, danger, faded] = ["--line", "--grid", "--danger", "--grid"].map((name) =>
+    const [line, free, danger, ink] = ["--ink-3", "--line", "--danger", "--ink-2"].map((name) =>
       style.getPropertyValue(name).trim(),
     ) as [string, string, string, string];
-    context.clearRect(0, 0, width, layout.height);
+    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.clearRect(0, 0, width, layout.height + FOOT);
+    context.font = `12px ${style.fontFamily}`;
+    context.textBaseline = "middle";
+    context.fillStyle = ink;
+    for (const group of layout.groups) {
+      context.fillText(groupName(tables, group), 0, group.y + NAME_LINE / 2);
+    }
     const { stack } = replay.allocations;
     for (const { x, y, width: wide, allocation, span } of layout.boxes) {
       if (allocation < 0) {
-        context.fillStyle = grid;
+        context.fillStyle = free;
         context.fillRect(x, y, wide, LINE);
-        const common = /^$|^\[0, ?0\]$/.test(tables.strings[span.pool] ?? "");
+        const common = isCommonPool(tables, span);
         context.fillStyle = common ? line : danger;
-        context.fillRect(x, y + LINE, wide, common ? 1 : 3);
+        context.fillRect(x, y + LINE, wide, common ? 1 : FOOT);
         continue;
       }
-      const hidden = found !== null && found[stack[allocation]!] === 0;
-      context.fillStyle = hidden
-        ? faded
-        : palette.css[colourOf(category[allocation]!, stack[allocation]!)]!;
+      context.fillStyle =
+        found === null
+          ? palette.css[colourOf(category[allocation]!, stack[allocation]!)]!
+          : found[stack[allocation]!] === 1
+            ? palette.matchCss
+            : palette.fadedCss;
       context.fillRect(x, y, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), LINE);
       if (allocation === chosen) {
         context.strokeStyle = danger;
@@ -65,8 +90,9 @@ export function AddressSpace({ device, tables, palette, moment, chosen, found, o
     <div ref={holder} className="gpu-addresses">
       <canvas
         ref={canvas}
-        width={Math.max(1, width)}
-        height={layout.height + 3}
+        width={Math.max(1, Math.round(width * devicePixelRatio))}
+        height={Math.round((layout.height + FOOT) * devicePixelRatio)}
+        style={{ width, height: layout.height + FOOT }}
         aria-label="Address space"
         onMouseMove={(event) => setHover(under(event))}
         onMouseLeave={() => setHover(null)}
@@ -74,17 +100,35 @@ export function AddressSpace({ device, tables, palette, moment, chosen, found, o
       />
       <p className="gpu-hint" aria-live="polite">
         {hover === null
-          ? "Grey is free within a segment; a red foot is a private pool."
+          ? "The bare parts of a segment are free; a red foot is a private pool."
           : describe(hover)}
       </p>
     </div>
   );
 
   function describe({ allocation, span }: AddressBox): string {
-    const pool = tables.strings[span.pool] || "unknown pool";
-    const segment = `segment of ${formatBytes(span.size)} at 0x${span.address.toString(16)}, pool ${pool}, stream ${tables.streams[span.stream] ?? 0}${span.expandable ? ", expandable" : ""}`;
+    const pool = tables.strings[span.pool] || "unknown";
+    const segment = `${span.expandable ? "mapped part of an expandable segment" : "segment"} of ${formatBytes(span.size)} at 0x${span.address.toString(16)}, pool ${pool}, stream ${streamName(tables, span.stream)}`;
     return allocation < 0
       ? segment
       : `${formatBytes(replay.allocations.size[allocation]!)} at 0x${replay.allocations.address[allocation]!.toString(16)} in a ${segment}`;
   }
+}
+
+type Tables = GpuPageDocument["tables"];
+
+function isCommonPool({ strings }: Tables, { pool }: Span): boolean {
+  return /^$|^\[0, ?0\]$/.test(strings[pool] ?? "");
+}
+
+function streamName({ streams }: Tables, stream: number): string {
+  const number = streams[stream] ?? 0;
+  return number === 0 ? "default" : number < 4096 ? String(number) : `0x${number.toString(16)}`;
+}
+
+function groupName(tables: Tables, { span, size }: AddressGroup): string {
+  const pool = isCommonPool(tables, span)
+    ? "Common pool"
+    : `Private pool ${(tables.strings[span.pool] ?? "").replace(/[[\]]/g, "")}`;
+  return `${pool}, stream ${streamName(tables, span.stream)}: ${formatBytes(size)}`;
 }

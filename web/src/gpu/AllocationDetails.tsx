@@ -5,15 +5,16 @@ import {
   type GpuPageDocument,
 } from "../../../src/model/gpu_page.js";
 import { formatBytes, formatCount } from "../page/format.js";
-import { isHidden, nameOf, placeOf } from "./stackNames.js";
+import { nameOf, placeOf, shownFrames } from "./stackNames.js";
 
 interface Props {
   device: GpuPageDevice;
   tables: GpuPageDocument["tables"];
   row: number;
+  onMoment(moment: number): void;
 }
 
-export function AllocationDetails({ device, tables, row }: Props) {
+export function AllocationDetails({ device, tables, row, onMoment }: Props) {
   if (row < 0) {
     return (
       <p className="gpu-hint">Click an allocation to see what it is and where it comes from.</p>
@@ -22,11 +23,7 @@ export function AllocationDetails({ device, tables, row }: Props) {
   const { allocations, events } = device.replay;
   const start = allocations.start[row]!;
   const end = allocations.end[row]!;
-  const frames: number[] = [];
-  for (let node = allocations.stack[row]!; node !== 0; node = tables.stacks.parent[node]!) {
-    const frame = tables.stacks.frame[node]!;
-    if (!isHidden(tables, frame)) frames.push(frame);
-  }
+  const frames = [...shownFrames(tables, allocations.stack[row]!)];
   return (
     <div className="gpu-details">
       <dl>
@@ -39,8 +36,21 @@ export function AllocationDetails({ device, tables, row }: Props) {
         <dd>{GPU_CATEGORIES[device.category[row]!]}</dd>
         <dt>Life</dt>
         <dd>
-          {start < 0 ? "before the trace" : `event ${formatCount(start)}`} to{" "}
-          {end === events ? "the end" : `event ${formatCount(end)}`}
+          {start < 0 ? (
+            "before the trace"
+          ) : (
+            <button type="button" className="quiet" onClick={() => onMoment(start + 1)}>
+              event {formatCount(start)}
+            </button>
+          )}{" "}
+          to{" "}
+          {end === events ? (
+            "the end"
+          ) : (
+            <button type="button" className="quiet" onClick={() => onMoment(end)}>
+              event {formatCount(end)}
+            </button>
+          )}
           {lifeTime(device, start, end)}
         </dd>
         <dt>Address</dt>

@@ -1,5 +1,8 @@
-/** Where the allocator's segments lie in the picture: one after the other by pool and stream, in lines. */
-import { type GpuReplay, heldAt, type Span, spansAt } from "../../../src/model/gpu_replay.js";
+/**
+ * Where the allocator's segments lie in the picture: one after the other in lines, a group for each pool
+ * and stream, with its name above it.
+ */
+import { type GpuReplay, type Span, spansAt } from "../../../src/model/gpu_replay.js";
 
 export interface AddressBox {
   readonly x: number;
@@ -10,29 +13,54 @@ export interface AddressBox {
   readonly span: Span;
 }
 
+/** The segments of one pool and stream. */
+export interface AddressGroup {
+  /** Upper edge of its name. */
+  readonly y: number;
+  readonly span: Span;
+  size: number;
+}
+
 export interface AddressLayout {
   readonly boxes: readonly AddressBox[];
+  readonly groups: readonly AddressGroup[];
   readonly height: number;
 }
 
 export const LINE = 18;
+export const NAME_LINE = 20;
 const LINE_GAP = 5;
 const GAP = 3;
 const LINES = 12;
 
-export function layOutAddresses(replay: GpuReplay, moment: number, width: number): AddressLayout {
+/** @param held rows of the allocations of that moment, by address */
+export function layOutAddresses(
+  replay: GpuReplay,
+  moment: number,
+  held: Uint32Array,
+  width: number,
+): AddressLayout {
   const spans = spansAt(replay, moment).sort(
     (a, b) => a.pool - b.pool || a.stream - b.stream || a.address - b.address,
   );
   const total = spans.reduce((sum, { size }) => sum + size, 0);
-  if (total === 0 || width <= 0) return { boxes: [], height: LINE };
+  if (total === 0 || width <= 0) return { boxes: [], groups: [], height: LINE };
   const bytesPerPixel = total / (Math.max(1, width) * LINES);
   const boxes: AddressBox[] = [];
-  const held = heldAt(replay, moment);
   const { address, blockSize } = replay.allocations;
+  const groups: AddressGroup[] = [];
   let x = 0;
-  let y = 0;
+  let y = -LINE_GAP;
   for (const span of spans) {
+    const last = groups[groups.length - 1];
+    if (last?.span.pool === span.pool && last.span.stream === span.stream) {
+      last.size += span.size;
+    } else {
+      y += groups.length === 0 || x === 0 ? LINE_GAP : LINE + 2 * LINE_GAP;
+      groups.push({ y, span, size: span.size });
+      x = 0;
+      y += NAME_LINE;
+    }
     let rest = Math.max(2, span.size / bytesPerPixel);
     if (x > 0 && x + Math.min(rest, width) > width) {
       x = 0;
@@ -66,7 +94,7 @@ export function layOutAddresses(replay: GpuReplay, moment: number, width: number
       }
     }
   }
-  return { boxes, height: y + LINE };
+  return { boxes, groups, height: x === 0 ? y : y + LINE };
 }
 
 /** How many of the rows, which are in the order of their addresses, begin below one. */

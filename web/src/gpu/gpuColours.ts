@@ -21,7 +21,11 @@ export interface GpuPalette {
   readonly css: readonly string[];
   /** The same as little-endian RGBA pixels. */
   readonly pixels: Uint32Array;
+  /** What a search found, and what it did not. */
+  readonly match: number;
+  readonly matchCss: string;
   readonly faded: number;
+  readonly fadedCss: string;
   readonly background: number;
 }
 
@@ -36,8 +40,24 @@ export function gpuPalette(theme: Theme): GpuPalette {
     }
   });
   return theme === "dark"
-    ? { css, pixels, faded: 0xff33291f, background: 0xff201b14 }
-    : { css, pixels, faded: 0xffe9e4e0, background: 0xffffffff };
+    ? {
+        css,
+        pixels,
+        match: 0xff2fb6d9,
+        matchCss: "#d9b62f",
+        faded: 0xff3b3026,
+        fadedCss: "#26303b",
+        background: 0xff201b14,
+      }
+    : {
+        css,
+        pixels,
+        match: 0xff1fb4e8,
+        matchCss: "#e8b41f",
+        faded: 0xffe9e4e0,
+        fadedCss: "#e0e4e9",
+        background: 0xffffffff,
+      };
 }
 
 export function colourOf(category: number, stack: number): number {
@@ -51,4 +71,9 @@ function pixelOf(hue: number, saturation: number, lightness: number): number {
     return Math.round(255 * (lightness - spread * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
   };
   return (0xff000000 | (part(4) << 16) | (part(8) << 8) | part(0)) >>> 0;
+}
+
+/** The colour that stands for a category in words. */
+export function categoryColour({ css }: GpuPalette, category: number): string {
+  return css[category * SHADES + Math.floor(SHADES / 2)]!;
 }

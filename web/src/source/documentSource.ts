@@ -1,4 +1,4 @@
-import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
+import type { GpuDiffPageDocument, GpuPageDocument } from "../../../src/model/gpu_page.js";
 import type { HeapDiffPageDocument, HeapPageDocument } from "../../../src/model/heap_page.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 
@@ -6,6 +6,7 @@ import type { ReportDocument } from "../../../src/model/report.js";
 export type PageDocument =
   | ReportDocument
   | GpuPageDocument
+  | GpuDiffPageDocument
   | HeapPageDocument
   | HeapDiffPageDocument;
 

@@ -1,11 +1,17 @@
 /** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
-import { GPU_PAGE_SCHEMA } from "../../../src/model/gpu_page.js";
+import { GPU_DIFF_PAGE_SCHEMA, GPU_PAGE_SCHEMA } from "../../../src/model/gpu_page.js";
 import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../../src/model/heap_page.js";
 import type { DocumentSource, PageDocument } from "./documentSource.js";
 
 const SCHEMA = "tidemark.report/1";
-const SCHEMAS = [SCHEMA, GPU_PAGE_SCHEMA, HEAP_PAGE_SCHEMA, HEAP_DIFF_PAGE_SCHEMA];
+const SCHEMAS = [
+  SCHEMA,
+  GPU_PAGE_SCHEMA,
+  GPU_DIFF_PAGE_SCHEMA,
+  HEAP_PAGE_SCHEMA,
+  HEAP_DIFF_PAGE_SCHEMA,
+];
 /** A multiple of 4, so that each piece of base64 stands alone. */
 const PIECE_CHARACTERS = 4 * 256 * 1024;
 

@@ -1,0 +1,54 @@
+/** The scrubber below a timeline: the moment in words, and the ways to those that matter. */
+import type { ReactNode } from "react";
+import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
+import type { GpuPageDevice } from "../../../src/model/gpu_page.js";
+import { formatBytes, formatCount } from "../page/format.js";
+
+/** More would push the page down: the timeline marks them all. */
+const MOST_BUTTONS = 6;
+
+interface Props {
+  device: GpuPageDevice;
+  summary: GpuDeviceJson;
+  moment: number;
+  onMoment(moment: number): void;
+  children?: ReactNode;
+}
+
+export function MomentBar({ device: { replay }, summary, moment, onMoment, children }: Props) {
+  const { outOfMemory } = summary;
+  return (
+    <div className="gpu-scrubber">
+      <input
+        type="range"
+        aria-label="Moment of the trace"
+        min={0}
+        max={replay.events}
+        value={moment}
+        onChange={(event) => onMoment(Number(event.target.value))}
+      />
+      <output>
+        event {formatCount(moment)} of {formatCount(replay.events)}:{" "}
+        {formatBytes(replay.requested[moment]!)} requested, {formatBytes(replay.reserved[moment]!)}{" "}
+        reserved
+      </output>
+      <button type="button" className="button" onClick={() => onMoment(summary.peak.eventIndex)}>
+        Peak
+      </button>
+      {outOfMemory.slice(0, MOST_BUTTONS).map(({ eventIndex }, row) => (
+        <button
+          type="button"
+          className="button"
+          key={eventIndex}
+          onClick={() => onMoment(eventIndex)}
+        >
+          Out of memory{outOfMemory.length > 1 ? ` ${row + 1}` : ""}
+        </button>
+      ))}
+      <button type="button" className="button" onClick={() => onMoment(replay.events)}>
+        End
+      </button>
+      {children}
+    </div>
+  );
+}

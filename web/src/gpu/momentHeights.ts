@@ -1,0 +1,44 @@
+/** The highest moment of any range, without looking at each of them: the highest of every piece is known. */
+const PIECE = 64;
+
+export class MomentHeights {
+  /** By piece: its first highest moment. */
+  readonly #highest: Uint32Array;
+
+  /** @param values one a moment */
+  constructor(readonly values: Float64Array) {
+    this.#highest = new Uint32Array(Math.ceil(values.length / PIECE));
+    for (let piece = 0; piece < this.#highest.length; piece++) {
+      this.#highest[piece] = this.#scan(
+        piece * PIECE,
+        Math.min(values.length, (piece + 1) * PIECE),
+      );
+    }
+  }
+
+  /** The first highest moment of `[from, to)`; the last moment there is, where the range lies behind it. */
+  highest(from: number, to: number): number {
+    const last = this.values.length - 1;
+    const end = Math.min(to, last + 1);
+    if (from >= end) return Math.max(0, Math.min(from, last));
+    const firstWhole = Math.ceil(from / PIECE);
+    const lastWhole = Math.floor(end / PIECE);
+    if (lastWhole <= firstWhole) return this.#scan(from, end);
+    let highest = from < firstWhole * PIECE ? this.#scan(from, firstWhole * PIECE) : from;
+    for (let piece = firstWhole; piece < lastWhole; piece++) {
+      if (this.values[this.#highest[piece]!]! > this.values[highest]!) {
+        highest = this.#highest[piece]!;
+      }
+    }
+    const rest = lastWhole * PIECE < end ? this.#scan(lastWhole * PIECE, end) : highest;
+    return this.values[rest]! > this.values[highest]! ? rest : highest;
+  }
+
+  #scan(from: number, to: number): number {
+    let highest = from;
+    for (let moment = from + 1; moment < to; moment++) {
+      if (this.values[moment]! > this.values[highest]!) highest = moment;
+    }
+    return highest;
+  }
+}

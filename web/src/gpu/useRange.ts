@@ -1,0 +1,36 @@
+/** The moments that a timeline shows, and the ways to change them. */
+import { useEffect, useState } from "react";
+
+const FEWEST_MOMENTS = 12;
+
+export interface MomentRange {
+  readonly from: number;
+  readonly to: number;
+  /** A factor below 1 shows less; what stays where it is lies at `share` (0 to 1) of the width. */
+  zoom(factor: number, share: number): void;
+  /** The left edge, as far as the trace goes. */
+  move(from: number): void;
+  all(): void;
+}
+
+export function useRange(events: number): MomentRange {
+  const whole = events + 1;
+  const [[from, to], setRange] = useState<readonly [number, number]>([0, whole]);
+  useEffect(() => setRange([0, whole]), [whole]);
+  const within = (left: number, span: number): readonly [number, number] => {
+    const first = Math.max(0, Math.min(whole - span, left));
+    return [first, first + span];
+  };
+  return {
+    from,
+    to,
+    // Several turns of a wheel may come before the page is drawn again: each goes on from the last.
+    zoom: (factor, share) =>
+      setRange(([left, right]) => {
+        const span = Math.min(whole, Math.max(FEWEST_MOMENTS, (right - left) * factor));
+        return within(left + share * (right - left - span), span);
+      }),
+    move: (left) => setRange(([first, last]) => within(left, last - first)),
+    all: () => setRange([0, whole]),
+  };
+}
