@@ -37,6 +37,11 @@ void close_descriptors_but(const int *keep, size_t count);
  * standard error stays, for the recorder prints there. */
 void release_inherited_descriptors(const int *keep, size_t count);
 
+/* The recorder is not the program: bounds on the program's memory and time are lifted as far as may be. */
+void lift_limits(void);
+/* Bytes of address space that lift_limits() would leave; all limits stay as they are. */
+unsigned long long address_space_to_be_had(void);
+
 /* ---- wire.c ---- */
 struct wire {
     int fd;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void inherited_take(struct inherited *inherited) {
@@ -58,4 +59,29 @@ void release_inherited_descriptors(const int *keep, size_t count) {
             close(fd);
     if (nothing > 2)
         close(nothing);
+}
+
+/* What holds afterwards: none for who has CAP_SYS_RESOURCE, the hard limit for everybody else. */
+static rlim_t lift(int resource) {
+    struct rlimit limit, none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    if (getrlimit(resource, &limit) != 0 || setrlimit(resource, &none) == 0)
+        return RLIM_INFINITY;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(resource, &limit);
+    return limit.rlim_max;
+}
+
+void lift_limits(void) {
+    lift(RLIMIT_AS);
+    lift(RLIMIT_DATA);
+    lift(RLIMIT_CPU);
+}
+
+unsigned long long address_space_to_be_had(void) {
+    struct rlimit before;
+    if (getrlimit(RLIMIT_AS, &before) != 0 || before.rlim_cur == RLIM_INFINITY)
+        return RLIM_INFINITY;
+    rlim_t lifted = lift(RLIMIT_AS);
+    setrlimit(RLIMIT_AS, &before);
+    return lifted;
 }

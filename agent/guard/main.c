@@ -18,6 +18,9 @@
 #include <termios.h>
 #include <unistd.h>
 
+/* Node reserves this much address space before it does anything. */
+#define RECORDER_ADDRESS_SPACE (1024ull << 20)
+
 struct guard {
     struct inherited inherited;
     struct wire wire; /* fd -1 once the recorder's end is closed */
@@ -81,6 +84,7 @@ static void start_recorder(struct guard *guard, char **arguments) {
         if (dup2(2, 1) < 0)
             dup2(0, 1);
         inherited_give_back(&guard->inherited);
+        lift_limits();
         execvp(arguments[0], arguments);
         fprintf(stderr, "tidemark-guard: cannot run %s: %s\n", arguments[0], strerror(errno));
         _exit(errno == ENOENT ? 127 : 126);
@@ -305,6 +309,23 @@ static void serve(struct guard *guard) {
     }
 }
 
+/* There is no room for a recorder: the program runs as if it had been started alone. */
+static int run_unrecorded(char **arguments, unsigned long long room) {
+    while (*arguments && strcmp(*arguments, "--") != 0)
+        arguments++;
+    char **program = *arguments ? arguments + 1 : arguments;
+    fprintf(stderr,
+            "tidemark: %s: ulimit -v leaves %llu MiB of address space, and the recorder needs %llu MiB; to bound "
+            "the program alone: tidemark run -- sh -c 'ulimit -v N; exec \"$@\"' sh PROGRAM\n",
+            *program ? "not recorded" : "nothing was run", room >> 20, RECORDER_ADDRESS_SPACE >> 20);
+    if (!*program)
+        return 4;
+    execvp(program[0], program);
+    int why = errno;
+    fprintf(stderr, "tidemark: cannot run %s: %s\n", program[0], strerror(why));
+    return why == ENOENT ? 127 : 126;
+}
+
 int main(int count, char **arguments) {
     if (count == 3 && !strcmp(arguments[1], "hold") && atoi(arguments[2]) > 0)
         return hold_process(atoi(arguments[2]));
@@ -319,6 +340,9 @@ int main(int count, char **arguments) {
                         "       tidemark-guard keep\n");
         return 2;
     }
+    unsigned long long room = address_space_to_be_had();
+    if (room < RECORDER_ADDRESS_SPACE)
+        return run_unrecorded(recorder, room);
     static struct guard guard = {.pool = -1, .leave_code = -1};
     inherited_take(&guard.inherited);
     sigset_t all;

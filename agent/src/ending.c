@@ -13,6 +13,7 @@
  * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples have ended, and sampling goes
  * on; what was allocated meanwhile is not seen.
  */
+#include "mapping.h"
 #include "python.h"
 #include "state.h"
 
@@ -44,6 +45,7 @@ static void end_the_marked(void)
     }
     for (uint32_t i = 0; i < sizeof ended; i++)
         __atomic_store_n(&ended[i], 0, __ATOMIC_RELAXED);
+    tm_mapping_end_the_noted();
 }
 
 static void live_on(uint32_t state)

@@ -10,6 +10,9 @@
  * and disjoint: munmap may take any part of several of them, MAP_FIXED may map over them.
  * A call that touches a tracked piece runs under the core lock, so that nobody is given
  * the range by the kernel and records it before the old piece is gone.
+ *
+ * What is unmapped while the interpreter is taken down (ending.c) is noted only, and cut should the
+ * process live on: until then it is what the program held.
  */
 #include "mapping.h"
 
@@ -23,6 +26,12 @@
 
 static struct tm_fragment fragments[4096] TM_WIPED;
 static uint8_t mapped_slots[TM_LIVE_COUNT / 8] TM_WIPED;
+static struct __attribute__((aligned(TM_PAGE))) {
+    struct {
+        uintptr_t start, end;
+    } ranges[255];
+    uint64_t used;
+} teardown TM_WIPED;
 _Static_assert(sizeof fragments % TM_PAGE == 0 && TM_FRAGMENT_COUNT == 4096, "whole pages");
 
 int tm_mapping_owns(uint32_t slot)
@@ -128,6 +137,26 @@ static void cut(uintptr_t start, uintptr_t end)
     cut_but(start, end, TM_NONE);
 }
 
+static void end_range(uintptr_t start, uintptr_t end, int quiet)
+{
+    uint32_t at = position(start);
+    if (at == count() || fragments[at].start >= end)
+        return;
+    if (!quiet || teardown.used == sizeof teardown.ranges / sizeof teardown.ranges[0]) {
+        cut(start, end);
+        return;
+    }
+    teardown.ranges[teardown.used].start = start;
+    teardown.ranges[teardown.used++].end = end;
+}
+
+void tm_mapping_end_the_noted(void)
+{
+    for (uint64_t i = 0; i < teardown.used; i++)
+        cut(teardown.ranges[i].start, teardown.ranges[i].end);
+    teardown.used = 0;
+}
+
 int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot)
 {
     cut(start, start + bytes); /* unmapped where we could not see it */
@@ -145,9 +174,14 @@ static size_t page_up(size_t bytes)
 }
 
 /* While anything is tracked, a call that may end a piece is worth the lock. */
+static int may_end_a_piece(size_t bytes)
+{
+    return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_thread.inside;
+}
+
 static int lock_for_cut(size_t bytes)
 {
-    return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_thread.inside && tm_lock();
+    return may_end_a_piece(bytes) && tm_lock();
 }
 
 static int is_container(const void *return_address)
@@ -187,11 +221,12 @@ TM_EXPORT void *TM_ENTRY(mmap64)(void *address, size_t length, int protection, i
 
 TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
 {
+    int quiet = may_end_a_piece(length) && tm_quiet();
     if (!lock_for_cut(length))
         return tm_real_munmap(address, length);
     int result = tm_real_munmap(address, length), saved = errno;
     if (result == 0)
-        cut((uintptr_t)address, (uintptr_t)address + page_up(length));
+        end_range((uintptr_t)address, (uintptr_t)address + page_up(length), quiet);
     tm_unlock();
     errno = saved;
     return result;

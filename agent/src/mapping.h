@@ -11,5 +11,7 @@ int tm_mapping_owns(uint32_t slot);
 int tm_mapping_forget(uint32_t slot);
 /* Remembers a fresh sample's range; 0: no room, the sample must be dropped. */
 int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot);
+/* The process lives on after its interpreter's end: what was unmapped meanwhile has ended. */
+void tm_mapping_end_the_noted(void);
 
 #endif

@@ -4,7 +4,6 @@
  * walk, which holds the loader's list lock: ours is taken under that one, never the other
  * way round. A removed object stays until another takes its place.
  */
-#include <execinfo.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@ struct cached_pc {
 static struct __attribute__((aligned(TM_PAGE))) {
     struct object objects[TM_OBJECT_COUNT]; /* sorted by start, disjoint */
     struct cached_pc cache[TM_NATIVE_CACHE];
+    uint64_t changes; /* (atomic) of the loader's list, as of the last walk through it */
     uint32_t count;
     uint32_t generation; /* of the table, for the cache; an unused cache entry has pc 0 */
 } table TM_WIPED;
@@ -69,6 +69,7 @@ static int visit(const struct tm_object *object, void *data)
     (void)data;
     if (!tm_lock())
         return 1;
+    tm_unwind_object(object);
     insert(object);
     tm_unlock();
     return 0;
@@ -76,8 +77,11 @@ static int visit(const struct tm_object *object, void *data)
 
 void tm_native_refresh(void)
 {
-    if (tm_loader_answers())
-        tm_each_object(visit, NULL);
+    if (!tm_loader_answers())
+        return;
+    uint64_t changes = tm_object_changes();
+    if (tm_each_object(visit, NULL) == 0)
+        __atomic_store_n(&table.changes, changes, __ATOMIC_RELEASE);
 }
 
 int tm_native_knows(const void *pc)
@@ -99,14 +103,12 @@ uint32_t tm_native_intern(const void *pc)
     return frame;
 }
 
-/* The first call of backtrace() loads libgcc_s: here it may still allocate and lock. */
 void tm_native_begin(int backtraces)
 {
     ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
     executable[length > 0 ? length : 0] = 0;
-    void *pcs[2];
     if (backtraces)
-        backtrace(pcs, 2);
+        tm_unwind_begin();
 }
 
 /* Where this library lies, as the linker names it. */
@@ -125,13 +127,16 @@ unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_add
 {
     if (!tm_loader_answers())
         return 0; /* before glibc 2.35 unwinding asks the loader, too */
-    int count = backtrace(pcs, TM_NATIVE_FRAMES), first = 0;
+    /* A walk may go through no object that has not been looked at (unwind.c tells why). */
+    if (__atomic_load_n(&table.changes, __ATOMIC_ACQUIRE) != tm_object_changes())
+        tm_native_refresh();
+    unsigned count = tm_unwind(pcs), first = 0;
     while (first < count && pcs[first] != return_address)
         first++;
     if (first == count)
         first = 0;
     unsigned kept = 0;
-    for (int i = first; i < count; i++)
+    for (unsigned i = first; i < count; i++)
         if (!is_own(pcs[i]))
             pcs[kept++] = pcs[i];
     return kept;

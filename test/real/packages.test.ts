@@ -78,12 +78,15 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
     });
   });
 
-  test("greenlets: stacks that are swapped stay apart", async () => {
-    await recordKnown([python, join(programs, "greenlets.py")]);
-  });
+  test.each([[], ["--native"]])(
+    "greenlets: stacks that are swapped stay apart %j",
+    async (...options) => {
+      await recordKnown([python, join(programs, "greenlets.py")], { options });
+    },
+  );
 
-  test("gevent: patched sockets and a pool", async () => {
-    await recordKnown([python, join(programs, "gevent_program.py")]);
+  test.each([[], ["--native"]])("gevent: patched sockets and a pool %j", async (...options) => {
+    await recordKnown([python, join(programs, "gevent_program.py")], { options });
   });
 
   test("pytest, as a console script and by -m: its report and exit code, and the fixture that keeps", async () => {

@@ -1,5 +1,7 @@
 """Ends in the ordinary way, holding memory that its teardown frees."""
 
+import mmap
+
 
 def held():
     return bytes(300_000_000 - bytes().__sizeof__()), [bytes(100) for _ in range(100_000)]
@@ -9,10 +11,15 @@ def dropped():
     return bytes(310_000_000 - bytes().__sizeof__())
 
 
+def mapped():
+    return mmap.mmap(-1, 409_600_000)
+
+
 class Holder:
     def __init__(self):
-        self.held = held()
+        self.held = held(), mapped()
 
 
 dropped()
+mapped().close()
 holder = Holder()

@@ -33,7 +33,9 @@ int main(int count, char **arguments)
     library = count > 1 ? dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
     if (!library)
         return 3;
-    run(getenv("BRIEF") ? "pass" : "def first():\n  return bytes(300000000 - bytes().__sizeof__())\nkept = first()");
+    run(getenv("BRIEF") ? "pass" :
+        "import mmap\n"
+        "def first():\n  return bytes(300000000 - bytes().__sizeof__()), mmap.mmap(-1, 409600000)\nkept = first()");
     if (((int (*)(void))dlsym(library, "Py_FinalizeEx"))() != 0)
         return 5;
     work_for(3);
