@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 import { badUsage, notInstalled, unsupportedPlatform } from "../model/errors.js";
 
 export const LIBRARY_PATH = inDist("native/libtidemark.so");
+/** Sources of the Python package, for what is handed to a running program. */
+export const PYTHON_FOLDER = fileURLToPath(new URL("../../python/tidemark", import.meta.url));
 const GUARD_PATH = inDist("native/tidemark-guard");
 
 function inDist(path: string): string {

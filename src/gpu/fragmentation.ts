@@ -29,7 +29,26 @@ interface SegmentUse {
   largestFree: Bytes;
 }
 
-export function endOf(snapshot: GpuSnapshot, device: number): EndOfDevice {
+/** What of a snapshot tells where its reserved memory goes. */
+export interface SegmentView {
+  readonly segments: Pick<
+    GpuSnapshot["segments"],
+    | "length"
+    | "device"
+    | "size"
+    | "stream"
+    | "pool"
+    | "type"
+    | "expandable"
+    | "firstBlock"
+    | "blockCount"
+  >;
+  readonly blocks: Pick<GpuSnapshot["blocks"], "size" | "requested" | "state">;
+  readonly strings: readonly string[];
+  readonly streams: Float64Array;
+}
+
+export function endOf(snapshot: SegmentView, device: number): EndOfDevice {
   const { segments, strings, streams } = snapshot;
   const totals = { reservedBytes: 0, allocatedBytes: 0, activeBytes: 0, requestedBytes: 0 };
   const waste = { roundingBytes: 0, splitBytes: 0, cachedBytes: 0 };
@@ -95,7 +114,7 @@ function emptyGroup(
 }
 
 /** What is not in an active block is free, whether the file lists it as a block or not. */
-function usageOf({ segments, blocks }: GpuSnapshot, segment: number): SegmentUse {
+function usageOf({ segments, blocks }: SegmentView, segment: number): SegmentUse {
   const use = { allocated: 0, active: 0, requested: 0, free: 0, largestFree: 0 };
   const first = segments.firstBlock[segment]!;
   for (let block = first; block < first + segments.blockCount[segment]!; block++) {

@@ -34,11 +34,43 @@ const POLLED = [
   "cgroupMaxEvents",
 ] as const;
 
+/** What a process's device allocators say, by device: bytes, shares and counts as in `tidemark gpu PID`. */
+export const DEVICE_FIGURES = [
+  "totalBytes",
+  "freeBytes",
+  "reservedBytes",
+  "allocatedBytes",
+  "activeBytes",
+  "peakReservedBytes",
+  "peakAllocatedBytes",
+  "splitBytes",
+  "largestFreeBytes",
+  "fragmentationRatio",
+  "inactiveSplitBlocks",
+  "allocationRetries",
+  "outOfMemory",
+] as const;
+export type DeviceFigureName = (typeof DEVICE_FIGURES)[number];
+/** Devices of one process that a recording keeps figures of. */
+export const MOST_DEVICES = 16;
+/** `gpu.pinnedBytes` is page-locked host memory of the device's allocator. */
+export type DeviceMetric = `gpu.${number}.${DeviceFigureName}` | "gpu.pinnedBytes";
+export const DEVICE_METRICS: readonly DeviceMetric[] = [
+  "gpu.pinnedBytes",
+  ...Array.from({ length: MOST_DEVICES }, (_, device) =>
+    DEVICE_FIGURES.map((figure) => deviceMetric(device, figure)),
+  ).flat(),
+];
+
+export function deviceMetric(device: number, figure: DeviceFigureName): DeviceMetric {
+  return `gpu.${device}.${figure}`;
+}
+
 /** A part of the process's ledger: bytes of RSS, read at a growing distance. */
 export type LedgerMetric = `ledger.${LedgerPartName}`;
-export type Metric = (typeof POLLED)[number] | LedgerMetric;
+export type Metric = (typeof POLLED)[number] | LedgerMetric | DeviceMetric;
 export const LEDGER_METRICS: readonly LedgerMetric[] = LEDGER_PARTS.map(ledgerMetric);
-export const METRICS: readonly Metric[] = [...POLLED, ...LEDGER_METRICS];
+export const METRICS: readonly Metric[] = [...POLLED, ...LEDGER_METRICS, ...DEVICE_METRICS];
 
 export function ledgerMetric(part: LedgerPartName): LedgerMetric {
   return `ledger.${part}`;
@@ -67,6 +99,7 @@ export interface TimelineEvent {
     | "oom-kill"
     | "peak"
     | "recorder"
+    | "gpu-snapshot"
     | "limit";
   /** A few words for people: the step's name, the exit status, what was lost. */
   readonly detail: string;

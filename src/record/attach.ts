@@ -14,6 +14,8 @@
  * | another user's, another pid namespace | the agent makes the pool, opened through /proc/PID/fd |
  * | the recorder is killed | the lease lapses, the agent disarms itself; the keeper leaves the orphan file |
  * | it cannot be disarmed in time | the lease ends in a second, the agent does it by itself; a note says so |
+ * | it forks | the child is recorded as with `run`, and disarms itself in the second after the end |
+ * | it has children already, or starts other programs | those are watched from outside alone; `limits` says so |
  */
 import { closeSync, openSync } from "node:fs";
 import { hostname, release } from "node:os";
@@ -25,6 +27,7 @@ import {
   readAttachPermission,
   readCommand,
   readStat,
+  startTimeMs,
 } from "../linux/index.js";
 import { agentRefused, alreadyAttached } from "../model/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../model/errors.js";
@@ -33,6 +36,7 @@ import { CONSTANTS } from "../segment/layout.js";
 import { PoolReader } from "../segment/pool.js";
 import { type AgentStatus, armAgent, disarmAgent } from "./attached_agent.js";
 import { monotonicMs, nowMs } from "./clock.js";
+import { DeviceWatch, type DeviceWatchOptions } from "./device_watch.js";
 import { growingRecordingOf } from "./growing.js";
 import { PoolKeeper } from "./keeper.js";
 import { PoolWatch } from "./pool_watch.js";
@@ -47,6 +51,7 @@ const CHECK_MS = 100;
 /** How long the process may take to run the agent's farewell. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
+const LAST_LEASE_MS = 1_000;
 /** Of the memory that an agent records into: the recorder's, or its own in memory or in a folder. */
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
@@ -58,6 +63,8 @@ export interface AttachOptions {
   readonly periodBytes?: Bytes;
   readonly native?: boolean;
   readonly follow?: boolean;
+  /** Watch the devices of its processes; left out: no process is asked. */
+  readonly devices?: DeviceWatchOptions;
   /** How long the process may take until it runs Python code. */
   readonly waitMs: Millis;
   /** Asked now and then while it is recorded; true ends it. */
@@ -109,6 +116,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
         poolPath: keeper.path,
         periodBytes: period,
         native: options.native === true,
+        follow: options.follow !== false,
       },
       {
         waitMs: options.waitMs,
@@ -187,6 +195,9 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
             "wait for its end, or end it with Ctrl-C there",
           );
         }
+        if (!stood) {
+          pool.setLease(monotonicMs() + FIRST_LEASE_MS);
+        }
         return {
           pool,
           descriptor,
@@ -241,6 +252,11 @@ async function record(
     stood
       ? "The agent was armed by the program's environment before this recording began."
       : "Attached to a running program: what it had allocated before is not in the profile.",
+    ...(stood || options.follow === false
+      ? []
+      : [
+          "Children that it forks from now on are profiled; those from before, and other programs that it starts, are not: attach to each of them.",
+        ]),
   ]);
   const recorder = new Recorder({
     writer,
@@ -248,8 +264,10 @@ async function record(
     startTicks,
     command,
     startedMs: beganMs,
+    programStartedMs: Math.min(beganMs, startTimeMs(startTicks)),
     follow: options.follow ?? true,
     pool: new PoolWatch(place.pool, place.descriptor, pid),
+    devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
   });
   recorder.start();
   options.onRecording?.(entered, path);
@@ -259,7 +277,9 @@ async function record(
     await recorder.finish(null);
   } else {
     recorder.leave();
-    detachPauseMs = stood ? 0 : await leave(pid, place, notes);
+    detachPauseMs = stood ? 0 : await leave(pid, notes);
+    // Children that it forked leave by themselves; who was armed without a recorder goes on without one.
+    place.pool.setLease(stood && header.leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS);
   }
   writer.close();
   place.setOrphan("");
@@ -299,7 +319,7 @@ async function wait(
 }
 
 /** Disarms the agent; where the process does not come by, the agent does it when the lease is over. */
-async function leave(pid: Pid, place: PoolPlace, notes: string[]): Promise<Millis> {
+async function leave(pid: Pid, notes: string[]): Promise<Millis> {
   try {
     const { status, entered } = await disarmAgent(pid, { waitMs: LEAVE_MS });
     if (status !== null && status.state === "leaving") {
@@ -311,7 +331,6 @@ async function leave(pid: Pid, place: PoolPlace, notes: string[]): Promise<Milli
       throw error;
     }
     if (error.id !== processGone(pid).id) {
-      place.pool.setLease(monotonicMs() + 1_000);
       notes.push(`The agent disarms itself as soon as the program allocates: ${error.what}.`);
     }
     return 0;

@@ -12,6 +12,9 @@
  */
 export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach.js";
 export { type DetachAnswer, detachAgent } from "./detach.js";
+export { growthOfDevices } from "./device_growth.js";
+export { type DeviceLook, lookAtDevices } from "./device_look.js";
+export type { DeviceWatchOptions } from "./device_watch.js";
 export { evidenceOf } from "./evidence.js";
 export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";

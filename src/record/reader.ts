@@ -52,6 +52,7 @@ const EVENT_KINDS = new Set<string>([
   "oom-kill",
   "peak",
   "recorder",
+  "gpu-snapshot",
   "limit",
 ] satisfies TimelineEvent["kind"][]);
 

@@ -2,6 +2,7 @@ import { type CgroupMemory, type CgroupPlace, findCgroup, readLimiting } from ".
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, nowMs } from "./clock.js";
+import type { DeviceWatch } from "./device_watch.js";
 import type { ExitReport } from "./guard.js";
 import { LedgerTurns } from "./ledger_turns.js";
 import type { PoolWatch } from "./pool_watch.js";
@@ -25,9 +26,13 @@ export interface RecorderOptions {
   readonly startTicks: number;
   readonly command: readonly string[];
   readonly startedMs: TimeMs;
+  /** Of the program, where it ran before the recording; else as `startedMs`. */
+  readonly programStartedMs?: TimeMs;
   readonly follow: boolean;
   /** null: no agent runs, /proc alone is recorded. */
   readonly pool: PoolWatch | null;
+  /** Figures of its devices, where they are asked for. */
+  readonly devices: DeviceWatch | null;
 }
 
 /** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
@@ -54,6 +59,7 @@ export class Recorder {
       options.command,
       options.startedMs,
       options.follow,
+      options.programStartedMs,
     );
     this.cgroup = findCgroup(options.pid);
     this.suspects = new SuspectWatch(options.startedMs, (batch) =>
@@ -73,8 +79,9 @@ export class Recorder {
       this.timer = null;
     }
     const timeMs = nowMs();
-    const { writer, pool } = this.options;
+    const { writer, pool, devices } = this.options;
     const poll = this.tree.poll(timeMs, false);
+    await devices?.lastWords(poll);
     const outliving =
       pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll) ?? this.tree.outliving();
     pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
@@ -113,6 +120,7 @@ export class Recorder {
       this.timer = null;
     }
     this.suspects.close();
+    this.options.devices?.leave();
     this.poll(monotonicMs() - this.startMs);
     const timeMs = nowMs();
     this.look("end", timeMs);
@@ -184,6 +192,7 @@ export class Recorder {
       this.polls.dearRead(elapsedMs, cpuSince(before));
     }
     this.options.pool?.poll(this.tree, timeMs, poll);
+    this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);
     this.pollCgroup(timeMs, poll);
     this.take(timeMs, poll);
     if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {

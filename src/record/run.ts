@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { hostname, release, tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { readStat } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { TimeMs } from "../model/units.js";
 import { nowMs } from "./clock.js";
+import { DeviceWatch } from "./device_watch.js";
 import { type ExitReport, GuardClient } from "./guard.js";
 import { PoolWatch } from "./pool_watch.js";
 import { type Preload, preparePreload } from "./preload.js";
@@ -93,6 +94,7 @@ async function startAndRecord(
     startedMs,
     follow: options.follow ?? true,
     pool: preload && new PoolWatch(preload.pool, preload.descriptor, started.pid),
+    devices: options.devices ? new DeviceWatch(options.devices, dirname(wanted)) : null,
   });
   recorder.start();
   const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);

@@ -1,6 +1,7 @@
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { DeviceWatchOptions } from "./device_watch.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {
@@ -145,6 +146,8 @@ export interface RunOptions {
   readonly native?: boolean;
   /** Profile child processes too; default true. */
   readonly follow?: boolean;
+  /** Watch the devices of its processes; left out: no process is asked. */
+  readonly devices?: DeviceWatchOptions;
   /** Full path of libtidemark.so. */
   readonly libraryPath: string;
   /** Descriptor that tidemark-guard left in TIDEMARK_GUARD_FD. */

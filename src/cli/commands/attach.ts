@@ -9,6 +9,7 @@ import {
   openRecording,
   summarize,
 } from "../../record/index.js";
+import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
 import { LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type CommonOptions,
@@ -29,7 +30,7 @@ import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
 
-interface AttachCommandOptions extends CommonOptions, ListOptions {
+interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
   readonly for: Millis | "auto";
   readonly wait: Millis;
   readonly output?: string;
@@ -71,6 +72,7 @@ export function buildCommand(): Command {
       Math.max(1, parseBytes(text)),
     )
     .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"));
+  withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -78,6 +80,7 @@ export function buildCommand(): Command {
     "tidemark attach 4242 --for 60s",
     "tidemark attach 4242 -o load.tidemark --native",
     "tidemark attach 4242 --for 5min --json",
+    "tidemark attach 4242 --gpu",
   ).action(attach);
 }
 
@@ -96,6 +99,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       recordingPath,
       libraryPath: LIBRARY_PATH,
       ...(options.period === undefined ? {} : { periodBytes: options.period }),
+      ...deviceWatchOf(options),
       native: options.native === true,
       follow: options.follow,
       waitMs: options.wait,

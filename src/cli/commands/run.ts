@@ -3,6 +3,7 @@ import { Command, Option } from "commander";
 import { diagnose } from "../../diagnose/index.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
 import { evidenceOf, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
+import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
 import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type ListOptions,
@@ -20,7 +21,7 @@ import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { selectSites } from "../select_sites.js";
 
-interface RunOptions extends ListOptions {
+interface RunOptions extends ListOptions, DeviceOptions {
   readonly output?: string;
   readonly force?: boolean;
   readonly native?: boolean;
@@ -45,12 +46,14 @@ export function buildCommand(): Command {
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", parsePeriod)
     .addOption(new Option("--no-follow", "leave child processes unprofiled"))
     .passThroughOptions();
+  withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "file");
   return withExamples(
     command,
     "tidemark run -- python app.py",
     "tidemark run -o load.tidemark --native -- python -m pytest -x",
+    "tidemark run --gpu -- torchrun --nproc-per-node 8 train.py",
     "tidemark run --period 16K --json summary.json -- uvicorn app:main",
   ).action(run);
 }
@@ -69,6 +72,7 @@ async function run(command: string[], options: RunOptions): Promise<void> {
     libraryPath: LIBRARY_PATH,
     guardDescriptor: descriptor,
     ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    ...deviceWatchOf(options),
     native: options.native === true,
     follow: options.follow,
   });

@@ -181,7 +181,11 @@ function printWaste(screen: Screen, { waste, end }: GpuDeviceJson): void {
   );
 }
 
-function printFragmentation(screen: Screen, { fragmentation }: GpuDeviceJson): void {
+/** Pools, streams and kinds of blocks, largest first. */
+export function printFragmentation(
+  screen: Screen,
+  { fragmentation }: Pick<GpuDeviceJson, "fragmentation">,
+): void {
   if (fragmentation.length === 0) return;
   const table = formatTable(
     screen,

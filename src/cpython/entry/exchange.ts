@@ -24,7 +24,8 @@ import {
 import { targetUnknown } from "../../model/attach_errors.js";
 import type { Pid } from "../../model/units.js";
 
-const FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/"];
+/** Of a process's own, that it can be given a file in. */
+export const FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/"];
 
 export type Answer =
   | { readonly state: "waiting" }

@@ -18,6 +18,7 @@ export {
   typeRetained,
 } from "./graph.js";
 export { type FoundObject, findHolders, type Holder, largestHolders, nodeAt } from "./holders.js";
+export { findKvPools, type KvPool } from "./kv_pools.js";
 export { namedTree } from "./named_tree.js";
 export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";
 export { StepNames } from "./step_names.js";

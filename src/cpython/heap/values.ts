@@ -1,5 +1,6 @@
 /** The value of one object as text, for who asks for it by address: strings, bytes and numbers only. */
 import type { NodeId } from "../../model/heap_graph.js";
+import type { Address } from "../../model/units.js";
 import type { ObjectGraph } from "./graph.js";
 import { readBytes, readStr } from "./small_objects.js";
 import { SHAPE_BYTES, SHAPE_INT, SHAPE_STR } from "./type_table.js";
@@ -27,12 +28,20 @@ export function readValue(
       return bytes === null ? null : `${length} bytes: ${Buffer.from(bytes).toString("hex")}`;
     }
     case SHAPE_INT:
-      return readInt(copy.words, copy.index(address + 16), layout.taggedInts);
+      return readIntAt({ copy, layout }, address);
     default: {
       const at = types.name(row) === "float" ? copy.index(address + 16) : -1;
       return at < 0 ? null : String(new Float64Array(copy.words.slice(at, at + 2).buffer)[0]);
     }
   }
+}
+
+/** The int at an address that is known to hold one. */
+export function readIntAt(
+  { copy, layout }: Pick<ObjectGraph, "copy" | "layout">,
+  address: Address,
+): string | null {
+  return readInt(copy.words, copy.index(address + 16), layout.taggedInts);
 }
 
 /** Digits of 30 bits, the least first; the sign is the size's, or stands in the tag's lowest two bits. */

@@ -1,0 +1,61 @@
+/** `--gpu` of run and attach, and what goes with it. */
+import { type Command, InvalidArgumentError } from "commander";
+import { badUsage } from "../model/errors.js";
+import type { Bytes } from "../model/units.js";
+import type { DeviceWatchOptions } from "../record/index.js";
+import { PYTHON_FOLDER } from "./installation.js";
+import { parseBytes } from "./options.js";
+
+export interface DeviceOptions {
+  readonly gpu?: boolean;
+  readonly gpuDumpAt?: number;
+  readonly gpuBudget?: Bytes;
+}
+
+const DEFAULT_THRESHOLD = 0.9;
+const DEFAULT_BUDGET: Bytes = 2 * 2 ** 30;
+
+export function withDeviceOptions(command: Command): void {
+  command
+    .option(
+      "--gpu",
+      "record what its device allocators say, too; snapshots before it runs out of device memory",
+    )
+    .option(
+      "--gpu-dump-at <share>",
+      "with --gpu: write a snapshot when so much of a device is reserved (default 90%)",
+      parseShare,
+    )
+    .option(
+      "--gpu-budget <bytes>",
+      "with --gpu: of all snapshots of one process (default 2GiB)",
+      parseBytes,
+    );
+}
+
+export function deviceWatchOf(options: DeviceOptions): { devices?: DeviceWatchOptions } {
+  const { gpu, gpuDumpAt, gpuBudget } = options;
+  if (gpu !== true) {
+    if (gpuDumpAt !== undefined || gpuBudget !== undefined) {
+      throw badUsage("--gpu-dump-at and --gpu-budget say how --gpu does its work", "add --gpu");
+    }
+    return {};
+  }
+  return {
+    devices: {
+      pythonFolder: PYTHON_FOLDER,
+      threshold: gpuDumpAt ?? DEFAULT_THRESHOLD,
+      budgetBytes: gpuBudget ?? DEFAULT_BUDGET,
+    },
+  };
+}
+
+/** "90%" or "0.9". */
+function parseShare(text: string): number {
+  const [, figure, sign] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
+  const share = Number(figure) / (sign === "%" ? 100 : 1);
+  if (!(share > 0 && share <= 1)) {
+    throw new InvalidArgumentError("a share is needed, such as 90% or 0.9");
+  }
+  return share;
+}

@@ -1,0 +1,140 @@
+/** The devices of a running program as their document: `tidemark gpu PID`. */
+import { freemem } from "node:os";
+import {
+  type DeviceFigures,
+  type FrameworkFigures,
+  fragmentationRatio,
+} from "../gpu/device_figures.js";
+import { endOfLive } from "../gpu/live_segments.js";
+import { readCommand, readInterpreter, readStat, readStatus, startTimeMs } from "../linux/index.js";
+import type {
+  GpuProcessDeviceJson,
+  GpuProcessJson,
+  GpuTensorJson,
+} from "../model/gpu_process_document.js";
+import type { Bytes, Millis, Pid } from "../model/units.js";
+import { type DeviceLook, growthOfDevices, lookAtDevices } from "../record/index.js";
+import { PYTHON_FOLDER } from "./installation.js";
+
+/** Smaller ones are told together, by the allocator's totals. */
+const SMALLEST_TENSOR: Bytes = 10_000_000;
+/** Of the memory that is free here, what the graph of its objects may take. */
+const FREE_SHARE = 0.7;
+
+export interface GpuProcessRequest {
+  readonly pid: Pid;
+  readonly waitMs: Millis;
+  readonly maxPauseMs: Millis;
+  readonly wantsProfile: boolean;
+  readonly onWaiting: (doing: string) => void;
+}
+
+export async function lookAtGpuProcess(
+  request: GpuProcessRequest,
+): Promise<{ readonly document: GpuProcessJson; readonly profile: Buffer | null }> {
+  const { pid, waitMs, onWaiting } = request;
+  const look = await lookAtDevices(pid, {
+    pythonFolder: PYTHON_FOLDER,
+    exec: { waitMs, onWaiting },
+    maxPauseMs: request.maxPauseMs,
+    maxBytes: freemem() * FREE_SHARE,
+    smallestTensorBytes: SMALLEST_TENSOR,
+    wantsProfile: request.wantsProfile,
+  });
+  return { document: documentOf(pid, look), profile: look.profile };
+}
+
+function documentOf(pid: Pid, look: DeviceLook): GpuProcessJson {
+  const { frameworks, largeBlocks } = look;
+  const tensors = look.tensors?.map((tensor): GpuTensorJson => {
+    const { address, path, shape, ...rest } = tensor;
+    return {
+      ...rest,
+      device: largeBlocks.find((block) => block.address === address)?.device ?? 0,
+      address: `0x${address.toString(16)}`,
+      shape: [...shape],
+      path: [...path],
+    };
+  });
+  const held = new Set(tensors?.map(({ address }) => address));
+  const unheld = largeBlocks.filter(({ address }) => !held.has(`0x${address.toString(16)}`));
+  return {
+    schema: "tidemark.gpu_process/1",
+    target: {
+      pid,
+      command: readCommand(pid) ?? [],
+      python: readInterpreter(pid)?.version ?? "",
+      startedMs: startTimeMs(readStat(pid)?.startTicks ?? 0),
+    },
+    atMs: Date.now(),
+    pauseMs: look.pauseMs,
+    rssBytes: readStatus(pid)?.rssBytes ?? 0,
+    frameworks: frameworks.map(({ name, version, state, detail, backend }) => ({
+      name,
+      version,
+      state,
+      detail,
+      backend,
+    })),
+    devices: frameworks.flatMap(({ name, devices }) =>
+      devices.map((device) => deviceOf(name, device, look)),
+    ),
+    pinned: frameworks.find(({ name }) => name === "torch")?.pinned ?? null,
+    tensors: tensors ?? null,
+    unheldBytes: tensors === undefined ? null : unheld.reduce((sum, { bytes }) => sum + bytes, 0),
+    kvPools: look.kvPools.map(({ path, ...pool }) => ({ ...pool, path: [...path] })),
+    growth: growthOfDevices(pid),
+    limits: limitsOf(look),
+  };
+}
+
+function deviceOf(
+  framework: FrameworkFigures["name"],
+  { index, name, splitBytes, ...figures }: DeviceFigures,
+  { segments }: DeviceLook,
+): GpuProcessDeviceJson {
+  const end = framework === "torch" && segments !== null ? endOfLive(segments, index) : null;
+  const { totalBytes, freeBytes, reservedBytes } = figures;
+  const split = end?.waste.splitBytes ?? splitBytes;
+  return {
+    framework,
+    device: index,
+    name,
+    ...figures,
+    othersBytes:
+      totalBytes === null || freeBytes === null || reservedBytes === null
+        ? null
+        : Math.max(0, totalBytes - freeBytes - reservedBytes),
+    splitBytes: split,
+    cachedBytes: end?.waste.cachedBytes ?? null,
+    largestFreeBytes: end?.largestFreeBytes ?? figures.largestFreeBytes,
+    fragmentationRatio: fragmentationRatio({ splitBytes: split, reservedBytes }),
+    fragmentation: end?.fragmentation ?? [],
+  };
+}
+
+const UNUSED: Readonly<Record<FrameworkFigures["state"], string>> = {
+  used: "",
+  unused: "is loaded and has not begun to use a device",
+  "cpu-only": "is loaded and has no device here",
+  failed: "could not be asked",
+};
+
+function limitsOf({ frameworks, tensorsRefused }: DeviceLook): string[] {
+  const limits = frameworks
+    .filter(({ state }) => state !== "used")
+    .map(({ name, version, state, detail }) =>
+      [`${name} ${version}`.trim(), UNUSED[state], detail && `(${detail})`].join(" ").trim(),
+    );
+  if (frameworks.length === 0) {
+    limits.push("the program has loaded none of torch, JAX and TensorFlow");
+  }
+  if (tensorsRefused !== "") {
+    limits.push(`tensors were not looked up: ${tensorsRefused}`);
+  }
+  const devices = frameworks.flatMap((framework) => framework.devices);
+  if (devices.some(({ freeBytes }) => freeBytes === null)) {
+    limits.push("what others hold of a device is not known from within: tidemark gpu top");
+  }
+  return limits;
+}

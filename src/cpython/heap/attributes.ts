@@ -1,0 +1,75 @@
+/** Attributes of an instance by name, wherever its class keeps them: a dict, or values in place. */
+import type { NodeId } from "../../model/heap_graph.js";
+import type { Address } from "../../model/units.js";
+import type { ObjectGraph } from "./graph.js";
+import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
+import { readIntAt } from "./values.js";
+
+const LONGEST_NAME = 200;
+
+/** A whole number at the end of a way of attributes ("queue.length"); null where there is none. */
+export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
+  let node = from;
+  const names = way.split(".");
+  for (const [at, name] of names.entries()) {
+    const address = attributeOf(objects, node, name);
+    if (address === null) {
+      return null;
+    }
+    if (at === names.length - 1) {
+      // Small numbers are the interpreter's own, and no nodes of the graph.
+      const text = isInt(objects, address) ? readIntAt(objects, address) : null;
+      return text === null ? null : Number(text);
+    }
+    node = objects.index.at(address);
+    if (node === 0) {
+      return null;
+    }
+  }
+  return null;
+}
+
+function isInt({ copy, types }: ObjectGraph, address: Address): boolean {
+  const type = copy.word(address + 8);
+  const row = types.find(type >>> 0, Math.floor(type / 2 ** 32));
+  return row >= 0 && types.name(row) === "int";
+}
+
+function attributeOf(objects: ObjectGraph, node: NodeId, name: string): Address | null {
+  return inDict(objects, node, name) ?? inPlace(objects, node, name);
+}
+
+function inDict({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
+  const object = graph.address[node];
+  const row = graph.type[node];
+  const offset = types.managedDict[row] ? -24 : types.dictOffsets[row];
+  const dict = offset === 0 ? 0 : copy.word(object + offset);
+  const entries = dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict) : null;
+  return (
+    entries?.find(({ key }) => readStr(copy, layout, key, LONGEST_NAME) === name)?.value ?? null
+  );
+}
+
+/** The type's shared keys name the values that stand behind the object, or where it points. */
+function inPlace({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
+  const row = graph.type[node];
+  if (!types.managedDict[row]) {
+    return null;
+  }
+  const object = graph.address[node];
+  const keys = readKeys(copy, layout, copy.word(types.addresses[row] + layout.heapTypeCachedKeys));
+  let values = object + types.basicSizes[row] + splitValuesStart(layout);
+  if (layout.values === "pointer") {
+    values = copy.word(object - 32);
+  } else if (layout.values === "tagged") {
+    values = copy.word(object - 24) + 1;
+  }
+  for (let n = 0; keys !== null && n < keys.used; n++) {
+    const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
+    const value = copy.word(values + n * 8);
+    if (value > 0 && readStr(copy, layout, copy.word(key), LONGEST_NAME) === name) {
+      return value;
+    }
+  }
+  return null;
+}
