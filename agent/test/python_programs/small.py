@@ -20,6 +20,8 @@ class Slotted:
 
 
 header = sys.getsizeof(b"")
+# A name that is new where it is given may make the module's dict grow, and that table stays.
+gone = None
 line = here() + 1
 objects = [object() for _ in range(COUNT)]
 truth["object"] = [line, object().__sizeof__(), COUNT]
