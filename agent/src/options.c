@@ -2,6 +2,7 @@
  *
  *   pool=/proc/PID/fd/N[,native]        the recorder's pool
  *   period=512K[,dir=/path][,native]    a pool of its own
+ *   nofollow                            late, in a pool of its own: forked children stay inert
  *   off                                 inert
  */
 #include "options.h"
@@ -49,6 +50,8 @@ static void read_option(struct tm_options *options, const char *text, size_t len
         options->period = read_size(equals + 1, rest);
     else if (length == 6 && memcmp(text, "native", 6) == 0)
         options->native = 1;
+    else if (length == 8 && memcmp(text, "nofollow", 8) == 0)
+        options->no_follow = 1;
     else if (length == 3 && memcmp(text, "off", 3) == 0)
         options->on = 0;
     else if (length)

@@ -7,6 +7,7 @@
 struct tm_options {
     int on;                                 /* "off" was not said */
     int native;                             /* "native" */
+    int no_follow;                          /* "nofollow" */
     uint64_t period;                        /* "period=512K"; 0: as the pool says */
     char pool[sizeof tm_settings.pool.path]; /* "pool=/proc/PID/fd/N"; empty: a pool of its own */
     char directory[sizeof tm_settings.directory]; /* "dir=/path": where that pool's file goes */

@@ -32,6 +32,8 @@
 #define MEMFD_CLOEXEC 1u
 #define MEMFD_SEALS 2u
 #define HIGH_DESCRIPTOR 1000
+/* Of a pool that a process entered late makes for itself and those that it forks. */
+#define FAMILY_SLOTS 128u
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -193,12 +195,24 @@ static void close_kept(void)
     tm_settings.pool.kept_descriptor = -1;
 }
 
-int tm_pool_make_own(void)
+/* The pool is sparse, but its length counts. */
+static uint64_t slots_within_limit(uint64_t offset, uint64_t wanted)
 {
-    uint64_t offset = page_up(TM_PAGE + sizeof(struct tm_pool_slot)), bytes = offset + TM_SLOT_STRIDE;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return wanted;
+    uint64_t fit = limit.rlim_cur < offset ? 0 : (limit.rlim_cur - offset) / TM_SLOT_STRIDE;
+    return fit < wanted ? fit : wanted;
+}
+
+int tm_pool_make_own(uint32_t options)
+{
+    uint64_t slots = tm_settings.own_pool ? 1 : FAMILY_SLOTS;
+    uint64_t offset = page_up(TM_PAGE + slots * sizeof(struct tm_pool_slot));
+    slots = slots_within_limit(offset, slots);
+    if (slots == 0)
         return EFBIG;
+    uint64_t bytes = offset + slots * TM_SLOT_STRIDE;
     close_kept(); /* the parent's */
     char path[sizeof tm_settings.pool.path];
     int descriptor = make_file(path, sizeof path);
@@ -216,12 +230,12 @@ int tm_pool_make_own(void)
         return why;
     }
     struct tm_pool_header *head = tm_settings.pool.head;
-    head->slot_count = 1;
+    head->slot_count = (uint32_t)slots;
     head->slots_offset = offset;
     head->slot_stride = TM_SLOT_STRIDE;
     head->run_id = tm_now_ns() ^ (uint64_t)tm_own_pid() << 32;
     head->period_bytes = tm_settings.period ? tm_settings.period : TM_DEFAULT_PERIOD;
-    head->options = tm_settings.native ? TM_OPTION_NATIVE : 0;
+    head->options = options;
     head->version = TM_SEGMENT_VERSION;
     __atomic_store_n(&head->magic, TM_POOL_MAGIC, __ATOMIC_RELEASE);
     remember(descriptor, path);

@@ -109,7 +109,7 @@ int tm_come_alive(void)
     int alive = 0, why = 0;
     if (!tm_settings.own_pool && head->options & TM_OPTION_NO_FOLLOW)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
-    else if (tm_settings.own_pool && (why = tm_pool_make_own()) != 0)
+    else if (tm_settings.own_pool && (why = tm_pool_make_own(tm_settings.native ? TM_OPTION_NATIVE : 0)) != 0)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     else
         alive = arm();
@@ -141,8 +141,10 @@ int tm_open_pool(const struct tm_options *options)
     tm_settings.native = options->native;
     tm_settings.period = options->period;
     memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
-    tm_settings.own_pool = !options->pool[0];
-    return options->pool[0] ? tm_pool_open_given(options->pool) : tm_pool_make_own();
+    tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all that it forks */
+    return options->pool[0] ? tm_pool_open_given(options->pool)
+                            : tm_pool_make_own((options->native ? TM_OPTION_NATIVE : 0) |
+                                               (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
 }
 
 /* Another definition may stand before ours (preloaded earlier, or in the executable): a wrapper

@@ -187,7 +187,9 @@ int tm_lock_is_mine(void);
 /* ---- pool.c ----------------------------------------------------------------------- */
 
 int tm_pool_open_given(const char *path); /* 0 or an errno */
-int tm_pool_make_own(void);               /* 0 or an errno */
+/* A file or memfd of this image's, or, where it was entered late, of its children's too. `options`:
+ * TM_OPTION_*. 0 or an errno. */
+int tm_pool_make_own(uint32_t options);
 /* With NO_FOLLOW the run's first process alone is recorded, through all its images. */
 int tm_pool_may_follow(void);
 /* Finds a free slot and maps it; 0 or an errno. */

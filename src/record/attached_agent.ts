@@ -39,6 +39,8 @@ export interface ArmOptions {
   readonly poolPath: string;
   readonly periodBytes: Bytes;
   readonly native: boolean;
+  /** Those that it forks are recorded too. */
+  readonly follow: boolean;
 }
 
 const FIND = `import sys
@@ -54,6 +56,7 @@ export async function armAgent(
   const library = visibleLibrary(pid, options.libraryPath);
   const native = options.native ? ",native" : "";
   const common = `period=${options.periodBytes}${native}`;
+  const own = `${common}${options.follow ? "" : ",nofollow"}`;
   const work = `${FIND}if agent is None:
     import _imp
     import _frozen_importlib
@@ -90,7 +93,7 @@ try:
 except RuntimeError as error:
     if not str(error).startswith("pool:"):
         raise
-    return "fresh " + agent.arm(${pythonText(common)})`;
+    return "fresh " + agent.arm(${pythonText(own)})`;
   try {
     const entered = await remoteExec(pid, work, exec);
     const stood = entered.text.startsWith("stood ");

@@ -20,7 +20,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
       pid: recording.meta.pid,
       command: [...recording.meta.command],
       python: recording.processes[0]?.python ?? "",
-      startedMs: recording.meta.startedMs,
+      startedMs: recording.processes[0]?.startedMs ?? recording.meta.startedMs,
     },
     window: { startMs: recording.startMs, endMs: recording.endMs },
     processes: recording.processes.flatMap((process, i) => {

@@ -51,13 +51,15 @@ export class ProcessTree {
 
   private rootIsNew = true;
 
-  /** The root counts even where it has ended before the first poll. `follow` false: the root alone. */
+  /** The root counts even where it has ended before the first poll. `startedMs`: of the recording; `follow`
+   * false: the root alone; `rootStartedMs`: where it ran before. */
   constructor(
     private readonly root: Pid,
     startTicks: number,
     command: readonly string[],
     private readonly startedMs: TimeMs,
     private readonly follow: boolean,
+    private readonly rootStartedMs = startedMs,
   ) {
     const row: SeriesRow = {
       series: this.count++,
@@ -66,7 +68,7 @@ export class ProcessTree {
       command,
       python: "",
       profiled: false,
-      startedMs,
+      startedMs: rootStartedMs,
       endedMs: null,
     };
     this.alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
@@ -221,7 +223,7 @@ export class ProcessTree {
   private announce(row: SeriesRow, poll: TreePoll): void {
     poll.rows.push(row);
     poll.events.push({
-      timeMs: row.startedMs,
+      timeMs: Math.max(this.startedMs, row.startedMs),
       pid: row.pid,
       kind: "process-start",
       detail: commandLine(row.command),
@@ -284,7 +286,7 @@ export class ProcessTree {
       command: readCommand(pid) ?? [stat.name],
       python: "",
       profiled: false,
-      startedMs: Math.max(this.startedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
+      startedMs: Math.max(this.rootStartedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
     const { startTicks, stackStart } = stat;

@@ -34,7 +34,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
       pid: recording.meta.pid,
       command: [...recording.meta.command],
       python: rootProcess?.python ?? "",
-      startedMs: recording.meta.startedMs,
+      startedMs: rootProcess?.startedMs ?? recording.meta.startedMs,
     },
     window: {
       startMs: recording.startMs,

@@ -39,6 +39,10 @@ while True:
     if len(kept) > 300: del kept[:]
     time.sleep(0.001)`;
 
+interface Started {
+  readonly startedMs: number;
+}
+
 /** Debian's python3.N-dbg, here or in the chroot. */
 function debugInterpreter(): string[] | undefined {
   for (const root of ["", environment.chroot]) {
@@ -374,6 +378,8 @@ describe("the command line", () => {
     const summary = validate(attached.stdout, "summary");
     expect(summary.target).toMatchObject({ pid: target.pid });
     expect(attached.stderr).toMatch(/it stood [\d.]+ ms/);
+    const { target: seen, window } = summary as { target: Started; window: { startMs: number } };
+    expect(seen.startedMs).toBeLessThan(window.startMs); // the program's start, not the recording's
     const detached = validate(tidemark("detach", pid, "--json").stdout, "detach");
     expect(detached).toMatchObject({ pid: target.pid, recorded: false, inert: true });
     const mistakes: [string[], number, RegExp][] = [

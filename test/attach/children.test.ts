@@ -1,0 +1,106 @@
+/** What an attached process forks is recorded with it, and left with it; what it had forked before is not. */
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import type { Recording } from "../../src/record/types.js";
+import { anyInterpreter, environment, isRoot } from "../environment.js";
+import { attach, killAll, nameOf, removeScratch, start, type Target } from "./targets.js";
+
+afterEach(killAll);
+afterAll(removeScratch);
+
+/** Forks once before it is attached to, and whenever a line comes. A child says its pid once it holds 40 MB,
+ * and then what its own agent's state is, whenever that has changed. */
+const PARENT = `
+import os, sys, time
+def grow(name):
+    kept = []
+    for _ in range(400):
+        kept.append(bytearray(100_000))
+    print(name, os.getpid(), flush=True)
+    said = ""
+    while True:
+        kept[0] = bytearray(100_000)
+        agent = sys.modules.get("_tidemark_agent")
+        state = agent.status().split('"state":"')[1].split('"')[0] if agent else "none"
+        if state != said:
+            said = state
+            print("state", name, state, flush=True)
+        time.sleep(0.005)
+def fork(name):
+    if os.fork() == 0:
+        grow(name)
+fork("early")
+time.sleep(0.3)
+print("up", flush=True)
+for line in sys.stdin:
+    fork(line.strip())
+    for _ in range(100):
+        bytearray(50_000)
+`;
+
+/** Live bytes that the last look ascribes to a process. */
+function liveBytesOf(recording: Recording, pid: number): number {
+  const { sites, processes } = recording.profileAt("end");
+  let sum = 0;
+  for (let row = 0; row < sites.liveBytes.length; row++) {
+    if (processes[sites.process[row] as number]?.pid === pid) {
+      sum += sites.liveBytes[row] as number;
+    }
+  }
+  return sum;
+}
+
+async function pidOf(target: Target, name: string): Promise<number> {
+  await target.said(`${name} `);
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(target.output())?.[1]);
+}
+
+const inChroot = environment.interpreters.find(
+  ({ chroot, freeThreaded }) => chroot && !freeThreaded,
+);
+// Without /proc a process cannot open the recorder's pool: it makes one for itself and its children.
+const places = [anyInterpreter(), ...(inChroot && isRoot ? [inChroot] : [])];
+
+describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, interpreter) => {
+  test("a child forked meanwhile is profiled, and disarms itself after the end", async () => {
+    const target = await start(interpreter, PARENT);
+    const early = await pidOf(target, "early");
+    let late = 0;
+    const result = await attach(target.pid, {
+      onRecording: () => target.child.stdin?.write("late\n"),
+      async enough() {
+        late ||= target.output().includes("late ") ? await pidOf(target, "late") : 0;
+        return target.output().includes("state late armed");
+      },
+    });
+    const recording = result.open();
+    const byPid = new Map(recording.processes.map((one) => [one.pid, one]));
+    expect(byPid.get(target.pid)?.profiled).toBe(true);
+    expect(byPid.get(late)).toMatchObject({ profiled: true, python: interpreter.version });
+    expect(byPid.get(early)?.profiled).toBe(false);
+    const live = liveBytesOf(recording, late);
+    expect(live).toBeGreaterThan(20e6);
+    expect(live).toBeLessThan(80e6);
+    expect(recording.limits.join()).toMatch(/Children that it forks/);
+    await target.said("state late inert");
+    expect(target.output()).toMatch(/^state early none$/m);
+  });
+
+  test("with --no-follow it is left alone", async () => {
+    const target = await start(interpreter, PARENT);
+    const result = await attach(target.pid, {
+      follow: false,
+      onRecording: () => target.child.stdin?.write("late\n"),
+      enough: () => target.output().includes("state late"),
+    });
+    const late = await pidOf(target, "late");
+    expect(result.open().processes.map(({ pid }) => pid)).toEqual([target.pid]);
+    // It takes back what it inherited, at its first samples.
+    await expect
+      .poll(() => readFileSync(`/proc/${late}/maps`, "utf8"), { timeout: 20_000 })
+      .not.toMatch(/tidemark-pool/);
+    await sleep(100);
+    expect(target.output()).not.toMatch(/state late armed/);
+  });
+});
