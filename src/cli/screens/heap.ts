@@ -15,6 +15,8 @@ import {
 export const DEFAULT_TYPES = 15;
 export const DEFAULT_CHANGES = 15;
 const SHOWN_HOLDERS = 8;
+/** Columns that figures take before a way, at most, and what a line that goes on is moved in. */
+const BEFORE_WAYS = 24;
 const SHOWN_PATHS = 20;
 const SHOWN_BOXED = 3;
 const BAR_COLUMNS = 10;
@@ -113,15 +115,24 @@ function printHolders(screen: Screen, heap: HeapJson): void {
       { title: "SHARE", align: "right", paint: screen.paint.dim },
       { title: "HELD BY", flexible: "cutMiddle" },
     ],
-    rows.map((holder) => [
-      formatBytes(holder.retainedBytes),
-      formatShare(holder.retainedBytes / heap.totals.bytes),
-      holderText(holder),
-    ]),
+    rows.flatMap((holder) =>
+      inLines(screen, holderText(holder), [
+        formatBytes(holder.retainedBytes),
+        formatShare(holder.retainedBytes / heap.totals.bytes),
+      ]),
+    ),
   );
   for (const line of table) {
     screen.line(line);
   }
+}
+
+/** A row whose last column, a way, goes on in rows below it where it is long. */
+function inLines(screen: Screen, way: string, figures: readonly string[]): string[][] {
+  const lines = wrap(oneLine(way), screen.columns - BEFORE_WAYS);
+  return lines.map((line, n) =>
+    n === 0 ? [...figures, line] : [...figures.map(() => ""), `  ${line}`],
+  );
 }
 
 /** "module app -> running_stats: dict, 1.20 M entries". */
@@ -144,11 +155,12 @@ function printPaths(
     ],
     paths
       .slice(0, SHOWN_PATHS)
-      .map(({ path, objects, retainedBytes, to }) => [
-        formatCount(objects),
-        formatBytes(retainedBytes),
-        `${path.join(" -> ")} -> ${to}`,
-      ]),
+      .flatMap(({ path, objects, retainedBytes, to }) =>
+        inLines(screen, `${path.join(" -> ")} -> ${to}`, [
+          formatCount(objects),
+          formatBytes(retainedBytes),
+        ]),
+      ),
   );
   for (const line of table) {
     screen.line(line);

@@ -15,6 +15,7 @@ import { type PathTree, searchPaths } from "../../model/heap_paths.js";
 import { retainedByGroup } from "../../model/heap_retained.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
 import { EdgeColumn } from "./edge_column.js";
+import type { FrameLocals } from "./frame_locals.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { heapRegions } from "./heap_regions.js";
 import { HeapScan, type ScanFigures } from "./heap_scan.js";
@@ -60,6 +61,7 @@ export interface ObjectGraph {
   readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
   /** sys.modules; 0 where it was not found. */
   readonly modules: NodeId;
+  readonly frames: FrameLocals;
 }
 
 /** Bytes that the analysis of so many objects takes at its highest, the copy of the heap not counted. */
@@ -72,6 +74,7 @@ export interface RootPlaces {
   readonly modules: Address;
   /** Where frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
   readonly stacks: readonly AddressRange[];
+  readonly frames: FrameLocals;
 }
 
 export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlaces): ObjectGraph {
@@ -94,8 +97,21 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   const bufferOwners = growingUint32();
   const objectStart = new Uint32Array(nodes + 1);
   let current = 0;
+  // A frame that runs is its thread's, though tracebacks and the frame that it called know it, too.
+  const running = places.frames.runningObjects.map((frame) => index.at(frame));
+  const isRunning = new Uint8Array(running.length > 0 ? nodes : 0);
+  for (const node of running) {
+    isRunning[node] = 1;
+  }
   const references = new References(copy, layout, types, index, {
-    edge: (to) => edges.push(to),
+    edge:
+      running.length === 0
+        ? (to) => edges.push(to)
+        : (to) => {
+            if (isRunning[to] === 0) {
+              edges.push(to);
+            }
+          },
     owns: (buffer, bytes) => {
       bufferAddresses.push(buffer);
       bufferOwners.push(current);
@@ -124,6 +140,9 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   const roots = findRoots(copy, types, references, edges, partial, {
     modules,
     stacks: places.stacks,
+    frames: places.frames.runningObjects
+      .map((frame) => index.at(frame))
+      .filter((node) => node !== 0),
   });
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
@@ -149,6 +168,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
       bytes: tree.retained[ROOT_GARBAGE],
     },
     modules,
+    frames: places.frames,
   };
 }
 
@@ -165,6 +185,12 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
   return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
 }
 
+interface FoundPlaces extends Pick<RootPlaces, "stacks"> {
+  readonly modules: NodeId;
+  /** Frame objects that run. */
+  readonly frames: readonly NodeId[];
+}
+
 /**
  * Objects that each root refers to. A root is only who has more references than the graph accounts for:
  * words on stacks and in variables are often of the past, and tell nothing but where a reference may be.
@@ -175,7 +201,7 @@ function findRoots(
   references: References,
   edges: EdgeColumn,
   graph: HeapGraph,
-  { modules, stacks }: { readonly modules: NodeId; readonly stacks: readonly AddressRange[] },
+  { modules, stacks, frames }: FoundPlaces,
 ): NodeId[][] {
   const { nodes } = graph;
   const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
@@ -206,6 +232,10 @@ function findRoots(
       modules,
     ];
     reached.from(modules);
+  }
+  for (const frame of frames) {
+    roots[ROOT_STACKS]?.push(frame);
+    reached.from(frame);
   }
   for (let node = FIRST_OBJECT; node < nodes; node++) {
     const count = copy.words[copy.index(graph.address[node])];

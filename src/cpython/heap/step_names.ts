@@ -8,7 +8,8 @@
  */
 import type { NodeId } from "../../model/heap_graph.js";
 import type { Address } from "../../model/units.js";
-import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES } from "./graph.js";
+import { FieldNames } from "./field_names.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "./graph.js";
 import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
 import {
   SHAPE_DEQUE,
@@ -34,7 +35,11 @@ export class StepNames {
   readonly #keys = new Map<NodeId, Map<Address, Address>>();
   #keysHeld = 0;
 
-  constructor(readonly objects: ObjectGraph) {}
+  readonly #fields: FieldNames;
+
+  constructor(readonly objects: ObjectGraph) {
+    this.#fields = new FieldNames(objects.copy, objects.layout, objects.types);
+  }
 
   /** Words of a path that begins with a root. */
   words(path: readonly NodeId[]): string[] {
@@ -45,11 +50,15 @@ export class StepNames {
       at = 1;
       if (first !== undefined && this.#shape(first) === SHAPE_MODULE) {
         words.push(`module ${this.#moduleName(first)}`);
+      } else if (first === undefined || first === this.objects.modules) {
+        words.push(first === undefined ? (ROOT_NAMES[root] as string) : "sys.modules");
+      } else if (root === ROOT_STACKS) {
+        const behind = path[2];
+        const local = behind === undefined ? null : this.#localOf(first, behind);
+        words.push(...(local ?? this.#heldByThread(first, behind === undefined)));
+        at = local === null ? 1 : 2;
       } else {
-        words.push(first === this.objects.modules ? "sys.modules" : (ROOT_NAMES[root] as string));
-        if (first !== undefined && first !== this.objects.modules) {
-          words.push(this.describe(first));
-        }
+        words.push(ROOT_NAMES[root] as string, this.describe(first));
       }
     }
     for (; at + 1 < path.length; at++) {
@@ -65,10 +74,39 @@ export class StepNames {
           at += 1;
         }
       } else {
-        words.push(this.#step(from, to));
+        words.push(...this.#steps(path[at - 1] ?? 0, from, to));
       }
     }
     return words;
+  }
+
+  /** From a thread to what its frames hold; `last`: the way ends there. */
+  #heldByThread(node: NodeId, last: boolean): readonly string[] {
+    const words = this.#wordsTo(node);
+    if (words !== null) {
+      return words;
+    }
+    const isFrame = this.#shape(node) === SHAPE_FRAME;
+    const thread = isFrame ? this.objects.frames.threadOf(this.#address(node)) : null;
+    // A frame tells its name with the local that it holds.
+    return [
+      thread ?? (ROOT_NAMES[ROOT_STACKS] as string),
+      ...(last || !isFrame ? [this.describe(node)] : []),
+    ];
+  }
+
+  /** Up to 3.10 a frame is an object on the way, and many may hold one local: the outermost is told. */
+  #localOf(frame: NodeId, node: NodeId): readonly string[] | null {
+    const runs =
+      this.#shape(frame) === SHAPE_FRAME &&
+      this.objects.frames.threadOf(this.#address(frame)) !== null;
+    return runs ? this.#wordsTo(node) : null;
+  }
+
+  #wordsTo(node: NodeId): readonly string[] | null {
+    const words = this.objects.frames.wordsTo(this.#address(node));
+    const named = words?.at(-1)?.startsWith("local ") ?? false;
+    return words === null || named ? words : [...words, this.describe(node)];
   }
 
   /** An object by its kind, where nothing led to it by name: "class app.Cache", "function", "dict". */
@@ -102,6 +140,17 @@ export class StepNames {
     return this.#attributeDict(object) === this.#address(dict);
   }
 
+  #steps(before: NodeId, from: NodeId, to: NodeId): readonly string[] {
+    const type = this.typeName(from);
+    if (this.#shape(from) === SHAPE_FRAME) {
+      const words = this.objects.frames.wordsBetween(this.#address(from), type, this.#address(to));
+      const told = type === "frame" && this.#shape(before) === SHAPE_FRAME; // by its generator
+      return words?.slice(told ? 1 : 0) ?? [`local of ${type}`];
+    }
+    // A cell is where a function keeps a local that inner functions share: no step of its own.
+    return type === "cell" ? [] : [this.#step(from, to)];
+  }
+
   #step(from: NodeId, to: NodeId): string {
     const type = this.typeName(from);
     switch (this.#shape(from)) {
@@ -115,16 +164,19 @@ export class StepNames {
       case SHAPE_SET:
       case SHAPE_DEQUE:
         return `${type}[...]`;
-      case SHAPE_FRAME:
-        return `local of ${type}`;
       default: {
-        const attribute = this.#inlineAttribute(from, to);
+        const attribute = this.#inlineAttribute(from, to) ?? this.#field(from, to);
         if (attribute !== null) {
           return `.${attribute}`;
         }
         return type === "function" ? this.#functionField(from, to) : `field of ${type}`;
       }
     }
+  }
+
+  #field(from: NodeId, to: NodeId): string | null {
+    const row = this.objects.graph.type[from];
+    return this.#fields.nameOf(this.#address(from), row, this.#address(to));
   }
 
   #functionField(from: NodeId, to: NodeId): string {

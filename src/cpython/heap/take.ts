@@ -9,6 +9,7 @@ import type { Bytes, Millis, Objects } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
 import { type Census, takeCensus } from "./census.js";
+import { FrameLocals } from "./frame_locals.js";
 import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
 import { copyRanges, HeapCopy, planCopy } from "./heap_copy.js";
 import { type HeapLayout, heapLayout } from "./layout.js";
@@ -84,6 +85,7 @@ export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
   return {
     modules: python.reader.pointer(python.mainInterpreter + modules),
     stacks: dataStacks(python, copy),
+    frames: new FrameLocals(python, copy),
   };
 }
 

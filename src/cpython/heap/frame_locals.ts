@@ -1,0 +1,190 @@
+/**
+ * Names for what functions that run, or wait, hold in their locals:
+ *
+ *   thread MainThread -> frame serve (app.py:12) -> local cache -> dict[...]
+ *
+ *   frame   localsplus[]: arguments and locals, cells, free variables | values of the evaluation
+ *   code    from 3.11 on co_localsplusnames; before, co_varnames, co_cellvars, co_freevars in a row
+ *   where   on the thread's own stack (3.11 on); in a frame object (before, and what a traceback keeps); in
+ *           a generator or coroutine (3.11 on), or in the frame object that it points to (before)
+ *
+ * All is read from the copy. What does not hold up (a torn frame, code that is none) has no name.
+ */
+import { basename } from "node:path";
+import { MemoryReader } from "../../linux/index.js";
+import { oneLine, TidemarkError } from "../../model/errors.js";
+import type { Address } from "../../model/units.js";
+import { CodeReader } from "../code.js";
+import { type PythonFrame, readFrame, readFrames } from "../frames.js";
+import type { PythonRuntime } from "../locate.js";
+import { readItems, readText } from "../objects.js";
+import { listThreads } from "../threads.js";
+import type { HeapCopy } from "./heap_copy.js";
+
+const MOST_SLOTS = 65_536;
+/** From 3.14 on the lowest bits of a slot say how it holds its value. */
+const TAG = 8;
+
+/** Kinds of objects that have a frame, by the names of their types. */
+const GENERATORS = new Set(["generator", "coroutine", "async_generator"]);
+
+export class FrameLocals {
+  readonly #python: PythonRuntime;
+  readonly #codes: CodeReader;
+  /** co_localsplusnames of each code, by its address. */
+  readonly #names = new Map<Address, readonly string[]>();
+  /** Frames that run: "thread MainThread". */
+  readonly #threads = new Map<Address, string>();
+  /** Frames that run, outermost first in each thread. */
+  readonly #running: PythonFrame[] = [];
+  /** Frame and slot that hold an object, of the frames that run: the outermost. */
+  #holders: Map<Address, { readonly frame: PythonFrame; readonly slot: number }> | null = null;
+
+  constructor(python: PythonRuntime, copy: HeapCopy) {
+    this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
+    this.#codes = new CodeReader(this.#python);
+    for (const { address, name, tid } of this.#try(() => listThreads(this.#python)) ?? []) {
+      const thread = `thread ${oneLine(name) || (tid ?? "?")}`;
+      const frames = this.#try(() => readFrames(this.#codes, address)) ?? [];
+      for (const frame of [...frames].reverse()) {
+        this.#threads.set(frame.address, thread);
+        this.#running.push(frame);
+      }
+    }
+  }
+
+  /** Frame objects that run: none from 3.11 on, where they are no objects. */
+  get runningObjects(): Address[] {
+    return this.#python.layout.frame.owner === null
+      ? this.#running.map(({ address }) => address)
+      : [];
+  }
+
+  /** How a function that runs holds an object: thread, frame, and its local where it is one. null: none does. */
+  wordsTo(object: Address): readonly string[] | null {
+    this.#holders ??= this.#findHolders();
+    const holder = this.#holders.get(object);
+    if (holder === undefined) {
+      return null;
+    }
+    const { frame, slot } = holder;
+    const name = this.#namesOf(frame)[slot];
+    return [
+      this.#threads.get(frame.address) as string,
+      frameText("frame", frame),
+      ...(name === undefined ? [] : [`local ${name}`]),
+    ];
+  }
+
+  /** The thread that runs a frame object; null where none does. */
+  threadOf(object: Address): string | null {
+    return this.#threads.get(this.#frameOf(object, "frame")) ?? null;
+  }
+
+  /** How a frame object, a generator or a coroutine holds an object: itself by its function and line, and
+   * the local. null: `kind` has no locals, or holds it otherwise. */
+  wordsBetween(object: Address, kind: string, value: Address): readonly string[] | null {
+    if (kind !== "frame" && !GENERATORS.has(kind)) {
+      return null;
+    }
+    const frame = this.#try(() => readFrame(this.#codes, this.#frameOf(object, kind))) ?? null;
+    if (frame === null) {
+      return null;
+    }
+    if (value === frame.address && kind !== "frame") {
+      return [frameText(kind, frame)]; // up to 3.10 its frame is an object of its own
+    }
+    const slot = this.#slots(frame).indexOf(value);
+    const name = slot < 0 ? undefined : this.#namesOf(frame)[slot];
+    return [frameText(kind, frame), name === undefined ? `value of ${kind}` : `local ${name}`];
+  }
+
+  /** 0 where it has none any more. */
+  #frameOf(object: Address, kind: string): Address {
+    const { reader, layout } = this.#python;
+    const { objectFrame } = layout.frame;
+    const { frame, frameIsPointer } = layout.generator;
+    const inGenerator = kind !== "frame";
+    if (inGenerator && frameIsPointer === 0) {
+      return object + frame;
+    }
+    const pointer = inGenerator ? frame : objectFrame;
+    return pointer === null ? object : (this.#try(() => reader.pointer(object + pointer)) ?? 0);
+  }
+
+  #findHolders() {
+    const holders = new Map<Address, { frame: PythonFrame; slot: number }>();
+    const enter = (frame: PythonFrame, from: number, values: readonly Address[]) => {
+      values.forEach((value, n) => {
+        if (value !== 0 && !holders.has(value)) {
+          holders.set(value, { frame, slot: from + n });
+        }
+      });
+    };
+    // Locals first: a slot of an evaluation may still have a value of the past.
+    const slots = this.#running.map((frame) => ({ frame, values: this.#slots(frame) }));
+    for (const { frame, values } of slots) {
+      enter(frame, 0, values.slice(0, this.#namesOf(frame).length));
+    }
+    for (const { frame, values } of slots) {
+      const named = this.#namesOf(frame).length;
+      enter(frame, named, values.slice(named));
+    }
+    return holders;
+  }
+
+  /** What a frame holds: its locals, then values of the evaluation. */
+  #slots(frame: PythonFrame): Address[] {
+    const { reader, layout } = this.#python;
+    const named = this.#namesOf(frame).length;
+    const code = this.#codeOf(frame);
+    const depth = this.#try(() => reader.int32(code + layout.code.stackSize)) ?? 0;
+    const count = Math.min(MOST_SLOTS, named + Math.max(0, depth));
+    const start = frame.address + layout.frame.localsPlus;
+    return Array.from({ length: count }, (_, slot) => {
+      const word = this.#try(() => reader.pointer(start + slot * 8)) ?? 0;
+      return word - (word % TAG);
+    });
+  }
+
+  #codeOf({ address }: PythonFrame): Address {
+    const { reader, layout } = this.#python;
+    const word = this.#try(() => reader.pointer(address + layout.frame.code)) ?? 0;
+    return word - (word % TAG);
+  }
+
+  #namesOf(frame: PythonFrame): readonly string[] {
+    const code = this.#codeOf(frame);
+    let names = this.#names.get(code);
+    if (names === undefined) {
+      names = this.#try(() => this.#readNames(code)) ?? [];
+      this.#names.set(code, names);
+    }
+    return names;
+  }
+
+  #readNames(code: Address): readonly string[] {
+    const { reader, layout } = this.#python;
+    const { localsPlusNames, variableNames, cellNames, freeNames } = layout.code;
+    return [localsPlusNames, variableNames, cellNames, freeNames]
+      .filter((field) => field !== null)
+      .flatMap((field) => readItems(this.#python, reader.pointer(code + field)))
+      .map((name) => oneLine(readText(this.#python, name)));
+  }
+
+  #try<Value>(read: () => Value): Value | null {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      return null;
+    }
+  }
+}
+
+function frameText(kind: string, { code, line }: PythonFrame): string {
+  const place = `${basename(code.file)}${line > 0 ? `:${line}` : ""}`;
+  return oneLine(`${kind} ${code.function} (${place})`);
+}
