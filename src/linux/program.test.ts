@@ -61,6 +61,10 @@ describe("ELF files", () => {
     expect(kindOf(withLoader("foreign", "/system/bin/linker64"))).toBe("foreign-loader");
   });
 
+  test("the loader, started by its own name: what it loads is reached", () => {
+    expect(kindOf("/lib64/ld-linux-x86-64.so.2")).toBe("glibc");
+  });
+
   test("static: no loader at all", () => {
     const path = changed("static", (bytes) => {
       const table = Number(bytes.readBigUInt64LE(32));

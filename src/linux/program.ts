@@ -143,7 +143,7 @@ function describe(path: string): Description {
     }
     const header = parseElfHeader(readAt);
     const secure = changesIdentity(fstatSync(descriptor));
-    return { kind: header === null ? "unknown" : kindOf(header, secure), script: null };
+    return { kind: header === null ? "unknown" : kindOf(path, header, secure), script: null };
   } catch {
     return { kind: "unknown", script: null };
   } finally {
@@ -158,24 +158,25 @@ function changesIdentity(stats: Stats): boolean {
   return user || group;
 }
 
-function kindOf(header: ElfHeader, secure: boolean): ProgramKind {
+/** A program that names no loader is static, or is the loader itself, started by its own name. */
+function kindOf(path: string, header: ElfHeader, secure: boolean): ProgramKind {
   if (header.bits === 32) {
     return "32-bit";
   }
   if (header.machine !== MACHINE_X86_64) {
     return "other-machine";
   }
-  if (header.interpreter === null) {
+  const loader = basename(header.interpreter ?? path);
+  if (header.interpreter === null && !/^ld-(linux|musl|\d)|^ld\.so/.test(loader)) {
     return "static";
   }
-  const loader = basename(header.interpreter);
   if (loader.startsWith("ld-musl")) {
     return "musl";
   }
   if (secure) {
     return "setuid";
   }
-  return loader.startsWith("ld-linux") || loader === "ld.so.1" ? "glibc" : "foreign-loader";
+  return /^ld-(linux|\d)|^ld\.so/.test(loader) ? "glibc" : "foreign-loader";
 }
 
 /** "#! interpreter one-argument": the kernel passes all after the first word as one argument. */

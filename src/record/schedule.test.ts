@@ -30,12 +30,13 @@ function play(
 }
 
 describe("polls", () => {
-  test("four a second in the first minute, fewer later", () => {
+  test("four a second in the first minute, more at its begin, fewer later", () => {
     const schedule = new PollSchedule();
+    expect([0, 40, 100, 400].map((at) => schedule.distance(at))).toEqual([25, 25, 50, 200]);
     expect(
-      [0, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at)),
+      [500, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at)),
     ).toEqual([250, 250, 250, 500, 1000, 2000]);
-    expect(play(60_000, { poll: 0.5, look: 5 }, () => 0).polls).toBe(240);
+    expect(play(60_000, { poll: 0.5, look: 5 }, () => 0).polls).toBe(246);
   });
 
   test.each([

@@ -14,6 +14,8 @@ const COLD_LEDGERS = 3;
 /** Each comes when the run is this much longer than at the last one. */
 const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
+/** A program may be over before that: the first polls come at this distance, or at half the run's length. */
+const SHORTEST_POLL_MS = 25;
 /** How long the first distance is kept, and how long costs are let pass: an interpreter warming up. */
 const START_PHASE_MS = 3_000;
 const FIRST_DISTANCE_FOR_MS = 60_000;
@@ -45,8 +47,14 @@ export class PollSchedule {
     }
   }
 
-  /** From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on. */
+  /**
+   * From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on; less
+   * in the first half second.
+   */
   distance(elapsedMs: Millis): Millis {
+    if (elapsedMs < 2 * FIRST_POLL_MS) {
+      return Math.max(SHORTEST_POLL_MS, elapsedMs / 2);
+    }
     const doublings = Math.max(
       0,
       Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1,
@@ -84,7 +92,7 @@ export class LookSchedule {
     if (since < this.cost.distance(LOOK_SHARE)) {
       return null;
     }
-    if (liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {
+    if (since >= FIRST_POLL_MS && liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {
       return "peak";
     }
     return since >= Math.max(FIRST_LOOK_MS, this.lastMs * LOOK_GROWTH) ? "poll" : null;

@@ -9,6 +9,8 @@ import { lastLedger } from "./last_ledger.js";
 import type { Moment, Recording } from "./types.js";
 
 const MS_PER_HOUR = 3_600_000;
+/** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */
+const RSS_LAG_BYTES: Bytes = 1 << 20;
 
 /**
  * What a recording comes to, with the sites as they were at `moment`. Figures of RSS, processes and
@@ -76,7 +78,9 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   }
   const maxRss = recording.end?.maxRssBytes ?? 0;
   if (maxRss > peak.value) {
-    peak = { value: maxRss, timeMs: peak.timeMs || recording.endMs };
+    // The marks of the last poll were lower: it came after that poll, or they differ by the kernel's own lag.
+    const later = maxRss > peak.value + RSS_LAG_BYTES;
+    peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
   return {
     peakBytes: peak.value,

@@ -81,8 +81,15 @@ describe("cannot be started: one line, the shell's exit code, no recording", () 
 
 describe("runs as ever, without the agent: a line says why", () => {
   test("a program that is not Python is recorded, native", async () => {
-    const program = await build("hello");
-    const { recorded, ours } = await compare([program, "one", "two words"]);
+    await expectNative([await build("hello"), "one", "two words"]);
+  });
+
+  test("a program that is started by the loader's own name is recorded", async () => {
+    await expectNative(["/lib64/ld-linux-x86-64.so.2", await build("loaded"), "one", "two words"]);
+  });
+
+  async function expectNative(command: string[]): Promise<void> {
+    const { recorded, ours } = await compare(command);
     expect(recorded.status).toBe(3);
     const profile = recorded.open().profileAt("end");
     expect(profile.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0)).toBeGreaterThanOrEqual(
@@ -90,7 +97,7 @@ describe("runs as ever, without the agent: a line says why", () => {
     );
     expect(ours).not.toMatch(/static|musl|32-bit|setuid/);
     expect((await recorded.summary()).target.python).toBe("");
-  });
+  }
 
   test("bytes that are no program: what a shell makes of them", async () => {
     const program = join(folder, "garbage");

@@ -189,6 +189,22 @@ os._exit(5)`;
     expect(recorded.stdout).toBe("no more memory True\n");
   });
 
+  test("ulimit -v below what the recorder needs: it is the program's bound, not the recorder's", async () => {
+    await expectRecorded({ before: inShell("ulimit -S -v 700000") });
+  });
+
+  test("a hard ulimit -v that leaves the recorder no room: the program runs, and a line says so", async () => {
+    const { setpriv } = environment.tools;
+    const unprivileged = isRoot && setpriv ? [setpriv, "--bounding-set", "-sys_resource"] : [];
+    const before = [...unprivileged, ...inShell("ulimit -v 700000")];
+    const plain = await execute([python, "-c", keeps], { before });
+    const { stdout, stderr, status } = await execute([tidemark, "run", "--", python, "-c", keeps], {
+      before,
+    });
+    expect({ stdout, status }).toEqual({ stdout: plain.stdout, status: plain.status });
+    expectSaidOnce(stderr, /not recorded: ulimit -v leaves 683 MiB of address space/);
+  });
+
   test("ulimit, umask, nice, directory and signals are handed on", async () => {
     const program = `import os, resource, signal
 for name in sorted(dir(resource)):
