@@ -1,7 +1,7 @@
 /** All that `tidemark gpu` says of one snapshot. */
 import type { GpuAdviceJson, GpuCategory, GpuDeviceJson, GpuJson } from "../model/gpu_document.js";
 import { type GpuReplay, heldAt } from "../model/gpu_replay.js";
-import type { GpuSnapshot } from "../model/gpu_snapshot.js";
+import { type GpuSnapshot, HOST_MEMORY } from "../model/gpu_snapshot.js";
 import { adviceOf, type GpuAdviceId } from "./advice.js";
 import { categories } from "./category.js";
 import { replayForward } from "./forward_replay.js";
@@ -110,6 +110,9 @@ export function adviceFor(
 }
 
 function adviceForDevice(device: GpuDeviceJson, expandable: boolean): GpuAdviceId[] {
+  if (device.device === HOST_MEMORY) {
+    return device.growth.length > 0 ? ["TM-A106"] : [];
+  }
   const { end, waste, peak } = device;
   const ids: GpuAdviceId[] = [];
   const large = (bytes: number) => bytes >= WORTH_BYTES && bytes >= WORTH_SHARE * end.reservedBytes;
@@ -143,6 +146,10 @@ function adviceForDevice(device: GpuDeviceJson, expandable: boolean): GpuAdviceI
   return ids;
 }
 
+function nameOf(device: number): string {
+  return device === HOST_MEMORY ? "pinned host memory" : `device ${device}`;
+}
+
 export function limitsOf(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[]): string[] {
   const limits: string[] = [];
   if (devices.length === 0) {
@@ -151,16 +158,16 @@ export function limitsOf(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[
   for (const { device, events, complete, disagreements } of devices) {
     if (events === 0) {
       limits.push(
-        `device ${device} has no trace: only the end is known; switch recording on earlier`,
+        `${nameOf(device)} has no trace: only the end is known; switch recording on earlier`,
       );
     } else if (!complete && disagreements.count === 0) {
       limits.push(
-        `device ${device}'s trace begins with memory already in use: stacks from before are known only where the block says so`,
+        `the trace of ${nameOf(device)} begins with memory already in use: stacks from before are known only where the block says so`,
       );
     }
     if (disagreements.count > 0) {
       limits.push(
-        `device ${device}: ${disagreements.count} places where trace and segments disagree, the last at event ${disagreements.first[0]?.eventIndex}; moments before it may be off`,
+        `${nameOf(device)}: ${disagreements.count} places where trace and segments disagree, the last at event ${disagreements.first[0]?.eventIndex}; moments before it may be off`,
       );
     }
   }

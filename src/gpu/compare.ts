@@ -1,10 +1,12 @@
 /** Two snapshots on one axis: what appeared, grew, shrank and went between their ends. */
 import type {
+  GpuDeviceJson,
   GpuDiffJson,
   GpuDiffSiteJson,
   GpuJson,
   GpuTotalsJson,
 } from "../model/gpu_document.js";
+import { HOST_MEMORY } from "../model/gpu_snapshot.js";
 import { siteKey } from "./sites.js";
 
 export function compareSnapshots(a: GpuJson, b: GpuJson): GpuDiffJson {
@@ -13,7 +15,9 @@ export function compareSnapshots(a: GpuJson, b: GpuJson): GpuDiffJson {
     ["bytesA", a],
     ["bytesB", b],
   ] as const) {
-    for (const { stack, category, bytes } of document.devices.flatMap((device) => device.sites)) {
+    for (const { stack, category, bytes } of onDevices(document).flatMap(
+      (device) => device.sites,
+    )) {
       const key = siteKey(stack, category);
       const site = joined.get(key) ?? emptySite(stack, category);
       site[side] += bytes;
@@ -49,7 +53,14 @@ function changeOf({ bytesA, bytesB }: GpuDiffSiteJson): GpuDiffSiteJson["change"
   return bytesB > bytesA ? "grew" : "shrank";
 }
 
-function sideOf({ file, devices }: GpuJson): GpuDiffJson["a"] {
+/** Without pinned host memory, which fills no device. */
+export function onDevices({ devices }: GpuJson): GpuDeviceJson[] {
+  return devices.filter(({ device }) => device !== HOST_MEMORY);
+}
+
+function sideOf(document: GpuJson): GpuDiffJson["a"] {
+  const devices = onDevices(document);
+  const { file } = document;
   return {
     file,
     end: sumOf(devices.map(({ end }) => end)),

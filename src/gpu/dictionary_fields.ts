@@ -1,6 +1,6 @@
 /** The fields of the dictionary at hand, by key; reading the next one forgets them without clearing anything. */
 import type { PickleMachine } from "./pickle_machine.js";
-import { KEY, KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
+import { KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
@@ -54,8 +54,8 @@ export class DictionaryFields {
     return this.#seen[key] === this.#turn;
   }
 
-  hasAddress(): boolean {
-    return this.has(KEY.addr) || this.has(KEY.device_free);
+  hasAny(keys: readonly number[]): boolean {
+    return keys.some((key) => this.has(key));
   }
 
   /** Bytes or an address. */
@@ -72,6 +72,11 @@ export class DictionaryFields {
 
   numberOr(key: number, otherwise: number): number {
     return this.has(key) && this.kinds[key] === Kind.number ? this.values[key]! : otherwise;
+  }
+
+  finiteOr(key: number, otherwise: number): number {
+    const value = this.numberOr(key, otherwise);
+    return Number.isFinite(value) ? value : otherwise;
   }
 
   text(key: number): string {

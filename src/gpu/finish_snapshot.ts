@@ -1,15 +1,16 @@
 /** The columns of a snapshot whose pickle was read to its end. */
 import { notASnapshot } from "../model/errors.js";
-import type { GpuSnapshot } from "../model/gpu_snapshot.js";
+import { type GpuSnapshot, HOST_MEMORY } from "../model/gpu_snapshot.js";
 import type { PickleMachine } from "./pickle_machine.js";
 import type { PieceColumn } from "./piece_column.js";
-import type { Parts, RowRange, SnapshotShapes } from "./snapshot_shapes.js";
+import type { Parts, RowRange } from "./snapshot_parts.js";
+import type { SnapshotShapes } from "./snapshot_shapes.js";
 import { Kind } from "./token.js";
 
 export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): GpuSnapshot {
   const parts = partsOf(machine, shapes);
   const { rows, stacks, strings } = shapes;
-  const segments = takeRows(rows.segments, parts.segments);
+  const segments = takeRows(rows.segments, allSegments(machine, shapes, parts));
   const blocks = takeAll(rows.blocks);
   placeBlocks(segments, blocks);
   return {
@@ -19,6 +20,7 @@ export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): 
     streams: Float64Array.from(shapes.streams.keys()),
     events: takeAll(rows.events),
     traces: parts.traces.map(({ first, count }) => ({ first, count })),
+    hostTrace: { first: parts.hostTrace.first, count: parts.hostTrace.count },
     segments,
     blocks,
     annotations: takeRows(rows.annotations, parts.annotations),
@@ -38,8 +40,31 @@ function partsOf(machine: PickleMachine, shapes: SnapshotShapes): Parts {
   if (segments === undefined) {
     throw notASnapshot(machine.path, "its pickle holds no segments");
   }
-  const none = { kind: Kind.annotation, first: 0, count: 0 };
-  return { segments, traces: [], annotations: none, settings: 0 };
+  const none = (kind: number) => ({ kind, first: 0, count: 0 });
+  return {
+    segments,
+    traces: [],
+    hostSegments: none(Kind.segment),
+    hostTrace: none(Kind.event),
+    annotations: none(Kind.annotation),
+    settings: 0,
+  };
+}
+
+/** The segments of devices and of the host as one range, those of the host marked. */
+function allSegments(machine: PickleMachine, { rows }: SnapshotShapes, parts: Parts): RowRange {
+  const { segments, hostSegments: host } = parts;
+  for (let row = host.first; row < host.first + host.count; row++) {
+    rows.segments.device.set(row, HOST_MEMORY);
+  }
+  if (segments.count === 0 || host.count === 0) {
+    return segments.count === 0 ? host : segments;
+  }
+  const [before, after] = segments.first < host.first ? [segments, host] : [host, segments];
+  if (before.first + before.count !== after.first) {
+    throw machine.damaged("the segments of devices and of the host overlap");
+  }
+  return { ...before, count: before.count + after.count };
 }
 
 type Pieces = Record<string, PieceColumn<Uint8Array | Uint16Array | Uint32Array | Float64Array>>;

@@ -2,6 +2,7 @@
 import type { GpuDeviceJson, GpuJson, GpuRanksJson } from "../model/gpu_document.js";
 import { isOwnFrame } from "../model/gpu_frame_roles.js";
 import type { Bytes } from "../model/units.js";
+import { onDevices } from "./compare.js";
 import { siteKey } from "./sites.js";
 
 /** A rank is odd when it is this share off the median, and by this multiple of the usual distance. */
@@ -20,8 +21,8 @@ interface Difference {
 }
 
 export function compareRanks(documents: readonly GpuJson[]): GpuRanksJson {
-  const ranks = documents.flatMap(({ file, devices }) =>
-    devices.map((device) => ({ file, device })),
+  const ranks = documents.flatMap((document) =>
+    onDevices(document).map((device) => ({ file: document.file, device })),
   );
   const usual = usualSites(ranks);
   return {

@@ -14,7 +14,13 @@
  */
 
 import type { Disagreement, GpuReplay } from "../model/gpu_replay.js";
-import { BlockState, GpuAction, type GpuSnapshot } from "../model/gpu_snapshot.js";
+import {
+  BlockState,
+  GpuAction,
+  type GpuSnapshot,
+  HOST_MEMORY,
+  traceOf,
+} from "../model/gpu_snapshot.js";
 import type { Address } from "../model/units.js";
 import { roundingOf } from "./block_size.js";
 import { OpenAllocations } from "./open_allocations.js";
@@ -22,13 +28,14 @@ import { OpenRanges } from "./open_ranges.js";
 
 const MOST_REPORTED = 100;
 
-/** The devices that a snapshot knows of: with segments or with a trace. */
-export function devicesOf({ traces, segments }: GpuSnapshot): number[] {
+/** The devices that a snapshot knows of: with segments or with a trace. Pinned host memory comes last. */
+export function devicesOf({ traces, hostTrace, segments }: GpuSnapshot): number[] {
   const devices = new Set<number>(segments.device);
   traces.forEach(({ count }, device) => {
     if (count > 0) devices.add(device);
   });
-  return [...devices].sort((a, b) => a - b);
+  const host = devices.delete(HOST_MEMORY) || hostTrace.count > 0;
+  return [...[...devices].sort((a, b) => a - b), ...(host ? [HOST_MEMORY] : [])];
 }
 
 export function replayDevice(snapshot: GpuSnapshot, device: number): GpuReplay {
@@ -49,7 +56,7 @@ class BackwardReplay {
     readonly snapshot: GpuSnapshot,
     readonly device: number,
   ) {
-    const { first, count } = snapshot.traces[device] ?? { first: 0, count: 0 };
+    const { first, count } = traceOf(snapshot, device);
     this.#first = first;
     this.#count = count;
     this.#requested = new Float64Array(count + 1);

@@ -7,6 +7,7 @@ export const KEYS = [
   "stream",
   "time_us",
   "frames",
+  "forward_frames",
   "user_metadata",
   "pool_id",
   "category",
@@ -29,6 +30,8 @@ export const KEYS = [
   "stage",
   "segments",
   "device_traces",
+  "host_segments",
+  "host_traces",
   "allocator_settings",
   "external_annotations",
 ] as const;

@@ -1,6 +1,12 @@
 /** The rows that a snapshot's dictionaries become while its pickle is read. */
 import { BlockState, GpuAction } from "../model/gpu_snapshot.js";
-import { piecesOfFloat64, piecesOfUint8, piecesOfUint16, piecesOfUint32 } from "./piece_column.js";
+import {
+  piecesOfFloat64,
+  piecesOfInt32,
+  piecesOfUint8,
+  piecesOfUint16,
+  piecesOfUint32,
+} from "./piece_column.js";
 
 export class SnapshotRows {
   readonly events = {
@@ -15,7 +21,7 @@ export class SnapshotRows {
     pool: piecesOfUint32(),
   };
   readonly segments = {
-    device: piecesOfUint16(),
+    device: piecesOfInt32(),
     address: piecesOfFloat64(),
     size: piecesOfFloat64(),
     allocated: piecesOfFloat64(),
@@ -56,6 +62,7 @@ const ACTIONS: Readonly<Record<string, GpuAction>> = {
   segment_unmap: GpuAction.segmentUnmap,
   snapshot: GpuAction.snapshot,
   oom: GpuAction.outOfMemory,
+  annotate: GpuAction.annotate,
 };
 
 export function actionOf(name: string): GpuAction {

@@ -3,13 +3,13 @@
  * them into rows:
  *
  *   dictionary                        becomes          list of it
- *   action, addr|device_free, size    event            rows (a device's trace)
+ *   action, frames|size|time_us       event            rows (a device's trace)
  *   filename, name, line              frame            stack
  *   address, total_size               segment          rows
  *   state, size                       block            rows
  *   addr, real_size                   history          rows (torch <= 2.0)
  *   stage, name, time_us              annotation       rows
- *   segments | device_traces          snapshot
+ *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
 import { tooLarge } from "../model/errors.js";
@@ -17,29 +17,19 @@ import { BlockState, GpuAction } from "../model/gpu_snapshot.js";
 import { DictionaryFields } from "./dictionary_fields.js";
 import { type Bracket, JsonRecords } from "./json_records.js";
 import type { PickleMachine, Shapes } from "./pickle_machine.js";
-import { KEY, KEYS } from "./snapshot_keys.js";
+import { KEY } from "./snapshot_keys.js";
+import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
 import { StackTable } from "./stack_table.js";
 import { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
-export interface RowRange {
-  readonly kind: number;
-  readonly first: number;
-  readonly count: number;
-}
-
-/** What the outermost dictionary named. */
-export interface Parts {
-  readonly segments: RowRange;
-  readonly traces: readonly RowRange[];
-  readonly annotations: RowRange;
-  /** String id of JSON; 0 where there are none. */
-  readonly settings: number;
-}
-
+/** What every version writes into a trace entry, whatever its action. */
+const OF_EVENTS = [KEY.frames, KEY.size, KEY.time_us, KEY.stream] as const;
 const MOST_STREAMS = 65_536;
-const MOST_DEVICES = 65_536;
+/** Each is followed by itself: more than any host has, and not so many that it takes all day. */
+const MOST_DEVICES = 1024;
+const MOST_UNKNOWN = 20;
 
 export class SnapshotShapes implements Shapes {
   result = 0;
@@ -65,7 +55,7 @@ export class SnapshotShapes implements Shapes {
       throw machine.damaged("a dictionary is filled twice");
     }
     this.#fields.read(machine, from, to);
-    if (this.#fields.has(KEY.action) && this.#fields.has(KEY.size) && this.#fields.hasAddress()) {
+    if (this.#fields.has(KEY.action) && this.#fields.hasAny(OF_EVENTS)) {
       return this.#event(machine);
     }
     if (this.#fields.has(KEY.filename) && this.#fields.has(KEY.name)) {
@@ -133,16 +123,35 @@ export class SnapshotShapes implements Shapes {
     return range?.kind === rows ? range : undefined;
   }
 
+  /** The row ranges that a token of `Kind.traces` stands for. */
+  tracesOf(value: number): readonly RowRange[] {
+    return this.#traces[value]!;
+  }
+
   // --- dictionaries ----------------------------------------------------------------------------
 
+  /** A backward pass has no Python of its own: the stack of the forward pass stands below it then. */
   #stack(): number {
-    return this.#fields.has(KEY.frames) && this.#fields.kinds[KEY.frames] === Kind.stack
-      ? this.#fields.values[KEY.frames]!
+    const stack = this.#stackAt(KEY.frames);
+    const forward = this.#stackAt(KEY.forward_frames);
+    return forward === 0 ? stack : this.stacks.joined(stack, this.#backwardFrame(), forward);
+  }
+
+  #stackAt(key: number): number {
+    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.stack
+      ? this.#fields.values[key]!
       : 0;
+  }
+
+  #backwardFrame(): number {
+    return this.stacks.frame(this.strings.internText("backward"), 0, 0);
   }
 
   #stream(machine: PickleMachine): number {
     const stream = this.#fields.numberOr(KEY.stream, 0);
+    if (!Number.isFinite(stream)) {
+      throw machine.damaged(`${stream} is no stream`);
+    }
     let row = this.streams.get(stream);
     if (row === undefined) {
       row = this.streams.size;
@@ -171,15 +180,18 @@ export class SnapshotShapes implements Shapes {
     const { events } = this.rows;
     const name = this.#fields.text(KEY.action);
     const action = actionOf(name);
-    if (action === GpuAction.other) {
+    const other = action === GpuAction.other;
+    if (other && this.unknownActions.size < MOST_UNKNOWN) {
       this.unknownActions.add(name.slice(0, 40));
     }
     const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
+    const figure = (key: number) =>
+      other && !this.#fields.has(key) ? 0 : this.#fields.size(machine, key);
     events.action.push(action);
-    events.address.push(this.#fields.size(machine, outOfMemory ? KEY.device_free : KEY.addr));
-    events.size.push(this.#fields.size(machine, KEY.size));
+    events.address.push(figure(outOfMemory ? KEY.device_free : KEY.addr));
+    events.size.push(action === GpuAction.annotate ? 0 : figure(KEY.size));
     events.stream.push(this.#stream(machine));
-    events.timeUs.push(this.#fields.numberOr(KEY.time_us, 0));
+    events.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
     events.stack.push(this.#stack());
     events.metadata.push(this.#fields.textId(KEY.user_metadata));
     events.category.push(this.#fields.textId(KEY.category));
@@ -246,6 +258,9 @@ export class SnapshotShapes implements Shapes {
       stack = stack === 0 ? histories.stack.at(newest.first) : stack;
       requested = Number.isNaN(requested) ? histories.size.at(newest.first) : requested;
     }
+    if (requested < 0 || requested > size) {
+      throw machine.damaged(`a block of ${size} bytes says that ${requested} were asked for`);
+    }
     // What a free block once was asked for still stands in it.
     const asked = Number.isNaN(requested) ? size : requested;
     blocks.address.push(
@@ -263,37 +278,12 @@ export class SnapshotShapes implements Shapes {
     annotations.stage.push(this.#fields.textId(KEY.stage));
     annotations.name.push(this.#fields.textId(KEY.name));
     annotations.device.push(this.#device(machine));
-    annotations.timeUs.push(this.#fields.numberOr(KEY.time_us, 0));
+    annotations.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
     return this.#row(Kind.annotation, annotations.timeUs.length);
   }
 
   #snapshot(machine: PickleMachine): number {
-    const part = (key: number, rows: number): RowRange => {
-      const range = this.#fields.has(key)
-        ? this.rangeOf(this.#fields.kinds[key]!, this.#fields.values[key]!, rows)
-        : { kind: rows, first: 0, count: 0 };
-      if (range === undefined) {
-        throw machine.damaged(`"${KEYS[key]}" holds something else`);
-      }
-      return range;
-    };
-    const empty = this.#fields.kinds[KEY.device_traces] === Kind.openList;
-    if (
-      this.#fields.has(KEY.device_traces) &&
-      this.#fields.kinds[KEY.device_traces] !== Kind.traces &&
-      !empty
-    ) {
-      throw machine.damaged('"device_traces" holds something else');
-    }
-    this.parts = {
-      segments: part(KEY.segments, Kind.segment),
-      traces:
-        this.#fields.has(KEY.device_traces) && !empty
-          ? this.#traces[this.#fields.values[KEY.device_traces]!]!
-          : [],
-      annotations: part(KEY.external_annotations, Kind.annotation),
-      settings: this.#fields.textId(KEY.allocator_settings),
-    };
+    this.parts = readParts(this.#fields, machine, this);
     this.result = 0;
     return Kind.snapshot;
   }

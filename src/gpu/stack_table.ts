@@ -58,6 +58,8 @@ export class StackTable {
   readonly #nodes = new TripleTable();
   #slots = new Uint32Array(4096);
   #known = 0;
+  /** By both stacks of {@link joined}: a trace asks for the same thousands of times. */
+  readonly #joined = new Map<number, number>();
   #hashes = growingUint32();
   #roots = growingUint32();
 
@@ -104,6 +106,18 @@ export class StackTable {
       this.#widen();
     }
     return node;
+  }
+
+  /** A stack on top of a frame on top of another stack. */
+  joined(above: number, frame: number, below: number): number {
+    const key = above * 2 ** 26 + below;
+    let stack = this.#joined.get(key);
+    if (stack === undefined) {
+      const frames = [...this.framesOf(above), frame, ...this.framesOf(below)];
+      stack = this.stack(frames, 0, frames.length);
+      this.#joined.set(key, stack);
+    }
+    return stack;
   }
 
   /** Frame ids of a stack, leaf first. */

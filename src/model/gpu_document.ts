@@ -80,6 +80,7 @@ export interface GpuAdviceJson {
 }
 
 export interface GpuDeviceJson {
+  /** -1: no device, but the memory of the host that PyTorch pins for copies. */
   device: number;
   segments: number;
   events: number;

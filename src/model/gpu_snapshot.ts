@@ -8,6 +8,9 @@
  *   segments what the allocator holds from the driver at the end; blocks cut each of them up
  */
 
+/** The number of what is no device: the host allocator, which pins memory for copies (2.10 and later). */
+export const HOST_MEMORY = -1;
+
 /** What a trace entry tells; `other` is an action that this Tidemark does not know. */
 export const GpuAction = {
   alloc: 0,
@@ -20,6 +23,8 @@ export const GpuAction = {
   snapshot: 7,
   outOfMemory: 8,
   other: 9,
+  /** The program attached a note to an allocation that lives (2.13 and later). */
+  annotate: 10,
 } as const;
 export type GpuAction = (typeof GpuAction)[keyof typeof GpuAction];
 
@@ -51,7 +56,8 @@ export interface GpuEventColumns {
 
 export interface GpuSegmentColumns {
   readonly length: number;
-  readonly device: Uint16Array;
+  /** {@link HOST_MEMORY} for pinned memory. */
+  readonly device: Int32Array;
   readonly address: Float64Array;
   readonly size: Float64Array;
   readonly allocated: Float64Array;
@@ -88,6 +94,12 @@ export interface GpuAnnotationColumns {
   readonly timeUs: Float64Array;
 }
 
+/** Rows of `events`. */
+export interface TraceRange {
+  readonly first: number;
+  readonly count: number;
+}
+
 export interface GpuSnapshot {
   /** 0 is "". */
   readonly strings: readonly string[];
@@ -106,7 +118,9 @@ export interface GpuSnapshot {
   readonly streams: Float64Array;
   readonly events: GpuEventColumns;
   /** Row range of `events` by device number; a device without trace has count 0. */
-  readonly traces: readonly { readonly first: number; readonly count: number }[];
+  readonly traces: readonly TraceRange[];
+  /** The same of the host allocator. */
+  readonly hostTrace: TraceRange;
   readonly segments: GpuSegmentColumns;
   readonly blocks: GpuBlockColumns;
   readonly annotations: GpuAnnotationColumns;
@@ -120,6 +134,11 @@ export interface GpuFrame {
   readonly function: string;
   readonly file: string;
   readonly line: number;
+}
+
+/** The trace of a device, or of {@link HOST_MEMORY}; an empty one where it has none. */
+export function traceOf({ traces, hostTrace }: GpuSnapshot, device: number): TraceRange {
+  return device === HOST_MEMORY ? hostTrace : (traces[device] ?? { first: 0, count: 0 });
 }
 
 /** The frames of a stack, leaf first. */

@@ -1,6 +1,7 @@
 /** One snapshot on one screen. */
 import { oneLine } from "../../model/errors.js";
 import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../model/gpu_document.js";
+import { HOST_MEMORY } from "../../model/gpu_snapshot.js";
 import { type ListOptions, selectRows } from "../options.js";
 import {
   formatBytes,
@@ -55,7 +56,7 @@ function printDevice(screen: Screen, device: GpuDeviceJson, options: Options): v
   const { paint } = screen;
   screen.line();
   screen.line(
-    `${paint.bold(`Device ${device.device}`)}  ${paint.dim(
+    `${paint.bold(device.device === HOST_MEMORY ? "Pinned host memory" : `Device ${device.device}`)}  ${paint.dim(
       `${formatCount(device.events)} events, ${formatCount(device.segments)} segments`,
     )}`,
   );
