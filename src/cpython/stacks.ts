@@ -101,6 +101,7 @@ export async function readStacks(
     ]);
   }
   const stacks = describe(python, thrown(seen), { pauseMs: released.pauseMs, atMs, tasks });
+  python.memory.refresh(); // libraries may have come since
   return unwind === null ? stacks : withNative(stacks, thrown(seen), tasks, copies.map(unwind));
 }
 

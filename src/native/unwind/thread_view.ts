@@ -3,23 +3,25 @@ import type { HeldThread, MemoryReader } from "../../linux/index.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 
+interface StackView {
+  readonly start: Address;
+  readonly words: DataView;
+}
+
 export class ThreadView {
-  readonly #stack: DataView | null;
-  readonly #start: Address;
+  readonly #stacks: readonly StackView[];
 
   constructor(
     thread: HeldThread,
     /** By DWARF's numbers; NaN: not known in this frame. */
     public registers: Float64Array,
-    /** What is not in the copy: constant memory alone makes sense there. */
+    /** What is in no copy: constant memory alone makes sense there. */
     private readonly code: MemoryReader,
   ) {
-    const { stack } = thread;
-    this.#start = stack?.start ?? 0;
-    this.#stack =
-      stack === null
-        ? null
-        : new DataView(stack.bytes.buffer, stack.bytes.byteOffset, stack.bytes.byteLength);
+    this.#stacks = thread.stacks.map(({ start, bytes }) => ({
+      start,
+      words: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+    }));
   }
 
   get instruction(): Address {
@@ -34,37 +36,38 @@ export class ThreadView {
     return this.registers[number] ?? Number.NaN;
   }
 
-  /** A word of the stack; NaN where the copy does not hold it. */
+  /** A word of the stack; NaN where no copy holds it. */
   word(address: Address): number {
-    const at = this.#offset(address, 8);
-    if (at < 0) {
+    const stack = this.#holding(address, 8);
+    if (stack === undefined) {
       return Number.NaN;
     }
-    const stack = this.#stack as DataView;
-    return stack.getUint32(at, true) + stack.getUint32(at + 4, true) * 2 ** 32;
+    const at = address - stack.start;
+    return stack.words.getUint32(at, true) + stack.words.getUint32(at + 4, true) * 2 ** 32;
   }
 
-  /** For expressions. Throws TM-E024 where neither the stack nor the program's constant memory holds it. */
+  /** `length` bytes, 8 at most, for expressions. Throws TM-E024 where neither a stack nor the program's constant
+   * memory holds them. */
   read(address: Address, length: Bytes): number {
-    const at = this.#offset(address, length);
-    if (at >= 0 && length === 8) {
-      return this.word(address);
-    }
-    const byte = (index: number) =>
-      at >= 0 ? (this.#stack as DataView).getUint8(at + index) : this.code.uint8(address + index);
+    const stack = this.#holding(address, length);
     let value = 0;
     for (let index = Math.min(length, 8) - 1; index >= 0; index--) {
-      value = value * 256 + byte(index);
+      const byte =
+        stack === undefined
+          ? this.code.uint8(address + index)
+          : stack.words.getUint8(address - stack.start + index);
+      value = value * 256 + byte;
     }
     return value;
   }
 
   holds(address: Address): boolean {
-    return this.#offset(address, 8) >= 0;
+    return this.#holding(address, 8) !== undefined;
   }
 
-  #offset(address: Address, length: Bytes): number {
-    const at = address - this.#start;
-    return this.#stack !== null && at >= 0 && at + length <= this.#stack.byteLength ? at : -1;
+  #holding(address: Address, length: Bytes): StackView | undefined {
+    return this.#stacks.find(
+      ({ start, words }) => address >= start && address + length <= start + words.byteLength,
+    );
   }
 }

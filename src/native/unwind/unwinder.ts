@@ -13,7 +13,7 @@
  * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; else read from memory |
  * | the vdso, files out of reach | read from memory |
  * | code without a description (made at run time, assembly) | what it does before it returns, or its frame pointer |
- * | a signal's handler | its frame holds all registers; on another stack than the copied one: ends there |
+ * | a signal's handler | its frame holds all registers; on a stack of its own, too |
  * | damaged or hostile descriptions | the stack ends there, and says so: every step must go up the stack, every
  *   program and expression is bounded |
  * | a stack longer than its copy | ends there, and says so |
@@ -86,7 +86,7 @@ export class Unwinder {
   /** Answers why it ends before the thread's first function; null where it does not. */
   #walk(thread: HeldThread, places: Place[]): string | null {
     const view = new ThreadView(thread, thread.values, this.#reader);
-    if (thread.stack === null) {
+    if (thread.stacks.length === 0) {
       return "its stack pointer leads to no memory";
     }
     let exact = true; // the instruction itself, not the one behind a call
@@ -247,6 +247,8 @@ function orNull<Value>(read: () => Value): Value | null {
 }
 
 /** Whether a word just below `address` lies behind the end of a copy that is not the whole stack. */
-function beyond({ stack }: HeldThread, address: Address): boolean {
-  return stack?.cut === true && address > stack.start + stack.bytes.length;
+function beyond({ stacks }: HeldThread, address: Address): boolean {
+  return stacks.some(
+    ({ start, bytes, cut }) => cut && address > start + bytes.length && start <= address,
+  );
 }

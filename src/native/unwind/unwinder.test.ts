@@ -1,0 +1,127 @@
+/** Native stacks beside the truth: programs whose threads stand in chains of calls that are known. */
+import { unlinkSync } from "node:fs";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { type HeldThread, openProcessMemory, ProcessHolder } from "../../linux/index.js";
+import type { NativeStack } from "../../model/native_stack.js";
+import {
+  CHAINS,
+  copyHeld,
+  OPTIMISED,
+  ownFrames,
+  Programs,
+  settled,
+  stacksOf,
+} from "./programs.fixture.js";
+import { Unwinder } from "./unwinder.js";
+
+const programs = new Programs();
+afterEach(() => programs.stop());
+afterAll(() => programs.remove());
+
+const NO_DESCRIPTIONS = [
+  ...["-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"],
+  ...["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"],
+];
+
+describe("threads in known chains", () => {
+  test.each([
+    ["without frame pointers", OPTIMISED],
+    ["linked to fixed addresses", [...OPTIMISED, "-no-pie"]],
+    ["linked statically, without a table of its descriptions", [...OPTIMISED, "-static"]],
+    ["not optimised", ["-O0"]],
+  ])(
+    "%s",
+    async (name, options) => {
+      const stacks = await settled(
+        await programs.run(programs.compile("chains", name.replaceAll(" ", "-"), options)),
+      );
+      for (const [thread, chain] of Object.entries(CHAINS)) {
+        const stack = stacks.get(thread) as NativeStack;
+        expect([thread, ownFrames(stack), stack.cut]).toEqual([thread, chain, null]);
+      }
+      const deep = stacks.get("deep") as NativeStack;
+      expect(deep.cut).toMatch(/copied/);
+      expect(deep.frames.length).toBeGreaterThan(1000);
+    },
+    120_000,
+  );
+
+  test("each frame has its own part of the stack, up to its caller's", async () => {
+    const stacks = await settled(
+      await programs.run(programs.compile("chains", "parts", OPTIMISED)),
+    );
+    for (const name of ["nested", "frames", "callback", "handler"]) {
+      const { frames } = stacks.get(name) as NativeStack;
+      expect(frames.slice(1).map(({ low }) => low)).toEqual(
+        frames.slice(0, -1).map(({ high }) => high),
+      );
+    }
+    const large = stacks
+      .get("frames")
+      ?.frames.find((frame) => frame.function === "with_large_frame");
+    expect((large?.high ?? 0) - (large?.low ?? 0)).toBeGreaterThan(100_000);
+  }, 120_000);
+
+  test("a stripped program whose file is deleted: the same frames, by their places", async () => {
+    const whole = programs.compile("chains", "whole", OPTIMISED);
+    const stripped = programs.compile("chains", "stripped", [...OPTIMISED, "-s"]);
+    const expected = await settled(await programs.run(whole));
+    const pid = await programs.run(stripped);
+    unlinkSync(stripped);
+    for (const name of ["nested", "frames", "callback", "handler"]) {
+      const truth = expected.get(name) as NativeStack;
+      await expect
+        .poll(async () => (await stacksOf(pid)).get(name)?.frames.length, { timeout: 60_000 })
+        .toBe(truth.frames.length);
+      const { frames, cut } = (await stacksOf(pid)).get(name) as NativeStack;
+      expect(cut).toBeNull();
+      const own = frames.filter(({ file }) => file === stripped);
+      expect(own.length).toBe(ownFrames(truth).length);
+      for (const frame of own) {
+        expect(frame.function).toMatch(/^stripped\+0x[0-9a-f]+$/);
+      }
+    }
+  }, 120_000);
+
+  test("code without descriptions is unwound by its frame pointers", async () => {
+    const pid = await programs.run(programs.compile("chains", "undescribed", NO_DESCRIPTIONS));
+    const chain = CHAINS.nested as string[];
+    await expect
+      .poll(async () => ownFrames((await stacksOf(pid)).get("nested") as NativeStack), {
+        timeout: 60_000,
+      })
+      .toEqual(chain);
+  }, 120_000);
+});
+
+/** Whom a function of the running program may have been called by. */
+const CALLERS: Readonly<Record<string, readonly string[]>> = {
+  leaf: ["middle", "by_library"],
+  by_library: ["middle"],
+  middle: ["outer"],
+  outer: ["main"],
+};
+
+test("a program caught anywhere: every stack is whole, and every call in it is one that there is", async () => {
+  const pid = await programs.run(programs.compile("running", "running", OPTIMISED));
+  const memory = openProcessMemory(pid);
+  const unwinder = new Unwinder(memory);
+  const holder = new ProcessHolder(pid);
+  const seen = new Set<number>();
+  while (seen.size < 100) {
+    const { frames, cut } = unwinder.unwind((await copyHeld(memory, holder))[0] as HeldThread);
+    expect(cut).toBeNull();
+    const names = frames.map((frame) => frame.function);
+    const own = names.filter((name) => name === "main" || name in CALLERS);
+    expect(own.at(-1)).toBe("main");
+    for (const [index, name] of own.slice(0, -1).entries()) {
+      expect(CALLERS[name]).toContain(own[index + 1]);
+    }
+    expect(names.at(-1)).toBe("_start");
+    seen.add(frames[0]?.address ?? 0);
+    await new Promise((resolve) => setTimeout(resolve, 1)); // it goes on a little
+  }
+  holder.close();
+  unwinder.close();
+  memory.close();
+}, 120_000);
