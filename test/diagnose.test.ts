@@ -113,12 +113,16 @@ test("--fail-on leaves with 1 where the verdict is one of its kinds, and with 0 
 test("a live process: from outside alone, and it runs on", async () => {
   const child = spawn(python, ["leaky.py", "120"], { cwd: folder, stdio: "ignore" });
   children.push(child);
-  const words = [String(child.pid), "--no-agent", "--for", "9s", "--json"];
+  const words = [String(child.pid), "--no-agent", "--for", "20s", "--json"];
   const { status, stdout } = await diagnose(...words);
   expect(status).toBe(0);
   const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
-  expect(document.suspects).toEqual([]);
   expect(document.limits.join(" ")).toContain("No agent ran");
+  expect(document.verdict.kind).toBe("python-leak");
+  expect(document.suspects[0]).toMatchObject({ type: expect.any(String), stack: [], ages: [] });
+  const paths = document.suspects.map(({ holder }) => holder?.path.join(" ") ?? "");
+  expect(paths.join(" ")).toMatch(/sessions|counts/);
+  expect(document.evidence.find(({ rule }) => rule === "census-growth")?.says).toBe("leak");
   expect(document.window.points).toBeGreaterThan(4);
   expect(child.exitCode).toBeNull();
 });

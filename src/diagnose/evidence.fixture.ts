@@ -11,18 +11,21 @@
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0
  *     collector off
+ *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
  * A site may carry `domain=native`, `samples=4`, `pid=43` and `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
-import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { typeKey } from "./type_growth.js";
 
 const MIB = 2 ** 20;
 export const FIXTURE_START_MS: TimeMs = 1_700_000_000_000;
 const TARGET = 42;
 const POLL_MS = 250;
+const CENSUS_MS = 4000;
 const COHORTS = 16;
 const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
 
@@ -38,6 +41,7 @@ export function evidenceOf(text: string): Evidence {
   const processes = new Map<number, Map<Metric, Course>>([[TARGET, new Map()]]);
   const sites: SiteHistory[] = [];
   const holders: HolderEvidence[] = [];
+  const types: string[][] = [];
   const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
   for (const words of lines) {
     if (words[0] === "site") {
@@ -47,6 +51,8 @@ export function evidenceOf(text: string): Evidence {
     } else if (words[0] === "collector") {
       const enabled = words[1] !== "off";
       collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
+    } else if (words[0] === "census") {
+      types.push(words.slice(1));
     } else if (words[0] !== "minute") {
       const [pid, rest] =
         words[0] === "child" ? [Number(words[1]), words.slice(2)] : [TARGET, words];
@@ -74,9 +80,22 @@ export function evidenceOf(text: string): Evidence {
     processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs)),
     events: [],
     ...(sites.length > 0 ? { sites: histories } : {}),
+    ...(types.length > 0 ? { census: censusOf(types, spanMs) } : {}),
     holders,
     collectors,
     limits: [],
+  };
+}
+
+function censusOf(types: readonly string[][], spanMs: Millis): CensusEvidence {
+  const times = Array.from({ length: Math.floor(spanMs / CENSUS_MS) }, (_, i) => i * CENSUS_MS);
+  return {
+    pid: TARGET,
+    timesMs: times.map((ms) => FIXTURE_START_MS + ms),
+    types: types.map((words) => {
+      const bytes = times.map(courseOf(words));
+      return { type: words[0] as string, bytes, objects: bytes.map((own) => own / 1000) };
+    }),
   };
 }
 
@@ -86,7 +105,8 @@ export function noise(seed: number): number {
   return 2 * (value - Math.floor(value)) - 1;
 }
 
-/** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s" */
+/** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s", "app.Row 1 fills 20 by 40s" and goes on at 5 % of
+ * that rate, "app.Job 1 batches 20 each 15s" */
 function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
   const unit = COUNTS.has(metric as string) ? 1 : MIB;
   const from = Number(start) * unit;
@@ -97,6 +117,14 @@ function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
   if (how === "steps") {
     const when = Number.parseFloat(at as string) * 1000;
     return (ms) => from + (ms >= when ? Number(by) * unit : 0);
+  }
+  if (how === "fills") {
+    const full = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + Number(by) * unit * Math.min(ms / full, 1 + (0.05 * (ms - full)) / full);
+  }
+  if (how === "batches") {
+    const period = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + (Number(by) * unit * (ms % period)) / period;
   }
   return (ms) => from + noise(ms) * 0.001 * from;
 }
@@ -188,7 +216,9 @@ function holderOf(words: readonly string[], sites: readonly SiteHistory[]): Hold
   const path = options.get("path")?.split(">") ?? [];
   return {
     pid: TARGET,
-    site: sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ?? "",
+    site:
+      sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
+      typeKey(TARGET, words[1] as string),
     looked: 40,
     held: number("held"),
     garbage: number("garbage"),

@@ -12,7 +12,7 @@
 import type { HolderJson } from "../model/diagnosis_document.js";
 import type { TargetJson } from "../model/documents.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
-import type { Pid, TimeMs } from "../model/units.js";
+import type { Bytes, Objects, Pid, TimeMs } from "../model/units.js";
 import type { SiteHistories } from "./site_history.js";
 
 export interface ProcessEvidence {
@@ -41,7 +41,7 @@ export interface CollectorEvidence {
 /** What the sampled addresses of a suspect site were found to hang on. */
 export interface HolderEvidence {
   readonly pid: Pid;
-  /** The site group it was looked up for: {@link SiteHistory.key}. */
+  /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}. */
   readonly site: string;
   /** Addresses that were looked up; how many a Python object holds; how many only garbage holds. */
   readonly looked: number;
@@ -55,6 +55,22 @@ export interface HolderEvidence {
   readonly bound: number | null;
 }
 
+/** Objects by type at several moments: what tells of growth where no agent sees allocations. */
+export interface CensusEvidence {
+  readonly pid: Pid;
+  /** Ascending. */
+  readonly timesMs: readonly TimeMs[];
+  readonly types: readonly TypeCourse[];
+}
+
+export interface TypeCourse {
+  /** "app.Session" */
+  readonly type: string;
+  /** By census, with the buffers that the objects own; 0 where there was none of it. */
+  readonly bytes: readonly Bytes[];
+  readonly objects: readonly Objects[];
+}
+
 export interface Evidence {
   readonly target: TargetJson;
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
@@ -63,6 +79,8 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Where an agent ran. */
   readonly sites?: SiteHistories;
+  /** Where no agent ran. */
+  readonly census?: CensusEvidence;
   readonly collectors?: readonly CollectorEvidence[];
   readonly holders?: readonly HolderEvidence[];
   /** What could not be seen, and why: sentences. */

@@ -4,8 +4,16 @@
  *     const diagnosis = diagnose(evidence);      // pure; src/record and the commands gather evidence
  */
 export { ADVICE, type Advice } from "./advice.js";
-export type { CollectorEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+export type {
+  CensusEvidence,
+  CollectorEvidence,
+  Evidence,
+  HolderEvidence,
+  ProcessEvidence,
+  TypeCourse,
+} from "./evidence.js";
 export { type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
 export { judgeSites, type SiteJudgement } from "./suspects.js";
 export { theilSen } from "./trend.js";
+export { growingTypes } from "./type_growth.js";
 export { diagnose } from "./verdict.js";

@@ -5,12 +5,15 @@ import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { assessGrowth, type Growth } from "./growth.js";
 import type { Readings } from "./readings.js";
 import { judgeSites, type SiteJudgement } from "./suspects.js";
+import { growingTypes } from "./type_growth.js";
 
 /** From RSS alone, growth counts from here: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
 /** Of private memory's growth, what a site of few large blocks must explain to be accused. */
 const LEAST_SWELL = 0.3;
+/** The same of all types that grow: with less something else grows. */
+const LEAST_OF_TYPES = 0.3;
 
 export interface ProcessObservation {
   readonly process: ProcessEvidence;
@@ -29,7 +32,7 @@ export interface Observations {
   readonly processes: readonly ProcessObservation[];
   /** Every site, by what it kept. */
   readonly sites: readonly SiteJudgement[];
-  /** Those that keep growing. */
+  /** Those that keep growing; without an agent the types that do. */
   readonly suspects: readonly SiteJudgement[];
   /** RSS of private memory less the sampled live bytes of the target, where both are known. */
   readonly unused: UnusedMemory | null;
@@ -53,7 +56,9 @@ export function observe(evidence: Evidence): Observations {
     .map((process, i) => observeProcess(process, i === 0));
   const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
   const target = processes[0] as ProcessObservation;
-  const suspects = chooseSuspects(sites, processes);
+  const suspects = evidence.sites
+    ? chooseSuspects(sites, processes)
+    : chooseTypes(evidence, target);
   return {
     evidence,
     windowMs,
@@ -86,6 +91,19 @@ function chooseSuspects(
     );
   });
   return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
+}
+
+/** Without sites: the types that keep growing, where they explain what private memory grows by. */
+function chooseTypes({ census, window }: Evidence, target: ProcessObservation): SiteJudgement[] {
+  if (!census) {
+    return [];
+  }
+  const types = growingTypes(census, window.startMs, window.endMs, target.grows("rssBytes"));
+  const slope = types.reduce((sum, type) => sum + type.slope, 0);
+  return target.grows("anonRssBytes") &&
+    slope < LEAST_OF_TYPES * target.growth("anonRssBytes").slope
+    ? []
+    : types;
 }
 
 function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObservation {

@@ -24,6 +24,8 @@ export interface SiteHistory {
   readonly cohortBytes: Float64Array;
   /** The stacks that keep most bytes of the window, the first most; each leaf first. */
   readonly keptStacks: readonly KeptStack[];
+  /** Where it stands for all objects of a type (type_growth.ts): no agent saw who made them. */
+  readonly type?: string;
 }
 
 export interface KeptStack {

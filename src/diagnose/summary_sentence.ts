@@ -36,7 +36,12 @@ export function summaryOf(
   const [first] = accused;
   const parts = [WHAT[kind]];
   if (first) {
-    parts.push(`${frameText(headlineOf(first.site))} is where they come from`);
+    const { type } = first.site;
+    parts.push(
+      type === undefined
+        ? `${frameText(headlineOf(first.site))} is where they come from`
+        : `${type} objects above all`,
+    );
     const holder = suspects[0]?.holder;
     if (holder) {
       parts.push(`${holder.path.join(" → ")} holds them`);

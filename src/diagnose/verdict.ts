@@ -1,5 +1,6 @@
 /** Observations -> the rules' findings -> one verdict, with what it rests on. */
 import type { DiagnosisJson, SuspectJson, VerdictKind } from "../model/diagnosis_document.js";
+import { interval95 } from "../model/interval.js";
 import { LEDGER_PARTS } from "../model/ledger.js";
 import { ledgerMetric, type Metric } from "../model/series.js";
 import { adviceFor } from "./advice.js";
@@ -100,7 +101,7 @@ function suspectJson(
 ): SuspectJson {
   const { evidence } = observations;
   const { site } = suspect;
-  const histories = evidence.sites as NonNullable<Evidence["sites"]>;
+  const times = evidence.sites?.lookTimes ?? evidence.census?.timesMs ?? [];
   const holder = observations.holderOf(suspect)?.holder ?? null;
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
@@ -112,11 +113,12 @@ function suspectJson(
     stack: [...(site.keptStacks[0]?.frames ?? [])],
     domain: site.domain,
     pid: site.pid,
-    ages: agesOf(site, histories, evidence.window.startMs),
-    history: histories.lookTimes.map((timeMs, look) => ({
+    ages: evidence.sites ? agesOf(site, evidence.sites, evidence.window.startMs) : [],
+    history: times.map((timeMs, look) => ({
       timeMs,
       bytes: Math.round(site.liveBytes[look] ?? 0),
     })),
+    ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     advice: adviceFor(kind, holder, code),
   };
@@ -147,7 +149,8 @@ function growthOf(
   };
 }
 
-/** Sampling alone gives each site's error; sites are independent. */
+/** Sampling alone gives each site's error; sites are independent. A slope is what was kept by the time it
+ * took, so it has the interval of a sum of samples. */
 function sumOf(accused: readonly SiteJudgement[]): { slope: number; low: number; high: number } {
   const slope = accused.reduce((sum, suspect) => sum + suspect.slope, 0);
   const variance = accused.reduce((sum, { site, slope: own, keptBytes }) => {
@@ -157,8 +160,7 @@ function sumOf(accused: readonly SiteJudgement[]): { slope: number; low: number;
       live > 0 && keptBytes > 0 ? site.standardErrorBytes * Math.sqrt(keptBytes / live) : 0;
     return sum + (keptBytes > 0 ? ((error / keptBytes) * own) ** 2 : 0);
   }, 0);
-  const spread = 1.96 * Math.sqrt(variance);
-  return { slope, low: Math.max(0, slope - spread), high: slope + spread };
+  return { slope, ...interval95(slope, Math.sqrt(variance)) };
 }
 
 const KERNEL_PARTS: readonly (readonly [Metric, string])[] = [

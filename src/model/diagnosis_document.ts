@@ -46,8 +46,10 @@ export interface SuspectJson {
   share: number;
   liveBytes: Bytes;
   growthBytesPerHour: number;
-  /** Leaf first. */
+  /** Leaf first; empty where no agent saw the allocations. */
   stack: FrameJson[];
+  /** Where all objects of a type grow, and no agent saw who makes them: "app.Session". */
+  type?: string;
   /** Which allocator was asked. */
   domain: "python" | "native" | "mapped";
   pid: number;

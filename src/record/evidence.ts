@@ -29,11 +29,17 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     }),
     events: recording.events,
     ...(sites === null ? {} : { sites }),
-    holders: recording.holderLookups.flatMap(holdersOf),
-    collectors: recording.holderLookups.flatMap(({ pid, collector }) =>
-      collector ? [{ pid, ...collector }] : [],
-    ),
+    ...holderEvidenceOf(recording.holderLookups),
     limits: recording.limits,
+  };
+}
+
+export function holderEvidenceOf(
+  lookups: readonly HolderBatch[],
+): Required<Pick<Evidence, "holders" | "collectors">> {
+  return {
+    holders: lookups.flatMap(holdersOf),
+    collectors: lookups.flatMap(({ pid, collector }) => (collector ? [{ pid, ...collector }] : [])),
   };
 }
 

@@ -4,6 +4,7 @@ import { readCommand, readStat, startTimeMs } from "../linux/index.js";
 import { processGone } from "../model/errors.js";
 import type { Millis, Pid, TimeMs } from "../model/units.js";
 import type { SeriesRow } from "./batches.js";
+import { CensusWatch } from "./census_watch.js";
 import { monotonicMs, nowMs } from "./clock.js";
 import { type LedgerTurn, LedgerTurns } from "./ledger_turns.js";
 import { ProcessTree, type TreePoll } from "./process_tree.js";
@@ -11,6 +12,9 @@ import { LedgerSchedule, PollSchedule } from "./schedule.js";
 import { SeriesReader } from "./series_reader.js";
 import type { Tell } from "./types.js";
 import type { MetricRow } from "./writer.js";
+
+/** After the watch, for holders that are being looked up. */
+const LONGEST_LOOKUP_MS: Millis = 30_000;
 
 /** A process that ends earlier is judged by what was seen. */
 export interface WatchOptions {
@@ -37,6 +41,7 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   const schedule = new PollSchedule();
   const ledgers = new LedgerSchedule();
   const turns = new LedgerTurns();
+  const censuses = new CensusWatch(pid, startedMs, options.forMs);
   const begun = monotonicMs();
   for (;;) {
     const elapsed = monotonicMs() - begun;
@@ -55,23 +60,22 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
       const taken = process.cpuUsage(cpuAtLedger);
       ledgers.read(elapsed, (taken.user + taken.system) / 1000);
     }
+    censuses.polled(elapsed, nowMs());
     await tell(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);
     const ended = !tree.livingPids.includes(pid);
     const left = options.forMs - (monotonicMs() - begun);
     if (ended || left <= 0 || options.until?.aborted) {
+      await censuses.settled(ended || options.until?.aborted ? 0 : LONGEST_LOOKUP_MS);
       break;
     }
     await pause(Math.min(left, schedule.distance(elapsed)), options.until);
   }
-  return seen.evidence(
-    {
-      pid,
-      command,
-      python: options.python,
-      startedMs: startTimeMs(stat.startTicks),
-    },
-    startedMs,
-  );
+  const { refusal, ...counted } = censuses.close();
+  if (refusal !== "") {
+    seen.limited(`Objects were not counted: ${refusal}.`);
+  }
+  const target = { pid, command, python: options.python, startedMs: startTimeMs(stat.startTicks) };
+  return { ...seen.evidence(target, startedMs), ...counted };
 }
 
 function pause(ms: Millis, until: AbortSignal | undefined): Promise<void> {
@@ -109,6 +113,10 @@ class Seen {
     if (refusal !== "" && this.limits.length === 0) {
       this.limits.push(`No ledger was read: ${refusal}.`);
     }
+  }
+
+  limited(sentence: string): void {
+    this.limits.push(sentence);
   }
 
   private add(rows: readonly MetricRow[]): void {

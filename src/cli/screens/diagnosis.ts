@@ -79,8 +79,9 @@ function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
 function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
   const { paint } = screen;
   const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
+  const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
   const head =
-    `${formatChange(suspect.growthBytesPerHour)}/h, ${formatShare(suspect.share)} of the growth, ` +
+    `${what}${formatChange(suspect.growthBytesPerHour)}/h, ${formatShare(suspect.share)} of the growth, ` +
     `${formatBytes(suspect.liveBytes)} live${pid}`;
   printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);

@@ -4,6 +4,7 @@ import { ageCohorts } from "./age_cohorts.rule.js";
 import { allocator } from "./allocator.rule.js";
 import { autogradGraph } from "./autograd_graph.rule.js";
 import { boundedHolder } from "./bounded_holder.rule.js";
+import { censusGrowth } from "./census_growth.rule.js";
 import { children } from "./children.rule.js";
 import { copyOnWrite } from "./copy_on_write.rule.js";
 import { garbageCycles } from "./garbage_cycles.rule.js";
@@ -28,6 +29,7 @@ export const RULES: readonly Rule[] = [
   nativeMemory,
   autogradGraph,
   ageCohorts,
+  censusGrowth,
   allocator,
   ledgerParts,
   plateau,

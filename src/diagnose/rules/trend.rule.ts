@@ -40,10 +40,10 @@ export const trend: Rule = {
 };
 
 /** RSS alone cannot name a kind: it asks for what would. */
-function grows({ target, evidence }: Observations): ReturnType<Rule["judge"]> {
+function grows({ target, suspects, evidence }: Observations): ReturnType<Rule["judge"]> {
   const rss = target.growth("rssBytes");
   const detail = `RSS grows by ${rateText(rss.slope)}, to ${bytesText(rss.level)} now`;
-  return evidence.sites
+  return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {
         says: "leak",

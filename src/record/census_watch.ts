@@ -1,0 +1,176 @@
+/**
+ * Objects by type, counted again and again from outside, for a process that no agent is in:
+ *
+ *   watch ──"census"──> worker thread ──> scan of the heap, unpaused ──> types, bytes, objects
+ *     │                     └─ once, after the first third: where objects lie
+ *     └──"holders", near the end, of the types that grow ──> new objects ──> their holders
+ *
+ * The program never stands still for it, and nothing of it is written. Counting costs this process a core for
+ * a moment: the larger the heap, the rarer the censuses. Where the process cannot be read, or runs no Python
+ * that is known, the evidence has no census and says why.
+ */
+import { Worker } from "node:worker_threads";
+import {
+  type CensusEvidence,
+  type Evidence,
+  growingTypes,
+  type TypeCourse,
+} from "../diagnose/index.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
+import { CensusSchedule } from "./census_schedule.js";
+import { holderEvidenceOf } from "./evidence.js";
+import type { HolderBatch } from "./types.js";
+
+const START_SHARE = 1 / 3;
+/** Of the watch, when holders are looked up: late, for most is there then, and early enough to be told. */
+const LOOKUP_SHARE = 0.8;
+const MOST_TYPES = 6;
+/** Types that never come to much say nothing of growth. */
+const SMALLEST_TYPE_BYTES = 200_000;
+
+export type CensusQuestion =
+  | { readonly ask: "census"; readonly remember: boolean }
+  | {
+      readonly ask: "holders";
+      readonly types: readonly { readonly type: string; readonly site: string }[];
+    };
+
+export type CensusAnswer =
+  | {
+      readonly kind: "census";
+      readonly types: readonly string[];
+      readonly bytes: Float64Array;
+      readonly objects: Float64Array;
+    }
+  | { readonly kind: "holders"; readonly batch: HolderBatch | null }
+  /** `why` "": the process is gone. */
+  | { readonly kind: "refused"; readonly why: string };
+
+interface Reply {
+  readonly answer: CensusAnswer;
+  readonly cpuMs: Millis;
+}
+
+interface Count {
+  readonly timeMs: TimeMs;
+  readonly bytes: ReadonlyMap<string, Bytes>;
+  readonly objects: ReadonlyMap<string, Objects>;
+}
+
+export class CensusWatch {
+  private readonly worker: Worker;
+  private readonly schedule = new CensusSchedule();
+  private readonly counts: Count[] = [];
+  private busy = false;
+  private remembered = false;
+  private lookedUp = false;
+  private batch: HolderBatch | null = null;
+  private refusal = "";
+
+  constructor(
+    private readonly pid: Pid,
+    private readonly startMs: TimeMs,
+    private readonly forMs: Millis,
+  ) {
+    this.worker = new Worker(new URL("./census_worker.js", import.meta.url), {
+      workerData: { pid },
+    });
+    this.worker.unref();
+    // A thread that fails counts nothing any more.
+    this.worker.on("error", () => {
+      this.busy = true;
+      this.refusal ||= "counting failed";
+    });
+  }
+
+  /** Asks for what is due. Holders of all that may grow are looked up: the verdict comes later. */
+  polled(elapsedMs: Millis, nowMs: TimeMs): void {
+    if (this.busy || this.refusal !== "") {
+      return;
+    }
+    if (!this.lookedUp && elapsedMs >= LOOKUP_SHARE * this.forMs) {
+      this.lookedUp = true;
+      this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true));
+    } else if (this.schedule.due(elapsedMs)) {
+      this.count(elapsedMs, nowMs);
+    }
+  }
+
+  /** Until what was asked is answered, or the time is over. */
+  settled(longestMs: Millis): Promise<void> {
+    if (!this.busy || this.refusal !== "") {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, longestMs);
+      this.worker.once("message", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** What was found; nothing is asked any more. */
+  close(): Pick<Evidence, "census" | "holders" | "collectors"> & { readonly refusal: string } {
+    void this.worker.terminate();
+    const { batch } = this;
+    return {
+      ...(this.counts.length > 0 ? { census: this.census() } : {}),
+      ...(batch ? holderEvidenceOf([batch]) : {}),
+      refusal: this.refusal,
+    };
+  }
+
+  private count(elapsedMs: Millis, timeMs: TimeMs): void {
+    const remember = !this.remembered && elapsedMs >= START_SHARE * this.forMs;
+    this.remembered ||= remember;
+    this.ask({ ask: "census", remember }, ({ answer, cpuMs }) => {
+      this.schedule.counted(elapsedMs, cpuMs);
+      if (answer.kind === "census") {
+        const { types, bytes, objects } = answer;
+        const column = (values: Float64Array) =>
+          new Map(types.map((type, row) => [type, values[row] as number]));
+        this.counts.push({ timeMs, bytes: column(bytes), objects: column(objects) });
+      }
+    });
+  }
+
+  private lookUp(growing: ReturnType<typeof growingTypes>): void {
+    const types = growing
+      .slice(0, MOST_TYPES)
+      .flatMap(({ site }) =>
+        site.type === undefined ? [] : [{ type: site.type, site: site.key }],
+      );
+    if (types.length > 0) {
+      this.ask({ ask: "holders", types }, ({ answer }) => {
+        this.batch = answer.kind === "holders" ? answer.batch : null;
+      });
+    }
+  }
+
+  private ask(question: CensusQuestion, answered: (reply: Reply) => void): void {
+    this.busy = true;
+    this.worker.once("message", (reply: Reply) => {
+      this.busy = false;
+      if (reply.answer.kind === "refused") {
+        this.refusal = reply.answer.why || "the process was gone";
+      }
+      answered(reply);
+    });
+    this.worker.postMessage(question);
+  }
+
+  private census(): CensusEvidence {
+    const names = new Set(
+      this.counts.flatMap(({ bytes }) =>
+        [...bytes].flatMap(([type, own]) => (own >= SMALLEST_TYPE_BYTES ? [type] : [])),
+      ),
+    );
+    const types: TypeCourse[] = [...names].map((type) => ({
+      type,
+      bytes: this.counts.map(({ bytes }) => bytes.get(type) ?? 0),
+      objects: this.counts.map(({ objects }) => objects.get(type) ?? 0),
+    }));
+    return { pid: this.pid, timesMs: this.counts.map(({ timeMs }) => timeMs), types };
+  }
+}

@@ -1,0 +1,68 @@
+/** The thread that counts objects: a heap of gigabytes takes seconds of a core, which the polls must not lose. */
+import { parentPort, workerData } from "node:worker_threads";
+import { countObjects } from "../cpython/heap/index.js";
+import { openProcessMemory } from "../linux/index.js";
+import { TidemarkError } from "../model/errors.js";
+import type { Pid } from "../model/units.js";
+import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
+import { lookUpHolders } from "./holder_lookup.js";
+import { ObjectAddresses } from "./object_addresses.js";
+
+const { pid } = workerData as { readonly pid: Pid };
+const remembered = new ObjectAddresses();
+
+parentPort?.on("message", (question: CensusQuestion) => {
+  const begun = performance.now();
+  const cpu = process.cpuUsage();
+  let answer: CensusAnswer;
+  try {
+    answer = question.ask === "census" ? count(question.remember) : lookUp(question.types);
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    answer = { kind: "refused", why: error.exitCode === 4 ? "" : error.what };
+  }
+  const used = process.cpuUsage(cpu);
+  parentPort?.postMessage({
+    answer,
+    tookMs: performance.now() - begun,
+    cpuMs: (used.user + used.system) / 1000,
+  });
+});
+
+function count(remember: boolean): CensusAnswer {
+  const memory = openProcessMemory(pid);
+  try {
+    const { census } = countObjects(memory);
+    if (remember) {
+      remembered.take(memory);
+    }
+    return {
+      kind: "census",
+      types: census.typeNames,
+      bytes: census.bytes.map((bytes, row) => bytes + (census.bufferBytes[row] as number)),
+      objects: census.objects,
+    };
+  } finally {
+    memory.close();
+  }
+}
+
+/** What holds the objects of some types that were not there yet when addresses were remembered. */
+function lookUp(types: readonly { readonly type: string; readonly site: string }[]): CensusAnswer {
+  const memory = openProcessMemory(pid);
+  try {
+    const born = remembered.newOf(
+      memory,
+      types.map(({ type }) => type),
+    );
+    const sites = types.flatMap(({ type, site }) => {
+      const addresses = born.get(type) ?? [];
+      return addresses.length > 0 ? [{ site, python: true, addresses }] : [];
+    });
+    return { kind: "holders", batch: sites.length > 0 ? lookUpHolders({ pid, sites }) : null };
+  } finally {
+    memory.close();
+  }
+}
