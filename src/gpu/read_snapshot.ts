@@ -158,9 +158,8 @@ async function* unzstd(
   }
 }
 
-const ZIP = [0x50, 0x4b, 0x03, 0x04];
 const OTHERS: readonly (readonly [readonly number[], string])[] = [
-  [ZIP, "it is a zip archive, as torch.save writes checkpoints"],
+  [[0x50, 0x4b, 0x03, 0x04], "it is a zip archive, as torch.save writes checkpoints"],
   [[0x89, 0x48, 0x44, 0x46], "it is an HDF5 file"],
   [[0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59], "it is a NumPy array"],
   [[0x7f, 0x45, 0x4c, 0x46], "it is an ELF file"],
@@ -174,8 +173,22 @@ function requirePickle(path: string, bytes: Uint8Array): void {
     throw notASnapshot(path, known[1]);
   }
   if (bytes[0] !== 0x80) {
-    throw notASnapshot(path, isText(bytes) ? "it is text" : "it does not begin like a pickle");
+    throw notASnapshot(path, kindOf(bytes));
   }
+}
+
+/** What a file that is no pickle seems to be. */
+function kindOf(bytes: Uint8Array): string {
+  // Its header's length, in 8 bytes, and the header: JSON.
+  if (bytes.length > 9 && startsWith(bytes.subarray(5), [0, 0, 0, 0x7b, 0x22])) {
+    return "it is a safetensors file";
+  }
+  if (!isText(bytes)) {
+    return "it does not begin like a pickle";
+  }
+  const start = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
+  if (start.startsWith("<")) return "it is a page of HTML or XML";
+  return /^[[{]/.test(start) ? "it is JSON" : "it is text";
 }
 
 function isText(bytes: Uint8Array): boolean {

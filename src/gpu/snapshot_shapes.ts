@@ -221,6 +221,15 @@ export class SnapshotShapes implements Shapes {
     if (blocks === undefined) {
       throw machine.damaged("a segment's blocks are no blocks");
     }
+    let inBlocks = 0;
+    for (let block = blocks.first; block < blocks.first + blocks.count; block++) {
+      inBlocks += this.rows.blocks.size.at(block);
+    }
+    if (inBlocks > this.#fields.size(machine, KEY.total_size)) {
+      throw machine.damaged(
+        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.values[KEY.total_size]}`,
+      );
+    }
     segments.device.push(this.#device(machine));
     segments.address.push(this.#fields.size(machine, KEY.address));
     segments.size.push(this.#fields.size(machine, KEY.total_size));
@@ -258,16 +267,17 @@ export class SnapshotShapes implements Shapes {
       stack = stack === 0 ? histories.stack.at(newest.first) : stack;
       requested = Number.isNaN(requested) ? histories.size.at(newest.first) : requested;
     }
-    if (requested < 0 || requested > size) {
+    const used = state !== BlockState.inactive;
+    if (used && (requested < 0 || requested > size)) {
       throw machine.damaged(`a block of ${size} bytes says that ${requested} were asked for`);
     }
-    // What a free block once was asked for still stands in it.
     const asked = Number.isNaN(requested) ? size : requested;
     blocks.address.push(
       this.#fields.has(KEY.address) ? this.#fields.size(machine, KEY.address) : Number.NaN,
     );
     blocks.size.push(size);
-    blocks.requested.push(state === BlockState.inactive ? 0 : asked);
+    // What a free block once was asked for still stands in it.
+    blocks.requested.push(used ? asked : 0);
     blocks.state.push(state);
     blocks.stack.push(stack);
     return this.#row(Kind.block, blocks.size.length);
