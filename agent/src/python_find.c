@@ -172,6 +172,19 @@ static const struct tm_python_layout *find_layout(int minor)
     return NULL;
 }
 
+/* Py_Version lies in read-only data since 3.11: an unknown version is refused by it, for where such a one
+ * keeps whether it has begun, nobody knows. Non-zero: refused. */
+static int refuse_unknown(const struct tm_object *object)
+{
+    const unsigned long *version = tm_object_symbol(object, "Py_Version");
+    if (!version || (*version >> 24 == 3 && find_layout((int)(*version >> 16 & 0xff))))
+        return 0;
+    tm_format(tm_python.version, sizeof tm_python.version, "%u.%u.%u", (uint32_t)(*version >> 24),
+              (uint32_t)(*version >> 16 & 0xff), (uint32_t)(*version >> 8 & 0xff));
+    tm_python_refuse(TM_LIMIT_UNKNOWN_PYTHON, "no layout table for it");
+    return 1;
+}
+
 /* Whether an interpreter's own code has run. The loader lists an object before it has
  * relocated it, and takes memory meanwhile: then not one function of it may be called. */
 static int has_begun(const struct tm_object *object, const void *runtime)
@@ -179,8 +192,7 @@ static int has_begun(const struct tm_object *object, const void *runtime)
     const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
     if (!version) /* core_initialized in 3.9, preinitialized in 3.10 */
         return tm_int_at(runtime, 8) != 0;
-    const struct tm_python_layout *layout = find_layout((int)(*version >> 16 & 0xff));
-    return layout && tm_int_at(runtime, layout->runtime_preinitialized) != 0;
+    return tm_int_at(runtime, find_layout((int)(*version >> 16 & 0xff))->runtime_preinitialized) != 0;
 }
 
 /* A host may have finalised it before we looked for the first time: then it waits to be
@@ -202,6 +214,8 @@ static int examine(const struct tm_object *object, void *late)
     if (!runtime || !get_version || !tm_object_symbol(object, "PyGILState_GetThisThreadState"))
         return 0;
 
+    if (*(int *)late && refuse_unknown(object))
+        return 1;
     if (*(int *)late && !runs(object, runtime)) {
         atomic_store(&tm_python.awaited, 1);
         return 0;

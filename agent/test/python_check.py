@@ -300,17 +300,32 @@ def check_pretenders(library, layout):
             program = os.path.join(scratch, "pretender")
             compile_program("pretender.c", program, "-rdynamic", f'-DVERSION="{version}"', f'-DCOOKIE="{cookie}"',
                             f"-DWORD={word}u")
-            ended = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                                   env={"LD_PRELOAD": os.path.abspath(library), "TIDEMARK": f"period=65536,dir={scratch}"})
-            expect((ended.returncode, ended.stdout, ended.stderr) == (0, "fine\n", ""),
-                   f"{version}: ended with {ended.returncode}: {ended.stderr}")
-            pools = [os.path.join(scratch, name) for name in os.listdir(scratch) if name.endswith(".pool")]
-            (segment,) = read_pool(pools[0], layout)
-            expect(segment.python_state == REFUSED, f"{version}: python_state {segment.python_state}")
-            expect(segment.limits & (LIMIT_UNKNOWN | LIMIT_FREE_THREADED | LIMIT_MISMATCH) == limit,
-                   f"{version}: limits {segment.limits:#x}")
-            expect("its frames are left out" in segment.log, f"{version}: log {segment.log!r}")
-            expect(sum(site.live_bytes for site in segment.sites) > 10_000_000, f"{version}: native memory is missing")
+            expect_refused([program], version, limit, scratch, library, layout)
+
+
+def check_late_pretender(library, layout):
+    """A version that nobody knows, loaded late by a host: refused by its number, not awaited."""
+    with tempfile.TemporaryDirectory() as scratch:
+        host, pretender = os.path.join(scratch, "host"), os.path.join(scratch, "pretender.so")
+        compile_program("host.c", host)
+        compile_program("pretender.c", pretender, "-shared", "-fPIC", '-DCOOKIE="xdebugpy"', "-DWORD=0u", "-DNUMBER=0x031000F0")
+        segment = expect_refused([host, pretender, "/dev/null"], "3.16.0, late", LIMIT_UNKNOWN, scratch, library, layout)
+        expect("3.16.0" in segment.log, f"log {segment.log!r}")
+
+
+def expect_refused(command, version, limit, scratch, library, layout):
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                           env={"LD_PRELOAD": os.path.abspath(library), "TIDEMARK": f"period=65536,dir={scratch}"})
+    expect((ended.returncode, ended.stdout, ended.stderr) == (0, "fine\n", ""),
+           f"{version}: ended with {ended.returncode}: {ended.stderr}")
+    pools = [os.path.join(scratch, name) for name in os.listdir(scratch) if name.endswith(".pool")]
+    (segment,) = read_pool(pools[0], layout)
+    expect(segment.python_state == REFUSED, f"{version}: python_state {segment.python_state}")
+    expect(segment.limits & (LIMIT_UNKNOWN | LIMIT_FREE_THREADED | LIMIT_MISMATCH) == limit,
+           f"{version}: limits {segment.limits:#x}")
+    expect("its frames are left out" in segment.log, f"{version}: log {segment.log!r}")
+    expect(sum(site.live_bytes for site in segment.sites) > 10_000_000, f"{version}: native memory is missing")
+    return segment
 
 
 def check_package(python):
@@ -345,6 +360,7 @@ def main(arguments):
     if not arguments[2:] and shutil.which("cc"):
         try:
             check_pretenders(library, layout)
+            check_late_pretender(library, layout)
             print("ok - interpreters that cannot be trusted are left alone", flush=True)
         except Failure as failure:
             failed += 1

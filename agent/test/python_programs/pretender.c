@@ -1,5 +1,6 @@
 /* Exports the names of an interpreter, with a version or offsets that cannot be trusted:
- * VERSION and COOKIE are given by the compiler's command line. Allocates, and ends. */
+ * VERSION and COOKIE are given by the compiler's command line. Allocates, and ends. With NUMBER it is a
+ * library for host.c, and that number its Py_Version: not even Py_GetVersion may be called. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +13,12 @@ EXPORT struct {
     uint64_t words[120];
 } _PyRuntime = {COOKIE, {WORD, 0, WORD, WORD, WORD, WORD, WORD, WORD}};
 
+#ifndef NUMBER
 EXPORT const char *Py_GetVersion(void)
 {
     return VERSION;
 }
+#endif
 
 /* Nothing of it may be called: who is not trusted is left alone. */
 #define NEVER(name)          \
@@ -36,7 +39,17 @@ NEVER(PyUnicode_Type)
 NEVER(PyBytes_Type)
 NEVER(PyLong_Type)
 
-int main(void)
+#ifdef NUMBER
+NEVER(Py_GetVersion)
+EXPORT const unsigned long Py_Version = NUMBER;
+EXPORT void Py_InitializeEx(int handlers)
+{
+    (void)handlers;
+}
+#define main PyRun_SimpleFile
+#endif
+
+EXPORT int main(void)
 {
     void *kept[2000];
     for (int i = 0; i < 2000; i++)
