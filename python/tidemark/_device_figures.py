@@ -60,7 +60,8 @@ def _guarded(module: Any, read: Callable[[Any], Figures]) -> Figures:
 
 def _torch(torch: Any, with_segments: bool, with_pieces: bool) -> Figures:
     if not torch_is_initialized(torch):
-        compiled = hasattr(getattr(torch, "_C", None), "_cuda_getDeviceCount")
+        loading = getattr(torch.__spec__, "_initializing", False)
+        compiled = loading or hasattr(torch._C, "_cuda_getDeviceCount")
         return {"state": "unused" if compiled else "cpu-only", "devices": []}
     memory = torch.cuda.memory
     segments = _segments(memory) if with_pieces or with_segments else None

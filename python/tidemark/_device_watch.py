@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import warnings
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 
 def _warn(text: str) -> None:
@@ -152,12 +152,11 @@ class Watching:
         if self._left <= 0:
             self._warn("the budget of bytes is used up, no further snapshot is written")
             return None
-        os.makedirs(self._directory, exist_ok=True)
         name = f"tidemark-{os.getpid()}-{reason}-{self._written + 1}.pickle"
-        path = os.path.join(self._directory, name)
         # A reader never meets half a snapshot.
-        handle, part = tempfile.mkstemp(suffix=".part", dir=self._directory)
+        handle, part = self._part()
         os.close(handle)
+        path = os.path.join(os.path.dirname(part), name)
         try:
             self._devices.write(part)
             size = os.path.getsize(part)
@@ -170,6 +169,14 @@ class Watching:
         if self._told is not None:
             self._told(reason, path)
         return path
+
+    def _part(self) -> Tuple[int, str]:
+        """Where it was asked to go, or else where temporary files go."""
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+            return tempfile.mkstemp(suffix=".part", dir=self._directory)
+        except OSError:
+            return tempfile.mkstemp(suffix=".part")
 
     def _run(self, period: float) -> None:
         while not self._end.wait(period):

@@ -1,0 +1,236 @@
+/**
+ * `gpu PID`, `run --gpu` and `attach --gpu` on this machine, which has no device: with torch itself, which
+ * then has none to use, and with a stand-in for torch (stand_in_torch.py says what is real and what not).
+ */
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { GpuProcessJson } from "../../src/model/gpu_process_document.js";
+import { openRecording } from "../../src/record/index.js";
+import { anyInterpreter, environment } from "../environment.js";
+import { startPython, type Waiting } from "../python_program.js";
+import { validate } from "../recorded_app.js";
+import { execute, removeScratch, repository, scratch, tidemark } from "../run.js";
+import { pickle } from "./pickle_writer.mjs";
+import { snapshotOf } from "./snapshot_file.mjs";
+import { runOut } from "./workload.mjs";
+
+afterAll(removeScratch);
+
+const MIB = 2 ** 20;
+const python = anyInterpreter();
+
+/** A program on the stand-in; `torch` is it. */
+function standIn(folder: string, program: string): Promise<Waiting> {
+  return startPython(python, `${PRELUDE}${program}`, environmentOf(folder));
+}
+
+const PRELUDE = `
+import os, sys
+from stand_in_torch import *
+device = Device(0, 10_000 * MIB, [
+    [(1000 * MIB, "active_allocated"), (200 * MIB, "inactive"), (800 * MIB, "active_allocated")],
+    [(500 * MIB, "inactive")],
+])
+torch = StandIn([device], os.environ["STAND_IN_SNAPSHOT"])
+`;
+
+function environmentOf(folder: string): Record<string, string> {
+  const snapshot = join(folder, "simulated.pickle");
+  const allocator = runOut();
+  writeFileSync(snapshot, pickle(snapshotOf([allocator], "plain")));
+  return {
+    PYTHONPATH: join(repository, "test/gpu"),
+    PYTHONDONTWRITEBYTECODE: "1",
+    STAND_IN_FOLDER: folder,
+    STAND_IN_SNAPSHOT: snapshot,
+  };
+}
+
+async function gpuOf(pid: number): Promise<GpuProcessJson> {
+  const { status, stdout, stderr } = await execute([tidemark, "gpu", String(pid), "--json"]);
+  expect([status, stderr]).toEqual([0, ""]);
+  return validate(stdout, "gpu_process") as unknown as GpuProcessJson;
+}
+
+test.skipIf(environment.torchPython === null)(
+  "torch itself without a device: loaded, not begun with, and left so",
+  async () => {
+    const path = environment.torchPython as string;
+    const program = await startPython(
+      { path },
+      "import torch, threading\nsay({})\nsay([torch.cuda.is_initialized(), threading.active_count(), [m for m in sys.modules if 'tidemark' in m]])\n",
+    );
+    try {
+      const document = await gpuOf(program.pid);
+      expect(document.devices).toEqual([]);
+      expect(document.frameworks).toMatchObject([{ name: "torch", state: "unused" }]);
+      expect(document.limits.join()).toContain("has not begun to use a device");
+      expect(await program.go()).toEqual([false, 1, []]);
+    } finally {
+      await program.stop();
+    }
+  },
+);
+
+test("a program without any of the three, and what is none", async () => {
+  const program = await startPython(python, "say({})");
+  try {
+    const document = await gpuOf(program.pid);
+    expect([document.frameworks, document.limits]).toEqual([
+      [],
+      ["the program has loaded none of torch, JAX and TensorFlow"],
+    ]);
+    expect((await execute([tidemark, "gpu", String(program.pid), "-o", "x.pb.gz"])).status).toBe(2);
+  } finally {
+    await program.stop();
+  }
+  const gone = await execute([tidemark, "gpu", String(program.pid)]);
+  expect([gone.status, /TM-E020/.test(gone.stderr)], gone.stderr).toEqual([4, true]);
+});
+
+test("gpu PID by the stand-in: totals, waste, fragmentation; cache is none", async () => {
+  const program = await standIn(scratch(), "torch.begin()\nsay({})");
+  try {
+    const document = await gpuOf(program.pid);
+    const [device] = document.devices;
+    expect(device).toMatchObject({
+      framework: "torch",
+      totalBytes: 10_000 * MIB,
+      reservedBytes: 2500 * MIB,
+      allocatedBytes: 1800 * MIB,
+      splitBytes: 200 * MIB,
+      cachedBytes: 500 * MIB,
+      largestFreeBytes: 500 * MIB,
+      inactiveSplitBlocks: 3,
+      fragmentationRatio: 0.08,
+    });
+    expect(document.pinned).toEqual({ ownedBytes: 64 * MIB, activeBytes: 48 * MIB });
+    expect(document.unheldBytes).toBe(1800 * MIB);
+    // No CUDA runtime is loaded there, so no thread can be made safe to ask the driver.
+    expect([device?.freeBytes, device?.othersBytes]).toEqual([null, null]);
+    const { stdout } = await execute([tidemark, "gpu", String(program.pid)]);
+    expect(stdout).toMatch(/Reserved +2\.44 GiB/);
+    expect(stdout).toMatch(/fragmented 8 % of what is reserved, 0 allocation retries/);
+  } finally {
+    await program.stop();
+  }
+});
+
+const RANK = `
+import os, time
+say = print
+def rank(name, runs_out):
+    torch.begin()
+    assert wait_for(lambda: torch.recording), "the history was not switched on"
+    for step in range(6):
+        device.add(20 * MIB)
+        time.sleep(0.5)
+    if runs_out:
+        torch.run_out()
+    folder = os.environ["STAND_IN_OUTPUT"]
+    wait_for(lambda: any(f"-{os.getpid()}-" in file for file in os.listdir(folder)), 60)
+    time.sleep(1.5)
+`;
+
+test("run --gpu by the stand-in: heartbeats, the snapshot before the error, the other rank's too", async () => {
+  const folder = scratch();
+  const recording = join(folder, "ranks.tidemark");
+  const program = join(folder, "ranks.py");
+  writeFileSync(
+    program,
+    `${PRELUDE}${RANK}
+import subprocess
+if len(sys.argv) == 1:
+    other = subprocess.Popen([sys.executable, sys.argv[0], "second"])
+    rank("first", True)
+    sys.exit(other.wait())
+rank("second", False)
+`,
+  );
+  const { status, stderr } = await execute(
+    [tidemark, "run", "--gpu", "-o", recording, "--", python.path, program],
+    { env: { ...environmentOf(folder), STAND_IN_OUTPUT: folder } },
+  );
+  expect(status, stderr).toBe(0);
+  const { processes, series, events } = openRecording(recording);
+  const ranks = processes.filter(({ command }) => command.join().includes("ranks.py"));
+  expect(ranks).toHaveLength(2);
+  for (const { pid } of ranks) {
+    const column = series
+      .findLast((one) => one.pid === pid)
+      ?.values.get("gpu.0.allocatedBytes")
+      ?.filter((value) => !Number.isNaN(value));
+    expect(column?.length, stderr).toBeGreaterThan(2);
+    expect(column?.at(-1)).toBeGreaterThan(1850 * MIB);
+  }
+  const ratio = series.flatMap((one) => [...(one.values.get("gpu.0.fragmentationRatio") ?? [])]);
+  expect(ratio.find((value) => value > 0)).toBeCloseTo(200 / 2500, 1);
+  const written = events.filter(({ kind }) => kind === "gpu-snapshot");
+  expect(written.map(({ detail }) => detail.split(":")[0]).sort()).toEqual(["oom", "peer"]);
+  const files = readdirSync(folder).filter((name) =>
+    /^tidemark-\d+-(oom|peer)-1\.pickle$/.test(name),
+  );
+  expect(files).toHaveLength(2);
+  const shown = await execute([tidemark, "gpu", join(folder, files[0] as string), "--json"]);
+  expect(JSON.parse(shown.stdout).schema).toBe("tidemark.gpu/1");
+  expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+});
+
+test("attach --gpu by the stand-in: what it switched on is off again", async () => {
+  const folder = scratch();
+  const program = await standIn(
+    folder,
+    `
+torch.begin()
+import threading
+def work():
+    while True:
+        time.sleep(0.01)
+threading.Thread(target=work, daemon=True).start()
+say({})
+wait_for(lambda: torch.recording)
+say(torch.history)
+wait_for(lambda: not torch.recording)
+torch.run_out()
+say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.active_count()])
+`,
+  );
+  try {
+    const recording = join(folder, "attached.tidemark");
+    const attached = execute([
+      tidemark,
+      "attach",
+      String(program.pid),
+      "--gpu",
+      "--for",
+      "6s",
+      "-o",
+      recording,
+    ]);
+    expect(await program.go()).toEqual([["all", "python", 100_000]]);
+    const left = program.go();
+    const { status, stderr } = await attached;
+    expect(status, stderr).toBe(0);
+    const [last, files, threads] = (await left) as unknown as [unknown[], string[], number];
+    expect(last).toEqual([null, "", 0]);
+    expect(files.filter((name) => name.startsWith("tidemark-"))).toEqual([]);
+    expect(threads).toBe(2);
+    const { series } = openRecording(recording);
+    expect(
+      series[0]?.values.get("gpu.0.reservedBytes")?.some((value) => value === 2500 * MIB),
+    ).toBe(true);
+  } finally {
+    await program.stop();
+  }
+});
+
+test("bad shares and orders", async () => {
+  for (const words of [
+    ["--gpu-dump-at", "1.5"],
+    ["--gpu-budget", "1GiB"],
+  ]) {
+    const { status, stderr } = await execute([tidemark, "run", ...words, "--", "true"]);
+    expect([status, stderr.split("\n").length], stderr).toEqual([2, 2]);
+  }
+});
