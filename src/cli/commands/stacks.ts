@@ -34,8 +34,8 @@ export function buildCommand(): Command {
     .argument("<pid>", "the process", parsePid)
     .option(
       "--native",
-      "native frames among the Python ones, and threads that run no Python; they are unwound outside,\n" +
-        "from a copy, once the process runs again",
+      "native frames among the Python ones, and threads that run no Python (unwound from a copy, " +
+        "once the process runs again)",
     )
     .addOption(
       new Option("--top <n>", "at most this many threads, and tasks (default all)").argParser(
