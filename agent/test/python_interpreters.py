@@ -25,8 +25,10 @@ def ask(command):
 
 
 def chroot_folder():
+    """That of scripts/environment/chroot.mjs, made last; "" where there is none."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "tidemark", "chroot-forky")
+    links = [path for path in glob.glob(os.path.join(cache, "tidemark", "forky-*")) if os.path.islink(path)]
+    return max(links, key=lambda link: os.lstat(link).st_mtime, default="")
 
 
 def candidates():

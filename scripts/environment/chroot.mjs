@@ -11,6 +11,12 @@ const suite = "forky";
 const pythons = ["python3.13", "python3.14", "python3.15"];
 /** With their headers: agent/layouts/generate.py checks its tables against them. */
 const packages = pythons.flatMap((name) => [name, `lib${name}-dev`]);
+/** What attach refuses by its name, a host that embeds the shared library, other allocators to run beside.
+ * By apt, for debootstrap knows no packages that others provide. */
+const targets = [
+  ...["python3.13-dbg", "python3.14-dbg", "uwsgi-core", "uwsgi-plugin-python3"],
+  ...["libjemalloc2", "libtcmalloc-minimal4t64"],
+];
 const script = "/usr/share/debootstrap/scripts/sid";
 
 /**
@@ -23,11 +29,20 @@ export async function makeChroot() {
   if (debootstrap === undefined || !existsSync(script)) throw new SetupError("needs debootstrap");
   const mirror = debianMirror();
   if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
-  return await cached(suite, [...packages, mirror], async (folder) => {
+  return await cached(suite, [...packages, ...targets, mirror], async (folder) => {
     await step(`Debian ${suite} with ${pythons.join(", ")} by debootstrap`, debootstrap, [
       ...["--variant=minbase", "--no-check-gpg", `--include=${packages.join(",")}`],
       ...[suite, folder, mirror, script],
     ]);
+    const apt = [
+      ...[folder, "/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"],
+      ...["-o", "Acquire::Check-Valid-Until=false"], // a mirror may stand still
+    ];
+    await step(`${suite}: apt-get update`, "chroot", [...apt, "update"]);
+    await step(`${suite}: apt-get install ${targets.join(" ")}`, "chroot", [
+      ...[...apt, "install", "-y", "--no-install-recommends", ...targets],
+    ]);
+    await step(`${suite}: apt-get clean`, "chroot", [...apt, "clean"]);
   });
 }
 

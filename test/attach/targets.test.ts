@@ -1,6 +1,6 @@
 /** Programs in every awkward state and place: entered, or refused with the reason, and never hurt. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -41,20 +41,6 @@ while True:
 
 interface Started {
   readonly startedMs: number;
-}
-
-/** Debian's python3.N-dbg, here or in the chroot. */
-function debugInterpreter(): string[] | undefined {
-  for (const root of ["", environment.chroot]) {
-    const name =
-      root === null
-        ? undefined
-        : readdirSync(`${root}/usr/bin`).find((one) => /^python3\.\d+-dbg$/.test(one));
-    if (name !== undefined) {
-      return root ? ["chroot", root, `/usr/bin/${name}`] : [`/usr/bin/${name}`];
-    }
-  }
-  return undefined;
 }
 
 describe("states", () => {
@@ -307,59 +293,6 @@ await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", 
       expect(asked.stdout, asked.stderr).toMatch(/TM-E021 .*belongs to root/);
     },
   );
-
-  test.runIf(tools.cc)("a program in C that embeds the interpreter", async () => {
-    const shared = environment.interpreters.find((one) => one.sharedLibrary && !one.chroot);
-    if (shared === undefined) return;
-    const config = spawnSync(
-      shared.path,
-      [
-        "-c",
-        "import sysconfig as s; print(s.get_path('include'), s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'))",
-      ],
-      { encoding: "utf8" },
-    );
-    const [include, libraries, version] = config.stdout.trim().split(" ") as [
-      string,
-      string,
-      string,
-    ];
-    if (!existsSync(join(include, "Python.h"))) return;
-    const source = join(scratch, "host.c");
-    writeFileSync(
-      source,
-      `#include <Python.h>
-#include <unistd.h>
-int main(void) {
-    Py_Initialize();
-    PyRun_SimpleString(${JSON.stringify(SERVICE.replace("while True", "for _ in range(1000)"))});
-    Py_BEGIN_ALLOW_THREADS
-    for (int i = 0; i < 300; i++) usleep(10000);
-    Py_END_ALLOW_THREADS
-    return Py_FinalizeEx();
-}`,
-    );
-    const host = join(scratch, "host");
-    const built = spawnSync(tools.cc as string, [
-      ...[source, "-o", host, `-I${include}`, `-L${libraries}`, `-lpython${version}`],
-      `-Wl,-rpath,${libraries}`,
-    ]);
-    expect(built.status, String(built.stderr)).toBe(0);
-    const target = await startCommand([host], { PYTHONUNBUFFERED: "1" });
-    expect((await attach(target.pid)).open().complete).toBe(true);
-    // Its main thread then waits in C code that let the lock go.
-    expect((await exec(target.pid)).text).toBe("ran");
-    expect(await target.ended()).toEqual({ code: 0, signal: null });
-  });
-
-  const debug = debugInterpreter();
-  test.runIf(debug)("a debug build: refused by name, before any write", async () => {
-    const target = await startCommand([...(debug as string[]), "-c", SERVICE], {
-      PYTHONUNBUFFERED: "1",
-    });
-    await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*debug build/);
-    expect(target.child.exitCode).toBeNull();
-  });
 
   test("no Python at all", async () => {
     const target = await startCommand(["sh", "-c", "echo up; sleep 600 & wait"]);

@@ -43,10 +43,11 @@ export function commandOf({ path, chroot }: Interpreter): string[] {
   return chroot ? ["chroot", chroot, path] : [path];
 }
 
-/** Starts a command; resolves once it has said "up". */
+/** Starts a command; resolves once it has said so. */
 export async function startCommand(
   command: readonly string[],
   env: NodeJS.ProcessEnv = {},
+  ready = "up",
 ): Promise<Target> {
   const child = spawn(command[0] as string, command.slice(1), {
     stdio: ["pipe", "pipe", "pipe"],
@@ -82,7 +83,7 @@ export async function startCommand(
     },
     ended: () => closed,
   };
-  await target.said("up");
+  await target.said(ready);
   return target;
 }
 
