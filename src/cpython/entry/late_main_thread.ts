@@ -1,0 +1,70 @@
+/**
+ * A main thread that does not come by Python code: since when, and at which native frame. Its registers and stack
+ * are copied while it stands for something else; they are unwound only where somebody is told.
+ */
+import {
+  copyThreads,
+  type HeldThread,
+  type Memory,
+  StackRoom,
+  type ThreadRegisters,
+  type ThreadUnwinder,
+} from "../../linux/index.js";
+import { baseName } from "../../model/frame_text.js";
+import type { NativeFrame } from "../../model/native_stack.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { isEvaluator } from "../native_merge.js";
+import { describeMainThread } from "./main_thread.js";
+
+const CALLERS_SHOWN = 2;
+/** What only leads into the kernel. */
+const SYSTEM_LIBRARY = /^(?:libc|libpthread|ld-linux-x86-64)[.-]|^\[vdso\]$/;
+
+/** ", at sorts (native.so) called by calls (native.so)": down to the evaluator that called them. */
+function describePlace(frames: readonly NativeFrame[]): string {
+  const evaluator = frames.findIndex((frame) => isEvaluator(frame.function));
+  const called = evaluator < 0 ? frames : frames.slice(0, evaluator);
+  const own = called.filter(({ file }) => !SYSTEM_LIBRARY.test(baseName(file)));
+  const shown = (own.length > 0 ? own : called).slice(0, CALLERS_SHOWN);
+  const places = shown.map((frame) =>
+    frame.file === "" ? frame.function : `${frame.function} (${baseName(frame.file)})`,
+  );
+  return places.length === 0 ? "" : `, at ${places.join(" called by ")}`;
+}
+
+export class LateMainThread {
+  private thread: HeldThread | null = null;
+
+  constructor(
+    private readonly pid: Pid,
+    private readonly memory: Memory,
+    private readonly openUnwinder: ((memory: Memory) => ThreadUnwinder) | undefined,
+  ) {}
+
+  /** While the process stands. */
+  async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
+    if (this.openUnwinder !== undefined) {
+      const main = (await holder.registers()).filter(({ tid }) => tid === this.pid);
+      this.thread = copyThreads(this.memory, main, new StackRoom())[0] ?? null;
+    }
+  }
+
+  /** "its main thread computes in C code since 5 s or more, at dgemm (libblas.so)". */
+  describe(elapsedMs: Millis): string {
+    const seconds = Math.floor(elapsedMs / 1000);
+    const since = seconds === 0 ? "" : ` since ${seconds} s or more`;
+    return describeMainThread(this.pid, this.memory, since + describePlace(this.frames()));
+  }
+
+  private frames(): readonly NativeFrame[] {
+    if (this.thread === null || this.openUnwinder === undefined) {
+      return [];
+    }
+    const unwinder = this.openUnwinder(this.memory);
+    try {
+      return unwinder.unwind(this.thread).frames;
+    } finally {
+      unwinder.close();
+    }
+  }
+}
