@@ -8,7 +8,7 @@ export function pauseTooLong(name: string, estimateMs: Millis, allowedMs: Millis
     "TM-E050",
     4,
     `${oneLine(name)} would stand still for about ${Math.ceil(estimateMs)} ms`,
-    `its heap is copied at about 4 GiB/s, and ${Math.round(allowedMs)} ms are allowed`,
+    `its heap is copied meanwhile, and ${Math.round(allowedMs)} ms are allowed`,
     `allow it with --max-pause ${Math.ceil(estimateMs * 1.5)}ms, or take the census alone, which needs no pause`,
   );
 }

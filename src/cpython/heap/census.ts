@@ -97,7 +97,7 @@ class CensusCounter implements HeapVisitor {
         this.#deferred.addArray(row, words, at);
         break;
       case SHAPE_TENSOR:
-        this.#deferred.addTensor(row, words, at);
+        this.#deferred.addTensor(row, address);
         break;
     }
   }

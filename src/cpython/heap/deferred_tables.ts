@@ -8,7 +8,7 @@ import type { Address, Bytes } from "../../model/units.js";
 import { HashedAddresses } from "./hashed_addresses.js";
 import type { HeapLayout } from "./layout.js";
 import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
-import { readTensorStorage } from "./tensor.js";
+import { readStorageOf } from "./tensor.js";
 import type { TypeRow } from "./type_table.js";
 
 type Tell = (row: TypeRow, bytes: Bytes, bufferBytes: Bytes) => void;
@@ -20,6 +20,7 @@ const MOST_DIMENSIONS = 64;
 
 interface Ndarray {
   readonly row: TypeRow;
+  readonly data: Address;
   readonly dimensionsAt: Address;
   readonly dimensions: number;
   readonly descriptor: Address;
@@ -33,7 +34,7 @@ export class DeferredTables {
   readonly #typeKeys: [row: TypeRow, at: Address][] = [];
   readonly #ndarrays: Ndarray[] = [];
   readonly #arrays: { row: TypeRow; allocated: number; descriptor: Address }[] = [];
-  readonly #tensors: { row: TypeRow; implementation: Address }[] = [];
+  readonly #tensors: { row: TypeRow; address: Address }[] = [];
   readonly #itemSizes = new Map<Address, Bytes>();
 
   constructor(
@@ -61,6 +62,7 @@ export class DeferredTables {
   addNdarray(row: TypeRow, words: Uint32Array, at: number): void {
     this.#ndarrays.push({
       row,
+      data: words[at + 4] + words[at + 5] * 2 ** 32,
       dimensions: words[at + 6],
       dimensionsAt: words[at + 8] + words[at + 9] * 2 ** 32,
       descriptor: words[at + 14] + words[at + 15] * 2 ** 32,
@@ -77,9 +79,8 @@ export class DeferredTables {
     });
   }
 
-  /** THPVariable: 16 the tensor's implementation. */
-  addTensor(row: TypeRow, words: Uint32Array, at: number): void {
-    this.#tensors.push({ row, implementation: words[at + 4] + words[at + 5] * 2 ** 32 });
+  addTensor(row: TypeRow, address: Address): void {
+    this.#tensors.push({ row, address });
   }
 
   resolve(tell: Tell): void {
@@ -98,9 +99,17 @@ export class DeferredTables {
       tell(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0, 0);
     }
     const seen = new HashedAddresses();
-    for (const { row, implementation } of this.#tensors) {
-      const storage = readTensorStorage(this.memory, implementation);
-      if (storage !== null && seen.add(storage.data) === seen.size - 1) {
+    if (this.#tensors.length > 0) {
+      for (const { owns, data } of this.#ndarrays) {
+        if (owns) {
+          seen.add(data); // a tensor may use an array's data
+        }
+      }
+    }
+    for (const { row, address } of this.#tensors) {
+      const storage = readStorageOf(this.memory, address);
+      if (storage !== null && seen.find(storage.data) < 0) {
+        seen.add(storage.data);
         tell(row, 0, storage.bytes);
       }
     }

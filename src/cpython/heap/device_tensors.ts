@@ -9,7 +9,7 @@ import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_STACKS } from "./graph.js";
 import { StepNames } from "./step_names.js";
-import { type Holds, readTensorStorage } from "./tensor.js";
+import { type Holds, IMPLEMENTATION_AT, readTensorStorage } from "./tensor.js";
 import { readTensorShape } from "./tensor_shape.js";
 import { SHAPE_TENSOR } from "./type_table.js";
 
@@ -33,9 +33,6 @@ export interface DeviceTensor {
   /** From a root: "module app", "model". */
   readonly path: readonly string[];
 }
-
-/** THPVariable: the implementation, or a flag before it (torch 1.11 to 2.8). */
-const IMPLEMENTATION_AT = [16, 24] as const;
 
 /** Of a block, what its storage fills at least: a size is rounded up to the next power of two at most. */
 const LEAST_FILLED = 0.5;

@@ -23,28 +23,29 @@ import type { HeapLayout } from "./layout.js";
 import { NodeColumns } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
-import { SHAPE_FRAME, SHAPE_MODULE, TypeTable } from "./type_table.js";
+import {
+  FIRST_OBJECT,
+  findRoots,
+  ROOT,
+  ROOT_GARBAGE,
+  ROOT_MODULES,
+  ROOT_NATIVE,
+  ROOT_STACKS,
+  ROOT_VARIABLES,
+} from "./roots.js";
+import { findStorages } from "./storages.js";
+import { TypeTable } from "./type_table.js";
 
-export const ROOT = 0;
-export const ROOT_MODULES = 1;
-export const ROOT_STACKS = 2;
-export const ROOT_VARIABLES = 3;
-export const ROOT_NATIVE = 4;
-export const ROOT_GARBAGE = 5;
-export const FIRST_OBJECT = 6;
-
-/** Of a root, on screen and in documents. */
-export const ROOT_NAMES = [
-  "roots",
-  "modules",
-  "thread stacks",
-  "C variables",
-  "native memory",
-  "unreachable cycles",
-] as const;
-
-/** From 2^30 on a count says "immortal" (3.12 and newer), never how many references there are. */
-const LEAST_IMMORTAL = 2 ** 30;
+export {
+  FIRST_OBJECT,
+  ROOT,
+  ROOT_GARBAGE,
+  ROOT_MODULES,
+  ROOT_NAMES,
+  ROOT_NATIVE,
+  ROOT_STACKS,
+  ROOT_VARIABLES,
+} from "./roots.js";
 
 export interface ObjectGraph {
   readonly graph: HeapGraph;
@@ -59,6 +60,8 @@ export interface ObjectGraph {
   readonly buffers: { readonly address: Float64Array; readonly owner: Uint32Array };
   /** What lives by references among itself alone. */
   readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
+  /** The first node that is no object of Python's: storages of tensors are the rest. */
+  readonly end: NodeId;
   /** sys.modules; 0 where it was not found. */
   readonly modules: NodeId;
   readonly frames: FrameLocals;
@@ -83,14 +86,25 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   const figures = new HeapScan(copy, layout, types, columns).run(heapRegions(copy));
   const addresses = columns.address.view();
   const index = new NodeIndex(copy, addresses, FIRST_OBJECT);
-  const nodes = addresses.length + FIRST_OBJECT;
+  const end = addresses.length + FIRST_OBJECT;
+  const objectAddress = new Float64Array(end);
+  objectAddress.set(addresses, FIRST_OBJECT);
+  const objectType = new Uint32Array(end);
+  objectType.set(columns.type.view(), FIRST_OBJECT);
+  const storages = findStorages(copy, types, objectAddress, objectType, FIRST_OBJECT, end);
 
+  const nodes = end + storages.addresses.length;
   const address = new Float64Array(nodes);
-  address.set(addresses, FIRST_OBJECT);
+  address.set(objectAddress);
+  address.set(storages.addresses, end);
   const type = new Uint32Array(nodes);
-  type.set(columns.type.view(), FIRST_OBJECT);
+  type.set(objectType);
+  if (nodes > end) {
+    type.fill(types.addKind("torch storage"), end);
+  }
   const shallow = new Float64Array(nodes);
   shallow.set(columns.shallow.view(), FIRST_OBJECT);
+  shallow.set(storages.bytes, end);
 
   const edges = new EdgeColumn();
   const bufferAddresses = growingFloat64();
@@ -119,12 +133,20 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
     },
   });
   const room = columns.room.view();
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
+  for (let node = FIRST_OBJECT; node < end; node++) {
     current = node;
     objectStart[node] = edges.length;
     references.visit(address[node], type[node], room[node - FIRST_OBJECT]);
+    const storage = storages.ofTensor.get(node);
+    if (storage !== undefined) {
+      edges.push(storage);
+    }
   }
-  objectStart[nodes] = edges.length;
+  objectStart.fill(edges.length, end);
+  for (const [row, data] of storages.addresses.entries()) {
+    bufferAddresses.push(data);
+    bufferOwners.push(end + row);
+  }
 
   const partial: HeapGraph = {
     nodes,
@@ -138,6 +160,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   };
   const modules = index.at(places.modules);
   const roots = findRoots(copy, types, references, edges, partial, {
+    end,
     modules,
     stacks: places.stacks,
     frames: places.frames.runningObjects
@@ -167,6 +190,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
       objects: tree.retainedNodes[ROOT_GARBAGE] - 1,
       bytes: tree.retained[ROOT_GARBAGE],
     },
+    end,
     modules,
     frames: places.frames,
   };
@@ -183,125 +207,6 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
   const groupOf = Uint32Array.from(graph.type, (type) => groupOfType[type] ?? 0);
   const bytes = retainedByGroup(graph, tree, groupOf, groups.size);
   return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
-}
-
-interface FoundPlaces extends Pick<RootPlaces, "stacks"> {
-  readonly modules: NodeId;
-  /** Frame objects that run. */
-  readonly frames: readonly NodeId[];
-}
-
-/**
- * Objects that each root refers to. A root is only who has more references than the graph accounts for:
- * words on stacks and in variables are often of the past, and tell nothing but where a reference may be.
- */
-function findRoots(
-  copy: HeapCopy,
-  types: TypeTable,
-  references: References,
-  edges: EdgeColumn,
-  graph: HeapGraph,
-  { modules, stacks, frames }: FoundPlaces,
-): NodeId[][] {
-  const { nodes } = graph;
-  const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
-  const mark = (range: AddressRange, kind: number): void => {
-    const from = edges.length;
-    references.range(range.start, range.end - range.start);
-    for (let edge = from; edge < edges.length; edge++) {
-      place[edges.at(edge)] = kind;
-    }
-    edges.shorten(from);
-  };
-  for (const range of variablesOf(copy)) {
-    mark(range, ROOT_VARIABLES);
-  }
-  for (const range of stacks) {
-    mark(range, ROOT_STACKS);
-  }
-  const known = new Uint32Array(nodes);
-  for (let edge = 0; edge < edges.length; edge++) {
-    known[edges.at(edge)] += 1;
-  }
-  const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
-  const reached = new Reached(graph);
-  if (modules !== 0) {
-    const entries = graph.edgeTo.subarray(graph.edgeStart[modules], graph.edgeStart[modules + 1]);
-    roots[ROOT_MODULES] = [
-      ...new Set(entries.filter((node) => types.shapes[graph.type[node]] === SHAPE_MODULE)),
-      modules,
-    ];
-    reached.from(modules);
-  }
-  for (const frame of frames) {
-    roots[ROOT_STACKS]?.push(frame);
-    reached.from(frame);
-  }
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
-    const count = copy.words[copy.index(graph.address[node])];
-    if (reached.has(node) && place[node] !== ROOT_STACKS) {
-      continue;
-    }
-    if (count > known[node] || count >= LEAST_IMMORTAL) {
-      const frame = types.shapes[graph.type[node]] === SHAPE_FRAME;
-      (roots[frame ? ROOT_STACKS : place[node]] as NodeId[]).push(node);
-      reached.from(node);
-    }
-  }
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (!reached.has(node)) {
-      (roots[ROOT_GARBAGE] as NodeId[]).push(node);
-      reached.from(node);
-    }
-  }
-  return roots;
-}
-
-/** .data and .bss of everything that is loaded. */
-function variablesOf(copy: HeapCopy): AddressRange[] {
-  let data = 0;
-  return copy.mappings.flatMap(({ start, end, path, inode, writable }) => {
-    // Variables without a value in the file (.bss) follow those that have one.
-    const variables = writable && (inode !== 0 || (path === "" && start === data));
-    data = variables && inode !== 0 ? end : 0;
-    return variables ? copy.resident(start, end) : [];
-  });
-}
-
-/** What is reached from the nodes that were named so far. */
-class Reached {
-  readonly #reached: Uint8Array;
-  readonly #stack: Uint32Array;
-
-  constructor(readonly graph: HeapGraph) {
-    this.#reached = new Uint8Array(graph.nodes);
-    this.#stack = new Uint32Array(graph.nodes);
-  }
-
-  has(node: NodeId): boolean {
-    return this.#reached[node] === 1;
-  }
-
-  from(node: NodeId): void {
-    const { edgeStart, edgeTo } = this.graph;
-    const reached = this.#reached;
-    const stack = this.#stack;
-    let depth = 0;
-    if (reached[node] === 0) {
-      reached[node] = 1;
-      stack[depth++] = node;
-    }
-    while (depth > 0) {
-      const at = stack[--depth];
-      for (let edge = edgeStart[at]; edge < edgeStart[at + 1]; edge++) {
-        const to = edgeTo[edge];
-        if (reached[to] === 0) {
-          reached[to] = 1;
-          stack[depth++] = to;
-        }
-      }
-    }
-  }
 }
 
 /** The same graph with the roots' edges before the objects'. */

@@ -7,6 +7,8 @@
  *
  * The buffer is made and touched before the program is stopped: fresh pages of one's own would cost five
  * times the copying. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
+ * Variables of libraries are copied behind the pause: whether one of them refers to an object decides what a
+ * root is called, never what is one.
  */
 import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
@@ -29,7 +31,7 @@ export interface CopyPlan {
   readonly bytes: Bytes;
 }
 
-/** What a copy would hold: resident pages of heaps, of data of programs and libraries, and of stacks. */
+/** What a copy would hold: resident pages of heaps, and of data of programs and libraries. */
 export function planCopy(memory: Memory): CopyPlan {
   const leftOut: AddressRange[] = [];
   const head = new Uint8Array(SAMPLE_WORDS * 8);
@@ -45,15 +47,31 @@ export function planCopy(memory: Memory): CopyPlan {
       }
     }
   }
-  const bytes = copyRanges(memory, leftOut).reduce((sum, { start, end }) => sum + end - start, 0);
-  return { leftOut, bytes };
+  return { leftOut, bytes: sumOf(copyRanges(memory, leftOut)) };
 }
 
-/** What is there to copy now, without what the plan leaves out. Quick: the program may be standing. */
+export function sumOf(ranges: readonly AddressRange[]): Bytes {
+  return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
+/** All there is to copy now, without what the plan leaves out. */
 export function copyRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
-  const regions = [...heapRegions(memory), ...memory.mappings.filter(isData)].sort(
-    (a, b) => a.start - b.start,
-  );
+  return rangesOf(memory, memory.mappings.filter(isData), leftOut);
+}
+
+/** What of it must be of one moment: heaps, and the interpreter's own data. Quick: the program may be standing. */
+export function momentRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
+  const own = interpreterFiles(memory);
+  const data = memory.mappings.filter((mapping) => isData(mapping) && own.has(mapping.path));
+  return rangesOf(memory, data, leftOut);
+}
+
+function rangesOf(
+  memory: Memory,
+  data: readonly AddressRange[],
+  leftOut: readonly AddressRange[],
+): AddressRange[] {
+  const regions = [...heapRegions(memory), ...data].sort((a, b) => a.start - b.start);
   const ranges: AddressRange[] = [];
   let next = 0;
   for (const region of regions) {
@@ -109,14 +127,26 @@ function holdsReferences(head: Uint8Array): boolean {
   return table || addresses * 3 > SAMPLE_WORDS;
 }
 
-/** Private and writable parts of files: .data, .bss that a file's pages begin. The main thread's stack. */
+/** The rest: variables of libraries. */
+export function libraryRanges(memory: Memory): AddressRange[] {
+  const own = interpreterFiles(memory);
+  return memory.mappings
+    .filter((mapping) => isData(mapping) && !own.has(mapping.path))
+    .flatMap(({ start, end }) => memory.resident(start, end));
+}
+
+/** The program, and libpython where it is a library. */
+function interpreterFiles({ mappings }: Memory): ReadonlySet<string> {
+  const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
+  const libraries = mappings.map(({ path }) => path).filter((path) => LIBPYTHON.test(path));
+  return new Set(program === undefined ? libraries : [program, ...libraries]);
+}
+
+const LIBPYTHON = /\/libpython3[^/]*\.so[^/]*$/;
+
+/** Private and writable parts of files: .data, .bss that a file's pages begin. */
 function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
-  return (
-    readable &&
-    writable &&
-    !shared &&
-    ((inode !== 0 && !path.startsWith("/dev/")) || path === "[stack]")
-  );
+  return readable && writable && !shared && inode !== 0 && !path.startsWith("/dev/");
 }
 
 export class HeapCopy implements Memory {
@@ -132,7 +162,7 @@ export class HeapCopy implements Memory {
   #last: Uint32Array | undefined;
   #pages = 1;
 
-  /** Makes room for `bytes`, and touches it. */
+  /** Makes room for `room` bytes, and touches it. */
   constructor(
     readonly source: Memory,
     room: Bytes,
@@ -152,6 +182,19 @@ export class HeapCopy implements Memory {
 
   get pages(): number {
     return this.#pages;
+  }
+
+  /** How fast the first of the ranges are read now, in bytes a millisecond; nothing of it is kept. */
+  tryOut(ranges: readonly AddressRange[], most: Bytes): number {
+    const target = this.#bytes.subarray(PAGE, PAGE + Math.min(PIECE, this.#bytes.length - PAGE));
+    const started = performance.now();
+    let read = 0;
+    for (const { start, end } of ranges) {
+      for (let at = start; at < end && read < most; at += target.length) {
+        read += this.source.readInto(at, target.subarray(0, Math.min(target.length, end - at)));
+      }
+    }
+    return read / Math.max(performance.now() - started, 1e-3);
   }
 
   /** Copies ranges, ascending; what no longer fits is left out. @returns bytes that were copied. */

@@ -10,6 +10,7 @@ import {
   SHAPE_LIST,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
+  SHAPE_TENSOR,
   SHAPE_TUPLE,
 } from "./type_table.js";
 
@@ -51,7 +52,7 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
     return buffers.owner[buffer];
   }
   // Within an object: the last one that begins before, if it reaches so far.
-  const objectAddresses = graph.address.subarray(FIRST_OBJECT);
+  const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
   const row = lastAtMost(objectAddresses, address);
   return row >= 0 && address < objectAddresses[row] + graph.shallow[row + FIRST_OBJECT]
     ? row + FIRST_OBJECT
@@ -135,14 +136,18 @@ const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
 
 /** The objects that retain most while none of what they retain does nearly as much: where memory gathers. */
 export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
-  const { graph, tree } = objects;
+  const { graph, tree, types, end } = objects;
   const drop = new Float64Array(graph.nodes);
   const largestChild = new Float64Array(graph.nodes);
   for (let n = tree.order.length - 1; n > 0; n--) {
     const node = tree.order[n];
     const above = tree.dominator[node];
-    largestChild[above] = Math.max(largestChild[above], tree.retained[node]);
-    drop[node] = tree.retained[node] - largestChild[node];
+    // A storage of one tensor alone is a part of that; one that several share gathers memory by itself.
+    const isPart = node >= end && types.shapes[graph.type[above]] === SHAPE_TENSOR;
+    if (!isPart) {
+      largestChild[above] = Math.max(largestChild[above], tree.retained[node]);
+    }
+    drop[node] = isPart ? 0 : tree.retained[node] - largestChild[node];
   }
   const top: NodeId[] = [];
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {

@@ -142,6 +142,9 @@ export class StepNames {
 
   #steps(before: NodeId, from: NodeId, to: NodeId): readonly string[] {
     const type = this.typeName(from);
+    if (to >= this.objects.end) {
+      return ["storage"];
+    }
     if (this.#shape(from) === SHAPE_FRAME) {
       const words = this.objects.frames.wordsBetween(this.#address(from), type, this.#address(to));
       const told = type === "frame" && this.#shape(before) === SHAPE_FRAME; // by its generator

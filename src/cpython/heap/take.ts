@@ -11,11 +11,13 @@ import { walkThreads } from "../thread_list.js";
 import { type Census, takeCensus } from "./census.js";
 import { FrameLocals } from "./frame_locals.js";
 import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
-import { copyRanges, HeapCopy, planCopy } from "./heap_copy.js";
+import { copyRanges, HeapCopy, libraryRanges, momentRanges, planCopy, sumOf } from "./heap_copy.js";
 import { type HeapLayout, heapLayout } from "./layout.js";
 
-/** Copying in one go, as measured: into touched pages. */
-const COPY_BYTES_A_MS = (4 * 2 ** 30) / 1000;
+/** No machine copies faster into touched pages: what would take too long at that is refused at once. */
+const MOST_BYTES_A_MS = (8 * 2 ** 30) / 1000;
+/** Copied beforehand, to see how fast this machine copies now. */
+const TRIAL_BYTES = 16 * 2 ** 20;
 /** To stop every thread, and for what grew since the plan. */
 const STOP_MS = 20;
 const MOST_CHUNKS = 1 << 16;
@@ -124,10 +126,13 @@ async function copyHeap(
   objects: number,
 ): Promise<{ copy: HeapCopy; pauseMs: Millis }> {
   const { leftOut, bytes } = planCopy(memory);
-  const estimateMs = bytes / COPY_BYTES_A_MS + STOP_MS;
-  if (memory.pid !== null && estimateMs > maxPauseMs) {
-    throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
-  }
+  const allow = (bytesAMs: number): void => {
+    const estimateMs = sumOf(momentRanges(memory, leftOut)) / bytesAMs + STOP_MS;
+    if (memory.pid !== null && estimateMs > maxPauseMs) {
+      throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
+    }
+  };
+  allow(MOST_BYTES_A_MS);
   const room = bytes * GROWTH + GROWTH_BYTES;
   const needed = room + graphMemory(objects);
   if (maxBytes !== undefined && needed > maxBytes) {
@@ -139,16 +144,18 @@ async function copyHeap(
     copy.fill(copyRanges(memory, leftOut));
     return { copy, pauseMs: 0 };
   }
+  allow(copy.tryOut(momentRanges(memory, leftOut), TRIAL_BYTES));
   const held = await holdProcess(memory.pid, maxPauseMs);
   let pause: Awaited<ReturnType<typeof held.release>> | null = null;
   try {
     memory.refresh();
-    copy.fill(copyRanges(memory, leftOut));
+    copy.fill(momentRanges(memory, leftOut));
   } finally {
     pause = await held.release();
   }
   if (pause.lapsed) {
     throw copyTorn(memory.name, maxPauseMs);
   }
+  copy.fill(libraryRanges(memory));
   return { copy, pauseMs: pause.pauseMs };
 }

@@ -24,6 +24,21 @@ export interface TensorStorage {
 /** Whether an allocation that begins at `data` holds so many bytes. */
 export type Holds = (data: Address, bytes: Bytes) => boolean;
 
+/** THPVariable: the implementation, or a flag before it (torch 1.11 to 2.8). */
+export const IMPLEMENTATION_AT = [16, 24] as const;
+
+/** Of the Python object that is a tensor. */
+export function readStorageOf(memory: Memory, object: Address): TensorStorage | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const implementation = readWords(memory, object + at, 1)?.[0] ?? 0;
+    const storage = implementation > 0 ? readTensorStorage(memory, implementation) : null;
+    if (storage !== null) {
+      return storage;
+    }
+  }
+  return null;
+}
+
 /** null where no storage can be told: `holds` knows no such allocation. By default it is one of malloc's. */
 export function readTensorStorage(
   memory: Memory,

@@ -132,6 +132,12 @@ export class TypeTable {
     return row;
   }
 
+  /** A row for what is counted beside Python's objects. */
+  addKind(name: string): TypeRow {
+    const none = { flags: 0, basicSize: 0, itemSize: 0, dictOffset: 0, weakOffset: 0 };
+    return this.#add(0, { ...none, baseRow: ABSENT, name: { name, module: "" } });
+  }
+
   get count(): number {
     return this.addresses.length;
   }
@@ -251,6 +257,7 @@ export class TypeTable {
       readonly baseRow: TypeRow;
       readonly dictOffset: number;
       readonly weakOffset: number;
+      readonly name?: TypeName;
     },
   ): TypeRow {
     const { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset } = type;
@@ -271,7 +278,7 @@ export class TypeTable {
     this.weakOffsets.push(weakOffset > 0 && weakOffset < LARGEST_BASIC ? weakOffset : 0);
     this.isHeapType.push((flags & FLAG_HEAPTYPE) !== 0);
     this.bases.push(baseRow);
-    this.#names.push(undefined);
+    this.#names.push(type.name);
     this.shapes.push(this.#shapeOf(row, flags, baseRow));
     const inline = minor >= 13 && (flags & FLAG_INLINE_VALUES) !== 0;
     this.inlineValues.push(inline ? this.#inlineBytes(address) : 0);

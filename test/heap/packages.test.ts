@@ -1,0 +1,102 @@
+/** Arrays, frames and tensors: their data counts for them, and for whoever holds them. */
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  countObjects,
+  findHolders,
+  findRootPaths,
+  largestHolders,
+  type ObjectGraph,
+  type TakenGraph,
+  takeGraph,
+} from "../../src/cpython/heap/index.js";
+import { type Memory, openProcessMemory } from "../../src/linux/index.js";
+import { environment } from "../environment.js";
+import { start, type Waiting } from "../python_program.js";
+import { repository } from "../run.js";
+
+const MIB = 2 ** 20;
+let waiting: Waiting | null = null;
+let memory: Memory | null = null;
+afterEach(async () => {
+  memory?.close();
+  await waiting?.stop();
+});
+
+/** Threads of the libraries' own would take time on a busy machine, and say nothing here. */
+const QUIET = { OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" };
+
+async function look(python: string, program: string): Promise<TakenGraph & { bytesOf: Bytes }> {
+  waiting = await start([python, join(repository, "test/heap/programs", program)], QUIET);
+  memory = openProcessMemory(waiting.pid);
+  const { census } = countObjects(memory);
+  const rows = census.typeNames.map(
+    (name, row) => [name, (census.bytes[row] ?? 0) + (census.bufferBytes[row] ?? 0)] as const,
+  );
+  const bytes = new Map(rows);
+  const taken = await takeGraph(memory, { maxPauseMs: 60_000 }, 0);
+  return { ...taken, bytesOf: (type) => bytes.get(type) ?? 0 };
+}
+
+type Bytes = (type: string) => number;
+
+function said(): Record<string, number> {
+  return (waiting as Waiting).said as Record<string, number>;
+}
+
+function nodeOf({ index }: ObjectGraph, name: string): number {
+  const node = index.at(Number(waiting?.said[name]));
+  expect(node, name).toBeGreaterThan(0);
+  return node;
+}
+
+function retained(objects: ObjectGraph, name: string): number {
+  return objects.tree.retained[nodeOf(objects, name)] as number;
+}
+
+describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
+  test("data counts once, for the array that owns it", async () => {
+    const { objects, bytesOf } = await look(environment.packagesPython as string, "arrays.py");
+    expect(retained(objects, "base")).toBeGreaterThanOrEqual(8 * MIB);
+    expect(retained(objects, "base")).toBeLessThan(8 * MIB + 4096);
+    expect(findRootPaths(objects, [nodeOf(objects, "base")])[0]?.path.slice(0, 2)).toEqual([
+      "module __main__",
+      "VIEWS",
+    ]);
+    expect(retained(objects, "floats")).toBeGreaterThanOrEqual(4 * MIB);
+    expect(retained(objects, "mapped")).toBeLessThan(MIB); // it is the file's
+    const { objectBytes, frameBytes } = said();
+    const part = retained(objects, "objects") / (objectBytes as number);
+    expect(part).toBeGreaterThan(0.99);
+    expect(part).toBeLessThan(1.01);
+    // pandas counts each text as getsizeof does, and so do we; and what its own structures take beside.
+    const frame = retained(objects, "frame") / (frameBytes as number);
+    expect(frame).toBeGreaterThan(0.99);
+    expect(frame).toBeLessThan(1.03);
+    expect(bytesOf("numpy.ndarray")).toBeGreaterThan(12 * MIB + 3 * 300_000 * 8);
+    expect(bytesOf("numpy.ndarray")).toBeLessThan(14 * MIB + 4 * 300_000 * 8);
+  });
+});
+
+describe.runIf(environment.torchPython !== null)("torch", () => {
+  test("a storage counts once, for what holds all tensors that share it", async () => {
+    const { objects, bytesOf } = await look(environment.torchPython as string, "tensors.py");
+    const { storageBytes } = said();
+    const counted = bytesOf("torch.Tensor") + bytesOf("torch.nn.parameter.Parameter");
+    expect(counted / (storageBytes as number)).toBeGreaterThan(0.999);
+    expect(counted / (storageBytes as number)).toBeLessThan(1.01);
+    expect(retained(objects, "weight")).toBeGreaterThanOrEqual(4 * MIB);
+    expect(retained(objects, "kept")).toBeGreaterThanOrEqual(12 * MIB);
+    expect(retained(objects, "view")).toBeLessThan(4096);
+    const shared = largestHolders(objects, 50).find(({ type }) => type === "torch storage");
+    expect(shared).toMatchObject({
+      path: ["module __main__", expect.stringMatching(/^(FIRST|SECOND)$/), ".view", "storage"],
+      retainedBytes: 4 * MIB,
+    });
+    expect(retained(objects, "array")).toBeGreaterThanOrEqual(3 * MIB);
+    const [data] = objects.buffers.address.filter(
+      (_, row) => objects.buffers.owner[row] === nodeOf(objects, "array"),
+    );
+    expect(findHolders(objects, [data as number])[0]?.type).toBe("numpy.ndarray");
+  });
+});
