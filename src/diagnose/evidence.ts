@@ -72,6 +72,18 @@ export interface TypeCourse {
 }
 
 export interface Evidence {
+/** What the program answered to `gc.collect()` and `malloc_trim(0)`, at the end of the window. */
+export interface ProbeEvidence {
+  readonly pid: Pid;
+  readonly collectedObjects: Objects;
+  /** Live memory that the collector freed. */
+  readonly freedBytes: Bytes;
+  /** Resident memory that the allocator gave back afterwards; null where it could not be asked. */
+  readonly returnedBytes: Bytes | null;
+  /** Why it could not; "" where it could. */
+  readonly refusal: string;
+}
+
   readonly target: TargetJson;
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
   /** The target first, then its descendants. */
@@ -82,6 +94,8 @@ export interface Evidence {
   /** Where no agent ran. */
   readonly census?: CensusEvidence;
   readonly collectors?: readonly CollectorEvidence[];
+  /** Where somebody allowed it. */
+  readonly probe?: ProbeEvidence;
   readonly holders?: readonly HolderEvidence[];
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];

@@ -9,6 +9,7 @@ export type {
   CollectorEvidence,
   Evidence,
   HolderEvidence,
+  ProbeEvidence,
   ProcessEvidence,
   TypeCourse,
 } from "./evidence.js";

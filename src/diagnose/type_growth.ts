@@ -15,8 +15,7 @@ const SMALLEST_RISE_BYTES = 1_000_000;
 /** After the first third. Fewer only say which types, where RSS shows that there is growth. */
 const FEWEST_CENSUSES = 5;
 const FEWEST_WITH_GROWTH = 2;
-/** Of the rise: what it may fall back by, what one step may carry. */
-const LARGEST_FALL = 0.1;
+/** Of the rise: what one step may carry. */
 const LARGEST_STEP = 0.6;
 /** What comes in the second half of the censuses to what came in the first: less is a cache that fills. */
 const FALLING = 0.6;
@@ -41,13 +40,20 @@ export function growingTypes(
   }
   return types
     .flatMap((course) => {
-      const bytes = course.bytes.slice(from);
+      const bytes = levelsOf(course.bytes.slice(from));
       const rise = (bytes.at(-1) as number) - (bytes[0] as number);
       return rise >= SMALLEST_RISE_BYTES && (bytes.length < FEWEST_CENSUSES || keepsRising(bytes))
-        ? [judgementOf(course, pid, rise, slopeOf(times, bytes))]
+        ? [judgementOf(course, pid, rise, slopeOf(times.slice(0, bytes.length), bytes))]
         : [];
     })
     .sort((a, b) => b.slope - a.slope);
+}
+
+/** What no later census goes below: batches and copies come and go above it. The last has no later one, and
+ * is left out where there are enough. */
+function levelsOf(bytes: readonly Bytes[]): Bytes[] {
+  const levels = bytes.map((_, i) => Math.min(...bytes.slice(i)));
+  return levels.length > FEWEST_CENSUSES ? levels.slice(0, -1) : levels;
 }
 
 function keepsRising(bytes: readonly Bytes[]): boolean {
@@ -56,11 +62,7 @@ function keepsRising(bytes: readonly Bytes[]): boolean {
   const middle = bytes[bytes.length >> 1] as number;
   const early = (middle - (bytes[0] as number)) / (bytes.length >> 1);
   const late = ((bytes.at(-1) as number) - middle) / (bytes.length - 1 - (bytes.length >> 1));
-  return (
-    Math.min(...steps) >= -LARGEST_FALL * rise &&
-    Math.max(...steps) <= LARGEST_STEP * rise &&
-    late >= FALLING * early
-  );
+  return Math.max(...steps) <= LARGEST_STEP * rise && late >= FALLING * early;
 }
 
 /** By ms. */

@@ -24,6 +24,8 @@ import type { HolderBatch } from "./types.js";
 const START_SHARE = 1 / 3;
 /** Of the watch, when holders are looked up: late, for most is there then, and early enough to be told. */
 const LOOKUP_SHARE = 0.8;
+const MOST_LOOKUPS = 3;
+const MOST_UNHELD = 0.5;
 const MOST_TYPES = 6;
 /** Types that never come to much say nothing of growth. */
 const SMALLEST_TYPE_BYTES = 200_000;
@@ -63,7 +65,7 @@ export class CensusWatch {
   private readonly counts: Count[] = [];
   private busy = false;
   private remembered = false;
-  private lookedUp = false;
+  private lookups = 0;
   private batch: HolderBatch | null = null;
   private refusal = "";
 
@@ -88,8 +90,8 @@ export class CensusWatch {
     if (this.busy || this.refusal !== "") {
       return;
     }
-    if (!this.lookedUp && elapsedMs >= LOOKUP_SHARE * this.forMs) {
-      this.lookedUp = true;
+    if (this.wantsHolders && elapsedMs >= LOOKUP_SHARE * this.forMs) {
+      this.lookups += 1;
       this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true));
     } else if (this.schedule.due(elapsedMs)) {
       this.count(elapsedMs, nowMs);
@@ -121,6 +123,12 @@ export class CensusWatch {
     };
   }
 
+  /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
+   * looked up again. */
+  private get wantsHolders(): boolean {
+    return this.lookups < (heldShare(this.batch) < MOST_UNHELD ? MOST_LOOKUPS : 1);
+  }
+
   private count(elapsedMs: Millis, timeMs: TimeMs): void {
     const remember = !this.remembered && elapsedMs >= START_SHARE * this.forMs;
     this.remembered ||= remember;
@@ -143,7 +151,9 @@ export class CensusWatch {
       );
     if (types.length > 0) {
       this.ask({ ask: "holders", types }, ({ answer }) => {
-        this.batch = answer.kind === "holders" ? answer.batch : null;
+        if (answer.kind === "holders" && heldShare(answer.batch) >= heldShare(this.batch)) {
+          this.batch = answer.batch;
+        }
       });
     }
   }
@@ -173,4 +183,17 @@ export class CensusWatch {
     }));
     return { pid: this.pid, timesMs: this.counts.map(({ timeMs }) => timeMs), types };
   }
+}
+
+/** Of what was looked up, what an object of Python's, or garbage, holds; 0 where nothing was. */
+function heldShare(batch: HolderBatch | null): number {
+  const sum = (of: (row: HolderBatch["rows"][number]) => number) =>
+    (batch?.rows ?? []).reduce((all, row) => all + of(row), 0);
+  return (
+    sum(({ held, garbage }) => held + garbage) /
+    Math.max(
+      1,
+      sum(({ looked }) => looked),
+    )
+  );
 }

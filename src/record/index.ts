@@ -19,6 +19,7 @@ export { evidenceOf } from "./evidence.js";
 export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";
 export { finishOrphan } from "./orphan.js";
+export { probeProcess } from "./probe.js";
 export { openRecording } from "./reader.js";
 export { buildReport } from "./report.js";
 export { runUnderAgent } from "./run.js";

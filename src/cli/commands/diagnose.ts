@@ -9,9 +9,9 @@ import {
   VERDICT_KINDS,
   type VerdictKind,
 } from "../../model/diagnosis_document.js";
-import { TidemarkError } from "../../model/errors.js";
+import { badUsage, TidemarkError } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { attachAndRecord, evidenceOf, watchProcess } from "../../record/index.js";
+import { attachAndRecord, evidenceOf, probeProcess, watchProcess } from "../../record/index.js";
 import { LIBRARY_PATH, requireLinux } from "../installation.js";
 import {
   type CommonOptions,
@@ -32,6 +32,7 @@ interface DiagnoseOptions extends CommonOptions, ListOptions {
   readonly agent: boolean;
   readonly failOn?: readonly VerdictKind[];
 }
+  readonly probe?: boolean;
 
 const DEFAULT_FOR: Millis = 60_000;
 /** Until the process runs Python code, for an agent to enter. */
@@ -54,6 +55,10 @@ export function buildCommand(): Command {
     .option(
       "--fail-on <kinds>",
       "leave with exit code 1 where the verdict is one of these, separated by commas",
+    .option(
+      "--probe",
+      "at the end, run gc.collect() and malloc_trim(0) in the live process, and see what that frees",
+    )
       parseKinds,
     );
   withListOptions(command, "suspects", DEFAULT_SUSPECTS);
@@ -74,6 +79,7 @@ async function run(target: string, options: DiagnoseOptions): Promise<void> {
     document.suspects,
     options,
     options.json === true ? 0 : DEFAULT_SUSPECTS,
+  refuseProbe(target, options);
     (suspect) => suspect.liveBytes,
     (suspect) => suspect.stack.map((f) => `${f.function} ${f.file}:${f.line}`).join(" "),
   );
@@ -94,6 +100,22 @@ async function gather(target: string, options: DiagnoseOptions): Promise<Evidenc
     const recording = openRecordingAt(target);
     return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));
   }
+/** A probe runs code in the program: it needs one that lives, and leave to enter it. */
+function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
+  if (probe && (!agent || !isPid(target))) {
+    throw badUsage(
+      agent
+        ? `--probe asks a live process, and ${target} is no process id`
+        : "--probe runs code in the process, and --no-agent forbids that",
+      "tidemark diagnose PID --probe",
+    );
+  }
+}
+
+function isPid(target: string): boolean {
+  return /^\d+$/.test(target);
+}
+
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -139,7 +161,8 @@ async function underAgent(
           return elapsedMs >= options.for;
         },
       });
-      return evidenceOf(result.open(), async () => {});
+      const evidence = await evidenceOf(result.open(), async () => {});
+      return options.probe ? await probed(evidence, pid, until) : evidence;
     });
   } catch (error) {
     if (!(error instanceof TidemarkError) || until.aborted) {
@@ -162,6 +185,18 @@ function parseKinds(text: string): VerdictKind[] {
         `'${kind}' is no verdict; they are ${VERDICT_KINDS.join(", ")}`,
       );
     }
+/** What a probe says; a process that cannot be asked any more has said enough. */
+async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promise<Evidence> {
+  try {
+    return { ...evidence, probe: await probeProcess(pid, { waitMs: LONGEST_WAIT, signal }) };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    return { ...evidence, limits: [`It was not probed: ${error.what}.`, ...evidence.limits] };
+  }
+}
+
     return kind as VerdictKind;
   });
 }

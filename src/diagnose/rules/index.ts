@@ -18,6 +18,7 @@ import { trend } from "./trend.rule.js";
 import { window } from "./window.rule.js";
 
 export const RULES: readonly Rule[] = [
+import { probe } from "./probe.rule.js";
   window,
   boundedHolder,
   handles,

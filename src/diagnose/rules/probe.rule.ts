@@ -1,0 +1,54 @@
+import type { Observations } from "../observations.js";
+import { type Rule, silent } from "../rule.js";
+import { bytesText } from "../words.js";
+
+/** Of what the window kept, what a probe must explain to be the cause. */
+const MOST_OF_GROWTH = 0.5;
+const SMALLEST_BYTES = 5_000_000;
+
+/** What the program answered when it was asked: the collector freed it, or the allocator gave it back. */
+export const probe: Rule = {
+  name: "probe",
+  judge(observations) {
+    const { evidence } = observations;
+    const { probe: answer } = evidence;
+    if (!answer) {
+      return null;
+    }
+    const { collectedObjects, freedBytes, returnedBytes, refusal } = answer;
+    const grown = grownBytes(observations);
+    const collected = `gc.collect() freed ${collectedObjects.toLocaleString("en-US")} objects in cycles, ${bytesText(freedBytes)}`;
+    const trimmed =
+      returnedBytes === null
+        ? `malloc_trim(0) could not be asked: ${refusal}`
+        : `malloc_trim(0) returned ${bytesText(returnedBytes)}`;
+    const detail = `Asked in the program: ${collected}; ${trimmed}. ${bytesText(grown)} had come in the window.`;
+    const least = Math.max(SMALLEST_BYTES, MOST_OF_GROWTH * grown);
+    if (grown < SMALLEST_BYTES) {
+      return silent(detail);
+    }
+    if (freedBytes >= least && freedBytes >= (returnedBytes ?? 0)) {
+      return {
+        says: "leak",
+        kind: "cycle-garbage",
+        weight: 0.97,
+        detail,
+        ...accused(observations),
+      };
+    }
+    return returnedBytes !== null && returnedBytes >= least
+      ? { says: "leak", kind: "allocator-retention", weight: 0.94, detail }
+      : silent(detail);
+  },
+};
+
+/** What private memory, or the sites that keep, gained after the first third. */
+function grownBytes({ target, suspects }: Observations): number {
+  const kept = suspects.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
+  const anon = target.growth("anonRssBytes");
+  return Math.max(kept, anon.shape === "growing" ? anon.rise : 0);
+}
+
+function accused({ suspects }: Observations): Partial<Pick<Observations, "suspects">> {
+  return suspects.length > 0 ? { suspects } : {};
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { evidenceOf } from "../evidence.fixture.js";
+import type { ProbeEvidence } from "../evidence.js";
+import { diagnose } from "../verdict.js";
+
+const MIB = 2 ** 20;
+const growing = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";
+
+function probed(text: string, freed: number, returned: number | null) {
+  const probe: ProbeEvidence = {
+    pid: 42,
+    collectedObjects: 5000,
+    freedBytes: freed * MIB,
+    returnedBytes: returned === null ? null : returned * MIB,
+    refusal: returned === null ? "process 42 refused: no ctypes" : "",
+  };
+  const { verdict, evidence, suspects } = diagnose({ ...evidenceOf(text), probe });
+  return { kind: verdict.kind, suspects, said: evidence.find(({ rule }) => rule === "probe") };
+}
+
+test("what the collector frees was cycles", () => {
+  const { kind, suspects, said } = probed(growing, 38, 1);
+  expect(kind).toBe("cycle-garbage");
+  expect(suspects[0]?.stack[0]?.function).toBe("parse");
+  expect(said?.detail).toContain("gc.collect() freed 5,000 objects in cycles, 38 MiB");
+});
+
+test("what trimming returns was the allocator's", () => {
+  expect(probed("anonRssBytes 40 + 1/s\nsite work churns 9", 0, 36).kind).toBe(
+    "allocator-retention",
+  );
+});
+
+test("a leak that neither frees stays what it is, and so does a program that does not grow", () => {
+  expect(probed(growing, 2, 1).kind).toBe("python-leak");
+  expect(probed(growing, 0, null).said?.detail).toContain("could not be asked: process 42 refused");
+  expect(probed("anonRssBytes 80\nsite work churns 9", 30, 30)).toMatchObject({
+    kind: "steady",
+    said: { says: "silent" },
+  });
+});
