@@ -71,7 +71,6 @@ export interface TypeCourse {
   readonly objects: readonly Objects[];
 }
 
-export interface Evidence {
 /** What the program answered to `gc.collect()` and `malloc_trim(0)`, at the end of the window. */
 export interface ProbeEvidence {
   readonly pid: Pid;
@@ -84,6 +83,7 @@ export interface ProbeEvidence {
   readonly refusal: string;
 }
 
+export interface Evidence {
   readonly target: TargetJson;
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
   /** The target first, then its descendants. */
@@ -94,8 +94,6 @@ export interface ProbeEvidence {
   /** Where no agent ran. */
   readonly census?: CensusEvidence;
   readonly collectors?: readonly CollectorEvidence[];
-  /** Where somebody allowed it. */
-  readonly probe?: ProbeEvidence;
   readonly holders?: readonly HolderEvidence[];
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];

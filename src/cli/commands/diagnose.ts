@@ -30,9 +30,9 @@ import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
 interface DiagnoseOptions extends CommonOptions, ListOptions {
   readonly for: Millis;
   readonly agent: boolean;
+  readonly probe?: boolean;
   readonly failOn?: readonly VerdictKind[];
 }
-  readonly probe?: boolean;
 
 const DEFAULT_FOR: Millis = 60_000;
 /** Until the process runs Python code, for an agent to enter. */
@@ -53,12 +53,12 @@ export function buildCommand(): Command {
     )
     .option("--no-agent", "watch a live process from outside alone: nothing enters it")
     .option(
-      "--fail-on <kinds>",
-      "leave with exit code 1 where the verdict is one of these, separated by commas",
-    .option(
       "--probe",
       "at the end, run gc.collect() and malloc_trim(0) in the live process, and see what that frees",
     )
+    .option(
+      "--fail-on <kinds>",
+      "leave with exit code 1 where the verdict is one of these, separated by commas",
       parseKinds,
     );
   withListOptions(command, "suspects", DEFAULT_SUSPECTS);
@@ -73,13 +73,13 @@ export function buildCommand(): Command {
 
 async function run(target: string, options: DiagnoseOptions): Promise<void> {
   requireLinux();
+  refuseProbe(target, options);
   const evidence = await gather(target, options);
   const document = diagnose(evidence);
   const { rows, leftOut } = selectRows(
     document.suspects,
     options,
     options.json === true ? 0 : DEFAULT_SUSPECTS,
-  refuseProbe(target, options);
     (suspect) => suspect.liveBytes,
     (suspect) => suspect.stack.map((f) => `${f.function} ${f.file}:${f.line}`).join(" "),
   );
@@ -100,22 +100,6 @@ async function gather(target: string, options: DiagnoseOptions): Promise<Evidenc
     const recording = openRecordingAt(target);
     return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));
   }
-/** A probe runs code in the program: it needs one that lives, and leave to enter it. */
-function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
-  if (probe && (!agent || !isPid(target))) {
-    throw badUsage(
-      agent
-        ? `--probe asks a live process, and ${target} is no process id`
-        : "--probe runs code in the process, and --no-agent forbids that",
-      "tidemark diagnose PID --probe",
-    );
-  }
-}
-
-function isPid(target: string): boolean {
-  return /^\d+$/.test(target);
-}
-
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -176,15 +160,6 @@ async function underAgent(
   }
 }
 
-function parseKinds(text: string): VerdictKind[] {
-  const known: readonly string[] = VERDICT_KINDS;
-  return text.split(",").map((word) => {
-    const kind = word.trim();
-    if (!known.includes(kind)) {
-      throw new InvalidArgumentError(
-        `'${kind}' is no verdict; they are ${VERDICT_KINDS.join(", ")}`,
-      );
-    }
 /** What a probe says; a process that cannot be asked any more has said enough. */
 async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promise<Evidence> {
   try {
@@ -197,6 +172,15 @@ async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promis
   }
 }
 
+function parseKinds(text: string): VerdictKind[] {
+  const known: readonly string[] = VERDICT_KINDS;
+  return text.split(",").map((word) => {
+    const kind = word.trim();
+    if (!known.includes(kind)) {
+      throw new InvalidArgumentError(
+        `'${kind}' is no verdict; they are ${VERDICT_KINDS.join(", ")}`,
+      );
+    }
     return kind as VerdictKind;
   });
 }

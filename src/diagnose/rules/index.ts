@@ -13,12 +13,12 @@ import { ledgerParts } from "./ledger_parts.rule.js";
 import { mappedFiles } from "./mapped_files.rule.js";
 import { nativeMemory } from "./native_memory.rule.js";
 import { plateau } from "./plateau.rule.js";
+import { probe } from "./probe.rule.js";
 import { sharedMemory } from "./shared_memory.rule.js";
 import { trend } from "./trend.rule.js";
 import { window } from "./window.rule.js";
 
 export const RULES: readonly Rule[] = [
-import { probe } from "./probe.rule.js";
   window,
   boundedHolder,
   handles,
