@@ -93,6 +93,8 @@ export interface Evidence {
   readonly sites?: SiteHistories;
   /** Where no agent ran. */
   readonly census?: CensusEvidence;
+  /** Where somebody allowed it. */
+  readonly probe?: ProbeEvidence;
   readonly collectors?: readonly CollectorEvidence[];
   readonly holders?: readonly HolderEvidence[];
   /** What could not be seen, and why: sentences. */

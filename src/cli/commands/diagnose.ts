@@ -67,6 +67,8 @@ export function buildCommand(): Command {
     command,
     "tidemark diagnose app.tidemark",
     "tidemark diagnose 4242 --for 5min",
+    "tidemark diagnose 4242 --probe",
+    "tidemark diagnose 4242 --no-agent",
     "tidemark diagnose app.tidemark --json --fail-on python-leak,native-leak",
   ).action(run);
 }
@@ -94,9 +96,25 @@ async function run(target: string, options: DiagnoseOptions): Promise<void> {
   }
 }
 
+/** A probe runs code in the program: it needs one that lives, and leave to enter it. */
+function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
+  if (probe && (!agent || !isPid(target))) {
+    throw badUsage(
+      agent
+        ? `--probe asks a live process, and ${target} is no process id`
+        : "--probe runs code in the process, and --no-agent forbids that",
+      "tidemark diagnose PID --probe",
+    );
+  }
+}
+
+function isPid(target: string): boolean {
+  return /^\d+$/.test(target);
+}
+
 /** A number is a pid, unless a file of that name exists to be named by its path (./4242). */
 async function gather(target: string, options: DiagnoseOptions): Promise<Evidence> {
-  if (!/^\d+$/.test(target)) {
+  if (!isPid(target)) {
     const recording = openRecordingAt(target);
     return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));
   }

@@ -20,6 +20,7 @@ import { window } from "./window.rule.js";
 
 export const RULES: readonly Rule[] = [
   window,
+  probe,
   boundedHolder,
   handles,
   sharedMemory,
