@@ -16,6 +16,6 @@ export {
   typeNameOf,
   typeOf,
 } from "./objects.js";
-export { readStacks, type Stacks, type ThreadStack, type Unwind } from "./stacks.js";
+export { readStacks, type Stacks, type ThreadStack } from "./stacks.js";
 export type { PythonTask } from "./tasks.js";
 export { gilHolder, listThreads, moduleAttribute, type PythonThread } from "./threads.js";

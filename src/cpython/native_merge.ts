@@ -23,7 +23,10 @@ export type MixedFrame =
   | { readonly kind: "mark"; readonly text: string };
 
 /** Compilers split rarely run code off into "....cold". */
-const EVALUATOR = /^_PyEval_EvalFrameDefault(?:\.|$)/;
+export function isEvaluator(name: string): boolean {
+  return /^_PyEval_EvalFrameDefault(?:\.|$)/.test(name);
+}
+
 /** Builds whose evaluator is a function for each instruction: they stand for it, too. */
 const INSTRUCTION = /^_TAIL_CALL_/;
 
@@ -69,7 +72,7 @@ function isRunBy(evaluation: Evaluation | undefined, frame: NativeFrame): boolea
     return false;
   }
   const { anchor } = evaluation;
-  const named = EVALUATOR.test(frame.function);
+  const named = isEvaluator(frame.function);
   // Where a stack is cut, nothing says how far its last frame reaches.
   return anchor === null ? named : anchor < frame.high || (named && frame.high === frame.low);
 }

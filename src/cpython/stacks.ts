@@ -16,6 +16,7 @@ import {
   readTasks as readKernelTasks,
   StackRoom,
   type Task,
+  type ThreadUnwinder,
 } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { NativeStack } from "../model/native_stack.js";
@@ -58,13 +59,10 @@ export interface Stacks {
 const LONGEST_PAUSE_MS = 500;
 const MOST_LOOKS = 50;
 
-/** Names the native frames of a thread: `Unwinder` of src/native, handed in from above. */
-export type Unwind = (thread: HeldThread) => NativeStack;
-
-/** `unwind`: for native frames, too. Throws TM-E020, TM-E024. */
+/** `unwinder`: for native frames, too. Throws TM-E020, TM-E024. */
 export async function readStacks(
   python: PythonRuntime,
-  unwind: Unwind | null = null,
+  unwinder: ThreadUnwinder | null = null,
 ): Promise<Stacks> {
   const codes = new CodeReader(python);
   const { pid } = python.memory;
@@ -74,8 +72,8 @@ export async function readStacks(
   if (pid === null) {
     return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
   }
-  const room = unwind === null ? null : new StackRoom();
-  const nativeLimits = unwind === null ? [] : ["native frames can be read only while it stands"];
+  const room = unwinder === null ? null : new StackRoom();
+  const nativeLimits = unwinder === null ? [] : ["native frames can be read only while it stands"];
   // Compiles what will run while the program stands still.
   look();
   const tasks = new Map(readKernelTasks(pid).map((task) => [task.tid, task]));
@@ -102,7 +100,8 @@ export async function readStacks(
   }
   const stacks = describe(python, thrown(seen), { pauseMs: released.pauseMs, atMs, tasks });
   python.memory.refresh(); // libraries may have come since
-  return unwind === null ? stacks : withNative(stacks, thrown(seen), tasks, copies.map(unwind));
+  const natives = copies.map((copy) => unwinder?.unwind(copy)).filter((native) => native != null);
+  return unwinder === null ? stacks : withNative(stacks, thrown(seen), tasks, natives);
 }
 
 /** A thread of two interpreters has two thread states, and each the whole native stack around its frames. */

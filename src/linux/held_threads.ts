@@ -11,6 +11,7 @@
  *
  *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
  */
+import type { NativeStack } from "../model/native_stack.js";
 import type { Address, Bytes } from "../model/units.js";
 import type { ThreadRegisters } from "./hold.js";
 import { findMapping } from "./maps.js";
@@ -26,6 +27,12 @@ export interface StackCopy {
 export interface HeldThread extends ThreadRegisters {
   /** Of the frame that runs first. Empty: its stack pointer leads to no memory (it has just begun, or ends). */
   readonly stacks: readonly StackCopy[];
+}
+
+/** Makes native frames of a copy: `Unwinder` of src/native, for rooms that do not know it. */
+export interface ThreadUnwinder {
+  unwind(thread: HeldThread): NativeStack;
+  close(): void;
 }
 
 const STACK_POINTER = 7;

@@ -8,7 +8,13 @@ export {
 export { readContainer } from "./container.js";
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core_file.js";
 export { DynamicSymbols } from "./dynamic_symbols.js";
-export { copyThreads, type HeldThread, type StackCopy, StackRoom } from "./held_threads.js";
+export {
+  copyThreads,
+  type HeldThread,
+  type StackCopy,
+  StackRoom,
+  type ThreadUnwinder,
+} from "./held_threads.js";
 export {
   type CallAddresses,
   type Held,

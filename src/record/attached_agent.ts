@@ -5,14 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
 import { pythonText } from "../cpython/entry/exchange.js";
-import {
-  type RemoteAnswer,
-  type RemoteExecOptions,
-  remoteExec,
-} from "../cpython/entry/remote_exec.js";
+import type { RemoteAnswer, RemoteExecOptions } from "../cpython/entry/remote_exec.js";
 import { agentRefused, targetRaised } from "../model/attach_errors.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Bytes, Pid } from "../model/units.js";
+import { enterProcess } from "./enter.js";
 
 /** What the agent says of itself. */
 export interface AgentStatus {
@@ -95,7 +92,7 @@ except RuntimeError as error:
         raise
     return "fresh " + agent.arm(${pythonText(own)})`;
   try {
-    const entered = await remoteExec(pid, work, exec);
+    const entered = await enterProcess(pid, work, exec);
     const stood = entered.text.startsWith("stood ");
     return { status: parseStatus(pid, entered.text.slice(6)), stood, entered };
   } catch (error) {
@@ -119,7 +116,7 @@ export async function disarmAgent(
 was = agent.status()
 return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + agent.disarm()`;
   try {
-    const entered = await remoteExec(pid, work, exec);
+    const entered = await enterProcess(pid, work, exec);
     return entered.text === ""
       ? { status: null, was: "", entered }
       : {

@@ -28,16 +28,13 @@ import {
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { FOLDERS, pythonText } from "../cpython/entry/exchange.js";
-import {
-  type RemoteAnswer,
-  type RemoteExecOptions,
-  remoteExec,
-} from "../cpython/entry/remote_exec.js";
+import type { RemoteAnswer, RemoteExecOptions } from "../cpython/entry/remote_exec.js";
 import { isLeaving, readAttachPermission, readStat } from "../linux/index.js";
 import { targetUnknown } from "../model/attach_errors.js";
 import { devicesSilent } from "../model/device_errors.js";
 import { notPermitted, processGone } from "../model/errors.js";
 import type { Millis, Pid } from "../model/units.js";
+import { enterProcess } from "./enter.js";
 
 /** From the start of the thread to its connection. */
 const CONNECT_MS: Millis = 30_000;
@@ -78,7 +75,7 @@ export async function openDeviceLine(
   const place = await listenIn(pid);
   try {
     const work = workOf(pythonFolder, { ...options, address: place.address });
-    const entered = await remoteExec(pid, work, exec);
+    const entered = await enterProcess(pid, work, exec);
     const socket = await place.connected(CONNECT_MS);
     if (socket === null) {
       throw devicesSilent(pid, CONNECT_MS, "");

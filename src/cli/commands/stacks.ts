@@ -68,7 +68,7 @@ async function look(pid: Pid, native: boolean): Promise<StacksJson> {
   const unwinder = native ? new Unwinder(memory) : null;
   try {
     const python = locatePython(memory);
-    const seen = await readStacks(python, unwinder && ((thread) => unwinder.unwind(thread)));
+    const seen = await readStacks(python, unwinder);
     return documentOf(pid, python.version, python.interpreters, seen);
   } finally {
     unwinder?.close();

@@ -35,8 +35,8 @@ const CALLS: Readonly<Record<number, string>> = {
   435: "clone3",
 };
 
-/** "its main thread waits in accept4 (libc.so.6)". */
-export function describeMainThread(pid: Pid, memory: Memory): string {
+/** "its main thread waits in accept4 (libc.so.6)". `more`: said of one that runs. */
+export function describeMainThread(pid: Pid, memory: Memory, more: string): string {
   const state = readStat(pid)?.state ?? "X";
   if ("Tt".includes(state)) {
     return state === "T" ? "it is stopped (SIGSTOP or Ctrl-Z)" : "a debugger has stopped it";
@@ -45,7 +45,8 @@ export function describeMainThread(pid: Pid, memory: Memory): string {
     return "its main thread has ended";
   }
   const wait = describeWait(pid, pid, memory);
-  return wait === "" ? "its main thread computes in C code" : `its main thread waits in ${wait}`;
+  const doing = wait === "" ? "computes in C code" : `waits in ${wait}`;
+  return `its main thread ${doing}${more}`;
 }
 
 /**

@@ -75,6 +75,10 @@ export class PatientHolder {
     return this.guard.layCall(...call);
   }
 
+  registers(): ReturnType<ProcessHolder["registers"]> {
+    return this.guard.registers();
+  }
+
   release(): ReturnType<ProcessHolder["release"]> {
     return this.guard.release();
   }

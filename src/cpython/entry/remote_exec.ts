@@ -14,13 +14,19 @@
  * is one interpreter: any signal handler could run there, and Python's own callbacks from C do the same
  * three calls. Under the lock, or in C code that computes, only waiting helps.
  */
-import { isLeaving, type Memory, openProcessMemory, readStat } from "../../linux/index.js";
+import {
+  isLeaving,
+  type Memory,
+  openProcessMemory,
+  readStat,
+  type ThreadUnwinder,
+} from "../../linux/index.js";
 import { targetNotEntered, targetRaised, targetUnknown } from "../../model/attach_errors.js";
 import { processGone } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
-import { describeMainThread } from "./main_thread.js";
+import { LateMainThread } from "./late_main_thread.js";
 import { PatientHolder } from "./patient_holder.js";
 import { type Request, writeRequest } from "./pending_call.js";
 
@@ -38,6 +44,8 @@ export interface RemoteExecOptions {
   readonly onWaiting?: (doing: string) => void;
   /** Ends the waiting early; everything is taken back. */
   readonly signal?: AbortSignal;
+  /** For the native frame that the main thread is at, where it does not begin. */
+  readonly openUnwinder?: (memory: Memory) => ThreadUnwinder;
 }
 
 export interface RemoteAnswer {
@@ -79,7 +87,9 @@ class RemoteExec {
   private readonly pauses: Millis[] = [];
   private way: RemoteAnswer["way"];
   private obstacle = "";
+  private readonly begun = performance.now();
   private readonly deadline: Millis;
+  private readonly late: LateMainThread;
 
   constructor(
     private readonly point: EntryPoint,
@@ -89,12 +99,12 @@ class RemoteExec {
     private readonly options: RemoteExecOptions,
   ) {
     this.way = point.debugger === null ? "pending-call" : "debugger-call";
-    this.deadline = performance.now() + options.waitMs;
+    this.deadline = this.begun + options.waitMs;
+    this.late = new LateMainThread(point.pid, memory, options.openUnwinder);
   }
 
   async run(): Promise<RemoteAnswer> {
-    const begun = performance.now();
-    const { deadline } = this;
+    const { begun, deadline } = this;
     try {
       await this.ask();
       let taken = await this.taken(Math.min(begun + TICK_MS, deadline));
@@ -103,7 +113,7 @@ class RemoteExec {
       }
       while (!taken && performance.now() < deadline && !this.options.signal?.aborted) {
         // It was neither at Python code nor in a wait of its own: ask again, wait again.
-        this.options.onWaiting?.(this.doing());
+        this.options.onWaiting?.(this.doing(0));
         await this.ask();
         taken = await this.taken(Math.min(performance.now() + 1_000, deadline));
         taken ||= (await this.layCall()) && (await this.taken(deadline));
@@ -112,7 +122,8 @@ class RemoteExec {
         taken = await this.taken(performance.now() + 1_000); // it began in the last moment
       }
       if (!taken) {
-        throw targetNotEntered(this.point.pid, performance.now() - begun, this.doing());
+        const waitedMs = performance.now() - begun;
+        throw targetNotEntered(this.point.pid, waitedMs, this.doing(waitedMs));
       }
       return this.answer(await this.ended());
     } catch (error) {
@@ -121,11 +132,12 @@ class RemoteExec {
     }
   }
 
-  private doing(): string {
+  /** `elapsedMs`: since when it is known to do it; 0 to say nothing of it. */
+  private doing(elapsedMs: Millis): string {
     if (this.holder.hanging !== "") {
       return this.holder.hanging;
     }
-    const doing = describeMainThread(this.point.pid, this.memory);
+    const doing = this.late.describe(elapsedMs);
     return this.obstacle === "" ? doing : `${doing}; ${this.obstacle}`;
   }
 
@@ -214,6 +226,9 @@ class RemoteExec {
       return;
     }
     try {
+      if (performance.now() - this.begun > TICK_MS) {
+        await this.late.copy(this.holder);
+      }
       await work(this.check());
     } finally {
       this.pauses.push((await this.holder.release()).pauseMs);
@@ -264,7 +279,7 @@ class RemoteExec {
         throw targetNotEntered(
           this.point.pid,
           LONGEST_WORK_MS,
-          `it began and did not end: ${this.doing()}`,
+          `it began and did not end: ${this.doing(0)}`,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 2));

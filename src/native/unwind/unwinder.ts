@@ -19,7 +19,13 @@
  * | a stack longer than its copy | ends there, and says so |
  * | the thread has just begun, or ends | no frames, and says so |
  */
-import { type HeldThread, type Mapping, type Memory, MemoryReader } from "../../linux/index.js";
+import {
+  type HeldThread,
+  type Mapping,
+  type Memory,
+  MemoryReader,
+  type ThreadUnwinder,
+} from "../../linux/index.js";
 import { TidemarkError } from "../../model/errors.js";
 import { baseName } from "../../model/frame_text.js";
 import type { NativeFrame, NativeStack } from "../../model/native_stack.js";
@@ -54,7 +60,7 @@ type Place = Pick<NativeFrame, "address" | "low" | "high">;
 /** Why a step cannot be made, for people. */
 class StackCut extends Error {}
 
-export class Unwinder {
+export class Unwinder implements ThreadUnwinder {
   readonly #code: MappedCode;
   readonly #reader: MemoryReader;
   /** By the start of the object's first mapping; null: no ELF object. */
