@@ -39,6 +39,18 @@ export const GPU_ADVICE = {
     "TensorFlow takes the whole device at its start: tf.config.experimental.set_memory_growth(gpu, True) where devices are shared.",
   "TM-A119":
     "Free memory is cut into pieces: TF_GPU_ALLOCATOR=cuda_malloc_async (TensorFlow) or XLA_PYTHON_CLIENT_ALLOCATOR=platform (JAX) goes around the BFC allocator.",
+  "TM-A120":
+    "The server's share of the device (vLLM: --gpu-memory-utilization) does not fit: lower it where other processes hold memory, raise it where weights leave no room for the KV cache.",
+  "TM-A121":
+    "Less KV cache a request: --max-model-len, a quantised cache (--kv-cache-dtype fp8), fewer --max-num-seqs, or more devices (--tensor-parallel-size).",
+  "TM-A122":
+    "Host memory could not be pinned: fewer DataLoader workers or prefetched batches, pin_memory=False, or a higher memory limit of the container.",
+  "TM-A123":
+    "PYTORCH_MPS_HIGH_WATERMARK_RATIO sets how much Metal may take; 0.0 lifts the limit and may take the whole system down.",
+  "TM-A124":
+    "Leave room for NCCL: torch.cuda.set_per_process_memory_fraction below 1, or initialise the process group before the largest allocations.",
+  "TM-A125":
+    "Not the device but the address space is used up: {conf}=expandable_segments_reserve with less, or fewer CUDA streams; also see ulimit -v.",
 } as const;
 export type GpuAdviceId = keyof typeof GPU_ADVICE;
 

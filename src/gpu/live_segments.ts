@@ -27,7 +27,7 @@ export function endOfLive(segments: readonly LiveSegment[], device: number): End
   const view: SegmentView = {
     segments: {
       length: segments.length,
-      device: Uint16Array.from(segments, (segment) => segment.device),
+      device: Int32Array.from(segments, (segment) => segment.device),
       size: Float64Array.from(segments, ({ bytes }) => bytes),
       stream: Uint16Array.from(segments, ({ stream }) => rowOf(streams, stream)),
       pool: Uint32Array.from(segments, ({ pool }) => rowOf(strings, pool)),

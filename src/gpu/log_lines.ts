@@ -1,5 +1,5 @@
 /** A log as lines, of any size and from any writer. */
-import { createReadStream } from "node:fs";
+import { createReadStream, type ReadStream, statSync } from "node:fs";
 import { createGunzip } from "node:zlib";
 import { fileNotFound, fileUnusable, TidemarkError } from "../model/errors.js";
 
@@ -12,9 +12,13 @@ export interface LogLine {
 /** A line of more than this is handed out in pieces of the same number. */
 const LONGEST = 2 ** 17;
 
+/** Called after each piece; `done` of `of` bytes of the file as it lies there. */
+export type TellBytes = (done: number, of: number) => Promise<void>;
+
 /** Lines of a file (.gz too), or of standard input for "-". @throws TidemarkError TM-E003, TM-E004 */
-export async function* logLines(path: string): AsyncGenerator<LogLine> {
+export async function* logLines(path: string, tell?: TellBytes): AsyncGenerator<LogLine> {
   const input = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: 2 ** 18 });
+  const whole = path === "-" ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
   let number = 1;
   let rest = "";
   const decoder = new TextDecoder();
@@ -31,6 +35,7 @@ export async function* logLines(path: string): AsyncGenerator<LogLine> {
         yield* pieces(rest, number);
         rest = "";
       }
+      if (whole > 0) await tell?.((input as ReadStream).bytesRead, whole);
     }
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);

@@ -98,16 +98,16 @@ describe("PyTorch", () => {
         kind: "genuine",
       },
     ],
-    ["2.5 to 2.8", modern(FULL, { own: OWN }), { processBytes: gib(78.5), kind: "genuine" }],
+    ["2.5 or later", modern(FULL, { own: OWN }), { processBytes: gib(78.5), kind: "genuine" }],
     [
       "2.2 to 2.4",
       modern(FULL, { own: OWN, error: "torch.cuda.OutOfMemoryError" }),
       { kind: "genuine" },
     ],
     ["2.9 or later", modern(FULL, { own: OWN, conf: "PYTORCH_ALLOC_CONF" }), { kind: "genuine" }],
-    ["2.5 to 2.8", modern(FULL, { own: OWN, gpu: "" }), { device: null, kind: "genuine" }],
+    ["2.5 or later", modern(FULL, { own: OWN, gpu: "" }), { device: null, kind: "genuine" }],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern(
         { ...FULL, allocated: "60.00 GiB", split: "17.80 GiB" },
         { own: OWN, pools: "with 44.00 MiB allocated in private pools (e.g., CUDA Graphs), " },
@@ -115,7 +115,7 @@ describe("PyTorch", () => {
       { privatePoolBytes: 44 * MIB, allocatedBytes: 60 * GIB, kind: "fragmentation" },
     ],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern(
         {
           ...FULL,
@@ -132,7 +132,7 @@ describe("PyTorch", () => {
       { otherProcesses: [{ pid: 3121, bytes: 70 * GIB }], kind: "contention" },
     ],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern(
         { ...FULL, free: "500.00 MiB", allocated: "50.00 GiB", split: "1.00 GiB" },
         { own: "Including non-PyTorch memory, this process has 79.40 GiB memory in use. " },
@@ -140,7 +140,7 @@ describe("PyTorch", () => {
       { kind: "context" },
     ],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern({
         ...FULL,
         request: "55.57 GiB",
@@ -152,7 +152,7 @@ describe("PyTorch", () => {
       { kind: "genuine" },
     ],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern(
         { ...FULL, free: "60.00 GiB", allocated: "19.00 GiB", split: "10.00 MiB" },
         {
@@ -163,7 +163,7 @@ describe("PyTorch", () => {
       { allowedBytes: 20 * GIB, kind: "genuine" },
     ],
     [
-      "2.5 to 2.8",
+      "2.5 or later",
       modern({ ...FULL, request: "512 bytes", free: "0 bytes" }).replaceAll("CUDA out", "HIP out"),
       { requestedBytes: 512, freeBytes: 0, kind: "genuine" },
     ],

@@ -5,9 +5,13 @@ import { adviceOf, type ConfName } from "./advice.js";
 import { BfcReader, type BfcState, isBfcLine } from "./bfc_message.js";
 import type { LogLine } from "./log_lines.js";
 import { splitPrefix } from "./log_prefix.js";
-import { judgeBfc, judgeTorch } from "./oom_verdict.js";
-import { parseTorchMessage, TORCH_START } from "./torch_message.js";
+import { readLogRecord, unquotedLines } from "./log_record.js";
+import { judgeBfc, judgeCause, type OomFigures, type OomVerdict } from "./oom_verdict.js";
+import { parseServingMessage, SERVING_START } from "./serving_message.js";
+import { parseTorchMessage, TORCH_START, type TorchMessage } from "./torch_message.js";
 
+const MESSAGE = new RegExp(`${TORCH_START.source}|${SERVING_START.source}`);
+const OF_NCCL = /NCCL WARN|Last error:|ncclUnhandledCudaError/;
 /** A message wrapped at 80 columns is this long at most. */
 const MESSAGE_LINES = 16;
 const MESSAGE_CHARACTERS = 8192;
@@ -50,7 +54,21 @@ class OomReader {
 
   take({ number, text: whole }: LogLine): void {
     const { writer: name, rank, text } = splitPrefix(whole);
-    const writer = this.#writerOf(name, rank);
+    // Most lines of a log are neither, and need not be looked at twice.
+    if (text.includes("\\n") || text.includes('{"')) {
+      const record = readLogRecord(text);
+      const lines = record?.lines ?? (MESSAGE.test(text) ? unquotedLines(text) : null);
+      if (lines !== null) {
+        const known = record?.rank ?? rank;
+        const writer = this.#writerOf(known === null ? name : `${name}#${known}`, known);
+        for (const line of lines) this.#takeText(writer, number, splitPrefix(line).text);
+        return;
+      }
+    }
+    this.#takeText(this.#writerOf(name, rank), number, text);
+  }
+
+  #takeText(writer: Writer, number: number, text: string): void {
     const message = writer.message;
     const begin = beginning(writer.previous, text);
     if (begin !== null && (message === undefined || !continues(message.text, text))) {
@@ -107,7 +125,7 @@ class OomReader {
       writer.frames = [];
       return;
     }
-    const frame = /^\W*File "([^"]+)", line (\d+), in (\S+)/.exec(text);
+    const frame = /(?:^|\s)File "([^"]+)", line (\d+), in (\S+)/.exec(text);
     if (frame !== null) {
       const [, file = "", line, name = ""] = frame;
       writer.frames.unshift({ function: name, file, line: Number(line), kind: "python" });
@@ -118,20 +136,37 @@ class OomReader {
   #closeTorch(writer: Writer): void {
     const message = writer.message;
     writer.message = undefined;
-    const parsed = message === undefined ? null : parseTorchMessage(message.text);
-    if (message === undefined || parsed === null) return;
-    const { platform, ...figures } = parsed;
-    const { kind, because, advice } = judgeTorch(figures);
+    if (message === undefined) return;
+    const serving = parseServingMessage(message.text);
+    if (serving !== null) {
+      const { device, figures, verdict } = serving;
+      this.#addMessage(writer, message, { device, torch: "", ...figures }, verdict);
+      return;
+    }
+    const parsed = parseTorchMessage(message.text);
+    if (parsed === null) return;
+    const { platform, setting, cause, ...figures } = parsed;
+    const verdict = ofPinning(figures, message.stack) ?? judgeCause(cause, figures);
+    this.#addMessage(writer, message, figures, verdict, confName(setting, figures.torch, platform));
+  }
+
+  #addMessage(
+    writer: Writer,
+    { line, stack }: NonNullable<Writer["message"]>,
+    figures: OomFigures & Pick<OomEventJson, "device" | "torch">,
+    { kind, because, advice }: OomVerdict,
+    conf?: ConfName,
+  ): void {
     this.#add({
-      line: message.line,
+      line,
       framework: "pytorch",
       rank: writer.rank,
       ...figures,
       kind,
       because,
-      stack: message.stack,
+      stack,
       repeats: 0,
-      advice: adviceOf(advice, confName(figures.torch, platform)),
+      advice: adviceOf(advice, conf),
     });
   }
 
@@ -181,22 +216,41 @@ class OomReader {
   }
 }
 
-/** The setting's right name: 2.9 renamed it, and ROCm has one of its own before. */
-function confName(torch: string, platform: "CUDA" | "HIP" | "XPU"): ConfName {
-  if (torch === "2.9 or later") return "PYTORCH_ALLOC_CONF";
-  return platform === "HIP" ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+/** What has no figures and comes from a thread that pins memory is about the host's. */
+function ofPinning({ requestedBytes }: OomFigures, stack: readonly FrameJson[]): OomVerdict | null {
+  const pins = stack.some(({ function: name, file }) => /pin_memory/.test(`${name} ${file}`));
+  return requestedBytes === null && pins
+    ? {
+        kind: "context",
+        because:
+          "host memory could not be pinned for copies to the device; the message has no figures",
+        advice: ["TM-A122"],
+      }
+    : null;
+}
+
+/** The setting as the message itself calls it; else 2.9 renamed it, and ROCm had one of its own. */
+function confName(
+  setting: TorchMessage["setting"],
+  torch: string,
+  platform: TorchMessage["platform"],
+): ConfName {
+  if (platform === "HIP" && setting !== "PYTORCH_ALLOC_CONF") return "PYTORCH_HIP_ALLOC_CONF";
+  return setting ?? (torch === "2.9 or later" ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF");
 }
 
 /** The message so far, where this line begins one; its first words may be cut in two by the line's end. */
 function beginning(previous: string, text: string): string | null {
-  if (TORCH_START.test(text)) return text;
+  if (MESSAGE.test(text)) return text;
   const tail = previous.slice(-24);
   const both = `${tail}${text.slice(0, 24)}`.replace(/\s+/g, "");
-  const cut = /(?:CUDA|HIP|XPU)outofmemory/.test(both) && !TORCH_START.test(tail);
+  const cut = /(?:CUDA|HIP|XPU|MPSbackend)outofmemory/.test(both) && !MESSAGE.test(tail);
   return cut ? `${previous}\n${text}` : null;
 }
 
-/** A second start within a message that has no figures yet is its own text once more. */
+/** A second start within a message that has no figures yet is its own text once more; what a library
+ * says in several lines (NCCL does) is one message. */
 function continues(message: string, text: string): boolean {
-  return /Error:\s*$/.test(message) && !/Tried/.test(text);
+  const named = /Error:\s*$/.test(message) && !/Tried/.test(text);
+  return named || (OF_NCCL.test(message) && OF_NCCL.test(text));
 }

@@ -2,6 +2,7 @@
 import type { OomEventJson } from "../model/gpu_document.js";
 import type { Bytes } from "../model/units.js";
 import type { GpuAdviceId } from "./advice.js";
+import type { TorchMessage } from "./torch_message.js";
 
 export type OomFigures = Pick<
   OomEventJson,
@@ -32,6 +33,40 @@ export function sizeText(bytes: Bytes): string {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   const power = bytes < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10));
   return power === 0 ? `${bytes} bytes` : `${(bytes / 1024 ** power).toFixed(2)} ${units[power]}`;
+}
+
+/** A message that says itself what it is, whatever figures it has. */
+export function judgeCause(cause: TorchMessage["cause"], figures: OomFigures): OomVerdict {
+  const request = figures.requestedBytes;
+  switch (cause) {
+    case "address space":
+      return {
+        kind: "unknown",
+        because: "the process ran out of addresses that expandable segments reserve, not of memory",
+        advice: ["TM-A125"],
+      };
+    case "own limit":
+      return {
+        kind: "genuine",
+        because: `${request === null ? "the request" : sizeText(request)} would go beyond the share of the device that the program set for itself (per_process_memory_fraction)`,
+        advice: ["TM-A115", "TM-A116"],
+      };
+    case "size beyond all":
+      return {
+        kind: "genuine",
+        because:
+          "more than an exabyte was asked for: a size that was computed wrong, or below zero",
+        advice: [],
+      };
+    case "outside":
+      return {
+        kind: "context",
+        because: "a library (cuDNN) found no memory outside of PyTorch's allocator",
+        advice: ["TM-A124", "TM-A109"],
+      };
+    default:
+      return judgeTorch(figures);
+  }
 }
 
 /**

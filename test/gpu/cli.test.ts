@@ -124,7 +124,7 @@ test("a message in a log, from a file and from a pipe, held against a snapshot",
     file("oom.pickle"),
   ]);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^fragmentation {2}line 2, device 0, PyTorch 2\.5 to 2\.8$/m);
+  expect(stdout).toMatch(/^fragmentation {2}line 2, device 0, PyTorch 2\.5 or later$/m);
   expect(stdout).toMatch(/snapshot: event 200 of device 0: fragmentation there too/);
   const piped = await json<OomJson>("oom", ["oom"], { input: MESSAGE });
   expect(piped.events.map(({ kind, requestedBytes }) => [kind, requestedBytes])).toEqual([

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { Command } from "commander";
 import { analyse } from "../../gpu/analyse.js";
 import { logLines } from "../../gpu/log_lines.js";
@@ -13,6 +14,7 @@ import {
   withListOptions,
 } from "../options.js";
 import { printJson, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
 import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu_oom.js";
 import { loadSnapshot } from "./gpu_load.js";
 
@@ -24,9 +26,10 @@ export function gpuOomCommand(): Command {
   const command = new Command("oom")
     .summary("what an out-of-memory message of a log means")
     .description(
-      "Finds the out-of-memory messages of PyTorch (CUDA and ROCm), JAX and TensorFlow in a log of\n" +
-        "any size, and says of each: genuine, fragmentation, contention or context, the arithmetic,\n" +
-        "and the setting that mends it.",
+      "Finds the out-of-memory messages of PyTorch (CUDA, ROCm, XPU, MPS), of NCCL, cuBLAS and vLLM\n" +
+        "beside it, of JAX and TensorFlow in a log of any size (also one JSON object a line), and says\n" +
+        "of each: genuine, fragmentation, contention or context, the arithmetic, and the setting that\n" +
+        "mends it.",
     )
     .argument("[log]", "the log, also .gz; standard input without it or for -", "-")
     .option("--snapshot <file>", "an allocator snapshot to check against");
@@ -46,7 +49,12 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   if (log === "-" && process.stdin.isTTY === true) {
     throw badUsage("a log is needed", "name a file, or pipe one in");
   }
-  const document = await readOomLog(log, logLines(log));
+  const document = await withProgress(basename(log), "MiB", options, (tell) =>
+    readOomLog(
+      log,
+      logLines(log, (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20))),
+    ),
+  );
   if (options.snapshot !== undefined) {
     const snapshot = analyse(await loadSnapshot(options.snapshot, options), options.snapshot);
     for (const event of document.events) event.snapshot = checkAgainst(event, snapshot);
