@@ -198,6 +198,8 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   ];
   return {
     key: `${pid} ${domain} ${name}`,
+    place: name,
+    own: true,
     pid,
     domain,
     liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),

@@ -13,6 +13,7 @@ export type {
   ProcessEvidence,
   TypeCourse,
 } from "./evidence.js";
+export { handlesSite } from "./named_holder.js";
 export { type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
 export { judgeSites, type SiteJudgement } from "./suspects.js";
 export { theilSen } from "./trend.js";

@@ -9,11 +9,17 @@ const DRIVERS =
 export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   const driver = frames.findIndex(({ file }) => DRIVERS.test(file));
   const near = driver < 0 ? frames : frames.slice(0, driver);
-  const own = ({ kind, file, function: name }: FrameJson) =>
-    kind === "python" && isOwnPath(file, name);
   return (
-    near.find(own) ?? near.find(({ kind }) => kind === "python") ?? frames.find(own) ?? frames[0]
+    near.find(isOwn) ??
+    near.find(({ kind }) => kind === "python") ??
+    frames.find(isOwn) ??
+    frames[0]
   );
+}
+
+/** Python code of the program itself. */
+export function isOwn({ kind, file, function: name }: FrameJson): boolean {
+  return kind === "python" && isOwnPath(file, name);
 }
 
 /** Whether Python code is the program's own: neither installed from a package nor the interpreter's. */

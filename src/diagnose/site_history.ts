@@ -5,11 +5,15 @@
 import type { FrameJson } from "../model/documents.js";
 import { Domain, FrameKind, type Profile, type ProfileTables } from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
-import { ownFrame } from "./own_code.js";
+import { isOwn, ownFrame } from "./own_code.js";
 
 export interface SiteHistory {
   /** The same in every look: process, function, file, and whether Python's allocator was asked. */
   readonly key: string;
+  /** Function and file: the same for memory of every domain. */
+  readonly place: string;
+  /** The function is the program's own, neither a package's nor the interpreter's. */
+  readonly own: boolean;
   readonly pid: Pid;
   readonly domain: SiteDomain;
   /** By look; 0 where it was not seen. */
@@ -59,6 +63,7 @@ const DOMAIN_NAMES: Readonly<Record<number, SiteDomain>> = {
 };
 
 interface Gathered {
+  readonly place: Place;
   readonly pid: Pid;
   readonly domain: SiteDomain;
   readonly live: Map<number, Bytes>;
@@ -80,7 +85,7 @@ export class SiteHistoryBuilder {
   private readonly times: TimeMs[] = [];
   private readonly totals: Bytes[] = [];
   private lastProfile: Profile | null = null;
-  private readonly keys = new StackKeys();
+  private readonly places = new Places();
 
   add(profile: Profile): void {
     const look = this.times.length;
@@ -116,17 +121,19 @@ export class SiteHistoryBuilder {
 
   /** The {@link SiteHistory.key} of an allocation. `domain`: {@link Domain}. */
   keyOf(tables: ProfileTables, pid: Pid, domain: number, stack: StackId): string {
-    return `${pid} ${DOMAIN_NAMES[domain] ?? "native"} ${this.keys.of(tables, stack)}`;
+    return `${pid} ${DOMAIN_NAMES[domain] ?? "native"} ${this.places.of(tables, stack).name}`;
   }
 
   private groupOf(profile: Profile, row: number): Gathered {
     const { sites } = profile;
     const domain = DOMAIN_NAMES[sites.domain[row] as number] ?? "native";
     const pid = profile.processes[sites.process[row] as number]?.pid ?? 0;
-    const key = this.keyOf(profile, pid, sites.domain[row] as number, sites.stack[row] as number);
+    const stack = sites.stack[row] as number;
+    const key = this.keyOf(profile, pid, sites.domain[row] as number, stack);
     let group = this.groups.get(key);
     if (!group) {
-      group = { pid, domain, live: new Map(), allocated: new Map(), last: null };
+      const place = this.places.of(profile, stack);
+      group = { place, pid, domain, live: new Map(), allocated: new Map(), last: null };
       this.groups.set(key, group);
     }
     return group;
@@ -168,6 +175,8 @@ export class SiteHistoryBuilder {
     const total = kept.reduce((sum, [, bytes]) => sum + bytes, 0);
     return {
       key,
+      place: group.place.name,
+      own: group.place.own,
       pid: group.pid,
       domain: group.domain,
       liveBytes: this.column(group.live),
@@ -228,18 +237,25 @@ export function framesOf(profile: ProfileTables, stack: StackId): FrameJson[] {
   return found;
 }
 
-/** The function that a stack counts for: the nearest to the leaf that is the program's own, else the
- * nearest of Python's, else the leaf. Stack ids of one recording stay what they are. */
-class StackKeys {
-  private readonly known = new Map<StackId, string>();
+interface Place {
+  readonly name: string;
+  readonly own: boolean;
+}
 
-  of(profile: ProfileTables, stack: StackId): string {
-    let key = this.known.get(stack);
-    if (key === undefined) {
+/** The function that a stack counts for: {@link ownFrame}. Stack ids of one recording stay what they are. */
+class Places {
+  private readonly known = new Map<StackId, Place>();
+
+  of(profile: ProfileTables, stack: StackId): Place {
+    let place = this.known.get(stack);
+    if (place === undefined) {
       const frame = ownFrame(framesOf(profile, stack));
-      key = frame ? `${frame.function} ${frame.file}` : "";
-      this.known.set(stack, key);
+      place = {
+        name: frame ? `${frame.function} ${frame.file}` : "",
+        own: frame !== undefined && isOwn(frame),
+      };
+      this.known.set(stack, place);
     }
-    return key;
+    return place;
   }
 }

@@ -78,6 +78,8 @@ function judgementOf(course: TypeCourse, pid: Pid, rise: Bytes, slope: number): 
   const site: SiteHistory = {
     key: typeKey(pid, course.type),
     type: course.type,
+    place: course.type,
+    own: true,
     pid,
     domain: "python",
     liveBytes: Float64Array.from(course.bytes),

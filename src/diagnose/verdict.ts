@@ -6,6 +6,7 @@ import { ledgerMetric, type Metric } from "../model/series.js";
 import { adviceFor } from "./advice.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
+import { namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
@@ -15,6 +16,9 @@ import { agesOf, type SiteJudgement } from "./suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
+/** What grows in code that is nobody's of the program counts so much: a library's work on the program's own
+ * behalf, or a thread's stack, is seldom the cause while the program's own code grows, too. */
+const LIBRARY_WEIGHT = 0.1;
 /** Of all suspects' growth: less is not worth a reader's time. */
 const LEAST_SHARE = 0.03;
 
@@ -86,8 +90,9 @@ function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): nu
 
 function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const weight = ({ site, slope }: SiteJudgement) => slope * (site.own ? 1 : LIBRARY_WEIGHT);
   return [...accused]
-    .sort((a, b) => b.slope - a.slope)
+    .sort((a, b) => weight(b) - weight(a))
     .filter(({ slope }) => slope > LEAST_SHARE * all)
     .slice(0, MOST_SUSPECTS);
 }
@@ -102,7 +107,7 @@ function suspectJson(
   const { evidence } = observations;
   const { site } = suspect;
   const times = evidence.sites?.lookTimes ?? evidence.census?.timesMs ?? [];
-  const holder = observations.holderOf(suspect)?.holder ?? null;
+  const holder = namedHolder(observations, suspect, kind);
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
   return {

@@ -51,26 +51,3 @@ export function pathTo({ before, reached }: PathTree, node: NodeId): NodeId[] {
   }
   return path.reverse();
 }
-
-/**
- * The accumulation point of an object: on its chain of dominators, the one whose retained size drops most
- * to its child's (Mitchell, Sevitsky: "LeakBot", ECOOP 2003). 0 where only roots dominate it.
- */
-export function findHolder(
-  graph: HeapGraph,
-  tree: { readonly dominator: Uint32Array; readonly retained: Float64Array },
-  node: NodeId,
-): NodeId {
-  let best = 0;
-  let drop = 0;
-  let child = node;
-  for (let at = tree.dominator[node]; at >= graph.firstObject; at = tree.dominator[at]) {
-    const fall = tree.retained[at] - tree.retained[child];
-    if (fall > drop) {
-      drop = fall;
-      best = at;
-    }
-    child = at;
-  }
-  return best;
-}

@@ -61,7 +61,8 @@ function lookUp(types: readonly { readonly type: string; readonly site: string }
       const addresses = born.get(type) ?? [];
       return addresses.length > 0 ? [{ site, python: true, addresses }] : [];
     });
-    return { kind: "holders", batch: sites.length > 0 ? lookUpHolders({ pid, sites }) : null };
+    const batch = sites.length > 0 ? lookUpHolders({ pid, sites, handles: false }) : null;
+    return { kind: "holders", batch };
   } finally {
     memory.close();
   }

@@ -5,45 +5,43 @@
  *             ──> its way from a root:  modules, stacks, variables   held
  *                                       unreachable cycles           garbage
  *                                       nothing, or a stray count    neither: native code has it
- *             ──> its accumulation point; the one that most addresses share is the site's holder
+ *             ──> the container at which the ways to them part: the site's holder
  */
 
 import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
 import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
-import { describeHolder } from "../cpython/heap/holders.js";
 import {
-  type FoundObject,
-  findHolders,
+  findObjects,
   type Holder,
+  holderOf,
   nodesOfType,
   type ObjectGraph,
-  StepNames,
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { rootPlaces } from "../cpython/heap/take.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
+import { handlesSite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
-import type { Memory } from "../linux/memory.js";
+import type { AddressRange, Memory } from "../linux/memory.js";
 import { TidemarkError } from "../model/errors.js";
 import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes, Pid } from "../model/units.js";
 import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
+import { handleObjects } from "./handle_objects.js";
 import type { LookupRequest, LookupSite } from "./suspect_watch.js";
 import type { HolderBatch, HolderRow } from "./types.js";
 
 /** What a lookup may take of this machine's memory. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
-/** Of what was looked up, the share that a holder must have to be named. */
-const LEAST_SHARE = 0.25;
 /** What grows while it is copied. */
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
-/** Of the ways, what must go through an object for it to be shared. */
-const MOST_SHARE = 0.6;
 const MOST_TENSORS = 400;
+/** Copied in one go. */
+const PIECE: Bytes = 2 ** 18;
 
 /** null where the program cannot be looked into (gone, not permitted, unknown, too large). */
 export function lookUpHolders(request: LookupRequest): HolderBatch | null {
@@ -54,7 +52,10 @@ export function lookUpHolders(request: LookupRequest): HolderBatch | null {
       return {
         pid: request.pid,
         collector: collectorOf(python),
-        rows: request.sites.map((site) => rowOf(objects, site)),
+        rows: [
+          ...rowsOf(objects, request.sites),
+          ...(request.handles ? [handlesRow(objects, request.pid)] : []),
+        ],
       };
     } finally {
       memory.close();
@@ -80,47 +81,84 @@ function graphOf(memory: Memory): {
     throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
   }
   const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
-  copy.fill(copyRanges(memory, leftOut));
+  copy.fill(newestLast(copyRanges(memory, leftOut)));
   return { objects: buildGraph(copy, layout, rootPlaces(python, copy)), python };
+}
+
+/** The program goes on: what is copied later has changed more. Mappings are made downwards, so the newest
+ * objects lie lowest; a container that is copied before them refers to none that is not there yet. */
+function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
+  return ranges
+    .flatMap(({ start, end }) =>
+      Array.from({ length: Math.ceil((end - start) / PIECE) }, (_, n) => ({
+        start: start + n * PIECE,
+        end: Math.min(end, start + (n + 1) * PIECE),
+      })),
+    )
+    .reverse();
 }
 
 type Way = "held" | "garbage" | "native";
 
-function rowOf(objects: ObjectGraph, { site, python, addresses }: LookupSite): HolderRow {
-  const direct = findHolders(objects, addresses);
-  const known = new Set(direct.map(({ address }) => address));
-  const owners = conservativeOwners(
-    objects,
-    addresses.filter((address) => !known.has(address)),
+/** Passes over the heap are dear: one search for the addresses of all sites. */
+function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[] {
+  const addresses = sites.flatMap((site) => site.addresses);
+  const owners = new Map(
+    findObjects(objects, addresses).map(({ address, node }) => [address, node]),
   );
-  const places = owners.filter((node) => node !== 0).map((node) => addressOf(objects, node));
-  const found = [...direct, ...findHolders(objects, places)];
-  const ways = found.map(({ node }) => wayOf(objects, node));
+  const unknown = addresses.filter((address) => !owners.has(address));
+  conservativeOwners(objects, unknown).forEach((node, n) => {
+    if (node !== 0) {
+      owners.set(unknown[n] as Address, node);
+    }
+  });
+  return sites.map((site) => rowOf(objects, site, owners));
+}
+
+function rowOf(
+  objects: ObjectGraph,
+  { site, python, addresses }: LookupSite,
+  owners: ReadonlyMap<Address, NodeId>,
+): HolderRow {
+  const nodes = addresses.flatMap((address) => owners.get(address) ?? []);
+  const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
   // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does.
-  const looked = python ? found.length : addresses.length;
+  const looked = python ? nodes.length : addresses.length;
   const unknown = looked - held - garbage;
   const graph = unknown > looked / 2 ? tensorsHeld(objects) : null;
-  const own = bestHolder(found, Math.max(1, LEAST_SHARE * (held + garbage)));
-  const best = graph === null ? (own ?? sharedOnTheWay(objects, found)) : graph.holder;
+  const holder =
+    graph === null
+      ? holderOf(
+          objects,
+          nodes.filter((_, n) => ways[n] === "held"),
+        )
+      : graph.holder;
+  const counts = { looked, held, garbage, graph: graph === null ? 0 : unknown };
+  return { site, ...counts, ...wordsOf(objects, holder) };
+}
+
+/** What holds most of the program's open files, sockets, mappings or threads. */
+function handlesRow(objects: ObjectGraph, pid: Pid): HolderRow {
+  const nodes = handleObjects(objects);
+  const held = nodes.filter((node) => wayOf(objects, node) === "held");
+  const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
+  return { site: handlesSite(pid), ...counts, ...wordsOf(objects, holderOf(objects, held)) };
+}
+
+function wordsOf(
+  objects: ObjectGraph,
+  best: Holder | null,
+): Pick<HolderRow, "path" | "type" | "retainedBytes" | "entries" | "bound"> {
   return {
-    site,
-    looked,
-    held,
-    garbage,
-    graph: graph === null ? 0 : unknown,
     path: best?.path ?? [],
     type: best?.type ?? "",
     retainedBytes: best?.retainedBytes ?? 0,
     entries: best?.entries ?? 0,
     bound: best ? boundOf(objects, best.node) : 0,
   };
-}
-
-function addressOf({ graph }: ObjectGraph, node: NodeId): Address {
-  return graph.address[node] as Address;
 }
 
 /** An object that is reached only because its count is too high for what refers to it has its reference
@@ -133,42 +171,6 @@ function wayOf({ paths }: ObjectGraph, node: NodeId): Way {
   return path.length === 0 || (path[0] === ROOT_NATIVE && path.length <= 2) ? "native" : "held";
 }
 
-/** The holder that most of them share; null where it has fewer than `least`. */
-function bestHolder(found: readonly FoundObject[], least: number): Holder | null {
-  const counts = new Map<NodeId, { holder: Holder; count: number }>();
-  for (const { holder } of found) {
-    if (holder !== null) {
-      const known = counts.get(holder.node) ?? { holder, count: 0 };
-      known.count += 1;
-      counts.set(holder.node, known);
-    }
-  }
-  const [best] = [...counts.values()].sort(
-    (a, b) => b.count - a.count || b.holder.retainedBytes - a.holder.retainedBytes,
-  );
-  return best && best.count >= least ? best.holder : null;
-}
-
-/** Where references from elsewhere leave nothing but roots to dominate: the last object that the ways to most
- * of them share. */
-function sharedOnTheWay(objects: ObjectGraph, found: readonly FoundObject[]): Holder | null {
-  const held = found.filter(({ node }) => wayOf(objects, node) === "held");
-  const counts = new Map<NodeId, { count: number; depth: number }>();
-  for (const { node } of held) {
-    pathTo(objects.paths, node)
-      .slice(0, -1)
-      .forEach((step, depth) => {
-        if (step >= objects.graph.firstObject) {
-          counts.set(step, { count: (counts.get(step)?.count ?? 0) + 1, depth });
-        }
-      });
-  }
-  const [last] = [...counts]
-    .filter(([, { count }]) => count >= MOST_SHARE * held.length && held.length > 1)
-    .sort(([, a], [, b]) => b.depth - a.depth);
-  return last ? describeHolder(objects, new StepNames(objects), last[0]) : null;
-}
-
 /** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
  * most tensors is its holder. null where the program has no tensors. */
 function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
@@ -177,11 +179,11 @@ function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } |
     return null;
   }
   const step = Math.max(1, tensors.length / MOST_TENSORS);
-  const some = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) =>
-    Number(objects.graph.address[tensors[Math.floor(i * step)] as NodeId]),
+  const some = Array.from(
+    { length: Math.min(tensors.length, MOST_TENSORS) },
+    (_, i) => tensors[Math.floor(i * step)] as NodeId,
   );
-  const found = findHolders(objects, some);
-  return { holder: bestHolder(found, some.length / 4) ?? sharedOnTheWay(objects, found) };
+  return { holder: holderOf(objects, some) };
 }
 
 /** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */

@@ -1,6 +1,6 @@
 import type { Pid } from "../model/units.js";
 import { checkTable, demand, record } from "./batch_check.js";
-import type { HolderBatch } from "./types.js";
+import type { HolderBatch, HolderRow } from "./types.js";
 
 const ROW = {
   site: "string",
@@ -15,7 +15,8 @@ const ROW = {
   bound: "number",
 } as const;
 
-/** Keeps of each process the newest lookup. */
+/** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
+ * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
 export class HolderReader {
   private readonly byPid = new Map<Pid, HolderBatch>();
 
@@ -31,10 +32,25 @@ export class HolderReader {
       checkTable(collector, { youngCount: "number", youngThreshold: "number" }, "the collector");
     }
     const batch = value as HolderBatch;
-    this.byPid.set(batch.pid, batch);
+    const older = new Map(this.byPid.get(batch.pid)?.rows.map((row) => [row.site, row]));
+    const merged = batch.rows.map((row) => {
+      const before = older.get(row.site);
+      older.delete(row.site);
+      return before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
+    });
+    this.byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
   }
 
   newest(): HolderBatch[] {
     return [...this.byPid.values()];
   }
+}
+
+/** Objects hold it, and yet nothing common was found. */
+function isTorn({ path, held, looked }: HolderRow): boolean {
+  return path.length === 0 && held > looked / 2;
+}
+
+function countsOf({ looked, held, garbage, graph }: HolderRow) {
+  return { looked, held, garbage, graph };
 }

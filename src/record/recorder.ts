@@ -15,8 +15,6 @@ import type { MetricRow, RecordingWriter } from "./writer.js";
 const FLUSH_MS = 1_000;
 /** An agent disarms itself this long after its recorder died, and never because it was late. */
 const SHORTEST_LEASE_MS = 30_000;
-/** What a program that has ended waits for the holders of its suspects. */
-const LONGEST_LOOKUP_MS = 15_000;
 /** One read of a few bytes: so often at most between two polls. */
 const CROWD_CHECK_MS = 250;
 
@@ -62,7 +60,7 @@ export class Recorder {
       options.programStartedMs,
     );
     this.cgroup = findCgroup(options.pid);
-    this.suspects = new SuspectWatch(options.startedMs, (batch) =>
+    this.suspects = new SuspectWatch(options.pid, options.startedMs, (batch) =>
       options.writer.holders(nowMs(), batch),
     );
   }
@@ -101,7 +99,7 @@ export class Recorder {
     this.take(timeMs, this.tree.end(timeMs, outliving.length));
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
-    await this.suspects.settled(LONGEST_LOOKUP_MS);
+    await this.suspects.settled();
     this.suspects.close();
     writer.end({
       timeMs,
@@ -267,6 +265,7 @@ export class Recorder {
     }
     writer.events(timeMs, poll.events);
     writer.limits(timeMs, poll.limits);
+    this.suspects.polled(poll.metrics);
     for (const row of poll.metrics) {
       this.pendingMetrics.push(row);
       if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {

@@ -15,8 +15,10 @@ import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/
 import type { ProfileTables } from "../model/profile.js";
 import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
 import type { LiveSamples } from "../segment/index.js";
+import { HandleGrowth } from "./handle_growth.js";
 import type { TakenLook } from "./pool_watch.js";
 import type { HolderBatch } from "./types.js";
+import type { MetricRow } from "./writer.js";
 
 /** Start-up is no growth. */
 const FIRST_MS: Millis = 8_000;
@@ -26,6 +28,9 @@ const SHARE = 0.02;
 const FREE_MS: Millis = 60_000;
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
+/** What a program that has ended waits for a lookup. */
+const LONGEST_MS: Millis = 15_000;
+const LONGEST_FIRST_MS: Millis = 30_000;
 /** Too little to look up. */
 const SMALLEST_KEPT_BYTES = 200_000;
 
@@ -33,6 +38,8 @@ const SMALLEST_KEPT_BYTES = 200_000;
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
+  /** Its open files, sockets, mappings or threads grow: what holds those? */
+  readonly handles: boolean;
 }
 
 export interface LookupSite {
@@ -53,12 +60,20 @@ export class SuspectWatch {
   private worker: Worker | null = null;
   private nextMs: Millis = FIRST_MS;
   private spentMs: Millis = 0;
+  private readonly handles: HandleGrowth;
 
   /** `found` is told of every lookup that came to something. */
   constructor(
+    private readonly root: Pid,
     private readonly startMs: TimeMs,
     private readonly found: (batch: HolderBatch) => void,
-  ) {}
+  ) {
+    this.handles = new HandleGrowth(startMs, FIRST_MS);
+  }
+
+  polled(rows: readonly MetricRow[]): void {
+    this.handles.polled(rows);
+  }
 
   looked(taken: TakenLook, samples: () => ReadonlyMap<Pid, LiveSamples>, elapsedMs: Millis): void {
     this.builder.add({ ...taken.tables, ...taken.look });
@@ -68,16 +83,17 @@ export class SuspectWatch {
     const growing = judgeSites(this.builder.build(), this.startMs)
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const [worst] = growing;
-    if (worst) {
-      const request = this.request(worst.site.pid, growing, taken, samples());
-      this.ask(request, elapsedMs);
+    const pid = growing[0]?.site.pid ?? (this.handles.suspected ? this.root : null);
+    if (pid !== null) {
+      const handles = this.handles.suspected && pid === this.root;
+      this.ask({ pid, handles, sites: this.sitesOf(pid, growing, taken, samples()) }, elapsedMs);
     }
   }
 
-  /** The lookup that is under way, if any, or the time is over. */
-  settled(longestMs: Millis): Promise<void> {
+  /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
+  settled(): Promise<void> {
     const { worker } = this;
+    const longestMs = this.spentMs === 0 ? LONGEST_FIRST_MS : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
@@ -96,25 +112,22 @@ export class SuspectWatch {
     this.worker = null;
   }
 
-  private request(
+  private sitesOf(
     pid: Pid,
     growing: readonly SiteJudgement[],
     { tables, look }: TakenLook,
     samples: ReadonlyMap<Pid, LiveSamples>,
-  ): LookupRequest {
+  ): LookupSite[] {
     const wanted = new Map(growing.map(({ site }) => [site.key, site.domain === "python"]));
     const found = this.addressesBySite(pid, tables, samples.get(pid));
     const settledMs = this.startMs + (look.timeMs - this.startMs) / 3;
-    return {
-      pid,
-      sites: [...found]
-        .filter(([site]) => wanted.has(site))
-        .map(([site, rows]) => ({
-          site,
-          python: wanted.get(site) === true,
-          addresses: choose(rows, settledMs, look.timeMs),
-        })),
-    };
+    return [...found]
+      .filter(([site]) => wanted.has(site))
+      .map(([site, rows]) => ({
+        site,
+        python: wanted.get(site) === true,
+        addresses: choose(rows, settledMs, look.timeMs),
+      }));
   }
 
   private addressesBySite(

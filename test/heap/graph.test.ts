@@ -10,8 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   countObjects,
   findBoxedNumbers,
-  findHolders,
+  findObjects,
   findRootPaths,
+  holderOf,
   largestHolders,
   nodesOfType,
   type TakenGraph,
@@ -66,12 +67,11 @@ describe.each(
       entries: 10_000,
       address: Number(stats),
     });
-    const found = findHolders(taken.objects, values.map(Number));
+    const found = findObjects(taken.objects, values.map(Number));
     expect(found).toHaveLength(values.length);
-    for (const { holder, type } of found) {
-      expect(type).toBe("list");
-      expect(holder?.address).toBe(Number(stats));
-    }
+    expect(new Set(found.map(({ type }) => type))).toEqual(new Set(["list"]));
+    const nodes = found.map(({ node }) => node);
+    expect(holderOf(taken.objects, nodes)?.address).toBe(Number(stats));
   });
 
   test("ways are told in words, and together where many share one", () => {

@@ -16,6 +16,7 @@ import { oneLine, TidemarkError } from "../../model/errors.js";
 import type { Address } from "../../model/units.js";
 import { CodeReader } from "../code.js";
 import { type PythonFrame, readFrame, readFrames } from "../frames.js";
+import type { PythonLayout } from "../layouts/index.js";
 import type { PythonRuntime } from "../locate.js";
 import { readItems, readText } from "../objects.js";
 import { listThreads } from "../threads.js";
@@ -25,8 +26,17 @@ const MOST_SLOTS = 65_536;
 /** From 3.14 on the lowest bits of a slot say how it holds its value. */
 const TAG = 8;
 
+/** co_argcount, co_posonlyargcount, co_kwonlyargcount. */
+const ARGUMENT_COUNTS = 12;
+
 /** Kinds of objects that have a frame, by the names of their types. */
 const GENERATORS = new Set(["generator", "coroutine", "async_generator"]);
+
+export interface FunctionVariables {
+  /** Locals, cells, then those of the functions around it. */
+  readonly names: readonly string[];
+  readonly positional: number;
+}
 
 export class FrameLocals {
   readonly #python: PythonRuntime;
@@ -97,6 +107,25 @@ export class FrameLocals {
     const slot = this.#slots(frame).indexOf(value);
     const name = slot < 0 ? undefined : this.#namesOf(frame)[slot];
     return [frameText(kind, frame), name === undefined ? `value of ${kind}` : `local ${name}`];
+  }
+
+  /** The variables of a function's code, and how many of the first are arguments by position. */
+  ofFunction(object: Address): FunctionVariables | null {
+    return this.#try(() => {
+      const { reader, layout } = this.#python;
+      const code = reader.pointer(object + layout.function.code);
+      // Three counts of arguments stand before co_nlocals until 3.10, before co_stacksize from then on.
+      const counts = layout.code.localsPlusNames === null ? "localCount" : "stackSize";
+      return {
+        names: this.#readNames(code),
+        positional: reader.int32(code + layout.code[counts] - ARGUMENT_COUNTS),
+      };
+    });
+  }
+
+  /** Where a function object keeps what. */
+  get functionFields(): PythonLayout["function"] {
+    return this.#python.layout.function;
   }
 
   /** 0 where it has none any more. */

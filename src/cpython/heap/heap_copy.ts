@@ -197,7 +197,7 @@ export class HeapCopy implements Memory {
     return read / Math.max(performance.now() - started, 1e-3);
   }
 
-  /** Copies ranges, ascending; what no longer fits is left out. @returns bytes that were copied. */
+  /** Copies ranges in their order; what no longer fits is left out. @returns bytes that were copied. */
   fill(ranges: readonly AddressRange[]): Bytes {
     this.mappings = this.source.mappings;
     const kept = this.ranges as AddressRange[];
@@ -221,6 +221,7 @@ export class HeapCopy implements Memory {
         }
       }
     }
+    kept.sort((a, b) => a.start - b.start);
     return copied;
   }
 

@@ -1,7 +1,8 @@
 /** Who holds an object: its accumulation point, in words, with what hangs on it. */
 import type { NodeId } from "../../model/heap_graph.js";
-import { findHolder, pathTo } from "../../model/heap_paths.js";
+import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
+import { accumulationPoint } from "./accumulation.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import { StepNames } from "./step_names.js";
 import {
@@ -33,8 +34,6 @@ export interface FoundObject {
   /** The object there, or the one that owns the buffer there. */
   readonly node: NodeId;
   readonly type: string;
-  /** null where nothing but roots holds it. */
-  readonly holder: Holder | null;
 }
 
 /** The object at, or around, an address, or the one that owns the buffer that begins there; 0: none. */
@@ -78,34 +77,26 @@ function lastAtMost(ascending: Float64Array, value: number): number {
   return low - 1;
 }
 
-/** For each address: what is there, and who holds it. Addresses of nothing known are left out. */
-export function findHolders(
+/** For each address what is there. Addresses of nothing known are left out. */
+export function findObjects(
   objects: ObjectGraph,
   addresses: readonly Address[],
 ): readonly FoundObject[] {
   const names = new StepNames(objects);
-  const described = new Map<NodeId, Holder>();
-  const found: FoundObject[] = [];
-  for (const address of addresses) {
+  return addresses.flatMap((address) => {
     const node = nodeAt(objects, address);
-    if (node === 0) {
-      continue;
-    }
-    const holder = findHolder(objects.graph, objects.tree, node);
-    if (holder !== 0 && !described.has(holder)) {
-      described.set(holder, describeHolder(objects, names, holder));
-    }
-    found.push({
-      address,
-      node,
-      type: names.typeName(node),
-      holder: described.get(holder) ?? null,
-    });
-  }
-  return found;
+    return node === 0 ? [] : [{ address, node, type: names.typeName(node) }];
+  });
 }
 
-export function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
+/** Who holds most of the objects: where they accumulate. null where nothing but roots does. */
+export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
+  const names = new StepNames(objects);
+  const node = accumulationPoint(objects, names, nodes);
+  return node === 0 ? null : describeHolder(objects, names, node);
+}
+
+function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
   const { graph, tree, paths } = objects;
   return {
     node,

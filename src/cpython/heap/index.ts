@@ -4,7 +4,8 @@
  *   const memory = openProcessMemory(pid);
  *   const { census } = countObjects(memory);                       // never stops the program
  *   const { objects } = await takeGraph(memory, { maxPauseMs: 500 }, census.objects.length);
- *   findHolders(objects, sampledAddresses);                        // object, type, holder, path in words
+ *   holderOf(objects, findObjects(objects, sampledAddresses).map(({ node }) => node));
+ *                                                                  // where they gather, and the way there
  */
 export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
 export type { Census } from "./census.js";
@@ -17,7 +18,14 @@ export {
   ROOT_NATIVE,
   typeRetained,
 } from "./graph.js";
-export { type FoundObject, findHolders, type Holder, largestHolders, nodeAt } from "./holders.js";
+export {
+  type FoundObject,
+  findObjects,
+  type Holder,
+  holderOf,
+  largestHolders,
+  nodeAt,
+} from "./holders.js";
 export { findKvPools, type KvPool } from "./kv_pools.js";
 export { namedTree } from "./named_tree.js";
 export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";

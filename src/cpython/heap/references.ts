@@ -48,6 +48,9 @@ const MODULE_STATE = 32;
 const MOST_STATE_BYTES = 16 * 1024;
 const NDARRAY_OWNS = 4;
 const OBJECT_KIND = 79; // "O"
+/** PyFrameObject (3.11 and newer): f_frame, and what every version has before the room for a frame. */
+const FRAME_OBJECT_FRAME = 24;
+const FRAME_OBJECT_BYTES = 48;
 /** PyTypeObject.tp_weaklist. */
 const TYPE_WEAK_LIST = 368;
 const MOST_WORDS = 2 ** 34;
@@ -118,7 +121,7 @@ export class References {
         this.#state(this.copy.word(object + MODULE_STATE));
         return;
       case SHAPE_FRAME:
-        this.range(object + 8, room - 8, this.#weakList(object, row));
+        this.range(object + 8, this.#frameEnd(object, row, room) - 8, this.#weakList(object, row));
         return;
       case SHAPE_TENSOR:
         this.#rest(object, 16, row);
@@ -166,6 +169,16 @@ export class References {
       }
       address = pageEnd;
     }
+  }
+
+  /**
+   * From 3.11 on a frame object has room for the frame itself, where it is moved once its function returns;
+   * until then whatever stood there before stands in it: 24 the frame that it is of.
+   */
+  #frameEnd(object: Address, row: TypeRow, room: Bytes): Bytes {
+    const moved = this.types.name(row) !== "frame" || this.layout.minor < 11;
+    const frame = moved ? 0 : this.copy.word(object + FRAME_OBJECT_FRAME);
+    return moved || (frame > object && frame < object + room) ? room : FRAME_OBJECT_BYTES;
   }
 
   /** Where an object keeps its weak references, which refer to it and not it to them; 0: nowhere. */

@@ -10,6 +10,7 @@ import type { NodeId } from "../../model/heap_graph.js";
 import type { Address } from "../../model/units.js";
 import { FieldNames } from "./field_names.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "./graph.js";
+import { withoutRepeats } from "./repeated_steps.js";
 import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
 import {
   SHAPE_DEQUE,
@@ -26,9 +27,10 @@ import {
 
 const MODULE_DICT = 16;
 const TYPE_DICT = 264;
-const FUNCTION_FIELDS: Readonly<Record<number, string>> = { 16: "globals", 40: "defaults" };
 const LONGEST_KEY = 60;
 const MOST_ENTRIES = 2 ** 22;
+/** PyContextVar (pycore_context.h): the head, then var_name. */
+const CONTEXT_VARIABLE_NAME = 16;
 
 export class StepNames {
   /** Of dicts that were read: the key under which each value is held. */
@@ -73,11 +75,17 @@ export class StepNames {
           words.push(this.#shape(from) === SHAPE_MODULE ? name : `.${name}`);
           at += 1;
         }
+        continue;
+      }
+      const variable = behind === undefined ? null : this.#functionVariable(from, to, behind);
+      if (variable !== null) {
+        words.push(variable);
+        at += 1;
       } else {
         words.push(...this.#steps(path[at - 1] ?? 0, from, to));
       }
     }
-    return words;
+    return withoutRepeats(words);
   }
 
   /** From a thread to what its frames hold; `last`: the way ends there. */
@@ -172,6 +180,10 @@ export class StepNames {
         if (attribute !== null) {
           return `.${attribute}`;
         }
+        const context = type.includes("hamt") ? this.#contextVariable(from, to) : null;
+        if (context !== null) {
+          return `context variable ${context}`;
+        }
         return type === "function" ? this.#functionField(from, to) : `field of ${type}`;
       }
     }
@@ -183,12 +195,52 @@ export class StepNames {
   }
 
   #functionField(from: NodeId, to: NodeId): string {
-    for (const [offset, name] of Object.entries(FUNCTION_FIELDS)) {
-      if (this.objects.copy.word(this.#address(from) + Number(offset)) === this.#address(to)) {
-        return `function ${name}`;
+    const { globals, defaults, keywordDefaults, closure } = this.objects.frames.functionFields;
+    const fields = { globals, defaults, "keyword defaults": keywordDefaults, closure };
+    const field = Object.entries(fields).find(([, offset]) => this.#points(from, offset, to));
+    return field ? `function ${field[0]}` : "field of function";
+  }
+
+  /** By its closure or its defaults, a function holds `value` in a variable of its own. */
+  #functionVariable(from: NodeId, tuple: NodeId, value: NodeId): string | null {
+    const { copy, layout, frames } = this.objects;
+    if (this.#shape(tuple) !== SHAPE_TUPLE || this.typeName(from) !== "function") {
+      return null;
+    }
+    const places = copy.word(this.#address(tuple) + 16);
+    const place = Array.from({ length: Math.max(0, places) }).findIndex((_, n) =>
+      this.#points(tuple, layout.tupleItems + n * 8, value),
+    );
+    const variables = place < 0 ? null : frames.ofFunction(this.#address(from));
+    if (variables === null) {
+      return null;
+    }
+    const { names, positional } = variables;
+    if (this.#points(from, frames.functionFields.closure, tuple)) {
+      const name = names[names.length - places + place];
+      return name === undefined ? null : `closure variable ${name}`;
+    }
+    const isDefault = this.#points(from, frames.functionFields.defaults, tuple);
+    const name = isDefault ? names[positional - places + place] : undefined;
+    return name === undefined ? null : `default of ${name}`;
+  }
+
+  /** Nodes of a context keep each value behind its variable (Python/hamt.c). */
+  #contextVariable(from: NodeId, to: NodeId): string | null {
+    const { copy, graph, index } = this.objects;
+    for (let offset = 24; offset < graph.shallow[from]; offset += 8) {
+      if (this.#points(from, offset, to)) {
+        const variable = copy.word(this.#address(from) + offset - 8);
+        return /(?:^|\.)ContextVar$/.test(this.typeName(index.at(variable)))
+          ? this.#text(copy.word(variable + CONTEXT_VARIABLE_NAME))
+          : null;
       }
     }
-    return this.typeName(to) === "tuple" ? "function closure" : "field of function";
+    return null;
+  }
+
+  #points(from: NodeId, offset: number, to: NodeId): boolean {
+    return this.objects.copy.word(this.#address(from) + offset) === this.#address(to);
   }
 
   #keyOf(dict: NodeId, value: NodeId): string {

@@ -1,0 +1,197 @@
+/**
+ * Where the objects of one site gather: down the ways from the roots, as long as most of them go the same
+ * way; the container at which they part is the one that grows.
+ *
+ *   module app ──> __dict__ ──> Store ──> .by_day: dict ──┬─> "mon": list ──> sample
+ *                  (names)     (fixed)    they part here ──┼─> "tue": list ──> sample
+ *                                                          └─> ...
+ *
+ * A module, a class and an object of few fields hold what their names say and do not grow: where ways part
+ * there, two leaks share them, and the larger counts. A chain (each link holds the next: tracebacks, linked
+ * nodes) is told by its first link.
+ */
+import type { NodeId } from "../../model/heap_graph.js";
+import type { PathTree } from "../../model/heap_paths.js";
+import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
+import type { StepNames } from "./step_names.js";
+import {
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TYPE,
+} from "./type_table.js";
+
+/** Of the ways that lead through a node, what goes on together for its next one to be followed. */
+const MOST = 0.6;
+/** Of all that was looked up, what must lead through the holder. */
+const LEAST_SHARE = 0.25;
+/** An object in which ways part into more is no fixed structure: a node of a tree, a table of C's. */
+const MOST_FIELDS = 4;
+/** Objects of one type on a way that make it a chain, where ways end along it; where none is seen to. */
+const FEWEST_LINKS = 6;
+const SURE_LINKS = 24;
+const LOST_ON_CHAIN = 0.3;
+const DEEPEST = 4096;
+
+const CONTAINERS: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+]);
+
+interface Step {
+  readonly node: NodeId;
+  /** Ways that lead through it. */
+  readonly ways: number;
+}
+
+/** The object that most of `nodes` accumulate in; 0 where no object holds enough of them. */
+export function accumulationPoint(
+  objects: ObjectGraph,
+  names: StepNames,
+  nodes: readonly NodeId[],
+): NodeId {
+  let ways = nodes.map((node) => wayTo(objects.paths, node)).filter((way) => way.length > 0);
+  const least = Math.max(1, LEAST_SHARE * nodes.length);
+  const steps: Step[] = [];
+  for (let depth = 0; ; depth++) {
+    const onward = byStep(ways, depth);
+    const [next, through] = onward[0] ?? [0, []];
+    if (through.length < least) {
+      break;
+    }
+    if (through.length < MOST * ways.length && !isFixed(objects, names, steps, onward.length)) {
+      break;
+    }
+    const last = steps.at(-1)?.node ?? 0;
+    // All ways lead to one object: what is asked for is what holds it, unless it is a container itself.
+    if (through.every((way) => way.length === depth + 1)) {
+      if (isContainer(objects, names, next, last)) {
+        return next;
+      }
+      return nearestContainer(objects, names, steps);
+    }
+    steps.push({ node: next, ways: through.length });
+    ways = through;
+  }
+  const [end, before] = [steps.at(-1)?.node ?? 0, steps.at(-2)?.node ?? 0];
+  if (end < FIRST_OBJECT || isNamespace(objects, names, end, before)) {
+    return 0;
+  }
+  return firstLink(objects, names, steps) ?? end;
+}
+
+/** Ways by the node that follows, the most first. */
+function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Array[]][] {
+  const next = new Map<NodeId, Uint32Array[]>();
+  for (const way of ways) {
+    const node = way[depth];
+    if (node !== undefined) {
+      const others = next.get(node);
+      if (others === undefined) {
+        next.set(node, [way]);
+      } else {
+        others.push(way);
+      }
+    }
+  }
+  return [...next].sort((a, b) => b[1].length - a[1].length);
+}
+
+/** The last node followed holds things by name, not in number. */
+function isFixed(
+  objects: ObjectGraph,
+  names: StepNames,
+  steps: readonly Step[],
+  parts: number,
+): boolean {
+  const last = steps.at(-1)?.node ?? 0;
+  const holder = steps.at(-2)?.node ?? 0;
+  if (last < FIRST_OBJECT || isNamespace(objects, names, last, holder)) {
+    return true;
+  }
+  return !isContainer(objects, names, last, holder) && parts <= MOST_FIELDS;
+}
+
+function isNamespace(
+  objects: ObjectGraph,
+  names: StepNames,
+  node: NodeId,
+  holder: NodeId,
+): boolean {
+  const shape = shapeOf(objects, node);
+  return (
+    shape === SHAPE_MODULE ||
+    shape === SHAPE_TYPE ||
+    node === objects.modules ||
+    (holder !== 0 && shape === SHAPE_DICT && names.holdsAttributes(holder, node)) ||
+    (holder !== 0 && names.typeName(holder) === "function" && shape === SHAPE_DICT)
+  );
+}
+
+function isContainer(
+  objects: ObjectGraph,
+  names: StepNames,
+  node: NodeId,
+  holder: NodeId,
+): boolean {
+  return (
+    node >= FIRST_OBJECT &&
+    CONTAINERS.has(shapeOf(objects, node)) &&
+    !isNamespace(objects, names, node, holder)
+  );
+}
+
+/** Of a way to one object: the innermost container, else the object before it. */
+function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId {
+  const container = steps.findLast(({ node }, n) =>
+    isContainer(objects, names, node, steps[n - 1]?.node ?? 0),
+  );
+  const { node } = container ?? steps.at(-1) ?? { node: 0 };
+  return node >= FIRST_OBJECT ? node : 0;
+}
+
+/** Of a way that runs along a chain. */
+function firstLink(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
+  const links = new Map<number, Step[]>();
+  for (const [n, step] of steps.entries()) {
+    const before = steps[n - 1]?.node ?? 0;
+    if (step.node >= FIRST_OBJECT && !isNamespace(objects, names, step.node, before)) {
+      const type = objects.graph.type[step.node];
+      const same = links.get(type) ?? [];
+      links.set(type, same);
+      same.push(step);
+    }
+  }
+  const [most] = [...links.values()].sort((a, b) => b.length - a.length);
+  const [first, last] = [most?.[0], most?.at(-1)];
+  if (most === undefined || first === undefined || last === undefined) {
+    return null;
+  }
+  const lost = last.ways <= (1 - LOST_ON_CHAIN) * first.ways;
+  return most.length >= (lost ? FEWEST_LINKS : SURE_LINKS) ? first.node : null;
+}
+
+function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
+  return node < FIRST_OBJECT ? -1 : (types.shapes[graph.type[node]] as number);
+}
+
+/** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}: chains may be long. */
+function wayTo({ before, reached }: PathTree, node: NodeId): Uint32Array {
+  let length = 0;
+  for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = before[at]) {
+    length += 1;
+  }
+  const way = new Uint32Array(Math.min(length, DEEPEST));
+  for (let at = node, n = length - 1; n >= 0; at = before[at], n--) {
+    if (n < DEEPEST) {
+      way[n] = at;
+    }
+  }
+  return way;
+}

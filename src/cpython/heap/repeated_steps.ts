@@ -1,0 +1,30 @@
+/** Steps along a chain (tracebacks, linked nodes) are the same again and again: thousands of them, as a rule. */
+const LONGEST_PERIOD = 3;
+const FEWEST_REPEATS = 4;
+
+/** The steps once, and how many more of the same follow. */
+export function withoutRepeats(words: readonly string[]): string[] {
+  const told: string[] = [];
+  for (let at = 0; at < words.length; ) {
+    let [length, times] = [1, 1];
+    for (let period = 1; period <= LONGEST_PERIOD; period++) {
+      let same = 0;
+      while (
+        words[at + period + same] !== undefined &&
+        words[at + period + same] === words[at + same]
+      ) {
+        same += 1;
+      }
+      const repeats = 1 + Math.floor(same / period);
+      if (repeats >= FEWEST_REPEATS && repeats * period > length * times) {
+        [length, times] = [period, repeats];
+      }
+    }
+    told.push(...words.slice(at, at + length));
+    if (times > 1) {
+      told.push(`${times - 1} more of the same`);
+    }
+    at += length * times;
+  }
+  return told;
+}

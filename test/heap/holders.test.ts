@@ -1,0 +1,70 @@
+/** Where objects gather, by the name of the variable that holds them: on every interpreter found here. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import {
+  holderOf,
+  nodesOfType,
+  type ObjectGraph,
+  takeGraph,
+} from "../../src/cpython/heap/index.js";
+import { openProcessMemory } from "../../src/linux/index.js";
+import { environment } from "../environment.js";
+import { start, type Waiting } from "../python_program.js";
+import { repository } from "../run.js";
+
+const program = readFileSync(join(repository, "test/heap/programs/holders.py"), "utf8");
+const interpreters = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
+
+describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, one] as const))(
+  "%s",
+  (_name, { path, chroot }) => {
+    let waiting: Waiting;
+    let objects: ObjectGraph;
+
+    beforeAll(async () => {
+      const words = [path, "-c", program];
+      waiting = await start(chroot === undefined ? words : ["chroot", chroot, ...words]);
+      const memory = openProcessMemory(waiting.pid);
+      try {
+        ({ objects } = await vi.waitFor(() => takeGraph(memory, { maxPauseMs: 60_000 }, 0), {
+          timeout: 60_000, // a thread that reads from a busy disk cannot be stopped at that moment
+        }));
+      } finally {
+        memory.close();
+      }
+    }, 120_000);
+    afterAll(async () => await waiting.stop());
+
+    const pathOf = (type: string) => {
+      const nodes = nodesOfType(objects, type);
+      expect(nodes.length).toBeGreaterThan(0);
+      return holderOf(objects, nodes)?.path ?? [];
+    };
+
+    test.each([
+      ["InList", ["module __main__", "several"]],
+      ["InDict", ["module __main__", "indexed"]],
+      ["InClass", ["module __main__", "Registry", ".members"]],
+      ["InShards", ["module __main__", "registry", ".shards"]],
+      ["Link", ["module __main__", "undo", ".top"]],
+      ["InClosure", ["module __main__", "handler", "closure variable seen"]],
+      ["InDefault", ["module __main__", "add", "default of bucket"]],
+    ])("%s is held by a name that the module leads to", (type, expected) => {
+      expect(pathOf(`__main__.${type}`)).toEqual(expected);
+    });
+
+    test.each([
+      ["InGenerator", "local produced"],
+      ["InLocal", "local results"],
+      ["InThread", "local history"],
+      ["InCoroutine", "local pending"],
+      ["InTraceback", "local lost"],
+      ["InContext", "trail"],
+      ["InKeywordDefault", 'dict["known"]'],
+    ])("%s is held by a variable", (type, expected) => {
+      expect(pathOf(`__main__.${type}`)).toContain(expected);
+    });
+  },
+);

@@ -1,0 +1,124 @@
+"""Holds objects in every kind of variable, each kind objects of a class of its own; prints a line, and waits."""
+
+import asyncio
+import contextvars
+import os
+import threading
+
+COUNT = 40
+
+
+def held(name):
+    return type(name, (), {"__init__": lambda self, number: setattr(self, "number", number)})
+
+
+InList, InDict, InLocal, InClosure, InDefault = map(held, ["InList", "InDict", "InLocal", "InClosure", "InDefault"])
+InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThread", "InCoroutine"])
+InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
+InClass, InShards = map(held, ["InClass", "InShards"])
+
+# Two that grow side by side in one module, the module's dict is neither.
+several = [InList(n) for n in range(COUNT)]
+indexed = {n: InDict(n) for n in range(COUNT * 3)}
+
+
+class Link:
+    def __init__(self, below):
+        self.below = below
+
+
+class Undo:
+    top = None
+
+
+undo = Undo()
+for _ in range(COUNT * 10):
+    undo.top = Link(undo.top)
+
+
+class Registry:
+    members = []
+
+    def __init__(self):
+        self.shards = {key: [InShards(n) for n in range(COUNT)] for key in range(5)}
+
+
+Registry.members.extend(InClass(n) for n in range(COUNT))
+registry = Registry()
+
+
+def make_handler():
+    seen = [InClosure(n) for n in range(COUNT)]
+
+    def handle(event):
+        seen.append(event)
+
+    return handle
+
+
+handler = make_handler()
+
+
+def add(item, bucket=[], *, known={}):
+    bucket.append(item)
+
+
+add.__defaults__[0].extend(InDefault(n) for n in range(COUNT))
+add.__kwdefaults__["known"].update({n: InKeywordDefault(n) for n in range(COUNT)})
+
+
+def produce():
+    produced = [InGenerator(n) for n in range(COUNT)]
+    yield produced
+
+
+generator = produce()
+next(generator)
+trail = contextvars.ContextVar("trail")
+
+
+def fail():
+    lost = [InTraceback(n) for n in range(COUNT)]
+    raise ValueError(len(lost))
+
+
+try:
+    fail()
+except ValueError as error:
+    kept_error = error
+
+
+def collect(ready, stop):
+    history = [InThread(n) for n in range(COUNT)]
+    ready.set()
+    stop.wait()
+    history.clear()
+
+
+async def serve():
+    pending = [InCoroutine(n) for n in range(COUNT)]
+    await asyncio.get_running_loop().create_future()
+    pending.clear()
+
+
+def main():
+    results = [InLocal(n) for n in range(COUNT)]
+    trail.set([InContext(n) for n in range(COUNT)])
+    ready, stop = threading.Event(), threading.Event()
+    thread = threading.Thread(target=collect, args=(ready, stop))
+    thread.start()
+    ready.wait()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(serve())
+    loop.run_until_complete(asyncio.sleep(0))
+    os.write(1, b"{}\n")
+    os.read(0, 1)
+    stop.set()
+    thread.join()
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+    results.clear()
+
+
+main()
