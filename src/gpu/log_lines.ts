@@ -15,8 +15,12 @@ const LONGEST = 2 ** 17;
 /** Called after each piece; `done` of `of` bytes of the file as it lies there. */
 export type TellBytes = (done: number, of: number) => Promise<void>;
 
-/** Lines of a file (.gz too), or of standard input for "-". @throws TidemarkError TM-E003, TM-E004 */
-export async function* logLines(path: string, tell?: TellBytes): AsyncGenerator<LogLine> {
+/** Lines of a file (.gz too), or of standard input for "-", as many at a time as a piece of it holds: a
+ * turn of the event loop for each would cost more than the line. @throws TidemarkError TM-E003, TM-E004 */
+export async function* logLines(
+  path: string,
+  tell?: TellBytes,
+): AsyncGenerator<readonly LogLine[]> {
   const input = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: 2 ** 18 });
   const whole = path === "-" ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
   let number = 1;
@@ -28,26 +32,27 @@ export async function* logLines(path: string, tell?: TellBytes): AsyncGenerator<
       // Progress bars end their lines by a carriage return alone.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? "";
-      for (const text of lines) {
-        yield* pieces(text, number++);
-      }
+      const read = lines.flatMap((text) => pieces(text, number++));
       if (rest.length > LONGEST) {
-        yield* pieces(rest, number);
+        read.push(...pieces(rest, number));
         rest = "";
       }
+      yield read;
       if (whole > 0) await tell?.((input as ReadStream).bytesRead, whole);
     }
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);
   }
   rest += decoder.decode();
-  if (rest !== "") yield* pieces(rest.replace(/\r$/, ""), number);
+  if (rest !== "") yield pieces(rest.replace(/\r$/, ""), number);
 }
 
-function* pieces(text: string, number: number): Generator<LogLine> {
-  for (let at = 0; at === 0 || at < text.length; at += LONGEST) {
-    yield { number, text: text.length <= LONGEST ? text : text.slice(at, at + LONGEST) };
-  }
+function pieces(text: string, number: number): LogLine[] {
+  if (text.length <= LONGEST) return [{ number, text }];
+  return Array.from({ length: Math.ceil(text.length / LONGEST) }, (_, piece) => ({
+    number,
+    text: text.slice(piece * LONGEST, (piece + 1) * LONGEST),
+  }));
 }
 
 async function* unpacked(

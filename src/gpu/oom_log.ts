@@ -11,6 +11,9 @@ import { parseServingMessage, SERVING_START } from "./serving_message.js";
 import { parseTorchMessage, TORCH_START, type TorchMessage } from "./torch_message.js";
 
 const MESSAGE = new RegExp(`${TORCH_START.source}|${SERVING_START.source}`);
+/** Records of a structured log are many, and those that are opened few. */
+const OF_ERRORS =
+  /memory|Traceback|File \\"|_FAILED|EXHAUSTED|OOM|Stats|Limit|InUse|LargestFree|length|NCCL|ncclU|Last error/;
 const OF_NCCL = /NCCL WARN|Last error:|ncclUnhandledCudaError/;
 /** A message wrapped at 80 columns is this long at most. */
 const MESSAGE_LINES = 16;
@@ -29,12 +32,16 @@ interface Writer {
   previous: string;
 }
 
-export async function readOomLog(file: string, lines: AsyncIterable<LogLine>): Promise<OomJson> {
+/** @param pieces of a log, its lines in order */
+export async function readOomLog(
+  file: string,
+  pieces: AsyncIterable<readonly LogLine[]>,
+): Promise<OomJson> {
   const reader = new OomReader();
   let count = 0;
-  for await (const line of lines) {
-    count = line.number;
-    reader.take(line);
+  for await (const lines of pieces) {
+    for (const line of lines) reader.take(line);
+    count = lines.at(-1)?.number ?? count;
   }
   return {
     schema: "tidemark.oom/1",
@@ -54,8 +61,7 @@ class OomReader {
 
   take({ number, text: whole }: LogLine): void {
     const { writer: name, rank, text } = splitPrefix(whole);
-    // Most lines of a log are neither, and need not be looked at twice.
-    if (text.includes("\\n") || text.includes('{"')) {
+    if ((text.includes("\\n") || text.includes('{"')) && OF_ERRORS.test(text)) {
       const record = readLogRecord(text);
       const lines = record?.lines ?? (MESSAGE.test(text) ? unquotedLines(text) : null);
       if (lines !== null) {
@@ -242,11 +248,15 @@ function confName(
 /** The message so far, where this line begins one; its first words may be cut in two by the line's end. */
 function beginning(previous: string, text: string): string | null {
   if (MESSAGE.test(text)) return text;
+  if (previous === "" || !ENDS_START.test(text)) return null;
   const tail = previous.slice(-24);
   const both = `${tail}${text.slice(0, 24)}`.replace(/\s+/g, "");
   const cut = /(?:CUDA|HIP|XPU|MPSbackend)outofmemory/.test(both) && !MESSAGE.test(tail);
   return cut ? `${previous}\n${text}` : null;
 }
+
+/** "UDA out of memory", "f memory", "mory": what is left of a start whose line ended within it. */
+const ENDS_START = /^\s*(?:\S{0,10}\s*(?:o?u?t\s*)?o?f\s*)?m?e?m?o?r?y/;
 
 /** A second start within a message that has no figures yet is its own text once more; what a library
  * says in several lines (NCCL does) is one message. */
