@@ -218,6 +218,25 @@ say(1)
   expect(stdout).toMatch(/thread \d+ "of the library" {2}no Python, asleep\n {4}/);
 }, 120_000);
 
+test("a process that is not entered: since when its main thread is in C code, and at which native frame", async () => {
+  const { pid } = await startProgram(
+    ownInterpreters.at(-1) as Interpreter,
+    `
+import ctypes
+native = ctypes.PyDLL(${JSON.stringify(libraries.get(""))})
+os.write(1, b"1\\n")
+native.sleeps_natively()
+`,
+  );
+  const recording = join(folders[0] as string, "never.tidemark");
+  const words = ["attach", String(pid), "--wait", "2s", "--quiet", "-o", recording];
+  const { status, stderr } = await execute([tidemark, ...words]);
+  expect(status).toBe(4);
+  expect(stderr).toMatch(
+    /TM-E035 .* since \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
+  );
+}, 120_000);
+
 test.skipIf(environment.packagesPython === null)(
   "NumPy at work, and greenlets",
   async () => {
