@@ -11,6 +11,7 @@
  */
 import type { HolderJson } from "../model/diagnosis_document.js";
 import type { TargetJson } from "../model/documents.js";
+import type { GpuJson } from "../model/gpu_document.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Objects, Pid, TimeMs } from "../model/units.js";
 import type { SiteHistories } from "./site_history.js";
@@ -97,6 +98,8 @@ export interface Evidence {
   readonly probe?: ProbeEvidence;
   readonly collectors?: readonly CollectorEvidence[];
   readonly holders?: readonly HolderEvidence[];
+  /** What `tidemark gpu` says of the allocator's snapshots that belong to it. */
+  readonly snapshots?: readonly GpuJson[];
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];
 }

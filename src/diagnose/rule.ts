@@ -1,4 +1,5 @@
-import type { VerdictKind } from "../model/diagnosis_document.js";
+import type { AdviceJson, VerdictKind } from "../model/diagnosis_document.js";
+import type { GpuGrowthJson } from "../model/gpu_document.js";
 import type { Growth } from "./growth.js";
 import type { Observations } from "./observations.js";
 import type { SiteJudgement } from "./suspects.js";
@@ -16,6 +17,12 @@ export interface Finding {
   readonly suspects?: readonly SiteJudgement[];
   /** Growth of the memory that it is about, where sites do not tell it. */
   readonly growth?: Growth;
+  /** It is about a device's memory, not the host's: its detail is the verdict's sentence. */
+  readonly about?: "device";
+  /** Sites of device memory that it accuses, fastest growing first. */
+  readonly deviceSites?: readonly GpuGrowthJson[];
+  /** Where the rule knows better than the catalogue: with the figures of this case. */
+  readonly advice?: readonly AdviceJson[];
 }
 
 /** One heuristic: it sees the evidence and answers leak, no leak, or nothing (null: its part is missing). */

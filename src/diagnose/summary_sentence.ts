@@ -25,6 +25,12 @@ const WHAT: Readonly<Record<VerdictKind, string>> = {
   "insufficient-evidence": "There is not enough evidence for a verdict",
 };
 
+/** A rule's own sentence about a device, behind what it is. */
+export function deviceSummary(kind: VerdictKind, detail: string): string {
+  const follows = /^[A-Z][a-z ]/.test(detail) ? detail[0]?.toLowerCase() + detail.slice(1) : detail;
+  return `${WHAT[kind]}: ${follows}`;
+}
+
 /** One sentence: what it is, where, who holds it, how fast, until when. */
 export function summaryOf(
   kind: VerdictKind,

@@ -4,6 +4,7 @@ import { interval95 } from "../model/interval.js";
 import { LEDGER_PARTS } from "../model/ledger.js";
 import { ledgerMetric, type Metric } from "../model/series.js";
 import { adviceFor } from "./advice.js";
+import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
 import { namedHolder } from "./named_holder.js";
@@ -11,7 +12,7 @@ import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
 import { bytesPerStep } from "./steps.js";
-import { summaryOf } from "./summary_sentence.js";
+import { deviceSummary, summaryOf } from "./summary_sentence.js";
 import { agesOf, type SiteJudgement } from "./suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -37,9 +38,10 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   const decisive = decide(findings);
   const kind = decisive?.kind ?? "insufficient-evidence";
   const accused = decisive?.says === "leak" ? chooseSuspects(decisive.suspects ?? []) : [];
-  const suspects = accused.map((suspect, i) =>
-    suspectJson(observations, suspect, i + 1, accused, kind),
-  );
+  const suspects =
+    decisive?.deviceSites === undefined
+      ? accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind))
+      : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
   return {
     schema: "tidemark.diagnosis/1",
@@ -52,7 +54,10 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     verdict: {
       kind,
       confidence: confidenceOf(decisive, findings),
-      summary: summaryOf(kind, observations, growth, accused, suspects),
+      summary:
+        decisive?.about === "device"
+          ? deviceSummary(kind, decisive.detail)
+          : summaryOf(kind, observations, growth, accused, suspects),
     },
     growth,
     ledger: partsOf(observations),
@@ -62,7 +67,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       says: finding.says,
       detail: finding.detail,
     })),
-    advice: suspects.length > 0 ? [] : adviceFor(kind, null, ""),
+    advice: suspects.length > 0 ? [] : [...(decisive?.advice ?? adviceFor(kind, null, ""))],
     limits: [...evidence.limits, ...missing(evidence)],
   };
 }
@@ -135,6 +140,9 @@ function growthOf(
   decisive: Finding | null,
   accused: readonly SiteJudgement[],
 ): DiagnosisJson["growth"] {
+  if (decisive?.deviceSites !== undefined) {
+    return deviceGrowth(decisive.deviceSites);
+  }
   const rss = target.growth("rssBytes");
   const counted: Pick<Growth, "slope" | "low" | "high"> =
     decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : rss);
@@ -189,6 +197,9 @@ function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
 
 /** What the verdict had to do without. */
 function missing(evidence: Evidence): string[] {
+  if (evidence.snapshots && evidence.processes.every(({ series }) => series.timesMs.length === 0)) {
+    return []; // a snapshot alone: the host's memory is not what it is about
+  }
   const sentences: string[] = [];
   if (!evidence.sites) {
     sentences.push("No agent ran: no site of an allocation is known.");

@@ -12,6 +12,9 @@ export interface Steps {
 }
 
 const FEWEST = 4;
+const LEAST_GIVEN_BACK = 0.5;
+/** Of the trace: a step's own lives no longer. */
+const SOON = 0.25;
 const NONE: Steps = { from: "", moments: [] };
 
 export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
@@ -21,8 +24,19 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   if (optimizer.length >= FEWEST) return { from: "optimizer", moments: optimizer };
   // Training has loops of its own (over parameters, over layers) that come back as evenly as steps do.
   if (trains(snapshot)) return NONE;
+  if (!givesBack(replay)) return NONE;
   const beat = fromBeat(snapshot, replay);
   return beat.length >= FEWEST ? { from: "pattern", moments: beat } : NONE;
+}
+
+/** A model that is loaded layer by layer has a beat, too, but nothing goes: work gives back most of what it
+ * takes. */
+function givesBack({ allocations: { start, end, length }, events }: GpuReplay): boolean {
+  let soon = 0;
+  for (let row = 0; row < length; row++) {
+    soon += end[row]! < events && end[row]! - start[row]! <= events * SOON ? 1 : 0;
+  }
+  return soon >= LEAST_GIVEN_BACK * length;
 }
 
 function trains({ frames, strings }: GpuSnapshot): boolean {

@@ -46,12 +46,14 @@ export interface SuspectJson {
   share: number;
   liveBytes: Bytes;
   growthBytesPerHour: number;
+  /** Of device memory, where steps are what can be counted; an hour's growth is then 0. */
+  growthBytesPerStep?: Bytes;
   /** Leaf first; empty where no agent saw the allocations. */
   stack: FrameJson[];
   /** Where all objects of a type grow, and no agent saw who makes them: "app.Session". */
   type?: string;
-  /** Which allocator was asked. */
-  domain: "python" | "native" | "mapped";
+  /** Which allocator was asked; "device": torch's, of a GPU. */
+  domain: "python" | "native" | "mapped" | "device";
   pid: number;
   /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
   ages: { olderThanMs: Millis; bytes: Bytes }[];

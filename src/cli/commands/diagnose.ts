@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { diagnose, type Evidence } from "../../diagnose/index.js";
+import { diagnose, type Evidence, evidenceOfSnapshots } from "../../diagnose/index.js";
+import { analyse } from "../../gpu/analyse.js";
 import { readInterpreter } from "../../linux/index.js";
 import {
   type DiagnosisJson,
@@ -26,6 +27,7 @@ import { printJson, screenOf } from "../output.js";
 import { withProgress } from "../progress.js";
 import { openRecordingAt } from "../recordings.js";
 import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
+import { isSnapshot, loadSnapshot } from "./gpu_load.js";
 
 interface DiagnoseOptions extends CommonOptions, ListOptions {
   readonly for: Millis;
@@ -42,9 +44,10 @@ export function buildCommand(): Command {
   const command = new Command("diagnose")
     .description(
       "The verdict: whether memory leaks, what kind of leak it is, which line makes it, how fast it\n" +
-        "grows, and what to do. Of a recording, or of a live process that is watched for a time.",
+        "grows, and what to do. Of a recording, of a live process that is watched for a time, or of a\n" +
+        "snapshot of PyTorch's device allocator.",
     )
-    .argument("<target>", "a recording, or the pid of a live process")
+    .argument("<target>", "a recording, the pid of a live process, or an allocator snapshot")
     .option(
       "--for <time>",
       "how long to watch a live process (default 60s)",
@@ -67,6 +70,7 @@ export function buildCommand(): Command {
     command,
     "tidemark diagnose app.tidemark",
     "tidemark diagnose 4242 --for 5min",
+    "tidemark diagnose snapshot.pickle",
     "tidemark diagnose 4242 --probe",
     "tidemark diagnose 4242 --no-agent",
     "tidemark diagnose app.tidemark --json --fail-on python-leak,native-leak",
@@ -114,6 +118,9 @@ function isPid(target: string): boolean {
 
 /** A number is a pid, unless a file of that name exists to be named by its path (./4242). */
 async function gather(target: string, options: DiagnoseOptions): Promise<Evidence> {
+  if (isSnapshot(target)) {
+    return evidenceOfSnapshots([analyse(await loadSnapshot(target, options), target)]);
+  }
   if (!isPid(target)) {
     const recording = openRecordingAt(target);
     return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));

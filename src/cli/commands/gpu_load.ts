@@ -1,8 +1,33 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { readSnapshot } from "../../gpu/read_snapshot.js";
 import type { GpuSnapshot } from "../../model/gpu_snapshot.js";
 import type { CommonOptions } from "../options.js";
 import { withProgress } from "../progress.js";
+
+/** PROTO of a pickle, or what packs one: gzip, Zstandard. */
+const BEGINNINGS = [[0x80], [0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]];
+
+/** By its first bytes; what cannot be opened is none. */
+export function isSnapshot(path: string): boolean {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    return false;
+  }
+  try {
+    const head = Buffer.alloc(4);
+    const length = fstatSync(descriptor).isFile() ? readSync(descriptor, head) : 0;
+    return BEGINNINGS.some(
+      (bytes) => length >= bytes.length && bytes.every((byte, at) => head[at] === byte),
+    );
+  } catch {
+    return false;
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 /** A snapshot, with progress by MiB of its file. */
 export function loadSnapshot(path: string, options: CommonOptions): Promise<GpuSnapshot> {

@@ -80,8 +80,10 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   const { paint } = screen;
   const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
+  const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
+  const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
   const head =
-    `${what}${formatChange(suspect.growthBytesPerHour)}/h, ${formatShare(suspect.share)} of the growth, ` +
+    `${what}${rate}, ${formatShare(suspect.share)} of the growth, ` +
     `${formatBytes(suspect.liveBytes)} live${pid}`;
   printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);

@@ -8,6 +8,11 @@ import { censusGrowth } from "./census_growth.rule.js";
 import { children } from "./children.rule.js";
 import { copyOnWrite } from "./copy_on_write.rule.js";
 import { garbageCycles } from "./garbage_cycles.rule.js";
+import { gpuCapacity } from "./gpu_capacity.rule.js";
+import { gpuContention } from "./gpu_contention.rule.js";
+import { gpuFragmentation } from "./gpu_fragmentation.rule.js";
+import { gpuGraph } from "./gpu_graph.rule.js";
+import { gpuLeak } from "./gpu_leak.rule.js";
 import { handles } from "./handles.rule.js";
 import { ledgerParts } from "./ledger_parts.rule.js";
 import { mappedFiles } from "./mapped_files.rule.js";
@@ -21,6 +26,11 @@ import { window } from "./window.rule.js";
 export const RULES: readonly Rule[] = [
   window,
   probe,
+  gpuGraph,
+  gpuLeak,
+  gpuFragmentation,
+  gpuContention,
+  gpuCapacity,
   boundedHolder,
   handles,
   sharedMemory,

@@ -1,13 +1,27 @@
+import { snapshotDevices, trouble, watchedDevices } from "../devices.js";
+import type { Observations } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
 import { timeText } from "../words.js";
 
 const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;
 
+/** A snapshot has its own past; an error is a fact. */
+function deviceTold(observations: Observations): boolean {
+  return (
+    snapshotDevices(observations).length > 0 ||
+    watchedDevices(observations).some((device) => trouble(device).errors > 0)
+  );
+}
+
 /** A window too short to tell growth from a start. */
 export const window: Rule = {
   name: "window",
-  judge({ windowMs, target }) {
+  judge(observations) {
+    const { windowMs, target } = observations;
+    if (deviceTold(observations)) {
+      return silent("What a device's allocator tells stands, however short the window.");
+    }
     const points = target.readings("rssBytes").values.length;
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
       return silent(`${timeText(windowMs)} with ${points} readings are enough to tell.`);

@@ -1,0 +1,60 @@
+import { adviceOf } from "../../gpu/advice.js";
+import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import { savingAdvice } from "../device_savings.js";
+import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../devices.js";
+import { type Finding, type Rule, silent } from "../rule.js";
+import { bytesText } from "../words.js";
+
+/** Of the device, what the job itself must hold for its need to be the reason. */
+const FULL_SHARE = 0.8;
+
+/** The job needs more than the device has. Asked after the others: a leak fills any device. */
+export const gpuCapacity: Rule = {
+  name: "gpu-capacity",
+  judge(observations) {
+    const devices = snapshotDevices(observations);
+    const watched = watchedDevices(observations);
+    if (devices.length === 0 && watched.length === 0) {
+      return null;
+    }
+    for (const device of devices) {
+      const finding = bySnapshot(device);
+      if (finding !== null) return finding;
+    }
+    for (const device of watched) {
+      const finding = byHeartbeats(device);
+      if (finding !== null) return finding;
+    }
+    return silent("No request failed for want of memory alone.");
+  },
+};
+
+function bySnapshot(device: GpuDeviceJson): Finding | null {
+  const event = device.outOfMemory.at(-1);
+  return event?.kind !== "genuine"
+    ? null
+    : {
+        says: "leak",
+        about: "device",
+        kind: "gpu-capacity",
+        weight: 0.9,
+        detail: `A request of ${bytesText(event.requestedBytes)} failed on device ${device.device} with ${bytesText(event.liveBytes)} in use, ${bytesText(event.freeInSegmentsBytes)} free in segments and ${bytesText(event.deviceFreeBytes)} free on the device.`,
+        advice: savingAdvice(device),
+      };
+}
+
+function byHeartbeats(device: WatchedDevice): Finding | null {
+  const total = device.last("totalBytes");
+  const peak = device.last("peakAllocatedBytes") ?? device.last("allocatedBytes");
+  const { errors } = trouble(device);
+  return total === null || peak === null || errors === 0 || peak < FULL_SHARE * total
+    ? null
+    : {
+        says: "leak",
+        about: "device",
+        kind: "gpu-capacity",
+        weight: 0.85,
+        detail: `The program held ${bytesText(peak)} of the ${bytesText(total)} of device ${device.device} and asked for more, ${errors} times in vain.`,
+        advice: adviceOf(["TM-A115", "TM-A104"]),
+      };
+}

@@ -1,0 +1,83 @@
+import { adviceOf } from "../../gpu/advice.js";
+import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import type { Bytes } from "../../model/units.js";
+import {
+  othersBytes,
+  snapshotDevices,
+  trouble,
+  type WatchedDevice,
+  watchedDevices,
+} from "../devices.js";
+import { type Finding, type Rule, silent } from "../rule.js";
+import { bytesText, percent } from "../words.js";
+
+/** Of a device: a context and its libraries stay below. */
+const NOTABLE_SHARE = 0.1;
+const LARGEST_CONTEXT: Bytes = 1.5 * 2 ** 30;
+
+/** What was missing is held by others. */
+export const gpuContention: Rule = {
+  name: "gpu-contention",
+  judge(observations) {
+    const devices = snapshotDevices(observations);
+    const watched = watchedDevices(observations);
+    if (devices.length === 0 && watched.length === 0) {
+      return null;
+    }
+    for (const device of watched) {
+      const finding = byHeartbeats(device);
+      if (finding !== null) return finding;
+    }
+    for (const device of devices) {
+      const finding = bySnapshot(device);
+      if (finding !== null) return finding;
+    }
+    return silent("No other process is seen to hold what this one needed.");
+  },
+};
+
+function contention(weight: number, detail: string): Finding {
+  return {
+    says: "leak",
+    about: "device",
+    kind: "gpu-contention",
+    weight,
+    detail,
+    advice: adviceOf(["TM-A108", "TM-A109"]),
+  };
+}
+
+function byHeartbeats(device: WatchedDevice): Finding | null {
+  const others = othersBytes(device);
+  const total = device.last("totalBytes");
+  const { errors, retries } = trouble(device);
+  if (
+    others === null ||
+    total === null ||
+    errors + retries === 0 ||
+    others < Math.max(NOTABLE_SHARE * total, LARGEST_CONTEXT) ||
+    others < (device.last("splitBytes") ?? 0)
+  ) {
+    return null;
+  }
+  return contention(
+    0.92,
+    `${bytesText(others)} of device ${device.device}, ${percent(others / total)}, are held by other processes or libraries, with ${errors} out-of-memory errors and ${retries} retries here.`,
+  );
+}
+
+/** A snapshot does not know the device's size; that it once had more than there was left to have, it does. */
+function bySnapshot({ device, outOfMemory, highestReservedBytes }: GpuDeviceJson): Finding | null {
+  const event = outOfMemory.at(-1);
+  const within = event === undefined ? 0 : event.reservedBytes + event.deviceFreeBytes;
+  const lost = highestReservedBytes - within;
+  return event === undefined ||
+    event.kind === "fragmentation" ||
+    lost < NOTABLE_SHARE * highestReservedBytes ||
+    highestReservedBytes < event.liveBytes + event.requestedBytes
+    ? null
+    : contention(
+        0.96,
+        `A request of ${bytesText(event.requestedBytes)} failed on device ${device} with ${bytesText(within)} within reach, and the program has held ${bytesText(highestReservedBytes)} of it before: somebody else took ${bytesText(lost)}.`,
+      );
+}

@@ -1,0 +1,83 @@
+import { adviceOf } from "../../gpu/advice.js";
+import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../devices.js";
+import { type Finding, type Rule, silent } from "../rule.js";
+import { bytesText, percent } from "../words.js";
+
+/** Of what is reserved: free in segments in use, when it led to an error or to retries; and when to retries
+ * alone. Cache is never in it: PyTorch gives that back before it raises. */
+const SPLIT_AT_ERROR = 0.1;
+const SPLIT_AT_RETRIES = 0.25;
+const FEWEST_RETRIES = 2;
+
+/** Enough is free on the device, in pieces that cannot be used. */
+export const gpuFragmentation: Rule = {
+  name: "gpu-fragmentation",
+  judge(observations) {
+    const devices = snapshotDevices(observations);
+    const watched = watchedDevices(observations);
+    if (devices.length === 0 && watched.length === 0) {
+      return null;
+    }
+    return (
+      first(devices, byError) ??
+      first(watched, byHeartbeats) ??
+      first(devices, byRetries) ??
+      silent("No request failed while enough was free in pieces.")
+    );
+  },
+};
+
+function first<Item>(items: readonly Item[], judge: (item: Item) => Finding | null) {
+  for (const item of items) {
+    const finding = judge(item);
+    if (finding !== null) return finding;
+  }
+  return null;
+}
+
+function fragmented(weight: number, detail: string): Finding {
+  return {
+    says: "leak",
+    about: "device",
+    kind: "gpu-fragmentation",
+    weight,
+    detail,
+    advice: adviceOf(["TM-A101", "TM-A103"]),
+  };
+}
+
+function byError({ device, outOfMemory }: GpuDeviceJson): Finding | null {
+  const event = outOfMemory.findLast(({ kind }) => kind === "fragmentation");
+  return event === undefined
+    ? null
+    : fragmented(
+        0.97,
+        `A request of ${bytesText(event.requestedBytes)} failed on device ${device} while ${bytesText(event.freeInSegmentsBytes)} were free in pieces, the largest of ${bytesText(event.largestFreeBytes)}.`,
+      );
+}
+
+function byRetries({ device, cacheReleases, waste, end }: GpuDeviceJson): Finding | null {
+  const share = end.reservedBytes === 0 ? 0 : waste.splitBytes / end.reservedBytes;
+  return cacheReleases.beforeRequest < FEWEST_RETRIES || share < SPLIT_AT_RETRIES
+    ? null
+    : fragmented(
+        0.7,
+        `${bytesText(waste.splitBytes)} of device ${device}, ${percent(share)} of what is reserved, are free between blocks in use, and the allocator emptied its cache ${cacheReleases.beforeRequest} times to find room.`,
+      );
+}
+
+function byHeartbeats(device: WatchedDevice): Finding | null {
+  const ratio = device.last("fragmentationRatio");
+  const split = device.last("splitBytes");
+  const { errors, retries } = trouble(device);
+  const enough =
+    (errors > 0 && (ratio ?? 0) >= SPLIT_AT_ERROR) ||
+    (retries >= FEWEST_RETRIES && (ratio ?? 0) >= SPLIT_AT_RETRIES);
+  return !enough || ratio === null || split === null
+    ? null
+    : fragmented(
+        errors > 0 ? 0.9 : 0.75,
+        `${bytesText(split)} of device ${device.device}, ${percent(ratio)} of what is reserved, are free between blocks in use, with ${errors} out-of-memory errors and ${retries} retries.`,
+      );
+}

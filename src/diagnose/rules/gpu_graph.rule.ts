@@ -1,0 +1,54 @@
+import { adviceOf } from "../../gpu/advice.js";
+import type { GpuGrowthJson } from "../../model/gpu_document.js";
+import { snapshotDevices } from "../devices.js";
+import { ownFrame } from "../own_code.js";
+import { type Rule, silent } from "../rule.js";
+import { bytesText, frameText } from "../words.js";
+import { growingSites } from "./gpu_leak.rule.js";
+
+/** One kept output keeps the results of every operation before it; one kept tensor is one site. */
+const FEWEST_OPERATIONS = 2;
+const MOST_OF_GROWTH = 0.5;
+const TORCH_PASS = /[/\\]torch[/\\](?:nn[/\\]|autograd[/\\]|_tensor\.py|_functional)/;
+const PASS = /^(?:forward|_call_impl|_wrapped_call_impl|backward|apply|run_backward)$/;
+
+/** Results of several operations of one forward pass stay on the device from step to step. */
+export const gpuGraph: Rule = {
+  name: "gpu-graph",
+  judge(observations) {
+    const devices = snapshotDevices(observations);
+    if (devices.length === 0) {
+      return null;
+    }
+    const growing = growingSites(devices);
+    const all = growing.reduce((sum, { bytesPerStep }) => sum + bytesPerStep, 0);
+    const ofPass = growing.filter(isOfPass);
+    const operations = new Set(
+      ofPass.map(({ stack }) => stack.map(({ file, line }) => `${file}:${line}`).join(" ")),
+    );
+    const slope = ofPass.reduce((sum, { bytesPerStep }) => sum + bytesPerStep, 0);
+    if (operations.size < FEWEST_OPERATIONS || slope < MOST_OF_GROWTH * all) {
+      return silent("No graph of tensors accumulates on the device.");
+    }
+    return {
+      says: "leak",
+      about: "device",
+      kind: "graph-retention",
+      weight: 0.985,
+      detail: `Results of ${operations.size} operations of one pass stay, ${bytesText(slope)} a step: a kept tensor keeps the graph behind it. Most by ${frameText(ownFrame(ofPass[0]?.stack ?? []))}.`,
+      deviceSites: ofPass,
+      advice: adviceOf(["TM-A106"]),
+    };
+  },
+};
+
+/** Within a module's forward or a backward pass; not gradients, which belong to parameters. */
+function isOfPass({ stack, category }: GpuGrowthJson): boolean {
+  return (
+    category !== "gradients" &&
+    category !== "parameters" &&
+    category !== "optimizer state" &&
+    stack.some(({ function: name }) => PASS.test(name.split(".").at(-1) ?? "")) &&
+    stack.some(({ file }) => TORCH_PASS.test(file))
+  );
+}
