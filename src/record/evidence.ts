@@ -4,6 +4,7 @@ import {
   type HolderEvidence,
   type SiteHistories,
   SiteHistoryBuilder,
+  shortPath,
 } from "../diagnose/index.js";
 import type { HolderBatch, Recording, Tell } from "./types.js";
 
@@ -55,7 +56,7 @@ function holdersOf({ pid, rows }: HolderBatch): HolderEvidence[] {
       holder.path.length === 0
         ? null
         : {
-            path: [...holder.path],
+            path: shortPath(holder.path),
             type: holder.type,
             retainedBytes: holder.retainedBytes,
             entries: holder.entries,
