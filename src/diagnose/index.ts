@@ -15,7 +15,6 @@ export type {
 } from "./evidence.js";
 export { handlesSite } from "./named_holder.js";
 export { shortPath } from "./short_path.js";
-export { shortPath } from "./short_path.js";
 export { type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
 export { evidenceOfSnapshots } from "./snapshot_evidence.js";
 export { judgeSites, type SiteJudgement } from "./suspects.js";
