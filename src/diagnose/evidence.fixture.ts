@@ -28,6 +28,7 @@ const POLL_MS = 250;
 const CENSUS_MS = 4000;
 const COHORTS = 16;
 const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
+const DEVICE_COUNT = /^gpu\.\d+\.(?:outOfMemory|allocationRetries|fragmentationRatio)$/;
 
 type Course = (ms: Millis) => number;
 
@@ -108,7 +109,7 @@ export function noise(seed: number): number {
 /** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s", "app.Row 1 fills 20 by 40s" and goes on at 5 % of
  * that rate, "app.Job 1 batches 20 each 15s" */
 function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
-  const unit = COUNTS.has(metric as string) ? 1 : MIB;
+  const unit = COUNTS.has(metric as string) || DEVICE_COUNT.test(metric as string) ? 1 : MIB;
   const from = Number(start) * unit;
   if (how === "+") {
     const rate = (Number.parseFloat(by as string) * unit) / 1000;

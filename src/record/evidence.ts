@@ -6,6 +6,7 @@ import {
   SiteHistoryBuilder,
   shortPath,
 } from "../diagnose/index.js";
+import { recordedSnapshots } from "./recorded_snapshots.js";
 import type { HolderBatch, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
@@ -16,6 +17,7 @@ const FREED_AT_END = 0.9;
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
   const sites = await siteHistories(recording, tell);
+  const { snapshots, limits } = await recordedSnapshots(recording);
   return {
     target: {
       pid: recording.meta.pid,
@@ -31,7 +33,8 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     events: recording.events,
     ...(sites === null ? {} : { sites }),
     ...holderEvidenceOf(recording.holderLookups),
-    limits: recording.limits,
+    ...(snapshots.length === 0 ? {} : { snapshots }),
+    limits: [...recording.limits, ...limits],
   };
 }
 

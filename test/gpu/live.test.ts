@@ -172,6 +172,9 @@ rank("second", False)
     /^tidemark-\d+-(oom|peer)-1\.pickle$/.test(name),
   );
   expect(files).toHaveLength(2);
+  // The snapshot lies beside the recording and decides its verdict.
+  const verdict = await execute([tidemark, "diagnose", recording, "--json"]);
+  expect(JSON.parse(verdict.stdout).verdict.kind, verdict.stderr).toBe("gpu-fragmentation");
   const shown = await execute([tidemark, "gpu", join(folder, files[0] as string), "--json"]);
   expect(JSON.parse(shown.stdout).schema).toBe("tidemark.gpu/1");
   expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);

@@ -1,0 +1,76 @@
+/** The rules about devices, on heartbeats of a recording. Snapshots: test/gpu/device_cases.test.ts. */
+import { describe, expect, test } from "vitest";
+import type { VerdictKind } from "../../model/diagnosis_document.js";
+import { evidenceOf } from "../evidence.fixture.js";
+import { diagnose } from "../verdict.js";
+
+/** A device of 80 GiB: what it has free, what is reserved and allocated, MiB; the rest is others'. */
+const DEVICE = "anonRssBytes 900\ngpu.0.totalBytes 81920";
+const HELD = "gpu.0.reservedBytes 40000\ngpu.0.freeBytes 41300";
+
+const verdict = (text: string): VerdictKind => diagnose(evidenceOf(text)).verdict.kind;
+
+describe("gpu-leak", () => {
+  test("allocated memory that rises all along, beside a host that does not", () => {
+    const document = diagnose(evidenceOf(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 20000 + 2/s`));
+    expect(document.verdict.kind).toBe("gpu-leak");
+    expect(document.verdict.summary).toContain("more and more of device 0");
+    expect(document.growth.bytesPerHour / 2 ** 20).toBeCloseTo(7200, -2);
+    expect(document.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
+  });
+
+  test("10 MB count on a device of any size, less does not", () => {
+    expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.5/s`)).toBe("gpu-leak");
+    expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.05/s`)).toBe("steady");
+  });
+
+  test("reserved memory that rises alone is cache", () => {
+    const text = `${DEVICE}\ngpu.0.allocatedBytes 20000\ngpu.0.reservedBytes 25000 + 20/s`;
+    expect(verdict(text)).toBe("steady");
+  });
+
+  test("a model that was loaded stays", () => {
+    expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 1 steps 30000 at 30s`)).toBe("steady");
+  });
+
+  test("of a child", () => {
+    const text = `${DEVICE}\nchild 43 gpu.0.allocatedBytes 20000 + 2/s`;
+    expect(diagnose(evidenceOf(text)).verdict.summary).toMatch(/process 43 holds more/);
+  });
+});
+
+describe("out of memory", () => {
+  const errors = "gpu.0.outOfMemory 0 steps 2 at 20s";
+
+  test("pieces between blocks in use", () => {
+    const text = `${DEVICE}\n${HELD}\n${errors}\ngpu.0.allocatedBytes 30000\ngpu.0.splitBytes 9000\ngpu.0.fragmentationRatio 0.22`;
+    expect(verdict(text)).toBe("gpu-fragmentation");
+  });
+
+  test("reserved minus allocated without pieces is no fragmentation", () => {
+    const text = `${DEVICE}\n${HELD}\n${errors}\ngpu.0.allocatedBytes 3000\ngpu.0.splitBytes 90\ngpu.0.fragmentationRatio 0.002`;
+    expect(verdict(text)).not.toBe("gpu-fragmentation");
+  });
+
+  test("others hold it", () => {
+    const text = `${DEVICE}\n${errors}\ngpu.0.allocatedBytes 30000\ngpu.0.reservedBytes 31000\ngpu.0.freeBytes 200\ngpu.0.splitBytes 100\ngpu.0.fragmentationRatio 0.003`;
+    const { verdict: found } = diagnose(evidenceOf(text));
+    expect([found.kind, found.summary]).toEqual([
+      "gpu-contention",
+      expect.stringContaining("62 %"),
+    ]);
+  });
+
+  test("a context is nobody's contention; the job needs it all", () => {
+    const text = `${DEVICE}\n${errors}\ngpu.0.allocatedBytes 78000\ngpu.0.peakAllocatedBytes 79000\ngpu.0.reservedBytes 80500\ngpu.0.freeBytes 600`;
+    expect(verdict(text)).toBe("gpu-capacity");
+  });
+
+  test("an error is a fact in a window too short for trends", () => {
+    const text = `minute 0.1\n${DEVICE}\ngpu.0.outOfMemory 0 steps 1 at 2s\ngpu.0.allocatedBytes 78000\ngpu.0.peakAllocatedBytes 79000`;
+    expect(verdict(text)).toBe("gpu-capacity");
+    expect(verdict(text.replace("gpu.0.outOfMemory 0 steps 1 at 2s", ""))).toBe(
+      "insufficient-evidence",
+    );
+  });
+});
