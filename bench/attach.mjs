@@ -1,9 +1,9 @@
 /**
  * What attaching costs the process: its pause and how long it takes, by version of Python, and the longest stall
- * that a loop in the process itself sees: `npm run bench -- attach [--rounds 20]`. Beside it `py-spy dump` and
- * `memray attach` where they are installed with the interpreter of the benchmarks.
+ * that a loop in the process itself sees: `npm run bench -- attach [--rounds 20]`. Beside it `tidemark stacks`,
+ * `py-spy dump` and `memray attach`.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,14 +11,14 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { attachAndRecord } from "../dist/record/index.js";
 import { readEnvironment } from "../scripts/environment.mjs";
-import { benchPython } from "./environment.mjs";
+import { benchPySpy, benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { quantile } from "./statistics.mjs";
 
 const libraryPath = fileURLToPath(new URL("../dist/native/libtidemark.so", import.meta.url));
 const { values: options } = parseArgs({
-  options: { rounds: { type: "string", default: "20" }, peers: { type: "string", default: "3" } },
+  options: { rounds: { type: "string", default: "20" }, peers: { type: "string", default: "10" } },
 });
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 
@@ -106,45 +106,52 @@ for (const { version, path, chroot, sharedLibrary, freeThreaded } of readEnviron
 /** @type {string[][]} */
 const peers = [];
 const python = await benchPython();
+const tidemark = fileURLToPath(new URL("../bin/tidemark", import.meta.url));
+const pySpy = await benchPySpy();
+const memray = join(dirname(python), "memray");
+/** @type {[string, (pid: string) => string[]][]} */
 const tools = [
-  ["py-spy dump", "py-spy", (/** @type {number} */ pid) => ["dump", "--pid", String(pid)]],
+  ["tidemark stacks", (pid) => [tidemark, "stacks", pid]],
+  ["py-spy dump", (pid) => [pySpy, "dump", "--pid", pid]],
+  ["tidemark stacks --native", (pid) => [tidemark, "stacks", pid, "--native"]],
+  ["py-spy dump --native", (pid) => [pySpy, "dump", "--native", "--pid", pid]],
   [
     "memray attach",
-    "memray",
-    (/** @type {number} */ pid) => [
-      "attach",
-      "-o",
-      join(scratch, "m.bin"),
-      "-f",
-      "--duration",
-      "1",
-      String(pid),
-    ],
+    (pid) => [memray, "attach", "-o", join(scratch, "m.bin"), "-f", "--duration", "1", pid],
   ],
 ];
-for (const [name, program, words] of /** @type {[string, string, (pid: number) => string[]][]} */ (
-  tools
-)) {
-  const tool = join(dirname(python), program);
-  if (!existsSync(tool)) {
-    peers.push([name, "not installed", "", ""]);
+for (const [name, command] of tools) {
+  if (!existsSync(/** @type {string} */ (command("")[0]))) {
+    peers.push([name, "not installed", "", "", "", ""]);
     continue;
   }
-  /** @type {number[]} */
-  const gaps = [];
+  /** @type {{gap: number[], idle: number[], wall: number[]}} */
+  const seen = { gap: [], idle: [], wall: [] };
   let failed = 0;
   let died = 0;
   for (let round = 0; round < Number(options.peers); round++) {
     const target = start([python]);
     await target.longestGap();
-    const { status } = spawnSync(tool, words(target.pid), { timeout: 60_000 });
-    if (status !== 0) failed++;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    seen.idle.push(await target.longestGap());
+    const begun = performance.now();
+    const [program, ...words] = command(String(target.pid));
+    if ((await ended(program ?? "", words)) !== 0) failed++;
+    seen.wall.push(performance.now() - begun);
     const gap = target.alive() ? await target.longestGap() : Number.NaN;
     if (Number.isNaN(gap)) died++;
-    else gaps.push(gap);
+    else seen.gap.push(gap);
     target.kill();
   }
-  peers.push([name, spread(gaps), `${failed} of ${options.peers}`, `${died} of ${options.peers}`]);
+  const [gap, idle, wall] = [seen.gap, seen.idle, seen.wall].map(spread);
+  const of = (/** @type {number} */ count) => `${count} of ${options.peers}`;
+  peers.push([name, gap ?? "", idle ?? "", wall ?? "", of(failed), of(died)]);
+}
+
+/** @param {string} program @param {string[]} words @returns {Promise<number | null>} its exit code */
+async function ended(program, words) {
+  const child = spawn(program, words, { stdio: "ignore", timeout: 60_000 });
+  return new Promise((resolve) => child.on("close", resolve));
 }
 rmSync(scratch, { recursive: true, force: true });
 
@@ -155,7 +162,7 @@ beats every 0.2 ms; its longest gap with an attach and a detach in it, and in 10
 
 ${markdownTable(["Python", "command to recording", "stands at attach", "stands at detach", "longest gap", "gap without"], rows)}
 
-${markdownTable(["beside it", "longest gap", "failed", "the program ended"], peers)}
+${markdownTable(["beside it", "longest gap", "in 1 s without", "wall time", "failed", "the program ended"], peers)}
 `;
 console.log(markdown);
 writeResults("attach", markdown);
