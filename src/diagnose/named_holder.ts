@@ -5,13 +5,51 @@
  */
 import type { HolderJson, VerdictKind } from "../model/diagnosis_document.js";
 import type { Pid } from "../model/units.js";
+import type { Evidence, HolderEvidence } from "./evidence.js";
 import type { Observations } from "./observations.js";
+import type { SiteHistory } from "./site_history.js";
 import type { SiteJudgement } from "./suspects.js";
 
 /** Stands for the sites of a process's open files, sockets, mappings and threads: each is too small an object
- * for a sample, so they are looked up by their types. */
-export function handlesSite(pid: Pid): string {
-  return `${pid} handles`;
+ * for a sample, so they are looked up by their type. */
+export function handlesSite(pid: Pid, type: string): string {
+  return `${pid} ${HANDLES} ${type}`;
+}
+
+const HANDLES = "handles";
+
+/** All objects of the type that there is most of, where no sample fell on their site. */
+export function handleSuspect(
+  { evidence }: Observations,
+  kind: VerdictKind,
+  slope: number,
+): SiteJudgement | null {
+  const { pid } = evidence.target;
+  const found = OF_HANDLES.has(kind) ? handlesOf(evidence, pid) : undefined;
+  if (!found?.holder) {
+    return null;
+  }
+  const type = found.site.slice(handlesSite(pid, "").length);
+  const site: SiteHistory = {
+    key: found.site,
+    type,
+    place: type,
+    own: true,
+    pid,
+    domain: "python",
+    liveBytes: new Float64Array(0),
+    allocatedBytes: new Float64Array(0),
+    liveObjects: found.looked,
+    liveSamples: 0,
+    standardErrorBytes: 0,
+    cohortBytes: new Float64Array(evidence.sites?.cohorts.length ?? 0),
+    keptStacks: [],
+  };
+  return { site, course: "hints", keptBytes: 0, slope };
+}
+
+function handlesOf({ holders }: Evidence, pid: Pid): HolderEvidence | undefined {
+  return holders?.find(({ site }) => site.startsWith(handlesSite(pid, "")));
 }
 
 const OF_HANDLES: ReadonlySet<VerdictKind> = new Set(["handle-leak", "file-growth", "shm-growth"]);
@@ -31,8 +69,7 @@ export function namedHolder(
     ({ pid, place, key }) => pid === site.pid && place === site.place && key !== site.key,
   );
   const keys = new Set(related?.map(({ key }) => key));
-  if (OF_HANDLES.has(kind)) {
-    keys.add(handlesSite(site.pid));
-  }
-  return holders.find((other) => other.holder !== null && keys.has(other.site))?.holder ?? null;
+  const ofSame = holders.find((other) => other.holder !== null && keys.has(other.site));
+  const handles = OF_HANDLES.has(kind) ? handlesOf(observations.evidence, site.pid) : undefined;
+  return (ofSame ?? handles)?.holder ?? null;
 }

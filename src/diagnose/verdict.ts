@@ -7,7 +7,7 @@ import { adviceFor } from "./advice.js";
 import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
-import { namedHolder } from "./named_holder.js";
+import { handleSuspect, namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
@@ -37,7 +37,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   });
   const decisive = decide(findings);
   const kind = decisive?.kind ?? "insufficient-evidence";
-  const accused = decisive?.says === "leak" ? chooseSuspects(decisive.suspects ?? []) : [];
+  const accused = decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : [];
   const suspects =
     decisive?.deviceSites === undefined
       ? accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind))
@@ -91,6 +91,17 @@ function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): nu
       finding.says !== "silent" && finding.says !== decisive.says && finding.weight >= 0.5,
   );
   return Math.round(Math.max(0.1, decisive.weight - 0.08 * against.length) * 100) / 100;
+}
+
+/** The rule's sites; where it has none, what the program's objects tell. */
+function accusedBy(
+  { suspects = [], growth }: Finding,
+  kind: VerdictKind,
+  observations: Observations,
+): SiteJudgement[] {
+  const { slope } = growth ?? observations.target.growth("rssBytes");
+  const handles = suspects.length > 0 ? null : handleSuspect(observations, kind, slope);
+  return handles === null ? chooseSuspects(suspects) : [handles];
 }
 
 function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {

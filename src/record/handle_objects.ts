@@ -19,7 +19,10 @@ const FEWEST = 15;
 const MOST = 400;
 
 /** Of the kind that there is most of, evenly over their addresses; none where no kind is numerous. */
-export function handleObjects({ graph, types }: ObjectGraph): NodeId[] {
+export function handleObjects({ graph, types }: ObjectGraph): {
+  readonly type: string;
+  readonly nodes: readonly NodeId[];
+} {
   const kinds = Array.from({ length: types.count }, (_, row) => kindOf(types, row));
   const byKind = new Map<string, NodeId[]>();
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
@@ -30,14 +33,13 @@ export function handleObjects({ graph, types }: ObjectGraph): NodeId[] {
       same.push(node);
     }
   }
-  const [most = []] = [...byKind.values()].sort((a, b) => b.length - a.length);
-  const step = Math.max(1, most.length / MOST);
-  return most.length < FEWEST
-    ? []
-    : Array.from(
-        { length: Math.min(most.length, MOST) },
-        (_, n) => most[Math.floor(n * step)] as NodeId,
-      );
+  const [[type, all] = ["", []]] = [...byKind].sort((a, b) => b[1].length - a[1].length);
+  const step = Math.max(1, all.length / MOST);
+  const count = all.length < FEWEST ? 0 : Math.min(all.length, MOST);
+  return {
+    type,
+    nodes: Array.from({ length: count }, (_, n) => all[Math.floor(n * step)] as NodeId),
+  };
 }
 
 function kindOf(types: ObjectGraph["types"], type: number): string | null {

@@ -54,7 +54,7 @@ export function lookUpHolders(request: LookupRequest): HolderBatch | null {
         collector: collectorOf(python),
         rows: [
           ...rowsOf(objects, request.sites),
-          ...(request.handles ? [handlesRow(objects, request.pid)] : []),
+          ...(request.handles ? handlesRows(objects, request.pid) : []),
         ],
       };
     } finally {
@@ -140,12 +140,14 @@ function rowOf(
   return { site, ...counts, ...wordsOf(objects, holder) };
 }
 
-/** What holds most of the program's open files, sockets, mappings or threads. */
-function handlesRow(objects: ObjectGraph, pid: Pid): HolderRow {
-  const nodes = handleObjects(objects);
+/** What holds most of the program's open files, sockets, mappings or threads; none where they are few. */
+function handlesRows(objects: ObjectGraph, pid: Pid): HolderRow[] {
+  const { type, nodes } = handleObjects(objects);
   const held = nodes.filter((node) => wayOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
-  return { site: handlesSite(pid), ...counts, ...wordsOf(objects, holderOf(objects, held)) };
+  return nodes.length === 0
+    ? []
+    : [{ site: handlesSite(pid, type), ...counts, ...wordsOf(objects, holderOf(objects, held)) }];
 }
 
 function wordsOf(

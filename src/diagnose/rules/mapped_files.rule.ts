@@ -1,14 +1,23 @@
 import { type Rule, silent } from "../rule.js";
+import type { SiteJudgement } from "../suspects.js";
 import { bytesText, rateText } from "../words.js";
 
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
+/** Code of the program's own that keeps something, however little: an object for a mapping is small. */
+export function mappers(sites: readonly SiteJudgement[]): SiteJudgement[] {
+  return sites.filter(
+    ({ site, course, slope }) =>
+      site.own && slope > 0 && (course === "keeps" || course === "small"),
+  );
+}
+
 /** Files are mapped and never unmapped. Pages of one large mapping that are read one after the other are
  * resident, too, and no leak: the address space tells. */
 export const mappedFiles: Rule = {
   name: "mapped-files",
-  judge({ processes }) {
+  judge({ processes, sites }) {
     const grown = processes.filter((process) => process.grows("fileRssBytes"));
     if (grown.length === 0) {
       return silent("Pages of mapped files do not grow.");
@@ -33,6 +42,7 @@ export const mappedFiles: Rule = {
       weight: 0.98,
       detail: `Mapped files grow by ${rateText(growth.slope)}, to ${bytesText(growth.level)} resident now, and their mappings with them.`,
       growth,
+      suspects: mappers(sites),
     };
   },
 };

@@ -2,6 +2,7 @@ import type { Growth } from "../growth.js";
 import { isLarge, type ProcessObservation } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
 import { bytesText, rateText } from "../words.js";
+import { mappers } from "./mapped_files.rule.js";
 
 /** Shared memory grows: mapped by a process, or left in /dev/shm without any. */
 export const sharedMemory: Rule = {
@@ -29,7 +30,7 @@ export const sharedMemory: Rule = {
       weight: mapped ? 0.98 : 0.8,
       detail: `Shared memory grows by ${rateText(largest.slope)}, to ${bytesText(largest.level)} now.`,
       growth: largest,
-      suspects: sites.filter(({ course }) => course === "keeps"),
+      suspects: mappers(sites),
     };
   },
 };
