@@ -1,6 +1,6 @@
 /**
- * Request latency of a FastAPI service under load from a second process, plain and under Tidemark in
- * turn: `npm run bench -- latency [--pairs 12] [--requests 4000]`.
+ * Request latency of a FastAPI service under load from a second process, plain and under each tool in
+ * turn: `npm run bench -- latency [--pairs 12] [--peer-pairs 2] [--requests 4000] [--tools "tidemark;memray"]`.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -14,14 +14,22 @@ import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { formatRatio, median, ratioWithInterval } from "./statistics.mjs";
+import { tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const { values: options } = parseArgs({
   options: {
     pairs: { type: "string", default: "12" },
+    "peer-pairs": { type: "string", default: "2" },
     requests: { type: "string", default: "4000" },
+    tools: { type: "string" },
   },
 });
+const chosenTools = options.tools?.split(";") ?? Object.keys(tools);
+for (const name of chosenTools)
+  if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
+/** A service that a peer cannot run answers nobody. */
+const LOAD_TIMEOUT_MS = 120_000;
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 
@@ -34,55 +42,86 @@ async function freePort() {
   return port;
 }
 
-/** @param {string[]} before words before the interpreter @returns {Promise<{p50Ms: number, p99Ms: number}>} */
-async function serveAndLoad(before) {
+/**
+ * @typedef {{p50Ms: number, p99Ms: number}} Latency
+ * @param {string | null} tool null: plain
+ * @returns {Promise<Latency | null>} null: the service did not serve
+ */
+async function serveAndLoad(tool) {
   const port = await freePort();
-  const command = [...before, python, join(here, "workloads/fastapi_service.py"), String(port)];
-  const server = spawn(command[0], command.slice(1), { stdio: "ignore", cwd: scratch });
+  const script = join(here, "workloads/fastapi_service.py");
+  const inner = [python, script];
+  const before = tool === null ? inner : tools[tool]({ python, script, inner, scratch });
+  // A group of its own: some tools run the service as a child, and do not pass signals on.
+  const server = spawn(before[0], [...before.slice(1), String(port)], {
+    stdio: "ignore",
+    cwd: scratch,
+    detached: true,
+  });
+  const ended = once(server, "exit");
   const load = spawnSync(python, [join(here, "load.py"), String(port), options.requests ?? ""], {
     encoding: "utf8",
+    timeout: LOAD_TIMEOUT_MS,
   });
-  server.kill("SIGTERM");
-  await once(server, "exit");
-  if (load.status !== 0) throw new Error(`load failed: ${load.stderr}`);
-  return JSON.parse(load.stdout);
+  stopGroup(server.pid, "SIGTERM");
+  const stubborn = setTimeout(stopGroup, 10_000, server.pid, "SIGKILL");
+  await ended;
+  clearTimeout(stubborn);
+  stopGroup(server.pid, "SIGKILL"); // what of the group outlived its leader
+  return load.status === 0 ? JSON.parse(load.stdout) : null;
 }
 
-const tidemark = [
-  join(here, "../bin/tidemark"),
-  "run",
-  "--quiet",
-  "-f",
-  "-o",
-  join(scratch, "r.tidemark"),
-  "--",
-];
-/** @type {{p50: number[], p99: number[], plain50: number[], plain99: number[]}} */
-const kept = { p50: [], p99: [], plain50: [], plain99: [] };
-for (let pair = 0; pair < Number(options.pairs); pair++) {
-  const first = pair % 2 === 0;
-  const one = await serveAndLoad(first ? [] : tidemark);
-  const two = await serveAndLoad(first ? tidemark : []);
-  const [plain, watched] = first ? [one, two] : [two, one];
-  kept.p50.push(watched.p50Ms / plain.p50Ms);
-  kept.p99.push(watched.p99Ms / plain.p99Ms);
-  kept.plain50.push(plain.p50Ms);
-  kept.plain99.push(plain.p99Ms);
+/** @param {number | undefined} pid @param {NodeJS.Signals} signal */
+function stopGroup(pid, signal) {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** @param {string} tool @param {number} pairs @returns {Promise<string[]>} its row */
+async function measure(tool, pairs) {
+  /** @type {{p50: number[], p99: number[], plain50: number[], plain99: number[]}} */
+  const kept = { p50: [], p99: [], plain50: [], plain99: [] };
+  for (let pair = 0; pair < pairs; pair++) {
+    const first = pair % 2 === 0;
+    const one = await serveAndLoad(first ? null : tool);
+    const two = await serveAndLoad(first ? tool : null);
+    const [plain, watched] = first ? [one, two] : [two, one];
+    if (plain === null) throw new Error("the service did not serve, without any tool");
+    if (watched === null) return [tool, "failed", "", "", "", String(pairs)];
+    kept.p50.push(watched.p50Ms / plain.p50Ms);
+    kept.p99.push(watched.p99Ms / plain.p99Ms);
+    kept.plain50.push(plain.p50Ms);
+    kept.plain99.push(plain.p99Ms);
+  }
+  const row = [
+    tool,
+    `${median(kept.plain50).toFixed(2)} ms`,
+    formatRatio(ratioWithInterval(kept.p50)),
+    `${median(kept.plain99).toFixed(2)} ms`,
+    formatRatio(ratioWithInterval(kept.p99)),
+    String(pairs),
+  ];
+  console.error(row.join("  "));
+  return row;
+}
+
+const rows = [];
+for (const tool of chosenTools) {
+  const own = tool.startsWith("tidemark");
+  rows.push(await measure(tool, Number(own ? options.pairs : options["peer-pairs"])));
 }
 rmSync(scratch, { recursive: true, force: true });
 
 const markdown = `## Request latency
 
-\`npm run bench -- latency --pairs ${options.pairs} --requests ${options.requests}\` on ${describeMachine(python)}.
-FastAPI and uvicorn, one connection in a closed loop; plain and under \`tidemark run\` in turn.
+\`npm run bench -- latency --pairs ${options.pairs} --peer-pairs ${options["peer-pairs"]} --requests ${options.requests}\` on
+${describeMachine(python)}.
+FastAPI and uvicorn, one connection in a closed loop; plain and under the tool in turn. Ratios with their 95 % interval.
 
-${markdownTable(
-  ["quantile", "plain (median)", "ratio (95 %)"],
-  [
-    ["p50", `${median(kept.plain50).toFixed(2)} ms`, formatRatio(ratioWithInterval(kept.p50))],
-    ["p99", `${median(kept.plain99).toFixed(2)} ms`, formatRatio(ratioWithInterval(kept.p99))],
-  ],
-)}
+${markdownTable(["tool", "p50, plain", "ratio", "p99, plain", "ratio", "pairs"], rows)}
 `;
 console.log(markdown);
-writeResults("latency", markdown);
+if (!options.tools) writeResults("latency", markdown);

@@ -2,14 +2,15 @@
  * What watching a program costs: every workload runs plain and under each tool in turn, A B A C ...,
  * and each run is set against the plain run just before it.
  *
- *   npm run bench -- overhead [--pairs 5] [--only WORKLOAD,...] [--tools "tidemark;scalene"]
+ *   npm run bench -- overhead [--minutes 15] [--pairs 5] [--only WORKLOAD,...] [--tools "tidemark;scalene"]
  *
  * The program's own CPU time is the kernel's account of the interpreter process and its children
  * (measure.py, inside the tool); what the tool spends beside it (Tidemark's recorder) is the account
  * of the whole command less that.
  *
- * The ratios of every tool's last run are kept in bench/results/overhead.json, so that the tools may be
- * measured one after the other; the page shows them all.
+ * Tidemark has its pairs first, three at least; then every peer has one, those first that were measured the
+ * longest ago, while time remains. The ratios of every tool's last whole round are kept in
+ * bench/results/overhead.json, and the page shows them all: what one run had no time for, the next one has.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,6 +28,8 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const resultsFile = join(here, "results/overhead.json");
 /** Some peers never end on some programs; twice in a row, and the tool is left alone. */
 const RUN_TIMEOUT_MS = 60_000;
+/** So many of our own are taken whatever the time. */
+const LEAST_PAIRS = 3;
 const workloads = [
   "json_service",
   "log_analysis",
@@ -47,6 +50,7 @@ const micro = new Set(["small_allocations"]);
 
 const { values: options } = parseArgs({
   options: {
+    minutes: { type: "string", default: "15" },
     pairs: { type: "string", default: "5" },
     only: { type: "string" },
     tools: { type: "string" },
@@ -98,41 +102,93 @@ function once(command, innerFile) {
 }
 
 /** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry a pair */
-/** @type {Record<string, {measured: string, pairs: number, ratios: Record<string, Ratios>}>} by tool, then workload */
+/** @typedef {{measured: string, atMs?: number, ratios: Record<string, Ratios>}} Result ratios by workload */
+/** @type {Record<string, Result>} by tool */
 const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : {};
 const measured = describeMachine(python);
-for (const tool of chosenTools)
-  results[tool] = { measured, pairs: Number(options.pairs), ratios: {} };
+const endMs = Date.now() + Number(options.minutes) * 60_000;
 /** @type {Map<string, number>} runs in a row that failed, by tool */
 const failures = new Map();
 
-for (const workload of chosenWorkloads) {
-  const script = join(here, "workloads", `${workload}.py`);
-  const innerFile = join(scratch, "inner.json");
-  const inner = [python, join(here, "measure.py"), innerFile, python, script];
-  const context = { python, script, inner, scratch };
-  once([python, script]); // files into the page cache
-  for (let pair = 0; pair < Number(options.pairs); pair++) {
-    for (const tool of chosenTools) {
-      if ((failures.get(tool) ?? 0) >= 2) continue;
-      // Both sides of our pairs run inside measure.py; the peers' whole command is their cost.
-      const ours = isOurs(tool);
-      const plain = ours ? once(inner, innerFile) : once([python, script]);
-      const watched = once(tools[tool](context), ours ? innerFile : undefined);
-      failures.set(tool, watched ? 0 : (failures.get(tool) ?? 0) + 1);
-      if (!plain || !watched) continue;
-      results[tool].ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [] };
-      const ratios = results[tool].ratios[workload];
-      ratios.cpu.push(watched.cpu / plain.cpu);
-      ratios.wall.push(watched.wall / plain.wall);
-      ratios.besideSeconds.push(ours ? watched.whole - watched.cpu : 0);
-    }
+const ours = chosenTools.filter(isOurs);
+for (const workload of chosenWorkloads) once([python, scriptOf(workload)]); // files into the page cache
+/** @type {Record<string, Result>} */
+const fresh = Object.fromEntries(ours.map((tool) => [tool, newResult()]));
+for (let pair = 0; pair < Number(options.pairs); pair++) {
+  if (pair >= LEAST_PAIRS && Date.now() > endMs - reserveMs()) break;
+  for (const workload of chosenWorkloads)
+    for (const tool of ours) measurePair(tool, workload, fresh[tool]);
+  progress(`pair ${pair + 1}`, ours, fresh);
+}
+Object.assign(results, fresh);
+const peers = chosenTools
+  .filter((tool) => !isOurs(tool))
+  .sort((one, other) => (results[one]?.atMs ?? 0) - (results[other]?.atMs ?? 0));
+for (const tool of peers) {
+  const result = newResult();
+  const left = chosenWorkloads.filter((workload) => {
+    if (Date.now() > endMs) return true;
+    measurePair(tool, workload, result);
+    return false;
+  });
+  if (left.length > 0) {
+    console.error(`${tool}: no time left; its last figures stay`);
+    break;
   }
-  console.error(
-    `${workload}: ${chosenTools.map((tool) => `${tool} ${cpuRatio(tool, workload)}`).join("; ")}`,
-  );
+  results[tool] = result;
+  progress("one pair", [tool], results);
 }
 rmSync(scratch, { recursive: true, force: true });
+
+/** Time that the peers are to have: half of all. */
+function reserveMs() {
+  return chosenTools.length > ours.length ? Number(options.minutes) * 30_000 : 0;
+}
+
+/** @returns {Result} */
+function newResult() {
+  return { measured, atMs: Date.now(), ratios: {} };
+}
+
+/** @param {string} workload */
+function scriptOf(workload) {
+  return join(here, "workloads", `${workload}.py`);
+}
+
+/**
+ * One plain run and one under the tool, into the tool's ratios.
+ * @param {string} tool
+ * @param {string} workload
+ * @param {Result} result
+ */
+function measurePair(tool, workload, result) {
+  if ((failures.get(tool) ?? 0) >= 2) return;
+  const script = scriptOf(workload);
+  const innerFile = join(scratch, "inner.json");
+  const inner = [python, join(here, "measure.py"), innerFile, python, script];
+  // Both sides of our pairs run inside measure.py; the peers' whole command is their cost.
+  const own = isOurs(tool);
+  const plain = own ? once(inner, innerFile) : once([python, script]);
+  const command = tools[tool]({ python, script, inner, scratch });
+  const watched = once(command, own ? innerFile : undefined);
+  failures.set(tool, watched ? 0 : (failures.get(tool) ?? 0) + 1);
+  if (!plain || !watched) return;
+  result.ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [] };
+  const ratios = result.ratios[workload];
+  ratios.cpu.push(watched.cpu / plain.cpu);
+  ratios.wall.push(watched.wall / plain.wall);
+  ratios.besideSeconds.push(own ? watched.whole - watched.cpu : 0);
+}
+
+/** @param {string} what @param {string[]} of @param {Record<string, Result>} from */
+function progress(what, of, from) {
+  for (const tool of of) {
+    const each = Object.entries(from[tool].ratios).map(
+      ([workload, { cpu }]) => `${workload} ${cpu.at(-1)?.toFixed(3)}`,
+    );
+    console.error(`${tool}, ${what}: ${each.join(", ")}`);
+  }
+}
 
 /** @param {string} tool */
 function isOurs(tool) {
@@ -157,7 +213,7 @@ function rowOf(tool) {
     ...[...micro].map((workload) => cpuRatio(tool, workload)),
     isOurs(tool) ? `${mean(beside).toFixed(2)} s a run` : "in the program",
     `${ordinary.length}`,
-    `${results[tool].pairs}`,
+    `${Math.max(...ordinary.map(([, ratios]) => ratios.cpu.length))}`,
   ];
 }
 
