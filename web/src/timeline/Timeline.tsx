@@ -1,11 +1,19 @@
-/** Memory over time: RSS and PSS above, live bytes by allocator below, on one time axis. */
+/** Memory over time: RSS, PSS and the device's above, live bytes by allocator below, on one time axis. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import { formatBytes, formatRelative } from "../page/format.js";
 import type { Theme } from "../page/theme.js";
-import { axes, type ChartMarks, chartColours, drawMarks, drawSelection } from "./chart.js";
+import {
+  axes,
+  type ChartColours,
+  type ChartMarks,
+  chartColours,
+  drawMarks,
+  drawSelection,
+} from "./chart.js";
+import { type DeviceCurves, deviceCurves } from "./deviceCurves.js";
 import { chooseByPointer } from "./pointerDrag.js";
 import { liveCurves, memoryCurves } from "./timelineData.js";
 
@@ -25,6 +33,7 @@ interface TimelineProps {
 
 export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }: TimelineProps) {
   const memory = useMemo(() => memoryCurves(report, pid), [report, pid]);
+  const device = useMemo(() => deviceCurves(report, pid, memory.times), [report, pid, memory]);
   const live = useMemo(() => liveCurves(report.tables, report.looks, pid), [report, pid]);
   const events = useMemo(() => eventsOf(report, pid), [report, pid]);
   const [zoom, setZoom] = useState<[number, number] | null>(null);
@@ -108,9 +117,15 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
               spanGaps: true,
               points: { show: memory.times.length < 3 },
             },
+            ...(device === null ? [] : deviceLines(colours)),
           ],
         },
-        [memory.times, memory.rss, memory.pss],
+        [
+          memory.times,
+          memory.rss,
+          memory.pss,
+          ...(device === null ? [] : [device.reserved, device.allocated]),
+        ],
         top.current,
       ),
     );
@@ -148,7 +163,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
       observer.disconnect();
       for (const chart of made) chart.destroy();
     };
-  }, [memory, live, theme, zoom, extent, startMs, hasLive]);
+  }, [memory, device, live, theme, zoom, extent, startMs, hasLive]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the marks are drawn from a ref
   useEffect(() => {
@@ -172,6 +187,9 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
         ) : (
           <span className="missing">PSS could not be read</span>
         )}
+        {device && <span className="timeline-divider">device</span>}
+        {device && <span className="key key-reserved">reserved</span>}
+        {device && <span className="key key-allocated">allocated</span>}
         {hasLive && <span className="timeline-divider">live bytes</span>}
         {hasLive && <span className="key key-python">Python</span>}
         {hasLive && <span className="key key-native">native</span>}
@@ -182,6 +200,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
               timeMs={readout}
               startMs={startMs}
               memory={memory}
+              device={device}
               live={live}
               events={events}
               span={(zoom ?? extent)[1] - (zoom ?? extent)[0]}
@@ -227,15 +246,17 @@ interface ReadoutProps {
   timeMs: number;
   startMs: number;
   memory: ReturnType<typeof memoryCurves>;
+  device: DeviceCurves | null;
   live: ReturnType<typeof liveCurves>;
   events: readonly TimelineEvent[];
   /** Seconds in sight. */
   span: number;
 }
 
-function Readout({ timeMs, startMs, memory, live, events, span }: ReadoutProps) {
+function Readout({ timeMs, startMs, memory, device, live, events, span }: ReadoutProps) {
   const rss = lastBefore(memory.times, memory.rss, timeMs / 1000);
   const pss = lastBefore(memory.times, memory.pss, timeMs / 1000);
+  const held = device && lastBefore(memory.times, device.reserved, timeMs / 1000);
   const total =
     live.stacked.length > 0
       ? lastBefore(live.times, live.stacked[live.stacked.length - 1], timeMs / 1000)
@@ -246,12 +267,21 @@ function Readout({ timeMs, startMs, memory, live, events, span }: ReadoutProps) 
       <b>{formatRelative(timeMs, startMs)}</b>
       {rss !== null && <span>RSS {formatBytes(rss)}</span>}
       {pss !== null && <span>PSS {formatBytes(pss)}</span>}
+      {held !== null && <span>device {formatBytes(held)}</span>}
       {total !== null && <span>live {formatBytes(total)}</span>}
       {near.map((event) => (
         <em key={`${event.timeMs}${event.kind}${event.pid}`}>{eventWords(event)}</em>
       ))}
     </>
   );
+}
+
+/** Reserved as the frame, allocated within it. */
+function deviceLines({ reserved, allocated }: ChartColours): uPlot.Series[] {
+  return [
+    { label: "device reserved", stroke: reserved, width: 1.25, dash: [2, 3], spanGaps: true },
+    { label: "device allocated", stroke: allocated, width: 1.75, spanGaps: true },
+  ].map((line) => ({ ...line, points: { show: false } }));
 }
 
 function eventWords(event: TimelineEvent): string {

@@ -6,6 +6,9 @@ import { formatBytes, formatRelative } from "../page/format.js";
 export interface ChartColours {
   readonly rss: string;
   readonly pss: string;
+  /** Of devices. */
+  readonly reserved: string;
+  readonly allocated: string;
   readonly domains: readonly string[];
   readonly ink: string;
   readonly faint: string;
@@ -30,6 +33,8 @@ export function chartColours(element: Element): ChartColours {
   return {
     rss: of("--rss"),
     pss: of("--pss"),
+    reserved: of("--device-reserved"),
+    allocated: of("--device-allocated"),
     domains: [of("--python"), of("--native"), of("--mapped")],
     ink: of("--ink-2"),
     faint: of("--ink-3"),
@@ -122,6 +127,7 @@ export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartCol
 const EVENT_SHOWN: Partial<Record<TimelineEvent["kind"], "danger" | "accent" | "faint">> = {
   "oom-kill": "danger",
   limit: "danger",
+  "gpu-snapshot": "accent",
   peak: "accent",
   "process-start": "faint",
   "process-end": "faint",
