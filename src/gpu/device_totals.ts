@@ -1,8 +1,9 @@
-/** Devices and the processes on them, as nvidia-smi tells (MIG instances by their own row of processes). */
+/** Devices and the processes on them, as nvidia-smi tells. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { noDeviceDriver, TidemarkError } from "../model/errors.js";
 import type { Bytes, Pid } from "../model/units.js";
+import { type InstanceLook, parseInstances } from "./device_instances.js";
 
 export interface Device {
   readonly index: number;
@@ -25,21 +26,31 @@ export interface DeviceProcess {
 export interface DeviceLook {
   readonly devices: Device[];
   readonly processes: DeviceProcess[];
+  /** Of the devices that are divided. */
+  readonly divided: InstanceLook;
 }
 
 const DEVICES = "index,uuid,name,memory.total,memory.used,utilization.gpu,mig.mode.current";
 const PROCESSES = "pid,gpu_uuid,used_gpu_memory";
 /** The driver may hang on a device that fell off the bus. */
 const PATIENCE_MS = 5000;
+/** `nvidia-smi -q` writes some 20 kB a device. */
+const LONGEST_ANSWER = 64 * 2 ** 20;
+const TABLE = ["--format=csv,noheader,nounits"];
 const MIB = 2 ** 20;
 
 /** @throws TidemarkError TM-E065 where no driver answers */
 export async function readDevices(): Promise<DeviceLook> {
-  const devices = parseDevices(await ask(`--query-gpu=${DEVICES}`));
+  const devices = parseDevices(await ask([`--query-gpu=${DEVICES}`, ...TABLE]));
   if (devices.length === 0) {
     throw noDeviceDriver("nvidia-smi lists no device");
   }
-  return { devices, processes: parseProcesses(await ask(`--query-compute-apps=${PROCESSES}`)) };
+  const processes = parseProcesses(await ask([`--query-compute-apps=${PROCESSES}`, ...TABLE]));
+  // It asks the driver for everything there is: only where it says more.
+  const divided = devices.some(({ mig }) => mig)
+    ? parseInstances(await ask(["-q"]))
+    : { instances: [], processes: [] };
+  return { devices, processes, divided };
 }
 
 /** Device memory by process, summed over devices; null where no driver answers. A process whose figure the
@@ -47,7 +58,7 @@ export async function readDevices(): Promise<DeviceLook> {
 export async function readDeviceUse(): Promise<Map<Pid, Bytes> | null> {
   let processes: DeviceProcess[];
   try {
-    processes = parseProcesses(await ask(`--query-compute-apps=${PROCESSES}`));
+    processes = parseProcesses(await ask([`--query-compute-apps=${PROCESSES}`, ...TABLE]));
   } catch (error) {
     if (error instanceof TidemarkError) return null;
     throw error;
@@ -59,12 +70,10 @@ export async function readDeviceUse(): Promise<Map<Pid, Bytes> | null> {
   return use;
 }
 
-async function ask(query: string): Promise<string> {
+async function ask(query: readonly string[]): Promise<string> {
   try {
-    const options = { timeout: PATIENCE_MS };
-    return (
-      await promisify(execFile)("nvidia-smi", [query, "--format=csv,noheader,nounits"], options)
-    ).stdout;
+    const options = { timeout: PATIENCE_MS, maxBuffer: LONGEST_ANSWER };
+    return (await promisify(execFile)("nvidia-smi", query, options)).stdout;
   } catch (error) {
     const { code, killed, stdout, stderr } = error as NodeJS.ErrnoException & {
       killed?: boolean;

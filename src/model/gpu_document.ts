@@ -1,6 +1,7 @@
 /** The documents of `tidemark gpu`. Bytes are exact unless a field says otherwise. */
+import type { DiagnosisJson } from "./diagnosis_document.js";
 import type { FrameJson } from "./documents.js";
-import type { Bytes } from "./units.js";
+import type { Bytes, TimeMs } from "./units.js";
 
 /** What an allocation is for. `sure` where a frame names it, else it is told from place and lifetime. */
 export type GpuCategory =
@@ -122,6 +123,8 @@ export interface GpuJson {
   schema: "tidemark.gpu/1";
   file: string;
   devices: GpuDeviceJson[];
+  /** What `tidemark diagnose` says of it. */
+  verdict?: DiagnosisJson["verdict"];
   advice: GpuAdviceJson[];
   limits: string[];
 }
@@ -206,6 +209,21 @@ export interface OomJson {
   limits: string[];
 }
 
+export interface GpuTopProcessJson {
+  pid: number;
+  command: string[];
+  /** null: the driver keeps it back. */
+  deviceBytes: Bytes | null;
+  /** 0: another container's process. */
+  rssBytes: Bytes;
+  /** Which of `instances` it stands on. */
+  instance?: number;
+  /** What its own allocator says, by the recording that grows with it. */
+  allocator?: { reservedBytes: Bytes; allocatedBytes: Bytes; atMs: TimeMs; recording: string };
+  /** `deviceBytes` less what its allocator reserved: CUDA context, NCCL and other libraries. */
+  outsideBytes?: Bytes;
+}
+
 /** `tidemark.gpu_top/1`: one look at the devices of this host. */
 export interface GpuTopJson {
   schema: "tidemark.gpu_top/1";
@@ -218,8 +236,15 @@ export interface GpuTopJson {
     /** 0 to 1; null where the driver keeps it back. */
     utilisation: number | null;
     mig: boolean;
-    /** `deviceBytes` null: the driver keeps it back; `rssBytes` 0: another container's process. */
-    processes: { pid: number; command: string[]; deviceBytes: Bytes | null; rssBytes: Bytes }[];
+    /** The parts of a device that was divided (MIG). */
+    instances?: {
+      index: number;
+      gpuInstance: number;
+      computeInstance: number;
+      totalBytes: Bytes;
+      usedBytes: Bytes;
+    }[];
+    processes: GpuTopProcessJson[];
     /** Used by nobody that the driver lists: its own share, and processes of other containers. */
     unlistedBytes: Bytes;
   }[];

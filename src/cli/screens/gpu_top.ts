@@ -1,45 +1,111 @@
 /** The devices of a host, each with its processes. */
 import { oneLine } from "../../model/errors.js";
-import type { GpuTopJson } from "../../model/gpu_document.js";
+import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import { type ListOptions, selectRows } from "../options.js";
 import { bar, formatBytes, formatShare, formatTable, type Screen } from "../output.js";
 import { printLimits } from "./gpu.js";
+
+type Device = GpuTopJson["devices"][number];
+
+const BAR_COLUMNS = 30;
+const INSTANCE_BAR_COLUMNS = 16;
 
 export function printGpuTop(
   screen: Screen,
   document: GpuTopJson,
-  options: { readonly quiet?: boolean },
+  options: ListOptions & { readonly quiet?: boolean },
 ): void {
-  const { paint } = screen;
   for (const [row, device] of document.devices.entries()) {
     if (row > 0) screen.line();
-    const busy = device.utilisation === null ? "" : `, ${formatShare(device.utilisation)} busy`;
-    screen.line(
-      `${paint.bold(`Device ${device.index}`)}  ${oneLine(device.name)}${device.mig ? ", MIG" : ""}${busy}`,
-    );
-    screen.line(
-      `  ${formatBytes(device.usedBytes)} of ${formatBytes(device.totalBytes)}  ${paint.cyan(
-        bar(device.usedBytes / device.totalBytes, 30),
-      )}`,
-    );
-    const table = formatTable(
-      screen,
-      [
-        { title: "PID", align: "right" },
-        { title: "DEVICE", align: "right", paint: paint.bold },
-        { title: "RSS", align: "right" },
-        { title: "COMMAND", flexible: "cutEnd" },
-      ],
-      [
-        ...device.processes.map(({ pid, command, deviceBytes, rssBytes }) => [
-          String(pid),
-          deviceBytes === null ? "kept back" : formatBytes(deviceBytes),
-          rssBytes === 0 ? "" : formatBytes(rssBytes),
-          command.length === 0 ? "(of another container)" : command.join(" "),
-        ]),
-        ["", formatBytes(device.unlistedBytes), "", "(the driver, and what it does not list)"],
-      ],
-    );
-    for (const line of table) screen.line(line);
+    printDevice(screen, device, chosenProcesses(device, options));
   }
   printLimits(screen, document.limits, options);
+}
+
+/** What the list options leave of a device's processes. */
+export function chosenProcesses(device: Device, options: ListOptions): GpuTopProcessJson[] {
+  return selectRows(
+    device.processes,
+    options,
+    0,
+    ({ deviceBytes }) => deviceBytes ?? 0,
+    ({ pid, command }) => `${pid} ${command.join(" ")}`,
+  ).rows;
+}
+
+/** @param course drawn behind the bar; "" for one look */
+export function printDevice(
+  screen: Screen,
+  device: Device,
+  processes: readonly GpuTopProcessJson[],
+  course = "",
+): void {
+  const { paint } = screen;
+  const busy = device.utilisation === null ? "" : `, ${formatShare(device.utilisation)} busy`;
+  screen.line(
+    `${paint.bold(`Device ${device.index}`)}  ${oneLine(device.name)}${device.mig ? ", MIG" : ""}${busy}`,
+  );
+  const filled = paint.cyan(bar(device.usedBytes / device.totalBytes, BAR_COLUMNS));
+  const trend = course === "" ? "" : `  ${paint.blue(course)}`;
+  screen.line(
+    `  ${formatBytes(device.usedBytes)} of ${formatBytes(device.totalBytes)}  ${filled}${trend}`,
+  );
+  for (const { index, gpuInstance, computeInstance, ...memory } of device.instances ?? []) {
+    const share = memory.totalBytes === 0 ? 0 : memory.usedBytes / memory.totalBytes;
+    screen.line(
+      `  MIG ${index} ${paint.dim(`(instance ${gpuInstance}/${computeInstance})`)}  ${formatBytes(memory.usedBytes)} of ${formatBytes(memory.totalBytes)}  ${paint.cyan(bar(share, INSTANCE_BAR_COLUMNS))}`,
+    );
+  }
+  for (const line of processTable(screen, device, processes)) screen.line(line);
+}
+
+function processTable(
+  screen: Screen,
+  device: Device,
+  processes: readonly GpuTopProcessJson[],
+): string[] {
+  const { paint } = screen;
+  const known = processes.some(({ allocator }) => allocator !== undefined);
+  const divided = device.instances !== undefined;
+  const own = ({ allocator, outsideBytes }: GpuTopProcessJson) =>
+    allocator === undefined
+      ? ["", "", ""]
+      : [
+          formatBytes(allocator.allocatedBytes),
+          formatBytes(allocator.reservedBytes),
+          outsideBytes === undefined ? "" : formatBytes(outsideBytes),
+        ];
+  return formatTable(
+    screen,
+    [
+      { title: "PID", align: "right" },
+      ...(divided ? [{ title: "MIG", align: "right" } as const] : []),
+      { title: "DEVICE", align: "right", paint: paint.bold },
+      ...(known
+        ? (["ALLOCATED", "RESERVED", "OUTSIDE"] as const).map(
+            (title) => ({ title, align: "right" }) as const,
+          )
+        : []),
+      { title: "RSS", align: "right" },
+      { title: "COMMAND", flexible: "cutEnd" },
+    ],
+    [
+      ...processes.map((process) => [
+        String(process.pid),
+        ...(divided ? [process.instance === undefined ? "" : String(process.instance)] : []),
+        process.deviceBytes === null ? "kept back" : formatBytes(process.deviceBytes),
+        ...(known ? own(process) : []),
+        process.rssBytes === 0 ? "" : formatBytes(process.rssBytes),
+        process.command.length === 0 ? "(of another container)" : process.command.join(" "),
+      ]),
+      [
+        "",
+        ...(divided ? [""] : []),
+        formatBytes(device.unlistedBytes),
+        ...(known ? ["", "", ""] : []),
+        "",
+        "(the driver, and what it does not list)",
+      ],
+    ],
+  );
 }

@@ -1,0 +1,137 @@
+/** One look at the devices of this host: what the driver says, and what the programs' own allocators say. */
+
+import type { DeviceLook } from "../gpu/device_totals.js";
+import { readDevices } from "../gpu/device_totals.js";
+import { readCommand, readStatus } from "../linux/process.js";
+import { TidemarkError } from "../model/errors.js";
+import type { GpuTopJson, GpuTopProcessJson } from "../model/gpu_document.js";
+import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../model/series.js";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import { growingRecordingOf, openRecording } from "../record/index.js";
+
+type Device = GpuTopJson["devices"][number];
+
+/** What a process's allocator held of one device when its recording last asked. */
+interface AllocatorFigures {
+  readonly reservedBytes: Bytes;
+  readonly allocatedBytes: Bytes;
+  readonly atMs: TimeMs;
+  readonly recording: string;
+}
+
+/** Which recording grows with a process: looked for among all open files of the host, so not at each look. */
+export type KnownRecordings = Map<Pid, string | null>;
+
+/** @throws TidemarkError TM-E065 where no driver answers */
+export async function lookAtDeviceTop(recordings: KnownRecordings): Promise<GpuTopJson> {
+  const look = await readDevices();
+  const pids = [...new Set(look.processes.map(({ pid }) => pid))];
+  const figures = new Map(pids.map((pid) => [pid, figuresOf(pid, recordings)]));
+  const devices = look.devices.map((device) => deviceOf(device, look));
+  for (const [pid, own] of figures) join(devices, pid, own);
+  for (const device of devices) {
+    device.processes.sort((a, b) => (b.deviceBytes ?? 0) - (a.deviceBytes ?? 0));
+  }
+  return {
+    schema: "tidemark.gpu_top/1",
+    atMs: Date.now(),
+    devices,
+    limits: limitsOf(devices),
+  };
+}
+
+function deviceOf({ uuid, ...device }: DeviceLook["devices"][number], look: DeviceLook): Device {
+  const processes = look.processes
+    .filter((process) => process.uuid === uuid)
+    .map(({ pid, usedBytes }): GpuTopProcessJson => {
+      const placed = look.divided.processes.find((one) => one.uuid === uuid && one.pid === pid);
+      return {
+        pid,
+        command: readCommand(pid) ?? [],
+        deviceBytes: usedBytes ?? placed?.usedBytes ?? null,
+        rssBytes: readStatus(pid)?.rssBytes ?? 0,
+        ...(placed === undefined ? {} : { instance: placed.instance }),
+      };
+    });
+  const listed = processes.reduce((sum, { deviceBytes }) => sum + (deviceBytes ?? 0), 0);
+  const instances = look.divided.instances
+    .filter((instance) => instance.uuid === uuid)
+    .map(({ uuid: _, ...instance }) => instance);
+  return {
+    ...device,
+    ...(instances.length === 0 ? {} : { instances }),
+    processes,
+    unlistedBytes: Math.max(0, device.usedBytes - listed),
+  };
+}
+
+/** By the device's number in the program, those that it uses. */
+function figuresOf(pid: Pid, recordings: KnownRecordings): AllocatorFigures[] {
+  if (!recordings.has(pid)) recordings.set(pid, growingRecordingOf(pid));
+  const path = recordings.get(pid) ?? null;
+  if (path === null) return [];
+  try {
+    const series = openRecording(path).series.find((one) => one.pid === pid);
+    return series === undefined ? [] : lastFigures(series, path);
+  } catch (error) {
+    // It ended or was taken away meanwhile.
+    if (!(error instanceof TidemarkError)) throw error;
+    recordings.delete(pid);
+    return [];
+  }
+}
+
+function lastFigures({ timesMs, values }: MemorySeries, recording: string): AllocatorFigures[] {
+  const found: AllocatorFigures[] = [];
+  for (let device = 0; device < MOST_DEVICES; device++) {
+    const reserved = values.get(deviceMetric(device, "reservedBytes"));
+    const allocated = values.get(deviceMetric(device, "allocatedBytes"));
+    const at = reserved?.findLastIndex((bytes) => !Number.isNaN(bytes)) ?? -1;
+    const reservedBytes = reserved?.[at] ?? Number.NaN;
+    const allocatedBytes = allocated?.[at] ?? Number.NaN;
+    if (reservedBytes > 0 && !Number.isNaN(allocatedBytes)) {
+      found.push({ reservedBytes, allocatedBytes, atMs: timesMs[at]!, recording });
+    }
+  }
+  return found;
+}
+
+/** How much above the driver's figure an allocator's may be: both were asked at their own moment. */
+const SLACK = 1.1;
+
+/** A program counts its devices from 0, whichever it was given. They are the driver's in their order; where
+ * that cannot be, for more is reserved than the program has there, nothing is said. */
+function join(devices: readonly Device[], pid: Pid, figures: readonly AllocatorFigures[]): void {
+  const places = devices.flatMap(({ processes }) => processes.filter((one) => one.pid === pid));
+  const fits =
+    figures.length === places.length &&
+    places.every(
+      ({ deviceBytes }, row) =>
+        deviceBytes === null || figures[row]!.reservedBytes <= deviceBytes * SLACK,
+    );
+  if (!fits) return;
+  for (const [row, place] of places.entries()) {
+    const own = figures[row]!;
+    place.allocator = own;
+    if (place.deviceBytes !== null) {
+      place.outsideBytes = Math.max(0, place.deviceBytes - own.reservedBytes);
+    }
+  }
+}
+
+function limitsOf(devices: readonly Device[]): string[] {
+  const limits: string[] = [];
+  const processes = devices.flatMap((device) => device.processes);
+  if (processes.some(({ allocator }) => allocator === undefined)) {
+    limits.push(
+      "what a process's own allocator holds is seen where a recording asks it: tidemark attach PID --gpu, or tidemark gpu PID for one look",
+    );
+  }
+  if (processes.some(({ deviceBytes }) => deviceBytes === null)) {
+    limits.push("the driver keeps back what some processes use, as it does in containers");
+  }
+  if (devices.some(({ mig, instances }) => mig && instances === undefined)) {
+    limits.push("the driver does not list the instances of a divided device (MIG)");
+  }
+  return limits;
+}

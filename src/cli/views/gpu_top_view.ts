@@ -1,0 +1,120 @@
+/** The live list of devices: what each look finds, what keys choose, how it is drawn. */
+import type { Key } from "ink";
+import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import { type KnownRecordings, lookAtDeviceTop } from "../device_top.js";
+import type { ListOptions } from "../options.js";
+import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
+import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
+import type { FullScreenView } from "./full_screen.js";
+import { scrolled } from "./scrolling.js";
+
+export interface GpuTopSeen {
+  readonly document: GpuTopJson;
+  /** Of the last looks, oldest first. */
+  readonly timesMs: readonly TimeMs[];
+  /** By device, used bytes at each of these. */
+  readonly used: ReadonlyMap<number, readonly Bytes[]>;
+}
+
+const SORTS = {
+  device: { key: "d", of: (row: GpuTopProcessJson) => row.deviceBytes ?? 0 },
+  reserved: { key: "r", of: (row: GpuTopProcessJson) => row.allocator?.reservedBytes ?? 0 },
+  RSS: { key: "m", of: (row: GpuTopProcessJson) => row.rssBytes },
+  pid: { key: "p", of: (row: GpuTopProcessJson) => -row.pid },
+} as const;
+type SortKey = keyof typeof SORTS;
+const SORT_KEYS = Object.keys(SORTS) as SortKey[];
+
+interface GpuTopChoice {
+  readonly sort: SortKey;
+  readonly firstRow: number;
+}
+
+const HISTORY = 60;
+const TREND_COLUMNS = 20;
+/** Recordings are looked for among all open files of the host: every so many looks. */
+const LOOKS_PER_SEARCH = 10;
+
+export function gpuTopView(
+  options: ListOptions,
+  intervalMs: Millis,
+): FullScreenView<GpuTopSeen, GpuTopChoice> {
+  const recordings: KnownRecordings = new Map();
+  let looks = 0;
+  return {
+    name: "gpu top",
+    instead: "tidemark gpu top | cat",
+    intervalMs,
+    choice: { sort: "device", firstRow: 0 },
+    look: (before) => {
+      if (looks++ % LOOKS_PER_SEARCH === 0) recordings.clear();
+      return lookAgain(before, recordings);
+    },
+    draw: (screen, seen, choice, rows) => drawGpuTop(screen, seen, choice, options, rows),
+    press: pressGpuTop,
+  };
+}
+
+async function lookAgain(
+  before: GpuTopSeen | null,
+  recordings: KnownRecordings,
+): Promise<GpuTopSeen> {
+  const document = await lookAtDeviceTop(recordings);
+  return {
+    document,
+    timesMs: [...(before?.timesMs ?? []), document.atMs].slice(-HISTORY),
+    used: new Map(
+      document.devices.map(({ index, usedBytes }) => [
+        index,
+        [...(before?.used.get(index) ?? []), usedBytes].slice(-HISTORY),
+      ]),
+    ),
+  };
+}
+
+function drawGpuTop(
+  screen: Screen,
+  { document, timesMs, used }: GpuTopSeen,
+  { sort, firstRow }: GpuTopChoice,
+  options: ListOptions,
+  rows: number,
+): void {
+  const { paint } = screen;
+  const { devices } = document;
+  const total = devices.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+  screen.line(
+    `${paint.cyan(paint.bold("tidemark gpu top"))}  ${formatCount(devices.length)} ${devices.length === 1 ? "device" : "devices"} · ` +
+      `${formatBytes(total)} in use · by ${sort}`,
+  );
+  const keys = SORT_KEYS.map((name) => `${SORTS[name].key} ${name}`).join("  ");
+  screen.line(paint.dim(`q quit  arrows scroll  sort: ${keys}`.slice(0, screen.columns)));
+  const lines: string[] = [];
+  const into = { ...screen, line: (text = "") => lines.push(text) };
+  const { of } = SORTS[sort];
+  for (const device of devices) {
+    const readings = used.get(device.index) ?? [];
+    const course =
+      readings.length < 2
+        ? ""
+        : sparkline(timesMs.slice(-readings.length), readings, TREND_COLUMNS);
+    const chosen = chosenProcesses(device, options).sort((a, b) => of(b) - of(a) || a.pid - b.pid);
+    printDevice(into, device, chosen, course);
+    into.line();
+  }
+  const room = Math.max(1, rows - 2);
+  const from = Math.max(0, Math.min(firstRow, lines.length - room));
+  for (const line of lines.slice(from, from + room)) screen.line(line);
+}
+
+function pressGpuTop(choice: GpuTopChoice, input: string, key: Key): GpuTopChoice | null {
+  if (input === "q" || key.escape) {
+    return null;
+  }
+  const firstRow = scrolled(choice.firstRow, key);
+  if (firstRow !== null) {
+    return { ...choice, firstRow };
+  }
+  const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
+  return sort === undefined ? choice : { ...choice, sort };
+}
