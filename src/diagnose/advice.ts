@@ -133,6 +133,14 @@ export const ADVICE: readonly Advice[] = [
     after: "with open(path) as file:\n    ...",
   },
   {
+    id: "TM-A080",
+    text: "Hold the numbers in an array (array.array, NumPy, a tensor): eight bytes each, or fewer.",
+    when: "A list or dict holds hundreds of thousands of ints or floats, each an object of its own. No leak.",
+    kinds: [],
+    before: "prices = [float(row[3]) for row in rows]",
+    after: 'prices = array.array("d", (float(row[3]) for row in rows))',
+  },
+  {
     id: "TM-A090",
     text: "Watch longer, or under load: tidemark diagnose PID --for 10min.",
     when: "The window was too short or too quiet.",
@@ -141,6 +149,15 @@ export const ADVICE: readonly Advice[] = [
     after: "tidemark diagnose 4242 --for 10min",
   },
 ];
+
+/** Throws where the catalogue has no such id. */
+export function adviceById(wanted: string): AdviceJson {
+  const found = ADVICE.find(({ id }) => id === wanted);
+  if (!found) {
+    throw new Error(`no advice ${wanted}`);
+  }
+  return { id: found.id, text: found.text };
+}
 
 /** What fits a verdict and, where one is known, its holder; the narrowest first, at most two. */
 export function adviceFor(

@@ -1,4 +1,6 @@
 /** Devices of a program as the rules see them: heartbeats of a recording, or allocator snapshots. */
+import { adviceOf, type GpuAdviceId } from "../gpu/advice.js";
+import type { AdviceJson } from "../model/diagnosis_document.js";
 import type { GpuDeviceJson } from "../model/gpu_document.js";
 import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../model/series.js";
 import type { Bytes } from "../model/units.js";
@@ -57,6 +59,15 @@ export function othersBytes(device: WatchedDevice): Bytes | null {
   return total === null || free === null || reserved === null
     ? null
     : Math.max(0, total - free - reserved);
+}
+
+/** Advice by id: as a snapshot words it, which knows the settings' name of its version, else in general. */
+export function deviceAdvice(
+  { evidence }: Observations,
+  ids: readonly GpuAdviceId[],
+): AdviceJson[] {
+  const worded = (evidence.snapshots ?? []).flatMap(({ advice }) => advice);
+  return adviceOf(ids).map((advice) => worded.find(({ id }) => id === advice.id) ?? advice);
 }
 
 /** Of all snapshots. */

@@ -13,7 +13,7 @@
  *     collector off
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
- * A site may carry `domain=native`, `samples=4`, `pid=43` and `file=/lib/torch/nn/functional.py`.
+ * A site may carry `domain=native`, `samples=4`, `objects=9000`, `pid=43` and `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
@@ -205,7 +205,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     domain,
     liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),
     allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => 2 * (time - FIXTURE_START_MS)),
-    liveObjects: how === "swells" ? 1 : 1000,
+    liveObjects: how === "swells" ? 1 : Number(options.get("objects") ?? 1000),
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: live(spanMs) / 20,
     cohortBytes,

@@ -21,6 +21,8 @@ export interface Finding {
   readonly about?: "device";
   /** Sites of device memory that it accuses, fastest growing first. */
   readonly deviceSites?: readonly GpuGrowthJson[];
+  /** Advice that holds whatever the verdict is. */
+  readonly beside?: readonly AdviceJson[];
   /** Where the rule knows better than the catalogue: with the figures of this case. */
   readonly advice?: readonly AdviceJson[];
 }

@@ -87,6 +87,16 @@ function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs
   return { ...judgement, course: older >= LEAST_QUARTER * mean ? "fills" : "churns" };
 }
 
+/** Whether a site of few samples looks as if it kept what it makes. */
+export function mayKeep(
+  { site, keptBytes }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  return isHint(site, histories, startMs + (endMs - startMs) / 3, keptBytes);
+}
+
 /** Few samples: born in different parts of the window, and none was ever seen to go. */
 function isHint(
   site: SiteHistory,

@@ -67,7 +67,10 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       says: finding.says,
       detail: finding.detail,
     })),
-    advice: suspects.length > 0 ? [] : [...(decisive?.advice ?? adviceFor(kind, null, ""))],
+    advice: [
+      ...(suspects.length > 0 ? [] : (decisive?.advice ?? adviceFor(kind, null, ""))),
+      ...findings.flatMap(({ finding }) => finding.beside ?? []),
+    ],
     limits: [...evidence.limits, ...missing(evidence)],
   };
 }

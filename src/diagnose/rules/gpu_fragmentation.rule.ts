@@ -1,6 +1,11 @@
-import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson } from "../../model/gpu_document.js";
-import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../devices.js";
+import {
+  deviceAdvice,
+  snapshotDevices,
+  trouble,
+  type WatchedDevice,
+  watchedDevices,
+} from "../devices.js";
 import { type Finding, type Rule, silent } from "../rule.js";
 import { bytesText, percent } from "../words.js";
 
@@ -19,12 +24,11 @@ export const gpuFragmentation: Rule = {
     if (devices.length === 0 && watched.length === 0) {
       return null;
     }
-    return (
-      first(devices, byError) ??
-      first(watched, byHeartbeats) ??
-      first(devices, byRetries) ??
-      silent("No request failed while enough was free in pieces.")
-    );
+    const found =
+      first(devices, byError) ?? first(watched, byHeartbeats) ?? first(devices, byRetries);
+    return found === null
+      ? silent("No request failed while enough was free in pieces.")
+      : { ...found, advice: deviceAdvice(observations, ["TM-A101", "TM-A103"]) };
   },
 };
 
@@ -43,7 +47,6 @@ function fragmented(weight: number, detail: string): Finding {
     kind: "gpu-fragmentation",
     weight,
     detail,
-    advice: adviceOf(["TM-A101", "TM-A103"]),
   };
 }
 

@@ -4,6 +4,7 @@ import { ageCohorts } from "./age_cohorts.rule.js";
 import { allocator } from "./allocator.rule.js";
 import { autogradGraph } from "./autograd_graph.rule.js";
 import { boundedHolder } from "./bounded_holder.rule.js";
+import { boxedNumbers } from "./boxed_numbers.rule.js";
 import { censusGrowth } from "./census_growth.rule.js";
 import { children } from "./children.rule.js";
 import { copyOnWrite } from "./copy_on_write.rule.js";
@@ -20,6 +21,7 @@ import { nativeMemory } from "./native_memory.rule.js";
 import { plateau } from "./plateau.rule.js";
 import { probe } from "./probe.rule.js";
 import { sharedMemory } from "./shared_memory.rule.js";
+import { smallGrowth } from "./small_growth.rule.js";
 import { trend } from "./trend.rule.js";
 import { window } from "./window.rule.js";
 
@@ -45,5 +47,7 @@ export const RULES: readonly Rule[] = [
   allocator,
   ledgerParts,
   plateau,
+  smallGrowth,
+  boxedNumbers,
   trend,
 ];

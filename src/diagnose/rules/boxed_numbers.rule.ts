@@ -1,0 +1,68 @@
+import { adviceById } from "../advice.js";
+import { headlineOf } from "../headline.js";
+import type { Observations } from "../observations.js";
+import { type Finding, type Rule, silent } from "../rule.js";
+import { bytesText, frameText } from "../words.js";
+
+/** What is worth a word, and of private memory how much. */
+const SMALLEST_BYTES = 10_000_000;
+const LEAST_SHARE = 0.2;
+const FEWEST_OBJECTS = 200_000;
+/**
+ * Bytes an object at a site: a float asks for 24, an int for 28, and the list it stands in for 8 more.
+ * Nothing else that comes in hundreds of thousands is so small (a str asks for 50, a tuple of two for 56).
+ */
+const LEAST_MEAN = 23.5;
+const MOST_MEAN = 37;
+const ARRAY_BYTES = 8;
+const BOXED = new Set(["float", "int"]);
+
+/** Numbers that each are an object of their own, where an array would hold them bare: no leak, but a mend. */
+export const boxedNumbers: Rule = {
+  name: "boxed-numbers",
+  judge(observations) {
+    const found = observations.evidence.sites ? bySite(observations) : byCensus(observations);
+    const level = observations.target.growth("anonRssBytes").level;
+    if (!found || found.bytes < Math.max(SMALLEST_BYTES, LEAST_SHARE * level)) {
+      return null;
+    }
+    const { where, bytes, objects } = found;
+    const finding: Finding = silent(
+      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers, each an object, take ${bytesText(bytes)}; in an array they would take ${bytesText(objects * ARRAY_BYTES)}.`,
+    );
+    return { ...finding, beside: [adviceById("TM-A080")] };
+  },
+};
+
+interface Boxed {
+  readonly where: string;
+  readonly bytes: number;
+  readonly objects: number;
+}
+
+function bySite({ sites, evidence }: Observations): Boxed | undefined {
+  return sites
+    .filter(({ site }) => site.domain === "python" && site.pid === evidence.target.pid)
+    .map(({ site }) => ({
+      where: frameText(headlineOf(site)),
+      bytes: site.liveBytes.at(-1) ?? 0,
+      objects: site.liveObjects,
+    }))
+    .filter(({ bytes, objects }) => {
+      const mean = bytes / objects;
+      return objects >= FEWEST_OBJECTS && mean >= LEAST_MEAN && mean <= MOST_MEAN;
+    })
+    .sort((a, b) => b.bytes - a.bytes)[0];
+}
+
+function byCensus({ evidence }: Observations): Boxed | undefined {
+  return evidence.census?.types
+    .filter(({ type }) => BOXED.has(type))
+    .map(({ type, bytes, objects }) => ({
+      where: `${type} objects`,
+      bytes: bytes.at(-1) ?? 0,
+      objects: objects.at(-1) ?? 0,
+    }))
+    .filter(({ objects }) => objects >= FEWEST_OBJECTS)
+    .sort((a, b) => b.bytes - a.bytes)[0];
+}

@@ -1,0 +1,43 @@
+import { headlineOf } from "../headline.js";
+import { type Rule, silent } from "../rule.js";
+import { FEWEST_SAMPLES, mayKeep, type SiteJudgement, SMALLEST_KEPT_BYTES } from "../suspects.js";
+import { bytesText, frameText, rateText, timeText } from "../words.js";
+
+/** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
+const LEAST_SLOPE = 2 ** 19 / 60_000;
+const MS_PER_MINUTE = 60_000;
+
+/** A site that may leak, in a window too short for its rate: the verdict says how long it would take. */
+export const smallGrowth: Rule = {
+  name: "small-growth",
+  judge({ sites, suspects, evidence, windowMs }) {
+    if (!evidence.sites || suspects.length > 0) {
+      return null;
+    }
+    const histories = evidence.sites;
+    const [first] = sites
+      .filter(
+        (judgement) =>
+          (judgement.course === "small" || judgement.course === "hints") &&
+          judgement.slope >= LEAST_SLOPE &&
+          mayKeep(judgement, histories, evidence.window.startMs),
+      )
+      .sort((a, b) => b.slope - a.slope);
+    if (!first) {
+      return null;
+    }
+    const moreMs = Math.max(MS_PER_MINUTE, windowNeeded(first, windowMs) - windowMs);
+    const detail = `${frameText(headlineOf(first.site))} keeps ${rateText(first.slope)}, ${bytesText(first.keptBytes)} so far: too little to tell a leak from a start; ${timeText(moreMs)} more would settle it.`;
+    return { ...silent(detail), kind: "insufficient-evidence", weight: 0.55 };
+  },
+};
+
+/** Until what the last two thirds keep is as much, and in as many samples, as a suspect's. */
+function windowNeeded({ site, keptBytes, slope }: SiteJudgement, windowMs: number): number {
+  const live = site.liveBytes.at(-1) ?? 0;
+  const samples = live > 0 ? (site.liveSamples * keptBytes) / live : 1;
+  return Math.max(
+    (1.5 * SMALLEST_KEPT_BYTES) / slope,
+    (windowMs * FEWEST_SAMPLES) / Math.max(1, samples),
+  );
+}

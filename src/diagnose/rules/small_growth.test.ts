@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import { evidenceOf } from "../evidence.fixture.js";
+import { diagnose } from "../verdict.js";
+
+const of = (text: string) => diagnose(evidenceOf(text));
+const saying = (text: string, rule: string) => of(text).evidence.find((e) => e.rule === rule);
+
+describe("1.7 MiB a minute in a service of 2 GiB", () => {
+  const service = "anonRssBytes 2048\nsite handle churns 40";
+  const leak = "site note keeps 0.0283/s samples=";
+
+  test("ten minutes are enough: its site is named, at its rate", () => {
+    const { verdict, suspects, growth } = of(`minute 10\n${service}\n${leak}100`);
+    expect(verdict.kind).toBe("python-leak");
+    expect(suspects[0]?.stack[0]?.function).toBe("note");
+    expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(102, -1);
+  });
+
+  test("half a minute is not, and the verdict says how long it needs", () => {
+    const text = `minute 0.5\n${service}\n${leak}8`;
+    expect(of(text).verdict.kind).toBe("insufficient-evidence");
+    expect(saying(text, "small-growth")?.detail).toMatch(/note .* keeps 102 MiB\/h.* more would/);
+  });
+
+  test("less than half a MiB a minute, or what comes and goes, is not worth a word", () => {
+    expect(of(`minute 0.5\n${service}\nsite note keeps 0.005/s samples=4`).verdict.kind).toBe(
+      "steady",
+    );
+    expect(of(`minute 0.5\n${service}`).verdict.kind).toBe("steady");
+  });
+});
+
+describe("numbers that each are an object", () => {
+  test("millions at one site: advice, and no leak", () => {
+    const text = "anonRssBytes 100\nsite load fills 64 by 5s objects=2000000";
+    const { verdict, advice } = of(text);
+    expect(verdict.kind).toBe("steady");
+    expect(advice.map(({ id }) => id)).toContain("TM-A080");
+    expect(saying(text, "boxed-numbers")?.detail).toContain("2,000,000 numbers");
+  });
+
+  test("by census, where no agent is", () => {
+    const { advice } = of("anonRssBytes 100\ncensus int 700");
+    expect(advice.map(({ id }) => id)).toEqual(["TM-A080"]);
+  });
+
+  test("larger objects, few of them, and little memory are none", () => {
+    for (const site of ["64 by 5s objects=900000", "6 by 5s objects=190000", "64 by 5s"]) {
+      expect(saying(`anonRssBytes 100\nsite load fills ${site}`, "boxed-numbers")).toBeUndefined();
+    }
+  });
+});
