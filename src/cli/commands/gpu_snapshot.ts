@@ -1,7 +1,9 @@
 /** `tidemark gpu SNAPSHOT...`: one is shown, two are compared, more are ranks. */
+import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
 import { analyse } from "../../gpu/analyse.js";
 import { compareSnapshots } from "../../gpu/compare.js";
 import { compareRanks } from "../../gpu/ranks.js";
+import type { DiagnosisJson } from "../../model/diagnosis_document.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuJson } from "../../model/gpu_document.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
@@ -37,7 +39,8 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
   }
   const [first, second] = documents;
   if (second === undefined) {
-    showOne(first as GpuJson, options);
+    const { verdict, advice } = diagnose(evidenceOfSnapshots([first as GpuJson]));
+    showOne(withVerdict(first as GpuJson, verdict, advice), options);
   } else if (documents.length === 2 && options.ranks !== true) {
     showTwo(first as GpuJson, second, options);
   } else {
@@ -45,6 +48,17 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     if (options.json === true) printJson(document);
     else printGpuRanks(screenOf(process.stdout), document, options);
   }
+}
+
+/** The verdict's own advice has this case's figures: it takes the catalogue's place. */
+function withVerdict(
+  document: GpuJson,
+  verdict: DiagnosisJson["verdict"],
+  advice: DiagnosisJson["advice"],
+): GpuJson {
+  const own = verdict.kind === "insufficient-evidence" ? [] : advice;
+  const rest = document.advice.filter(({ id }) => !own.some((other) => other.id === id));
+  return { ...document, verdict, advice: [...own, ...rest] };
 }
 
 function showOne(document: GpuJson, options: GpuOptions): void {

@@ -23,6 +23,12 @@ type Options = ListOptions & { readonly quiet?: boolean };
 export function printGpu(screen: Screen, document: GpuJson, options: Options): void {
   const { paint } = screen;
   screen.line(paint.bold(oneLine(document.file)));
+  if (document.verdict !== undefined && document.verdict.kind !== "insufficient-evidence") {
+    const { kind, confidence, summary } = document.verdict;
+    const colour = kind === "steady" ? paint.green : paint.red;
+    screen.line(`${paint.bold(colour(kind))} ${paint.dim(`(${formatShare(confidence)} sure)`)}`);
+    printParagraph(screen, "", summary);
+  }
   for (const device of document.devices) {
     printDevice(screen, device, options);
   }

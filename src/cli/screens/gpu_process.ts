@@ -137,7 +137,7 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
       tensor.path.join(" → "),
     ]),
   );
-  for (const line of table) screen.line(line);
+  for (const line of rows.length === 0 ? [] : table) screen.line(line);
   if (leftOut > 0) screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
   if (unheldBytes !== null && unheldBytes > 0) {
     screen.line(
