@@ -31,9 +31,12 @@ from ._device_watch import Devices, Watching
 
 Options = Dict[str, Any]
 
-# Shares of a core: of all figures, and of walking the allocator's blocks for its largest free one.
+# Shares of a core: of all figures, and of walking the allocator's blocks for its largest free one. The
+# first beats load code, which happens once.
 _SHARE = 0.0005
 _PIECES_SHARE = 0.0004
+_COLD_BEATS = 2
+_LONGEST_PERIOD = 60.0
 _PATIENCE = 30.0
 
 
@@ -118,6 +121,7 @@ class _Beacon:
         self._asked = False
         self._ended = False
         self._pieces_due = 0.0
+        self._beats = 0
 
     def run(self) -> None:
         due = 0.0
@@ -138,18 +142,19 @@ class _Beacon:
     def _beat(self) -> float:
         """Tells the figures; seconds until the next, so that they cost no more than their share."""
         self._begin_with_torch()
+        self._beats += 1
+        begun = time.thread_time()
         if self._watching is not None:
             self._watching.look()
-        begun = time.thread_time()
         pieces = time.monotonic() >= self._pieces_due
         figures = read_figures(with_pieces=pieces)
         if figures:
             self._line.tell(beat=figures)
-        cost = time.thread_time() - begun
+        cost = 0.0 if self._beats <= _COLD_BEATS else time.thread_time() - begun
         if pieces:
             self._pieces_due = time.monotonic() + cost / _PIECES_SHARE
             cost = 0.0
-        return max(float(self._watch["period"]), cost / _SHARE)
+        return max(float(self._watch["period"]), min(_LONGEST_PERIOD, cost / _SHARE))
 
     def _begin_with_torch(self) -> None:
         """Once torch is there: at once, or in the very moment in which the program begins to use a device."""

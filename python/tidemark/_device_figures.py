@@ -64,7 +64,7 @@ def _torch(torch: Any, with_segments: bool, with_pieces: bool) -> Figures:
         compiled = loading or hasattr(torch._C, "_cuda_getDeviceCount")
         return {"state": "unused" if compiled else "cpu-only", "devices": []}
     memory = torch.cuda.memory
-    segments = _segments(memory) if with_pieces or with_segments else None
+    segments = _segments(torch, with_segments) if with_pieces or with_segments else None
     figures: Figures = {
         "state": "used",
         "backend": _optional(lambda: str(memory.get_allocator_backend())),
@@ -108,10 +108,15 @@ def _torch_device(torch: Any, index: int, segments: Optional[List[Any]]) -> Figu
     }
 
 
-def _segments(memory: Any) -> List[Any]:
+def _segments(torch: Any, at_any_cost: bool) -> Optional[List[Any]]:
+    memory = torch.cuda.memory
     try:
         return list(memory.memory_snapshot(include_traces=False))
-    except TypeError:  # a version that knows no such choice: the traces come along and are dropped
+    except TypeError:
+        # A version that knows no such choice: with the history on, all of that would come along.
+        recording = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+        if not at_any_cost and (recording is None or recording()):
+            return None
         return list(memory.memory_snapshot())
 
 

@@ -127,6 +127,28 @@ class WithTorch(unittest.TestCase):
             watching.close()
         self.assertIn("no CUDA device", str(said[0].message))
 
+    def test_every_function_that_is_asked_of_torch_is_there(self):
+        """What runs on a device alone cannot be called here; that it is there, and takes what it is given, can."""
+        import inspect
+
+        import torch
+
+        memory = torch.cuda.memory
+        for owner, names in (
+            (torch._C, "_cuda_getDeviceCount _cuda_hasPrimaryContext _cuda_isHistoryEnabled"),
+            (torch._C, "_cuda_attach_out_of_memory_observer"),
+            (torch.cuda, "is_initialized _lazy_call device_count get_device_properties"),
+            (torch.cuda, "memory_reserved mem_get_info"),
+            (memory, "memory_stats_as_nested_dict host_memory_stats get_allocator_backend"),
+            (memory, "_dump_snapshot"),
+        ):
+            for name in names.split():
+                self.assertTrue(callable(getattr(owner, name, None)), name)
+        inspect.signature(memory.memory_snapshot).bind(include_traces=False)
+        record = inspect.signature(memory._record_memory_history_impl)
+        record.bind("all", max_entries=10, stacks="python")
+        record.bind(None)
+
     def test_a_step_is_a_mark_of_the_profiler(self):
         import torch
 
