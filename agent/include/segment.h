@@ -152,6 +152,7 @@ enum tm_python_state {
 #define TM_LIMIT_TURNED_OFF (1u << 10)       /* the agent turned itself off: see log */
 #define TM_LIMIT_HOOKS_REPLACED (1u << 11)   /* somebody replaced the Python hooks and they were not set again */
 #define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator before ours serves malloc: mappings only */
+#define TM_LIMIT_COVERED (1u << 13)          /* another tool wrapped the allocators: nothing was sampled meanwhile */
 
 #define TM_LOG_BYTES 768u
 #define TM_COMMAND_BYTES 512u

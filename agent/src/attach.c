@@ -118,6 +118,19 @@ void tm_attach_look(int objects_changed)
     end();
 }
 
+/* Others wrote over ours and left: nothing that was known of the slots holds any more. */
+void tm_write_slots_anew(void)
+{
+    if (!begin())
+        return;
+    if (tm_armed() && tm_loader_answers()) {
+        restore_slots();
+        if (tm_slots_write(TM_SLOTS_ENDS) == 0)
+            tm_slots_write(TM_SLOTS_BEGINNINGS);
+    }
+    end();
+}
+
 /* ---- coming on ------------------------------------------------------------------------------ */
 
 struct refusal {
@@ -156,6 +169,7 @@ static int come_on(const struct tm_options *options, const struct refusal *refus
         return refuse_pool(refusal, why, options->pool);
     if ((why = write_slots(refusal, TM_SLOTS_ENDS)) != 0)
         return why;
+    tm_cover_begin();
     tm_enable(1);
     tm_begin_sampling();
     if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0)

@@ -36,7 +36,7 @@ OWN(dlsym);
 
 #define ENDS(name) {#name, tm_own_##name, NULL, TM_SLOTS_ENDS}
 #define BEGINS(name) {#name, tm_own_##name, NULL, TM_SLOTS_BEGINNINGS}
-struct tm_hook tm_hooks[TM_HOOK_COUNT] = {
+struct tm_hook tm_hooks[TM_HOOK_COUNT] = { /* free is TM_HOOK_FREE */
     ENDS(free),       ENDS(realloc),          ENDS(reallocarray),    ENDS(munmap),     ENDS(mremap),   BEGINS(malloc),
     BEGINS(calloc),   BEGINS(posix_memalign), BEGINS(aligned_alloc), BEGINS(memalign), BEGINS(valloc), BEGINS(pvalloc),
     BEGINS(strdup),   BEGINS(strndup),        BEGINS(mmap),          BEGINS(mmap64),   BEGINS(dlsym),

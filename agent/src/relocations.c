@@ -146,3 +146,27 @@ void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_s
     if (look(object, &tables, tables.general, tables.general_count, found, data))
         look(object, &tables, tables.calls, tables.call_count, found, data);
 }
+
+static uintptr_t *find_named(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,
+                             size_t count, const char *name)
+{
+    for (; count; count--, entry++) {
+        uint32_t type = ELF64_R_TYPE(entry->r_info);
+        const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(entry->r_info)];
+        uintptr_t address = object->bias + entry->r_offset;
+        if ((type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT) && symbol->st_shndx == SHN_UNDEF &&
+            strcmp(tables->names + symbol->st_name, name) == 0 && address % sizeof address == 0 &&
+            lies_in(object, address, sizeof address, PF_W))
+            return (uintptr_t *)address;
+    }
+    return NULL;
+}
+
+uintptr_t *tm_named_slot(const struct tm_object *object, const char *name)
+{
+    struct tables tables;
+    if (!read_tables(object, &tables))
+        return NULL;
+    uintptr_t *call = find_named(object, &tables, tables.calls, tables.call_count, name);
+    return call ? call : find_named(object, &tables, tables.general, tables.general_count, name);
+}

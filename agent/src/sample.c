@@ -76,7 +76,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     } else if (is_lease_over()) {
         tm_lease_lapsed();
         idle(thread);
-    } else if (tm_quiet()) {
+    } else if (tm_quiet() || tm_covered()) {
         idle(thread);
     } else {
         tm_adopt_thread();

@@ -14,6 +14,7 @@
 
 #define TM_HOOK_COUNT 17u
 #define TM_NO_HOOK 0xffu
+#define TM_HOOK_FREE 0u
 
 /* What ends allocations is hooked before, and let go after, what begins them. */
 enum tm_slot_group { TM_SLOTS_ENDS = 0, TM_SLOTS_BEGINNINGS = 1 };
@@ -59,6 +60,9 @@ struct tm_slot_place {
 
 /* Calls `found` for each; it gives 0 to stop. */
 void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_slot_place *, void *), void *data);
+
+/* The word that an object calls a function of another by, whatever it holds; NULL: none. */
+uintptr_t *tm_named_slot(const struct tm_object *object, const char *name);
 
 /* ---- protection.c --------------------------------------------------------------------- */
 

@@ -315,6 +315,18 @@ void tm_finish_leaving(void);
 /* Brings the slots of loaded objects up to date; on the slow path, not locked. */
 void tm_attach_look(int objects_changed);
 
+/* Brings them up to date where another tool has written over them. */
+void tm_write_slots_anew(void);
+
+/* ---- covered.c -------------------------------------------------------------------- */
+
+/* Comes on late: finds the slots that tell. */
+void tm_cover_begin(void);
+/* Non-zero while another tool's functions stand in the place of ours, so that nothing may be sampled. */
+int tm_covered(void);
+/* Where the interpreter might call malloc() or free() itself, and nobody's lock is held. */
+void tm_look_for_cover(void);
+
 /* ---- native.c --------------------------------------------------------------------- */
 
 #define TM_NATIVE_FRAMES 128u

@@ -131,6 +131,53 @@ static void another_tools_slots_are_left_alone(void)
     CHECK(*slot == somebody_elses);
     use_unseen(&object);
 }
+static void somebodys_free(void *address)
+{
+    free(address);
+}
+
+/* The C library's own behind it: what we sampled ends without us. */
+static void what_another_tool_covers_ends(void)
+{
+    struct object object = open_object("norelro");
+    arm("period=1");
+    no_controller();
+    void *(**take)(size_t) = find_slot("norelro", tidemark_test_malloc);
+    void *(**give)(size_t) = find_slot("norelro", (void *)tidemark_test_free);
+    CHECK(take && give);
+
+    void *kept = object.take(1000);
+    CHECK(site_sums().live_bytes >= 1000);
+    *take = somebody_elses; /* goes on to ours: we see */
+    *give = (void *)somebodys_free;
+    tm_look_for_cover();
+    CHECK(!tm_covered() && !(tm_settings.limits & TM_LIMIT_COVERED) && site_sums().live_bytes >= 1000);
+
+    *take = malloc;
+    *give = (void *)tidemark_test_free;
+    tm_look_for_cover();
+    *give = (void *)somebodys_free;
+    tm_look_for_cover();
+    CHECK(tm_covered() && tm_settings.limits & TM_LIMIT_COVERED);
+    CHECK(site_sums().live_bytes == 0 && site_sums().freed_bytes >= 1000);
+    object.give(kept);
+    kept = tidemark_test_malloc(1000); /* of an object that is not covered */
+    CHECK(site_sums().live_bytes == 0);
+    tidemark_test_free(kept);
+
+    *give = (void *)free; /* it has left */
+    tm_look_for_cover();
+    CHECK(*take == tidemark_test_malloc);
+    tm_look_for_cover();
+    CHECK(!tm_covered());
+    kept = object.take(1 << 20); /* more than what passes by after nothing was sampled */
+    kept = object.change(kept, 1 << 21);
+    CHECK(site_sums().live_bytes >= 1 << 20);
+    object.give(kept);
+    CHECK(site_sums().live_bytes == 0);
+    disarm();
+    use_unseen(&object);
+}
 /* Tools that patch slots leave pages open that the loader had made read-only: such an object cannot be
  * told from one that is being loaded, until it has been like that for a while. */
 static int open_guarded(struct dl_phdr_info *info, size_t size, void *data)
@@ -184,6 +231,7 @@ int main(int count, char **arguments)
     RUN(slots_of_every_kind_unresolved);
     RUN(objects_opened_later_take_part);
     RUN(another_tools_slots_are_left_alone);
+    RUN(what_another_tool_covers_ends);
     RUN(objects_that_stay_writable_wait);
     return end_tests();
 }

@@ -37,6 +37,11 @@ const SENTENCES: readonly (readonly [bit: number, sentence: (header: SegmentHead
       () =>
         "an allocator that stands before the agent serves malloc: only memory mapped from the system is seen",
     ],
+    [
+      CONSTANTS.TM_LIMIT_COVERED,
+      () =>
+        "another tool (memray, or the like) wrapped the allocators: nothing was sampled while it did, and what lived before counts as freed then",
+    ],
     [CONSTANTS.TM_LIMIT_TURNED_OFF, () => "the agent turned itself off"],
     [
       CONSTANTS.TM_LIMIT_HOOKS_REPLACED,

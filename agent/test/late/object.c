@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(KIND_norelro)
+int _PyRuntime; /* stands for the interpreter's object */
+#endif
+
 #if defined(KIND_data)
 static void *(*const table_malloc)(size_t) = malloc;
 static void (*table_free)(void *) = free;

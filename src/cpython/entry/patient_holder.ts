@@ -1,9 +1,10 @@
 /**
  * Stops the process as soon as every thread of it can be stopped. One in an uninterruptible wait of the kernel
  * (state D) cannot: a parent of vfork, a reader of a dead network disk. The others are not made to wait for it.
+ * Nor can what another tool traces: a sampling profiler (py-spy) does so for moments, a debugger for good.
  */
 import { type Memory, ProcessHolder } from "../../linux/index.js";
-import { targetBusy } from "../../model/attach_errors.js";
+import { targetBusy, targetTraced } from "../../model/attach_errors.js";
 import { TidemarkError } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { describeHangingThread } from "./main_thread.js";
@@ -11,6 +12,8 @@ import { describeHangingThread } from "./main_thread.js";
 const LONGEST_HOLD_MS = 1_000;
 /** Between two looks whether a thread is out of its uninterruptible wait. */
 const HANG_CHECK_MS = 10;
+/** Who traces it for longer is no sampling profiler. */
+const LONGEST_TRACED_MS = 1_000;
 
 export interface Patience {
   /** Told once a stop, where it is late: what is in the way. */
@@ -23,6 +26,8 @@ export class PatientHolder {
   private guard: ProcessHolder;
   /** What is in the way; "" where nothing was. */
   hanging = "";
+  /** Since when every try found it traced. */
+  private tracedSince: Millis | null = null;
 
   constructor(
     private readonly pid: Pid,
@@ -58,9 +63,10 @@ export class PatientHolder {
     }
     try {
       await this.guard.hold(LONGEST_HOLD_MS);
+      this.tracedSince = null;
       return true;
     } catch (error) {
-      if (!(error instanceof TidemarkError) || error.id !== targetBusy(this.pid, "").id) {
+      if (!(error instanceof TidemarkError) || !this.mayPass(error)) {
         throw error;
       }
       this.hanging = error.what;
@@ -69,6 +75,15 @@ export class PatientHolder {
       this.guard = new ProcessHolder(this.pid);
       return false;
     }
+  }
+
+  private mayPass({ id }: TidemarkError): boolean {
+    if (id !== targetTraced(this.pid, 0, "").id) {
+      this.tracedSince = null;
+      return id === targetBusy(this.pid, "").id;
+    }
+    this.tracedSince ??= performance.now();
+    return performance.now() - this.tracedSince < LONGEST_TRACED_MS;
   }
 
   layCall(...call: Parameters<ProcessHolder["layCall"]>): ReturnType<ProcessHolder["layCall"]> {

@@ -1,0 +1,162 @@
+/** Tidemark beside other tools that look into, or wrap, the same process. */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import type { AttachResult } from "../../src/record/index.js";
+import { environment } from "../environment.js";
+import { attach, killAll, removeScratch, scratch, startCommand, type Target } from "./targets.js";
+
+afterEach(killAll);
+afterAll(removeScratch);
+
+const python = environment.packagesPython ?? "";
+const pySpy = join(dirname(python), "py-spy");
+
+/** Holds 20 MB for good, allocates and frees besides, and does what its input says. */
+const PROGRAM = `
+import os, sys, threading, time
+held = []
+def hold():
+    for _ in range(200): held.append(bytearray(100_000))
+def work():
+    kept = []
+    while True:
+        kept.append(bytearray(50_000))
+        kept.append([str(i) for i in range(100)])
+        if len(kept) > 100: del kept[:]
+        time.sleep(0.0005)
+threading.Thread(target=work, daemon=True).start()
+print("up", flush=True)
+for count, line in enumerate(sys.stdin, 1):
+    word = line.strip()
+    if word == "track":
+        import memray
+        tracker = memray.Tracker("%s/%d.bin" % (sys.argv[1], os.getpid()))
+        tracker.__enter__()
+    elif word == "untrack":
+        tracker.__exit__(None, None, None)
+    elif word == "hold":
+        hold()
+    print("did", count, flush=True)
+print("well")
+`;
+
+const run = () => startCommand([python, "-u", "-c", PROGRAM, scratch]);
+
+/** Resolves once it has done so. */
+async function tell(target: Target, word: string): Promise<void> {
+  const count = target.output().split("did ").length;
+  target.child.stdin?.write(`${word}\n`);
+  await target.said(`did ${count}\n`);
+}
+
+async function endWell(target: Target): Promise<void> {
+  target.child.stdin?.end();
+  expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
+}
+
+/** Attached to: resolves once it is recorded; `leave` ends that. */
+async function attached(target: Target): Promise<{ leave(): Promise<AttachResult> }> {
+  let over = false;
+  let begun = () => {};
+  const recorded = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const result = attach(target.pid, { enough: () => over, onRecording: () => begun() });
+  await Promise.race([recorded, result]);
+  return {
+    leave() {
+      over = true;
+      return result;
+    },
+  };
+}
+
+/** Until the agent has sampled for a while, as the program's own thread allocates. */
+const aWhile = () => new Promise((resolve) => setTimeout(resolve, 700));
+
+function liveBytesOf(result: AttachResult, name: string): number {
+  const { sites, stacks, frames, strings } = result.open().profileAt("end");
+  let sum = 0;
+  for (let row = 0; row < sites.liveBytes.length; row++) {
+    for (let at = sites.stack[row] as number; at > 0; at = stacks.parent[at] as number) {
+      const frame = stacks.frame[at] as number;
+      if (strings[frames.function[frame] as number] === name) {
+        sum += sites.liveBytes[row] as number;
+        break;
+      }
+    }
+  }
+  return sum;
+}
+
+describe.runIf(existsSync(pySpy))("py-spy", () => {
+  test("dumps and records while it is attached to, and is attached to while it records", async () => {
+    const target = await run();
+    const { leave } = await attached(target);
+    const dump = spawnSync(pySpy, ["dump", "--pid", String(target.pid)], { encoding: "utf8" });
+    expect(dump.stdout, dump.stderr).toMatch(/work \(/);
+    const file = join(scratch, "spy.txt");
+    const words = ["record", "-d", "3", "-r", "200", "-f", "raw", "-o", file];
+    const spy = spawn(pySpy, [...words, "--pid", String(target.pid)], { stdio: "ignore" });
+    const code = new Promise((resolve) => spy.on("close", resolve));
+    await aWhile();
+    expect((await leave()).open().processes[0]?.profiled).toBe(true);
+    await (await attached(target)).leave(); // comes and goes between its samples
+    expect(await code).toBe(0);
+    expect(statSync(file).size).toBeGreaterThan(0);
+    await endWell(target);
+  });
+});
+
+describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
+  const said = (result: AttachResult) => result.open().limits.join("\n");
+
+  test("begins while it is attached to, and ends: the gap is told, and what is held after it is seen", async () => {
+    const target = await run();
+    const { leave } = await attached(target);
+    await tell(target, "hold");
+    await tell(target, "track");
+    await aWhile();
+    await tell(target, "untrack");
+    await aWhile();
+    await tell(target, "hold");
+    const result = await leave();
+    expect(said(result)).toMatch(/another tool .* wrapped the allocators/);
+    expect(liveBytesOf(result, "hold")).toBeGreaterThan(12e6);
+    expect(liveBytesOf(result, "hold")).toBeLessThan(30e6); // the first 20 MB ended with the gap
+    expect(statSync(join(scratch, `${target.pid}.bin`)).size).toBeGreaterThan(1000);
+    await endWell(target);
+  });
+
+  test("was there first: nothing is sampled, and that is said; after it, everything is", async () => {
+    const target = await run();
+    await tell(target, "track");
+    const first = await attached(target);
+    await aWhile();
+    const covered = await first.leave();
+    expect(said(covered)).toMatch(/another tool .* wrapped the allocators/);
+    const second = await attached(target);
+    await aWhile();
+    await tell(target, "untrack");
+    await aWhile();
+    await tell(target, "hold");
+    expect(liveBytesOf(await second.leave(), "hold")).toBeGreaterThan(12e6);
+    await endWell(target);
+  });
+
+  test("outlasts the recording, and ends after it", async () => {
+    const target = await run();
+    const { leave } = await attached(target);
+    await tell(target, "track");
+    await leave();
+    await tell(target, "untrack");
+    const again = await attached(target);
+    await tell(target, "hold");
+    const result = await again.leave();
+    expect(said(result)).not.toMatch(/another tool/);
+    expect(liveBytesOf(result, "hold")).toBeGreaterThan(12e6);
+    await endWell(target);
+  });
+});
