@@ -1,13 +1,24 @@
 /**
  * What a snapshot costs to read, follow and draw, by its size, beside PyTorch's own tool:
- * `npm run bench -- gpu [--mib 1,100,1000] [--page]`
+ * `npm run bench -- gpu [--mib 1,100,1000] [--quick]`
  *
  * The snapshots are a simulated allocator's (test/gpu/), with stacks of 12 to 60 frames. Every figure is
- * of a process of its own; memory is that process's highest RSS.
+ * of a process of its own; memory is that process's highest RSS. "Its page" needs a network: PyTorch loads
+ * its script from a server. `--quick` opens no page.
  */
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { homedir, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -23,7 +34,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
   options: {
     mib: { type: "string", default: "1,100,1000" },
-    page: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
   },
 });
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-gpu-"));
@@ -92,7 +103,7 @@ const replay = replayDevice(snapshot, 0);
 const replayed = performance.now();
 const { devices } = analyse(snapshot, "x");
 const done = performance.now();
-console.log(JSON.stringify({ read: read - started, replay: replayed - read, whole: done - started,
+console.log(JSON.stringify({ read: read - started, replay: replayed - read, whole: done - started, cpu: (process.cpuUsage().user + process.cpuUsage().system) / 1000,
   disagreements: replay.disagreementCount, devices: devices.length, rss: process.resourceUsage().maxRSS * 1024 }));
 `;
 
@@ -107,38 +118,182 @@ function measure(path) {
   return JSON.parse(stdout);
 }
 
-/** PyTorch's own way to a page: unpickle, and write it into HTML. @param {string} path */
-function measureTorch(path) {
-  const code = `
-import pickle, resource, sys, time, json
-started = time.perf_counter()
-with open(sys.argv[1], "rb") as file: snapshot = pickle.load(file)
-print(json.dumps({"read": (time.perf_counter() - started) * 1000, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))`;
-  const { stdout, status } = spawnSync("python3", ["-c", code, path], { encoding: "utf8" });
-  return status === 0 ? JSON.parse(stdout) : null;
+/** The tool that PyTorch ships, of the environment of the tests or the benchmarks; null where neither is.
+ * @returns {string | null} */
+function findMemoryViz() {
+  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tidemark");
+  const places = existsSync(cache)
+    ? readdirSync(cache).filter((name) => /^(torch|bench)-/.test(name))
+    : [];
+  for (const place of places) {
+    const lib = join(cache, place, "lib");
+    for (const version of existsSync(lib) ? readdirSync(lib) : []) {
+      const path = join(lib, version, "site-packages/torch/cuda/_memory_viz.py");
+      if (existsSync(path)) return path;
+    }
+  }
+  return null;
 }
 
-/** Opens the page; ms until its timeline is drawn. @param {string} path @param {string} page */
-async function measurePage(path, page) {
-  const command = join(root, "bin/tidemark");
-  const { status, stderr } = spawnSync(command, ["gpu", path, "-o", page, "--quiet"], {
+/** The tool may have this share of what is free: the machine has other work. */
+const SHARE_OF_FREE = 0.4;
+const TORCH_MS = 15 * 60_000;
+
+/** PyTorch's own way to a page: `_memory_viz.py trace_plot` unpickles and writes it into HTML.
+ * @param {string} path @param {string} page @returns {{words: string, page: string | null}} */
+function measureTorch(path, page) {
+  const tool = findMemoryViz();
+  if (tool === null) return { words: "not installed", page: null };
+  const free = /^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
+  const most = Math.floor(SHARE_OF_FREE * 1024 * Number(free));
+  const code = `
+import json, resource, runpy, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (${most}, ${most}))
+tool, path, page = sys.argv[1:4]
+sys.argv = [tool, "trace_plot", path, "-o", page]
+started = time.perf_counter()
+outcome = "done"
+try:
+    runpy.run_path(tool, run_name="__main__")
+except MemoryError:
+    outcome = "out of memory"
+print("\\n" + json.dumps({"ms": (time.perf_counter() - started) * 1000, "outcome": outcome,
+    "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))`;
+  const { stdout, status } = spawnSync("python3", ["-c", code, tool, path, page], {
     encoding: "utf8",
+    timeout: TORCH_MS,
+    maxBuffer: 2 ** 26,
   });
-  if (status !== 0) throw new Error(stderr);
+  if (status !== 0) return { words: `ended with ${status ?? "a signal"}`, page: null };
+  const { ms, rss, outcome } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+  return outcome === "done"
+    ? { words: `${seconds(ms)}, ${mebibytes(rss)}`, page }
+    : {
+        words: `${outcome} at ${mebibytes(most)} of addresses, ${seconds(ms)}`,
+        page: null,
+      };
+}
+
+const PAGE_MS = 5 * 60_000;
+const ZOOMS = 90;
+
+/** @param {(tab: import("playwright-core").Page) => Promise<string>} look */
+async function inBrowser(look) {
   const { module } = await runnerImport(join(root, "test/browser.ts"));
   const browser = await module.launchBrowser();
   try {
-    const tab = await browser.newPage();
-    const started = performance.now();
-    await tab.goto(pathToFileURL(page).href);
-    await tab.waitForSelector(".gpu-timeline canvas", { timeout: 300_000 });
-    await tab.evaluate(
-      () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
-    );
-    return { paint: performance.now() - started, bytes: statSync(page).size };
+    return await look(await browser.newPage({ viewport: { width: 1400, height: 1000 } }));
   } finally {
     await browser.close();
   }
+}
+
+/** What Chromium's own processes hold: the sum of their PSS. @param {number} pid of this process */
+function browserBytes(pid) {
+  const children = new Map();
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const parent = Number(
+        /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1],
+      );
+      children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  const below = (/** @type {number} */ one) => [one, ...(children.get(one) ?? []).flatMap(below)];
+  return below(pid)
+    .slice(1)
+    .reduce((sum, child) => {
+      try {
+        const rollup = readFileSync(`/proc/${child}/smaps_rollup`, "utf8");
+        return sum + Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
+      } catch {
+        return sum;
+      }
+    }, 0);
+}
+
+/** Writes our page and opens it: until its timeline is drawn, what that holds, and how long a frame takes
+ * while the wheel zooms in and out. @param {string} path @param {string} page */
+async function measurePage(path, page) {
+  const writing = performance.now();
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [join(root, "dist/cli/main.js"), "gpu", path, "-o", page, "--quiet"],
+    { encoding: "utf8" },
+  );
+  if (status !== 0) throw new Error(stderr);
+  const written = performance.now() - writing;
+  return inBrowser(async (tab) => {
+    const started = performance.now();
+    await tab.goto(pathToFileURL(page).href);
+    await tab.waitForSelector(".gpu-timeline canvas", { timeout: PAGE_MS });
+    await tab.evaluate(
+      () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+    );
+    const painted = performance.now() - started;
+    const frames = await tab.evaluate(async (zooms) => {
+      const canvas = /** @type {HTMLCanvasElement} */ (
+        document.querySelector(".gpu-timeline canvas")
+      );
+      const box = canvas.getBoundingClientRect();
+      /** @type {number[]} */
+      const times = [];
+      let last = performance.now();
+      for (let turn = 0; turn < zooms; turn++) {
+        canvas.dispatchEvent(
+          new WheelEvent("wheel", {
+            deltaY: turn % 30 < 15 ? -100 : 100,
+            clientX: box.left + 0.6 * box.width,
+            cancelable: true,
+          }),
+        );
+        await new Promise((frame) => requestAnimationFrame(frame));
+        times.push(performance.now() - last);
+        last = performance.now();
+      }
+      return times.sort((a, b) => a - b);
+    }, ZOOMS);
+    const share = (/** @type {number} */ part) =>
+      `${(frames[Math.floor(frames.length * part)] ?? 0).toFixed(0)}`;
+    return [
+      `written in ${seconds(written)}, ${mebibytes(statSync(page).size)}`,
+      seconds(painted),
+      mebibytes(browserBytes(process.pid)),
+      `${share(0.5)} / ${share(0.95)} ms`,
+    ].join("\t");
+  });
+}
+
+/** PyTorch's page: until it has drawn anything. @param {string | null} page */
+function measureTorchPage(page) {
+  if (page === null) return Promise.resolve("no page");
+  return inBrowser(async (tab) => {
+    /** @type {string[]} */
+    const failed = [];
+    tab.on("requestfailed", (request) => failed.push(request.url()));
+    let ended = "";
+    tab.on("crash", () => {
+      ended = "the tab crashed";
+    });
+    const started = performance.now();
+    try {
+      await tab.goto(pathToFileURL(page).href, { timeout: PAGE_MS });
+      for (;;) {
+        if (failed.some((url) => /MemoryViz/.test(url)))
+          return "not run: its script is on a server";
+        if (ended !== "" || performance.now() - started > PAGE_MS) break;
+        if ((await tab.locator("svg rect, svg path, svg polygon").count()) > 0) {
+          return `${seconds(performance.now() - started)}, ${mebibytes(browserBytes(process.pid))}`;
+        }
+        await tab.waitForTimeout(100);
+      }
+    } catch (error) {
+      ended ||= /** @type {Error} */ (error).message.split("\n")[0] ?? "failed";
+    }
+    return ended || `nothing drawn in ${seconds(PAGE_MS)}`;
+  });
 }
 
 const seconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(2)} s`;
@@ -148,20 +303,26 @@ const rows = [];
 try {
   for (const size of options.mib.split(",").map(Number)) {
     const { path, events } = generate(size);
+    const load = loadavg()[0] ?? 0;
     const own = measure(path);
-    const torch = measureTorch(path);
-    const page = options.page ? await measurePage(path, join(scratch, `${size}.html`)) : null;
+    const page = options.quick
+      ? ["not run", "", "", ""]
+      : (await measurePage(path, join(scratch, `${size}.html`))).split("\t");
+    const torch = measureTorch(path, join(scratch, `${size}-torch.html`));
+    const torchPage = options.quick ? "not run" : await measureTorchPage(torch.page);
     rows.push([
       mebibytes(statSync(path).size),
       events.toLocaleString("en-US"),
       seconds(own.read),
       seconds(own.replay),
-      seconds(own.whole),
+      `${seconds(own.whole)} (${seconds(own.cpu)} CPU)`,
       mebibytes(own.rss),
-      page === null ? "not run" : `${seconds(page.paint)}, ${mebibytes(page.bytes)}`,
-      torch === null ? "not run" : `${seconds(torch.read)}, ${mebibytes(torch.rss)}`,
+      ...page,
+      torch.words,
+      torchPage,
+      load.toFixed(1),
     ]);
-    rmSync(path);
+    for (const name of readdirSync(scratch)) rmSync(join(scratch, name));
     console.log(rows.at(-1)?.join(" | "));
   }
   console.log(`\n${describeMachine("python3")}\n`);
@@ -174,8 +335,13 @@ try {
         "replay",
         "read to screen",
         "highest RSS",
-        "page: first paint, size",
-        "pickle.load alone",
+        "page",
+        "first paint",
+        "browser's memory",
+        "frame while zooming, median / 95 %",
+        "PyTorch's trace_plot: time, highest RSS",
+        "its page: drawn, browser's memory",
+        "load",
       ],
       rows,
     ),
