@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { evidenceOf } from "./evidence.fixture.js";
+import type { HolderEvidence } from "./evidence.js";
+import { handlesSite } from "./named_holder.js";
+import { diagnose } from "./verdict.js";
+
+const TARGET = 42;
+
+function holder(site: string, path: readonly string[]): HolderEvidence {
+  return {
+    pid: TARGET,
+    site,
+    looked: 40,
+    held: 40,
+    garbage: 0,
+    graph: 0,
+    holder: { path: [...path], type: "dict", retainedBytes: 1_000_000, entries: 40 },
+    bound: null,
+  };
+}
+
+test("native memory is held by what holds the Python objects of the same function", () => {
+  const evidence = evidenceOf(
+    "anonRssBytes 40 + 1/s\nsite connect keeps 1/s domain=native file=/lib/numpy/a.py\nsite connect keeps 0.001/s",
+  );
+  const python = evidence.sites?.sites.find(({ domain }) => domain === "python");
+  const holders = [holder(python?.key ?? "", ["module app", "connections"])];
+  const { suspects } = diagnose({ ...evidence, holders });
+  expect(suspects[0]).toMatchObject({ domain: "native" });
+  expect(suspects[0]?.holder?.path).toEqual(["module app", "connections"]);
+});
+
+test("sockets that no sample fell on are told by their type and by who holds them", () => {
+  const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
+  const { verdict, suspects } = diagnose({ ...evidence, holders });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("_socket.socket objects above all; module app → clients holds");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: [] });
+});
+
+test("who holds the sockets says nothing where memory leaks otherwise", () => {
+  const evidence = evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s");
+  const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
+  const { suspects } = diagnose({ ...evidence, holders });
+  expect(suspects[0]?.holder).toBeUndefined();
+});
