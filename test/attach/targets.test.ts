@@ -136,10 +136,14 @@ time.sleep(600)`,
     const dead = Number(/up (\d+)/.exec(zombie.output())?.[1]);
     await expect(exec(dead)).rejects.toThrow(/ended|gone|no process/);
 
-    const held = `import ctypes\nprint("up")\nctypes.PyDLL(None).usleep(600_000_000)`;
+    // It says "up" when it is in C and has the lock.
+    const held = `import ctypes\nctypes.PyDLL(None).system(b"echo up; exec sleep 600")`;
     const ending = await start(python, held);
-    setTimeout(() => ending.child.kill("SIGKILL"), 400);
-    await expect(exec(ending.pid)).rejects.toThrow(/TM-E020/);
+    const answer = remoteExec(ending.pid, "return 'ran'", {
+      waitMs: 60_000,
+      onWaiting: () => ending.child.kill("SIGKILL"),
+    });
+    await expect(answer).rejects.toThrow(/TM-E020/);
   });
 
   test("one that becomes another program over and over: entered or refused, never hurt", async () => {

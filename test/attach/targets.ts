@@ -14,10 +14,12 @@ export const scratch = mkdtempSync(join(tmpdir(), "tidemark-attach-"));
 
 const started: ChildProcess[] = [];
 
-/** Kills what {@link start} started. */
+/** Kills what {@link start} started, and what that started in turn. */
 export function killAll(): void {
-  for (const child of started.splice(0)) {
-    child.kill("SIGKILL");
+  for (const { pid } of started.splice(0)) {
+    try {
+      process.kill(-(pid as number), "SIGKILL");
+    } catch {} // all of it has ended
   }
 }
 
@@ -52,6 +54,7 @@ export async function startCommand(
   const child = spawn(command[0] as string, command.slice(1), {
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, ...env },
+    detached: true, // a process group of its own, to be killed as one
   });
   started.push(child);
   let output = "";
