@@ -7,6 +7,7 @@
  *     site record keeps 1/s                      MiB a second, none of it freed
  *     site cache fills 20 by 15s                 MiB, and when it is full
  *     site parse churns 5                        MiB of young memory all the time
+ *     site tables leaps 20 at 50s                MiB, all at once
  *     site buffer swells 1/s                     one block, made anew and larger all the time
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0
@@ -176,7 +177,9 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       ? (bytes * ms) / 1000
       : how === "fills"
         ? bytes * Math.min(1, ms / fullMs)
-        : bytes * (0.8 + 0.2 * noise(ms));
+        : how === "leaps"
+          ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
+          : bytes * (0.8 + 0.2 * noise(ms));
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
     how === "churns" || how === "swells"

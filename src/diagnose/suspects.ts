@@ -97,6 +97,20 @@ export function mayKeep(
   return isHint(site, histories, startMs + (endMs - startMs) / 3, keptBytes);
 }
 
+/** Share of what was kept that came in the window's last third: more is no plateau yet. */
+const MOST_AT_END = 0.5;
+
+/** Whether a site that does not keep growing evenly has grown at the end all the same. */
+export function roseAtEnd(
+  { site, keptBytes }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const late = valueAt(histories, site.liveBytes, startMs + ((endMs - startMs) * 2) / 3);
+  return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes;
+}
+
 /** Few samples: born in different parts of the window, and none was ever seen to go. */
 function isHint(
   site: SiteHistory,

@@ -1,5 +1,6 @@
 import { headlineOf } from "../headline.js";
 import { type Rule, silent } from "../rule.js";
+import { roseAtEnd } from "../suspects.js";
 import { bytesText, frameText } from "../words.js";
 
 /** A site filled up during the window and rises no more. */
@@ -9,7 +10,10 @@ export const plateau: Rule = {
     if (!evidence.sites) {
       return null;
     }
-    const full = sites.find(({ course }) => course === "fills");
+    const histories = evidence.sites;
+    const full = sites.find(
+      (site) => site.course === "fills" && !roseAtEnd(site, histories, evidence.window.startMs),
+    );
     if (!full) {
       return silent("No site filled up during the window.");
     }

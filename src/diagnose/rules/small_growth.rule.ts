@@ -1,10 +1,18 @@
 import { headlineOf } from "../headline.js";
 import { type Rule, silent } from "../rule.js";
-import { FEWEST_SAMPLES, mayKeep, type SiteJudgement, SMALLEST_KEPT_BYTES } from "../suspects.js";
+import {
+  FEWEST_SAMPLES,
+  mayKeep,
+  roseAtEnd,
+  type SiteCourse,
+  type SiteJudgement,
+  SMALLEST_KEPT_BYTES,
+} from "../suspects.js";
 import { bytesText, frameText, rateText, timeText } from "../words.js";
 
 /** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
 const LEAST_SLOPE = 2 ** 19 / 60_000;
+const UNSURE = new Set<SiteCourse>(["small", "hints"]);
 const MS_PER_MINUTE = 60_000;
 
 /** A site that may leak, in a window too short for its rate: the verdict says how long it would take. */
@@ -15,19 +23,21 @@ export const smallGrowth: Rule = {
       return null;
     }
     const histories = evidence.sites;
+    const { startMs } = evidence.window;
     const [first] = sites
       .filter(
         (judgement) =>
-          (judgement.course === "small" || judgement.course === "hints") &&
           judgement.slope >= LEAST_SLOPE &&
-          mayKeep(judgement, histories, evidence.window.startMs),
+          (judgement.course === "fills"
+            ? roseAtEnd(judgement, histories, startMs)
+            : UNSURE.has(judgement.course) && mayKeep(judgement, histories, startMs)),
       )
       .sort((a, b) => b.slope - a.slope);
     if (!first) {
       return null;
     }
     const moreMs = Math.max(MS_PER_MINUTE, windowNeeded(first, windowMs) - windowMs);
-    const detail = `${frameText(headlineOf(first.site))} keeps ${rateText(first.slope)}, ${bytesText(first.keptBytes)} so far: too little to tell a leak from a start; ${timeText(moreMs)} more would settle it.`;
+    const detail = `${frameText(headlineOf(first.site))} keeps ${rateText(first.slope)}, ${bytesText(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${timeText(moreMs)} more would settle it.`;
     return { ...silent(detail), kind: "insufficient-evidence", weight: 0.55 };
   },
 };

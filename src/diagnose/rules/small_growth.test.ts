@@ -22,6 +22,12 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     expect(saying(text, "small-growth")?.detail).toMatch(/note .* keeps 102 MiB\/h.* more would/);
   });
 
+  test("what rose in the last third is no plateau yet, and no leak yet", () => {
+    const text = "anonRssBytes 60\nsite tables leaps 20 at 50s";
+    expect(of(text).verdict.kind).toBe("insufficient-evidence");
+    expect(of(text.replace("50s", "35s")).verdict.kind).toBe("cache-plateau");
+  });
+
   test("less than half a MiB a minute, or what comes and goes, is not worth a word", () => {
     expect(of(`minute 0.5\n${service}\nsite note keeps 0.005/s samples=4`).verdict.kind).toBe(
       "steady",
