@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
 import { pythonText } from "../cpython/entry/exchange.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../cpython/entry/remote_exec.js";
-import { agentRefused, targetRaised } from "../model/attach_errors.js";
+import { agentRefused, noThreadStorage, targetRaised } from "../model/attach_errors.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Bytes, Pid } from "../model/units.js";
 import { enterProcess } from "./enter.js";
@@ -129,12 +129,15 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   }
 }
 
-/** "RuntimeError: ID: sentence" is the agent's refusal, in its own words. */
+/** "RuntimeError: ID: sentence" is the agent's refusal, in its own words; "static TLS", the loader's. */
 function plainer(pid: Pid, error: unknown): unknown {
-  const refusal =
-    error instanceof TidemarkError && error.id === targetRaised(pid, "").id
-      ? /RuntimeError: \w+: (.*)$/s.exec(error.what)
-      : null;
+  if (!(error instanceof TidemarkError) || error.id !== targetRaised(pid, "").id) {
+    return error;
+  }
+  if (/ImportError: .*static TLS/.test(error.what)) {
+    return noThreadStorage(pid);
+  }
+  const refusal = /RuntimeError: \w+: (.*)$/s.exec(error.what);
   return refusal ? agentRefused(pid, refusal[1] as string) : error;
 }
 

@@ -193,6 +193,44 @@ describe("other allocators", () => {
   }
 });
 
+test.runIf(tools.cc)(
+  "static thread-local storage used up: refused by name, and it runs on",
+  async () => {
+    const source = join(scratch, "storage.c");
+    const command = (bytes: number) => [
+      ...["-shared", "-fPIC", `-DBYTES=${bytes}`, source, "-o", join(scratch, `${bytes}.so`)],
+    ];
+    writeFileSync(
+      source,
+      `__thread char block[BYTES] __attribute__((tls_model("initial-exec"), visibility("default"))) = {1};
+char *of_thread(void) { return block; }`,
+    );
+    for (const bytes of [256, 16]) {
+      expect(spawnSync(tools.cc as string, command(bytes)).status).toBe(0);
+    }
+    // Each copy of a library takes its own piece, until the loader has none left.
+    const target = await start(
+      anyInterpreter(),
+      `import ctypes, shutil, sys, time
+held = []
+for size in (256, 16):
+    try:
+        for i in range(10000):
+            copy = shutil.copy("${scratch}/%d.so" % size, "${scratch}/%d-%d.so" % (size, i))
+            held.append(ctypes.CDLL(copy))
+    except OSError as error:
+        assert "static TLS" in str(error), error
+print("up", len(held), flush=True)
+for line in sys.stdin: pass
+print("well")`,
+    );
+    await expect(attach(target.pid)).rejects.toThrow(/TM-E068 .*thread-local storage is used up/);
+    expect(readFileSync(`/proc/${target.pid}/maps`, "utf8")).not.toContain("libtidemark");
+    target.child.stdin?.end();
+    expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
+  },
+);
+
 describe("builds that are refused by their name, before any write", () => {
   const roots = ["", ...(chroot === null ? [] : [chroot])];
   const debug = roots.flatMap((root) =>
