@@ -65,7 +65,7 @@ describe("a minute at four readings a second", () => {
 });
 
 describe("a week at one reading a minute", () => {
-  /** Load of days: 300 MiB more at noon than at midnight; and a restart of the collector, a gap of hours. */
+  /** Load of days: 300 MiB more at noon than at midnight; and a gap of hours. (Restarts: week.test.ts.) */
   const week = (perHour: number) => (ms: number) => {
     const gap = ms > 2.3 * DAY && ms < 2.5 * DAY;
     const load = 150 * MIB * (1 - Math.cos((2 * Math.PI * ms) / DAY));
