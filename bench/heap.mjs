@@ -1,135 +1,254 @@
 /**
- * Census and graph of heaps of known size: `npm run bench -- heap [--gib 0.1,1]`
+ * Census and graph of heaps of known size: `npm run bench -- heap [--gib 0.1,1,4] [--python PATH]`
  *
- * The program holds small records (a dict of a str, an int and a float each) and waits. Tidemark looks from
- * outside; objgraph, pympler and guppy3, where the benchmarks' environment has them, count from within.
+ * The program holds small records (a dict of a str, an int and a float each) and works through them. Tidemark
+ * looks from outside, each time in a process of its own. Beside it, in the program itself: objgraph, pympler
+ * and guppy3; from outside by gdb: gcore. And what a stop and a fork cost the program: the longest that its
+ * loop stood still, and the work that it lost.
  */
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { parseArgs } from "node:util";
-import { countObjects, countObjectsExactly, takeGraph } from "../dist/cpython/heap/index.js";
-import { openProcessMemory } from "../dist/linux/index.js";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
 import { findInterpreters } from "../scripts/environment/interpreters.mjs";
+import { makeVenv } from "../scripts/environment/packages.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { median } from "./statistics.mjs";
 
 const { values: options } = parseArgs({
-  options: { gib: { type: "string", default: "0.1,1" }, python: { type: "string" } },
+  options: { gib: { type: "string", default: "0.1,1,4" }, python: { type: "string" } },
 });
-const python = options.python ?? (await findInterpreters()).at(-1)?.path ?? "python3";
+const python = options.python ?? (await packagesOrNone());
+const run = promisify(execFile);
+const folder = fileURLToPath(new URL(".", import.meta.url));
 
 /** Bytes of one record, about: dict 184, str 60, int 32, float 24, its place in the list 8. */
 const recordBytes = 310;
-const program = `
-import gc, json, sys, time
-gc.disable()
-KEPT = [{"name": f"record {i}", "id": i + 1000, "score": float(i)} for i in range(int(sys.argv[1]))]
-gc.enable()
-print("{}", flush=True)
-for line in sys.stdin:
-    started = time.perf_counter()
-    try:
-        exec(line)
-        answer = {"ms": (time.perf_counter() - started) * 1000}
-    except ImportError:
-        answer = {}
-    print(json.dumps(answer), flush=True)
-`;
+const objectsARecord = 4;
+const LONGEST_PEER_MS = 60_000;
+/** What the program works for while it is looked at. */
+const BEAT_SECONDS = 4;
+/** Heaps beyond it are left to Tidemark alone: the tools within would take minutes, and as much memory again. */
+const LARGEST_PEER_GIB = 1;
 const peers = {
   objgraph: "import objgraph; objgraph.typestats()",
   pympler: "from pympler import muppy, summary; summary.summarize(muppy.get_objects())",
   guppy3: "from guppy import hpy; hpy().heap()",
 };
 
-/** Runs `work` three times; ms of the median run. @param {() => unknown} work */
-async function timed(work) {
-  const costs = [];
-  for (let run = 0; run < 3; run++) {
-    const started = performance.now();
-    await work();
-    costs.push(performance.now() - started);
+async function packagesOrNone() {
+  const interpreters = await findInterpreters();
+  try {
+    return await makeVenv("bench-heap", "bench/requirements-heap.txt", interpreters);
+  } catch (error) {
+    console.error(`the tools from within are left out: ${/** @type {Error} */ (error).message}`);
+    return interpreters.at(-1)?.path ?? "python3";
   }
-  return median(costs);
 }
 
-const rows = [];
-const peerRows = [];
-for (const gib of (options.gib ?? "").split(",").map(Number)) {
-  const child = spawn(python, ["-c", program, String(Math.round((gib * 2 ** 30) / recordBytes))], {
+/** @typedef {{ [key: string]: number } & { refused?: string, missing?: boolean }} Answer */
+
+/** @param {number} records */
+async function startProgram(records) {
+  const child = spawn(python, [join(folder, "heap_program.py"), String(records)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   await lines.next();
-  const memory = openProcessMemory(Number(child.pid));
-  const { census } = countObjects(memory);
-  const objects = census.objects.reduce((sum, count) => sum + count, 0);
-  const { readBytes } = census.figures;
-  const censusMs = await timed(() => countObjects(memory));
-  let exactPause = 0;
-  const exactMs = await timed(async () => {
-    exactPause = (await countObjectsExactly(memory, { maxPauseMs: 60_000 })).pauseMs;
-  });
-  let graphPause = 0;
-  let edges = 0;
-  const graphMs = await timed(async () => {
-    const { objects: found, pauseMs } = await takeGraph(memory, { maxPauseMs: 60_000 }, objects);
-    graphPause = pauseMs;
-    edges = found.graph.edgeTo.length;
-  });
-  const whole = process.memoryUsage();
-  rows.push([
-    `${gib} GiB`,
-    objects.toLocaleString("en"),
-    edges.toLocaleString("en"),
-    `${Math.round(censusMs)} ms`,
-    `${(objects / censusMs / 1000).toFixed(1)} M/s`,
-    `${(readBytes / censusMs / 1e6).toFixed(2)} GB/s`,
-    `${Math.round(exactMs)} ms`,
-    `${Math.round(exactPause)} ms`,
-    `${(graphMs / 1000).toFixed(2)} s`,
-    `${(objects / graphMs / 1000).toFixed(1)} M/s`,
-    `${Math.round(graphPause)} ms`,
-    `${Math.round(process.resourceUsage().maxRSS / 1024)} MiB`,
-  ]);
-  console.error(rows.at(-1)?.join("  "), Math.round(whole.rss / 2 ** 20));
-  memory.close();
-  for (const [peer, statement] of Object.entries(peers)) {
-    child.stdin.write(`${statement}\n`);
-    const { ms } = JSON.parse((await lines.next()).value);
-    if (ms !== undefined) peerRows.push([`${gib} GiB`, peer, `${(ms / 1000).toFixed(2)} s`]);
-    console.error(peer, ms === undefined ? "is not there" : `${Math.round(ms)} ms`);
-  }
-  child.kill("SIGKILL");
-  await once(child, "exit");
+  return {
+    pid: Number(child.pid),
+    /** @param {string} line @returns {Promise<Answer>} */
+    async tell(line) {
+      child.stdin.write(`${line}\n`);
+      const { value, done } = await lines.next();
+      return done ? { missing: true } : JSON.parse(value);
+    },
+    async stop() {
+      child.kill("SIGKILL");
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    },
+  };
 }
 
-const beside =
-  peerRows.length === 0
-    ? ""
-    : `\nIn the process itself, which stands still meanwhile (types alone, no retained sizes):\n\n${markdownTable(["heap", "tool", "census"], peerRows)}\n`;
+/** @param {number} pid @param {string} kind @returns {Promise<Answer>} */
+async function look(pid, kind) {
+  const words = ["--max-old-space-size=8192", join(folder, "heap_look.mjs"), String(pid), kind];
+  const { stdout } = await run(process.execPath, words);
+  return JSON.parse(stdout);
+}
+
+/** The look of median duration. @param {number} pid @param {string} kind @param {number} times */
+async function looks(pid, kind, times) {
+  const found = [];
+  for (let n = 0; n < times; n++) {
+    found.push(await look(pid, kind));
+    if (found[0]?.refused !== undefined) break;
+  }
+  const middle = median(found.map(({ ms }) => ms));
+  return /** @type {Answer} */ (found.find(({ ms }) => ms >= middle));
+}
+
+const ms = (/** @type {number} */ value) => `${Math.round(value).toLocaleString("en")} ms`;
+const seconds = (/** @type {number} */ value) => `${(value / 1000).toFixed(2)} s`;
+const mib = (/** @type {number} */ bytes) =>
+  `${Math.round(bytes / 2 ** 20).toLocaleString("en")} MiB`;
+const rate = (/** @type {Answer} */ { objects, ms: took }) =>
+  `${(objects / took / 1000).toFixed(1)} M/s`;
+
+/** @type {string[][]} */
+const censusRows = [];
+/** @type {string[][]} */
+const graphRows = [];
+/** @type {string[][]} */
+const pauseRows = [];
+/** @type {string[][]} */
+const peerRows = [];
+
+/** @param {string} name @param {number} records @param {boolean} besides peers and pauses, too */
+async function measure(name, records, besides) {
+  const program = await startProgram(records);
+  const large = records * recordBytes > 2 ** 31;
+  const census = await looks(program.pid, "census", 3);
+  const exact = await looks(program.pid, "exact", large ? 1 : 3);
+  censusRows.push([
+    name,
+    census.objects.toLocaleString("en"),
+    ms(census.ms),
+    rate(census),
+    `${(census.readBytes / census.ms / 1e6).toFixed(2)} GB/s`,
+    mib(census.ownBytes),
+    ms(exact.ms),
+    ms(exact.pauseMs),
+    mib(exact.ownBytes),
+  ]);
+  console.error(censusRows.at(-1)?.join("  "));
+  const graph = await looks(program.pid, "graph", large ? 1 : 3);
+  graphRows.push(
+    graph.refused === undefined
+      ? [
+          name,
+          graph.objects.toLocaleString("en"),
+          graph.edges.toLocaleString("en"),
+          seconds(graph.ms),
+          rate(graph),
+          ms(graph.pauseMs),
+          mib(graph.statedBytes),
+          mib(graph.ownBytes),
+        ]
+      : [name, graph.objects.toLocaleString("en"), String(graph.refused), "", "", "", "", ""],
+  );
+  console.error(graphRows.at(-1)?.join("  "));
+  if (besides) {
+    await measurePauses(name, program, exact.ms);
+    if (records * recordBytes <= LARGEST_PEER_GIB * 2 ** 30) await measurePeers(name, program);
+  }
+  await program.stop();
+}
+
+/** @typedef {Awaited<ReturnType<typeof startProgram>>} Program */
+
+/** What the loop suffers: untouched, stopped for a copy, forked for as long as that copy took.
+ * @param {string} name @param {Program} program @param {number} exactMs how long a look takes */
+async function measurePauses(name, program, exactMs) {
+  const alone = await program.tell(`beat ${BEAT_SECONDS}`);
+  // The stop comes when the plan is made: the loop works until the look has ended.
+  const beatSeconds = BEAT_SECONDS + (2 * exactMs) / 1000;
+  const beating = program.tell(`beat ${beatSeconds}`);
+  const { pauseMs } = await look(program.pid, "exact");
+  const stopped = await beating;
+  const forked = await program.tell(`fork ${pauseMs / 1000} ${BEAT_SECONDS}`);
+  const expected = alone.beats / alone.ms;
+  const lost = (/** @type {Answer} */ { beats, ms: took }) =>
+    ms(Math.max(0, took - beats / expected));
+  pauseRows.push(
+    [name, "untouched", ms(alone.longestMs), "", ""],
+    [name, `stop, ${ms(pauseMs)}`, ms(stopped.longestMs), lost(stopped), "0 MiB"],
+    [
+      name,
+      `fork, ${ms(forked.forkMs)}, child kept ${ms(pauseMs)}`,
+      ms(forked.longestMs),
+      lost(forked),
+      mib(forked.copiedBytes),
+    ],
+  );
+  for (const row of pauseRows.slice(-3)) console.error(row.join("  "));
+}
+
+/** @param {string} name @param {Program} program */
+async function measurePeers(name, program) {
+  const core = join(tmpdir(), `tidemark-bench-${program.pid}`);
+  const started = performance.now();
+  const dumped = await run("gcore", ["-o", core, String(program.pid)], {
+    timeout: LONGEST_PEER_MS,
+  }).then(
+    () => true,
+    () => false,
+  );
+  if (dumped) {
+    const took = performance.now() - started;
+    peerRows.push([name, "gcore (gdb), the memory alone", seconds(took), "stands still"]);
+  }
+  rmSync(`${core}.${program.pid}`, { force: true });
+  for (const [peer, statement] of Object.entries(peers)) {
+    const timer = setTimeout(() => process.kill(program.pid, "SIGKILL"), LONGEST_PEER_MS);
+    const { ms: took, missing } = await program.tell(statement);
+    clearTimeout(timer);
+    if (took !== undefined && missing !== true) {
+      peerRows.push([name, peer, seconds(took), "stands still"]);
+    } else if (took === undefined) {
+      peerRows.push([name, peer, `more than ${seconds(LONGEST_PEER_MS)}: ended`, "stands still"]);
+      return;
+    }
+    console.error(peer, missing ? "is not there" : took);
+  }
+}
+
+for (const gib of (options.gib ?? "").split(",").map(Number)) {
+  await measure(`${gib} GiB`, Math.round((gib * 2 ** 30) / recordBytes), true);
+}
+await measure("10 M objects", 10_000_000 / objectsARecord, false);
+
+const load = `load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} cores at the end`;
 const markdown = `## Census and graph
 
-\`npm run bench -- heap\` on ${describeMachine(python)}. Medians of three; the last column is the highest of Tidemark's own memory so far.
+\`npm run bench -- heap\` on ${describeMachine(python)}, ${load}. Medians of three (one above 2 GiB); each look
+is a process of its own.
 
 ${markdownTable(
   [
     "heap",
     "objects",
-    "references",
     "census",
-    "objects",
+    "",
     "read",
+    "own memory",
     "exact census",
-    "its pause",
-    "graph, retained sizes",
-    "objects",
     "its pause",
     "own memory",
   ],
-  rows,
+  censusRows,
 )}
-${beside}`;
+
+Graph with dominators and retained sizes; the memory that is stated before it starts, and what it took:
+
+${markdownTable(
+  ["heap", "objects", "references", "graph", "", "pause", "stated", "own memory"],
+  graphRows,
+)}
+
+A loop that changes random records, for ${BEAT_SECONDS} s or until the look is over: the longest that it stood still, and the work that it
+lost. The child of a bare fork is kept for as long as the copy takes; pages written to meanwhile exist twice.
+
+${markdownTable(["heap", "way", "longest standstill", "work lost", "copied on write"], pauseRows)}
+
+Beside it, types alone, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
+
+${markdownTable(["heap", "tool", "takes", "the program"], peerRows)}
+`;
 console.log(markdown);
 writeResults("heap", markdown);

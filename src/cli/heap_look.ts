@@ -1,5 +1,4 @@
 /** A program's objects as their document: `tidemark heap`. */
-import { freemem } from "node:os";
 import {
   countObjects,
   countObjectsExactly,
@@ -31,6 +30,7 @@ import type { NodeId } from "../model/heap_graph.js";
 import type { NamedHeapTree } from "../model/heap_page.js";
 import type { Bytes, Millis, Objects } from "../model/units.js";
 import { gapTexts } from "./core_gaps.js";
+import { spareMemory } from "./spare_memory.js";
 
 export interface HeapRequest {
   /** A process id, or the path of a core file. */
@@ -60,8 +60,6 @@ export interface HeapLook {
 }
 
 const MOST_HOLDERS = 200;
-/** Of the memory that is free here, what an analysis may take. */
-const FREE_SHARE = 0.7;
 
 export async function lookAtHeap(request: HeapRequest): Promise<HeapLook> {
   const memory = /^\d+$/.test(request.target)
@@ -94,7 +92,7 @@ async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
   if (!wantsGraph) {
     return { document, tree: null, dot: null, value: null };
   }
-  const maxBytes = freemem() * FREE_SHARE;
+  const maxBytes = spareMemory();
   try {
     const { objects, pauseMs } = await takeGraph(
       memory,

@@ -302,6 +302,38 @@ ctypes.memmove(at, at.to_bytes(8, "little") * 2, 16)`,
   });
 });
 
+test("a heap that grows faster than it is read is malloc's all the same", async () => {
+  // By brk, in chunks below the size that gets mappings of its own, up to 512 MiB.
+  const program = await kept(
+    startPython(
+      anyInterpreter(),
+      `
+def grow():
+    for n in range(5000):
+        ctypes.memset(libc.malloc(100_000), 1, 100_000)
+        os.sched_yield()
+ctypes.CDLL(None).mallopt(-3, 1 << 30)
+say({})
+grow()
+say({})
+`,
+    ),
+  );
+  const grown = program.go();
+  let over = false;
+  void grown.then(() => {
+    over = true;
+  });
+  do {
+    const ledger = readLedger(program.pid, "cheap");
+    const malloc = bytesOf(ledger, "malloc.used") + bytesOf(ledger, "malloc.free");
+    expect(bytesOf(ledger, "anon.other")).toBeLessThan(16 * MIB + 0.5 * malloc);
+    await new Promise((done) => setImmediate(done));
+  } while (!over);
+  const ledger = readLedger(program.pid, "cheap");
+  expect(bytesOf(ledger, "malloc.used")).toBeGreaterThan(470 * MIB);
+});
+
 test("no such process", () => {
   expect(() => readLedger(2 ** 22 - 1, "full")).toThrow(/TM-E020/);
 });

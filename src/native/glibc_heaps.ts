@@ -10,13 +10,14 @@
  *
  * Source: glibc's malloc/arena.c.
  */
-import type { Memory } from "../linux/memory.js";
+import type { Mapping, Memory } from "../linux/memory.js";
 import type { ResidentWords } from "../linux/resident_words.js";
 import type { Address } from "../model/units.js";
 import {
   type ArenaState,
   type GlibcState,
   isChunkAddress,
+  isMapped,
   mappingOf,
   STATE_END,
 } from "./glibc_layout.js";
@@ -55,35 +56,30 @@ function mainRegion(
   arena: ArenaState,
   { parameters }: GlibcState,
 ): { regions: HeapRegion[]; torn: boolean } {
-  const last = mappingOf(memory.mappings, arena.top);
   const base = parameters?.sbrkBase ?? 0;
-  if (last === undefined) {
+  if (!isMapped(memory, arena.top)) {
     return { regions: [], torn: true };
   }
+  const systemEnd = base + arena.systemBytes;
+  const wholeByBrk = base > 0 && systemEnd > arena.top && isMapped(memory, systemEnd - 1);
+  // Looked up behind what may have read the mappings anew.
+  const last = mappingOf(memory.mappings, arena.top) as Mapping;
   const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
-  if (
-    brk &&
-    base + arena.systemBytes > arena.top &&
-    isMapped(memory, base + arena.systemBytes - 1)
-  ) {
-    // All of it by brk: where it ends needs no look at the top chunk, which changes all the time.
-    const region = { start: base, end: base + arena.systemBytes, firstChunk: base, top: arena.top };
-    return { regions: [region], torn: false };
-  }
-  const end = arena.top + sizeOf(words, arena.top);
-  if (!(end > arena.top && end <= arena.top + arena.systemBytes)) {
-    return { regions: [], torn: true };
+  if (brk) {
+    // All of it by brk: where it ends needs no look at the top chunk, which changes all the time. Where its
+    // account changed while it was read, it ends with its mapping.
+    const end = wholeByBrk ? systemEnd : last.end;
+    const region = { start: base, end, firstChunk: base, top: arena.top };
+    return { regions: [region], torn: !wholeByBrk };
   }
   // Without brk (something else in its way) the heap continues in mappings of its own.
-  const start = brk ? base : last.start;
+  const byTop = arena.top + sizeOf(words, arena.top);
+  const end = byTop > arena.top && byTop <= last.end ? byTop : last.end;
+  const { start } = last;
   return {
     regions: [{ start, end, firstChunk: start, top: arena.top }],
     torn: end - start < arena.systemBytes,
   };
-}
-
-function isMapped(memory: Memory, address: Address): boolean {
-  return mappingOf(memory.mappings, address) !== undefined;
 }
 
 function heapRegions(

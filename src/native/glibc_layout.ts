@@ -186,9 +186,18 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
     system >= 0 &&
     system <= most &&
     system % 16 === 0 &&
-    (unused ||
-      (system > 0 && isChunkAddress(top) && mappingOf(memory.mappings, top) !== undefined)) &&
-    looksLikeBins(words, bins)
+    (unused || (system > 0 && isChunkAddress(top))) &&
+    looksLikeBins(words, bins) &&
+    (unused || isMapped(memory, top))
+  );
+}
+
+/** A heap that grows is often larger than what was mapped when that was last read: then it is read anew,
+ * behind the words that name the address. */
+export function isMapped(memory: Memory, address: Address): boolean {
+  return (
+    mappingOf(memory.mappings, address) !== undefined ||
+    (memory.refresh() && mappingOf(memory.mappings, address) !== undefined)
   );
 }
 

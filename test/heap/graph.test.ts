@@ -198,6 +198,27 @@ describe("tidemark heap", () => {
     expect((await fails(String(process.pid))).stderr).toMatch(/TM-E022/);
   });
 
+  test("a heap too large for the memory to spare ends by name before anything is stopped", async () => {
+    const memory = openProcessMemory(waiting.pid);
+    const { census } = countObjects(memory);
+    const objects = census.objects.reduce((sum, count) => sum + count, 0);
+    let stated = 0;
+    const options = {
+      maxPauseMs: 60_000,
+      maxBytes: 32 * 2 ** 20,
+      onPlan: (_: number, bytes: number) => {
+        stated = bytes;
+      },
+    };
+    await expect(takeGraph(memory, options, objects)).rejects.toThrow(/TM-E051 .* MiB of memory/);
+    expect(stated).toBe(0);
+    // 20 GB of small objects, as far as the budget goes.
+    await expect(takeGraph(memory, { ...options, maxBytes: 2 ** 34 }, 65_000_000)).rejects.toThrow(
+      /TM-E051 the graph of 65000000 objects needs about \d+ MiB/,
+    );
+    memory.close();
+  });
+
   test("a reader that is killed at any moment leaves the program running", async () => {
     writeFileSync(asked, "[]");
     for (const delay of [60, 200, 450, 800, 1300]) {

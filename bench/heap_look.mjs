@@ -1,0 +1,45 @@
+/**
+ * One look at a program's heap, in a process of its own so that its memory is its own: prints a line of JSON.
+ *
+ *     node bench/heap_look.mjs PID census|exact|graph
+ */
+import { freemem } from "node:os";
+import { countObjects, countObjectsExactly, takeGraph } from "../dist/cpython/heap/index.js";
+import { openProcessMemory } from "../dist/linux/index.js";
+
+const [, , pid, kind] = process.argv;
+const memory = openProcessMemory(Number(pid));
+const LONG = { maxPauseMs: 120_000 };
+const started = performance.now();
+/** @type {Record<string, unknown>} */
+let found = {};
+if (kind === "graph") {
+  const { census } = countObjects(memory);
+  const objects = census.objects.reduce((sum, count) => sum + count, 0);
+  const from = performance.now();
+  try {
+    const options = {
+      ...LONG,
+      maxBytes: freemem() * 0.7,
+      onPlan: (/** @type {number} */ _objects, /** @type {number} */ bytes) => {
+        found.statedBytes = bytes;
+      },
+    };
+    const { objects: graph, pauseMs } = await takeGraph(memory, options, objects);
+    found = { ...found, objects, pauseMs, edges: graph.graph.edgeTo.length };
+  } catch (error) {
+    found = { objects, refused: /** @type {Error} */ (error).message };
+  }
+  found.ms = performance.now() - from;
+} else {
+  const { census, pauseMs } =
+    kind === "exact" ? await countObjectsExactly(memory, LONG) : countObjects(memory);
+  found = {
+    ms: performance.now() - started,
+    objects: census.objects.reduce((sum, count) => sum + count, 0),
+    readBytes: census.figures.readBytes,
+    pauseMs,
+  };
+}
+memory.close();
+console.log(JSON.stringify({ ...found, ownBytes: process.resourceUsage().maxRSS * 1024 }));
