@@ -1,9 +1,11 @@
-// docs/advice.md from the catalogue of the built program (src/diagnose/advice.ts).
+// docs/advice.md from the catalogues of the built program (src/diagnose/advice.ts, src/gpu/advice.ts).
 
 /** @returns {Promise<Map<string, string>>} path in the repository -> text */
 export async function advicePage() {
   const { ADVICE } = await import("../../dist/diagnose/advice.js");
-  return new Map([["docs/advice.md", pageOf(ADVICE)]]);
+  const { adviceOf, GPU_ADVICE } = await import("../../dist/gpu/advice.js");
+  const devices = adviceOf(/** @type {(keyof typeof GPU_ADVICE)[]} */ (Object.keys(GPU_ADVICE)));
+  return new Map([["docs/advice.md", `${pageOf(ADVICE)}${devicesOf(devices)}`]]);
 }
 
 /** @param {readonly Parameters<typeof section>[0][]} catalogue */
@@ -13,6 +15,19 @@ function pageOf(catalogue) {
 Made by \`npm run generate\` from src/diagnose/advice.ts. What \`tidemark diagnose\` tells to do; the ids are
 stable. The kinds of verdict are explained in [diagnosis.md](diagnosis.md).
 ${catalogue.map(section).join("")}`;
+}
+
+/** @param {readonly {id: string, text: string}[]} advice */
+function devicesOf(advice) {
+  const rows = advice.map(({ id, text }) => `| ${id} | ${text.replaceAll("|", "\\|")} |\n`);
+  return `
+# Device memory
+
+What \`tidemark gpu\` and \`diagnose\` tell of GPUs; when each applies: [gpu.md](gpu.md). From src/gpu/advice.ts.
+
+| id | |
+|---|---|
+${rows.join("")}`;
 }
 
 /** @param {{id: string, text: string, when: string, kinds: readonly string[], before: string, after: string}} advice */
