@@ -31,6 +31,11 @@ export function deviceSummary(kind: VerdictKind, detail: string): string {
   return `${WHAT[kind]}: ${follows}`;
 }
 
+/** What is there, and what would settle it: the words of the rule that asks for more. */
+export function insufficientSummary(detail: string): string {
+  return `${WHAT["insufficient-evidence"]}: ${detail}`;
+}
+
 /** One sentence: what it is, where, who holds it, how fast, until when. */
 export function summaryOf(
   kind: VerdictKind,

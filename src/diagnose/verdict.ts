@@ -12,7 +12,7 @@ import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
 import { bytesPerStep } from "./steps.js";
-import { deviceSummary, summaryOf } from "./summary_sentence.js";
+import { deviceSummary, insufficientSummary, summaryOf } from "./summary_sentence.js";
 import { agesOf, type SiteJudgement } from "./suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -57,7 +57,9 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       summary:
         decisive?.about === "device"
           ? deviceSummary(kind, decisive.detail)
-          : summaryOf(kind, observations, growth, accused, suspects),
+          : kind === "insufficient-evidence" && decisive
+            ? insufficientSummary(decisive.detail)
+            : summaryOf(kind, observations, growth, accused, suspects),
     },
     growth,
     ledger: partsOf(observations),

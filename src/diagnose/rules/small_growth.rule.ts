@@ -12,6 +12,9 @@ import { bytesText, frameText, rateText, timeText } from "../words.js";
 
 /** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
 const LEAST_SLOPE = 2 ** 19 / 60_000;
+/** Survivors of so few bytes, or in so few samples, are in every program. */
+const LEAST_KEPT_BYTES = 500_000;
+const LEAST_SAMPLES = 5;
 const UNSURE = new Set<SiteCourse>(["small", "hints"]);
 const MS_PER_MINUTE = 60_000;
 
@@ -28,6 +31,8 @@ export const smallGrowth: Rule = {
       .filter(
         (judgement) =>
           judgement.slope >= LEAST_SLOPE &&
+          judgement.keptBytes >= LEAST_KEPT_BYTES &&
+          keptSamples(judgement) >= LEAST_SAMPLES &&
           (judgement.course === "fills"
             ? roseAtEnd(judgement, histories, startMs)
             : UNSURE.has(judgement.course) && mayKeep(judgement, histories, startMs)),
@@ -43,11 +48,14 @@ export const smallGrowth: Rule = {
 };
 
 /** Until what the last two thirds keep is as much, and in as many samples, as a suspect's. */
-function windowNeeded({ site, keptBytes, slope }: SiteJudgement, windowMs: number): number {
-  const live = site.liveBytes.at(-1) ?? 0;
-  const samples = live > 0 ? (site.liveSamples * keptBytes) / live : 1;
+function windowNeeded(judgement: SiteJudgement, windowMs: number): number {
   return Math.max(
-    (1.5 * SMALLEST_KEPT_BYTES) / slope,
-    (windowMs * FEWEST_SAMPLES) / Math.max(1, samples),
+    (1.5 * SMALLEST_KEPT_BYTES) / judgement.slope,
+    (windowMs * FEWEST_SAMPLES) / keptSamples(judgement),
   );
+}
+
+function keptSamples({ site, keptBytes }: SiteJudgement): number {
+  const live = site.liveBytes.at(-1) ?? 0;
+  return live > 0 ? (site.liveSamples * keptBytes) / live : 0;
 }
