@@ -42,6 +42,8 @@ export class SnapshotShapes implements Shapes {
   readonly #ranges: RowRange[] = [];
   readonly #traces: RowRange[][] = [];
   readonly #fields = new DictionaryFields(this.strings);
+  /** By string id. */
+  readonly #actions = new Map<number, GpuAction>();
   readonly #records = new JsonRecords(this.strings);
 
   dict(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
@@ -178,12 +180,8 @@ export class SnapshotShapes implements Shapes {
 
   #event(machine: PickleMachine): number {
     const { events } = this.rows;
-    const name = this.#fields.text(KEY.action);
-    const action = actionOf(name);
+    const action = this.#action(this.#fields.textId(KEY.action));
     const other = action === GpuAction.other;
-    if (other && this.unknownActions.size < MOST_UNKNOWN) {
-      this.unknownActions.add(name.slice(0, 40));
-    }
     const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
     const figure = (key: number) =>
       other && !this.#fields.has(key) ? 0 : this.#fields.size(machine, key);
@@ -197,6 +195,20 @@ export class SnapshotShapes implements Shapes {
     events.category.push(this.#fields.textId(KEY.category));
     events.pool.push(this.#fields.textId(KEY.pool_id));
     return this.#row(Kind.event, events.action.length);
+  }
+
+  /** An action has one name: its text is looked at once. */
+  #action(name: number): GpuAction {
+    let action = this.#actions.get(name);
+    if (action === undefined) {
+      const text = this.strings.text(name);
+      action = actionOf(text);
+      if (action === GpuAction.other && this.unknownActions.size < MOST_UNKNOWN) {
+        this.unknownActions.add(text.slice(0, 40));
+      }
+      this.#actions.set(name, action);
+    }
+    return action;
   }
 
   #frame(machine: PickleMachine): number {
