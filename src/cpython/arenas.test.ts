@@ -39,3 +39,35 @@ test.each(environment.interpreters)(
     expect(blocks).toBeGreaterThan(truth * 0.98);
   },
 );
+
+const ISOLATED = `
+source = "kept = [str(i) for i in range(200_000)]"
+try:
+    import _interpreters
+    one = _interpreters.create("isolated"); _interpreters.exec(one, source)
+except ImportError:
+    import _xxsubinterpreters
+    one = _xxsubinterpreters.create(isolated=True); _xxsubinterpreters.run_string(one, source)
+say(0)
+`;
+
+/** From 3.12 on an interpreter may have a GIL, and an allocator's state, of its own. */
+const withOwnState = environment.interpreters.filter(
+  ({ version, freeThreaded }) => !freeThreaded && Number(version.split(".")[1]) >= 12,
+);
+
+test.each(withOwnState)(
+  "arenas of an interpreter with a GIL of its own count, too: Python $version at $path",
+  async (interpreter) => {
+    const program = await startPython(interpreter, ISOLATED);
+    stops.push(program.stop);
+    const memory = openProcessMemory(program.pid);
+    const arenas = findArenas(memory);
+    if (arenas === null) throw new Error("no arenas");
+    const pools = countPools(memory, arenas);
+    memory.close();
+    expect(new Set(arenas.addresses).size).toBe(arenas.addresses.length);
+    expect(pools.unread).toBe(0);
+    expect(pools.usedBlocks.reduce((sum, used) => sum + used, 0)).toBeGreaterThan(200_000);
+  },
+);

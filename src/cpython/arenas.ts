@@ -15,12 +15,15 @@
  *            48 blocks of (size class + 1) * 16 bytes, as many as fit
  *
  * Until 3.11 the array's address is a static variable of its own, from 3.12 on it lies in the main
- * interpreter's state, which is in the interpreter's data, too. Interpreters with their own GIL have
- * arenas of their own, which are not found here. Source: Objects/obmalloc.c, pycore_obmalloc.h.
+ * interpreter's state, which is in the interpreter's data, too. Interpreters with a GIL of their own (3.12
+ * on) have arenas of their own: their states, which lie anywhere, are asked for them where the interpreter's
+ * layout is known. Source: Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
  */
 import type { Mapping, Memory } from "../linux/memory.js";
 import { ResidentWords } from "../linux/resident_words.js";
+import { TidemarkError } from "../model/errors.js";
 import type { Address, Bytes } from "../model/units.js";
+import { locatePython, type PythonRuntime } from "./locate.js";
 
 const ARENA_OBJECT = 48;
 const PAGE = 4096;
@@ -59,10 +62,65 @@ export function findArenas(memory: Memory): PythonArenas | null {
   for (const { start, end } of interpreterData(memory.mappings)) {
     const found = searchData(memory, words, start, end);
     if (found !== null) {
-      return found;
+      return joined([found, ...arenasOfOthers(memory, words, found)]);
     }
   }
   return null;
+}
+
+/** Of interpreters beside the main one; none where they use its arenas, or where nothing is known of them. */
+function arenasOfOthers(
+  memory: Memory,
+  words: ResidentWords,
+  { addresses, poolBytes }: PythonArenas,
+): PythonArenas[] {
+  const python = locateOrNull(memory);
+  const offset = python?.layout.interpreter.obmalloc ?? null;
+  const arenasAt = python?.layout.obmalloc.arenas ?? null;
+  if (python === null || offset === null || arenasAt === null) {
+    return [];
+  }
+  const known = new Set(addresses);
+  const found: PythonArenas[] = [];
+  for (const interpreter of python.interpreters.slice(1)) {
+    const place = interpreter + offset;
+    const state = python.layout.interpreter.obmallocIsPointer === 1 ? words.word(place) : place;
+    const arenas = readArray(words, words.word(state + arenasAt));
+    const first = arenas?.addresses[0] ?? 0;
+    if (arenas?.poolBytes === poolBytes && !known.has(first)) {
+      known.add(first);
+      found.push(arenas);
+    }
+  }
+  return found;
+}
+
+function locateOrNull(memory: Memory): PythonRuntime | null {
+  try {
+    return locatePython(memory);
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+function joined(several: readonly PythonArenas[]): PythonArenas {
+  const [first] = several as [PythonArenas];
+  const column = (of: (arenas: PythonArenas) => Iterable<number>) =>
+    several.flatMap((arenas) => [...of(arenas)]);
+  return several.length === 1
+    ? first
+    : {
+        ...first,
+        addresses: Float64Array.from(column(({ addresses }) => addresses)),
+        indexes: Uint32Array.from(column(({ indexes }) => indexes)),
+        firstPools: Float64Array.from(column(({ firstPools }) => firstPools)),
+        unusedFrom: Float64Array.from(column(({ unusedFrom }) => unusedFrom)),
+        freePools: Uint32Array.from(column(({ freePools }) => freePools)),
+        totalPools: Uint32Array.from(column(({ totalPools }) => totalPools)),
+      };
 }
 
 /** Writable data of libpython, with what follows it for the zeroed part; else the program's own. */
