@@ -6,7 +6,8 @@
  * only grow. The slots through which the interpreter itself calls malloc() and free() tell:
  *
  *   ours              we see
- *   the program's     the other has left: every slot is looked for and written anew
+ *   the program's     the other has left: every slot is looked for and written anew; where there was none, the
+ *                     loader has resolved it over ours
  *   anything else     called once: does it reach us? If not we are covered: nothing is sampled, and what was
  *                     known to live ends here
  *
@@ -113,7 +114,10 @@ void tm_look_for_cover(void)
         __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
     } else if (reading.free == (uintptr_t)hook->real || reading.is_stub) {
-        tm_write_slots_anew(); /* the next look finds ours */
+        if (tm_covered())
+            tm_write_slots_anew(); /* the next look finds ours */
+        else
+            tm_attach_look(1); /* the loader resolved it */
     } else {
         judge(&reading);
     }
