@@ -144,9 +144,17 @@ export async function buildProgram(wanted: string): Promise<Command> {
     program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
   }
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({ outputError: () => undefined });
+    command
+      .exitOverride()
+      .configureOutput({ outputError: () => undefined })
+      .configureHelp({ commandDescription: (described) => unbroken(described.description()) });
   }
   return program;
+}
+
+/** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
+function unbroken(description: string): string {
+  return description.replace(/(\S)\n(?=\S)/g, "$1 ");
 }
 
 /** @returns the exit code. */

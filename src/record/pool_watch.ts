@@ -130,9 +130,8 @@ export class PoolWatch {
   /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
    * segment yet: it still has the pool mapped. For the end alone: walks through /proc until one of them
    * missed nobody, for a daemon's parents end while they are looked at. */
-  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): Pid[] {
+  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): void {
     const seenEnded = new Set<Pid>();
-    let outliving: Pid[] = [];
     for (let walk = 0; walk < MOST_WALKS; walk++) {
       const { mapping, ended } = processesMapping(POOL_NAME, this.inode, sinceTicks);
       for (const pid of mapping) {
@@ -141,7 +140,7 @@ export class PoolWatch {
           tree.adopt(pid, stat.startTicks, timeMs, poll);
         }
       }
-      outliving = tree.outliving();
+      const outliving = tree.outliving();
       const justEnded = ended.filter((pid) => !seenEnded.has(pid));
       if (justEnded.length === 0 && mapping.every((pid) => outliving.includes(pid))) {
         break;
@@ -150,7 +149,6 @@ export class PoolWatch {
         seenEnded.add(pid);
       }
     }
-    return outliving;
   }
 
   private *readSlots(

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type CgroupMemory, type CgroupPlace, findCgroup, readLimiting } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
@@ -15,6 +16,8 @@ import type { MetricRow, RecordingWriter } from "./writer.js";
 const FLUSH_MS = 1_000;
 /** An agent disarms itself this long after its recorder died, and never because it was late. */
 const SHORTEST_LEASE_MS = 30_000;
+/** multiprocessing's resource tracker and fork server are gone so soon after the program. */
+const HELPERS_END_MS = 300;
 /** One read of a few bytes: so often at most between two polls. */
 const CROWD_CHECK_MS = 250;
 
@@ -80,8 +83,7 @@ export class Recorder {
     const { writer, pool, devices } = this.options;
     const poll = this.tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    const outliving =
-      pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll) ?? this.tree.outliving();
+    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
     pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
     this.pollCgroup(timeMs, poll);
     if (this.highest) {
@@ -96,7 +98,7 @@ export class Recorder {
     }
     this.take(timeMs, poll);
     this.look("end", timeMs);
-    this.take(timeMs, this.tree.end(timeMs, outliving.length));
+    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving()));
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
@@ -109,6 +111,15 @@ export class Recorder {
       userMs: report?.userMs ?? 0,
       systemMs: report?.systemMs ?? 0,
     });
+  }
+
+  /** Processes that run on without the program; its own helpers notice its end, and follow. */
+  private async countOutliving(): Promise<number> {
+    const giveUpMs = monotonicMs() + HELPERS_END_MS;
+    while (this.tree.outliving().length > 0 && monotonicMs() < giveUpMs) {
+      await sleep(20);
+    }
+    return this.tree.outliving().length;
   }
 
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */
