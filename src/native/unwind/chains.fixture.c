@@ -106,6 +106,19 @@ static void CALLED calls_frame_pointer(void) {
 }
 static void *framepointer(void *unused) { calls_frame_pointer(); RETURNS; return unused; }
 
+/* assembly without a description, as mathematical kernels are written: an aligned stack, loops, a jump ahead */
+__asm__(".text; .type assembly_kernel, @function; assembly_kernel:\n"
+        "push %rbx; push %rbp; mov %rsp, %rax; sub $200, %rsp; and $-64, %rsp; mov %rax, 128(%rsp)\n"
+        "mov %rdi, %rbx; mov $3, %ebp\n"
+        "1: vpxor %xmm1, %xmm1, %xmm1; call *%rbx; test %eax, %eax; js 3f\n"
+        "2: sub $1, %ebp; jnz 1b; jmp 4f\n"
+        "3: mov $7, %ebp; jmp 2b\n"
+        "4: mov 128(%rsp), %rsp; pop %rbp; pop %rbx; ret\n"
+        ".size assembly_kernel, . - assembly_kernel");
+void assembly_kernel(void (*)(void));
+static void CALLED calls_assembly(void) { assembly_kernel(sleeps); RETURNS; }
+static void *assembly(void *unused) { calls_assembly(); RETURNS; return unused; }
+
 /* deeper than what is copied */
 static int CALLED recurses(int n) { volatile char kept[64]; kept[0] = 1; if (n == 0) sleeps(); else kept[1] = (char)recurses(n - 1); RETURNS; return kept[0]; }
 static void *deep(void *unused) { recurses(40000); RETURNS; return unused; }
@@ -127,7 +140,7 @@ int main(void) {
     begin("nested", nested), begin("frames", frames), begin("arguments", arguments);
     begin("callback", callback), begin("polling", polling), begin("locking", locking);
     begin("reading", reading), begin("trampoline", trampoline), begin("framepointer", framepointer);
-    begin("deep", deep);
+    begin("assembly", assembly), begin("deep", deep);
     interrupt(begin("handler", handler), 0, SIGUSR1);
     interrupt(begin("ownstack", ownstack), 1, SIGUSR2);
     puts("ready");

@@ -110,6 +110,7 @@ export const CHAINS: Readonly<Record<string, readonly string[]>> = {
     "ownstack",
   ],
   trampoline: ["sleeps", NOWHERE, "calls_trampoline", "trampoline"],
+  assembly: ["sleeps", "assembly_kernel", "calls_assembly", "assembly"],
   framepointer: ["sleeps", NOWHERE, "calls_frame_pointer", "framepointer"],
 };
 

@@ -12,7 +12,7 @@
  * | stripped object | .eh_frame stays; functions are named by its dynamic symbols, else by place |
  * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; else read from memory |
  * | the vdso, files out of reach | read from memory |
- * | code without a description (made at run time, assembly) | what it does before it returns, or its frame pointer |
+ * | code without a description (made at run time, assembly) | followed to its return, else its frame pointer |
  * | a signal's handler | its frame holds all registers; on a stack of its own, too |
  * | damaged or hostile descriptions | the stack ends there, and says so: every step must go up the stack, every
  *   program and expression is bounded |
@@ -38,6 +38,7 @@ import { DamagedUnwinding } from "./dwarf_cursor.js";
 import { ElfObject } from "./elf_object.js";
 import { MappedCode } from "./mapped_code.js";
 import { ThreadView } from "./thread_view.js";
+import { ALL_EFFORT } from "./way_out.js";
 import { callerWithoutDescription } from "./without_description.js";
 
 const MOST_FRAMES = 2 ** 16;
@@ -68,6 +69,8 @@ export class Unwinder implements ThreadUnwinder {
   /** Threads wait at few places: what is known of an address serves all of them. */
   readonly #rows = new Map<Address, UnwindRow | null>();
   readonly #names = new Map<Address, Pick<NativeFrame, "function" | "file">>();
+
+  readonly #effort = { left: ALL_EFFORT };
 
   constructor(memory: Memory) {
     this.#code = new MappedCode(memory);
@@ -102,7 +105,7 @@ export class Unwinder implements ThreadUnwinder {
       const low = view.stackPointer;
       let caller: Caller | null;
       try {
-        caller = this.#callerOf(view, address, places.length === 0);
+        caller = this.#callerOf(view, address);
       } catch (error) {
         places.push({ address, low, high: low });
         return this.#reasonOf(error, address);
@@ -131,13 +134,13 @@ export class Unwinder implements ThreadUnwinder {
   }
 
   /** null: it is the thread's first function. Throws StackCut, DamagedUnwinding, TM-E024. */
-  #callerOf(view: ThreadView, address: Address, innermost: boolean): Caller | null {
+  #callerOf(view: ThreadView, address: Address): Caller | null {
     const row = this.#rowAt(address);
     if (row !== null) {
       return callerByRow(this.#reader, view, row);
     }
     const isCode = (place: Address) => this.#isCode(place);
-    const caller = callerWithoutDescription(this.#reader, view, isCode, innermost);
+    const caller = callerWithoutDescription(this.#reader, view, isCode, this.#effort);
     if (caller === null && view.register(RBP) !== 0) {
       throw new StackCut("no unwinding information");
     }

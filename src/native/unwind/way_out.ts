@@ -1,0 +1,343 @@
+/**
+ * The caller of a function that nothing describes, found by following its code to where it returns: kernels
+ * written in assembly (MKL, OpenBLAS), code made at run time (oneDNN, trampolines). Wherever a function is, the way
+ * to its `ret` must put the stack pointer and the registers of its caller back.
+ *
+ *   instruction ──> next ──> ... ──> ret       loops are left by not jumping back; calls are stepped over
+ *          at a branch: straight on first, the other way kept for when this one ends
+ *
+ * Only what moves the stack pointer or restores a register is executed, on the copy of the stack. A way that ends
+ * in nothing, or in a `ret` to what is no call's successor, is given up for the next one kept.
+ * Source of the instructions' meaning: iced-x86, and Intel's manual, volume 2.
+ */
+import { createRequire } from "node:module";
+import type { MemoryReader } from "../../linux/index.js";
+import type { Address } from "../../model/units.js";
+import { RBP, RETURN_ADDRESS, RSP } from "./call_frame_program.js";
+import type { ThreadView } from "./thread_view.js";
+
+type Iced = typeof import("iced-x86");
+let loaded: Iced | null = null;
+
+/** Its WebAssembly takes some 50 ms: most stacks do without. */
+function decoderLibrary(): Iced {
+  loaded ??= createRequire(import.meta.url)("iced-x86") as Iced;
+  return loaded;
+}
+
+/** A large kernel has some thousand instructions, unrolled. */
+const MOST_INSTRUCTIONS = 8_192;
+const MOST_BRANCHES = 32;
+/** Of the registers that a function saves at its beginning; what it computes does not matter. */
+const MOST_STORED = 64;
+const WINDOW = 1024;
+const LONGEST_INSTRUCTION = 15;
+/** rax rdx rcx rsi rdi r8-r11, by DWARF's numbers: a call may leave anything there. */
+const CALLER_SAVED = [0, 1, 2, 4, 5, 8, 9, 10, 11];
+/** DWARF's numbers in the order of the instructions' own: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
+const DWARF_NUMBERS = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/** How many instructions may be decoded yet for all frames of a program together: some seconds of work. */
+export interface Effort {
+  left: number;
+}
+
+export const ALL_EFFORT = 500_000;
+
+interface Way {
+  at: Address;
+  readonly registers: Float64Array;
+  /** Words stored on the way, which the copy of the stack has not. */
+  readonly stored: Map<Address, number>;
+}
+
+/** The caller's registers; null where no way out is found. */
+export function followOut(
+  code: MemoryReader,
+  view: ThreadView,
+  isReturn: (address: Address) => boolean,
+  effort: Effort,
+): Float64Array | null {
+  const walk = new WayOut(code, view, isReturn, Math.min(MOST_INSTRUCTIONS, effort.left));
+  try {
+    return walk.find();
+  } finally {
+    effort.left -= walk.steps;
+    walk.free();
+  }
+}
+
+class WayOut {
+  private readonly iced = decoderLibrary();
+  private readonly instruction = new this.iced.Instruction();
+  private readonly info = new this.iced.InstructionInfoFactory();
+  private readonly seen = new Set<Address>();
+  private readonly kept: Way[] = [];
+
+  constructor(
+    private readonly code: MemoryReader,
+    private readonly view: ThreadView,
+    private readonly isReturn: (address: Address) => boolean,
+    private readonly mostSteps: number,
+  ) {}
+
+  get steps(): number {
+    return this.seen.size;
+  }
+
+  free(): void {
+    this.instruction.free();
+    this.info.free();
+  }
+
+  find(): Float64Array | null {
+    const registers = Float64Array.from(this.view.registers);
+    this.kept.push({ at: this.view.instruction, registers, stored: new Map() });
+    for (let way = this.kept.pop(); way !== undefined; way = this.kept.pop()) {
+      const found = this.follow(way);
+      if (found !== null) {
+        return found;
+      }
+    }
+    return null;
+  }
+
+  private follow(way: Way): Float64Array | null {
+    for (;;) {
+      const bytes = this.window(way.at);
+      if (bytes.length === 0) {
+        return null;
+      }
+      const decoder = new this.iced.Decoder(64, bytes, this.iced.DecoderOptions.None);
+      decoder.ip = BigInt(way.at);
+      try {
+        const before = way.at;
+        while (decoder.canDecode && bytes.length - decoder.position >= this.least(bytes)) {
+          if (this.seen.has(way.at) || this.seen.size >= this.mostSteps) {
+            return null;
+          }
+          this.seen.add(way.at);
+          decoder.decodeOut(this.instruction);
+          if (this.instruction.isInvalid) {
+            return null;
+          }
+          const next = way.at + this.instruction.length;
+          const outcome = this.step(way, next);
+          if (outcome !== "on") {
+            return outcome;
+          }
+          if (way.at !== next) {
+            break; // it jumped
+          }
+        }
+        if (way.at === before) {
+          return null;
+        }
+      } finally {
+        decoder.free();
+      }
+    }
+  }
+
+  /** A whole window may end in the middle of an instruction; a short one ends with the memory. */
+  private least(bytes: Uint8Array): number {
+    return bytes.length === WINDOW ? LONGEST_INSTRUCTION : 1;
+  }
+
+  /** Empty where no code is. */
+  private window(at: Address): Uint8Array {
+    if (!Number.isSafeInteger(at)) {
+      return new Uint8Array(0);
+    }
+    for (const length of [WINDOW, 4096 - (at % 4096)]) {
+      try {
+        return this.code.bytes(at, Math.min(length, WINDOW));
+      } catch {
+        // The memory ends before.
+      }
+    }
+    return new Uint8Array(0);
+  }
+
+  /** Moves the way on; answers the caller's registers where it returns, null where the way ends. */
+  private step(way: Way, next: Address): Float64Array | null | "on" {
+    const { FlowControl } = this.iced;
+    way.at = next;
+    switch (this.instruction.flowControl) {
+      case FlowControl.Next:
+        this.execute(way);
+        return "on";
+      case FlowControl.Call:
+      case FlowControl.IndirectCall:
+        for (const register of CALLER_SAVED) {
+          way.registers[register] = Number.NaN;
+        }
+        return "on";
+      case FlowControl.ConditionalBranch:
+        if (this.kept.length < MOST_BRANCHES) {
+          this.kept.push({
+            at: this.target,
+            registers: Float64Array.from(way.registers),
+            stored: new Map(way.stored),
+          });
+        }
+        return "on";
+      case FlowControl.UnconditionalBranch:
+        way.at = this.target;
+        return "on";
+      case FlowControl.Return:
+        return this.returned(way);
+      default:
+        return null;
+    }
+  }
+
+  private get target(): Address {
+    return Number(this.instruction.nearBranchTarget);
+  }
+
+  private returned(way: Way): Float64Array | null {
+    const { registers } = way;
+    const stack = registers[RSP] as number;
+    const address = this.word(way, stack);
+    if (!(stack >= this.view.stackPointer && this.isReturn(address))) {
+      return null;
+    }
+    registers[RSP] = stack + 8;
+    registers[RETURN_ADDRESS] = address;
+    return registers;
+  }
+
+  private execute(way: Way): void {
+    const { instruction, iced } = this;
+    const { registers } = way;
+    const { Mnemonic, OpKind } = iced;
+    const stack = registers[RSP] as number;
+    const { mnemonic } = instruction;
+    if (mnemonic === Mnemonic.Push) {
+      registers[RSP] = stack - 8;
+      this.store(way, stack - 8, this.operand(way, 0));
+    } else if (mnemonic === Mnemonic.Leave) {
+      const frame = registers[RBP] as number;
+      registers[RBP] = this.word(way, frame);
+      registers[RSP] = frame + 8;
+    } else if (this.destination() >= 0) {
+      const value = this.result(way);
+      if (mnemonic === Mnemonic.Pop) {
+        registers[RSP] = stack + 8; // before the register, which may be this one
+      }
+      if (value === null) {
+        this.forget(registers);
+      } else {
+        registers[this.destination()] = value;
+      }
+    } else if (mnemonic === Mnemonic.Mov && instruction.op0Kind === OpKind.Memory) {
+      this.store(way, this.place(way), this.operand(way, 1));
+    } else {
+      this.forget(registers);
+    }
+  }
+
+  /** What the instruction leaves in its register of 64 bits; null: nobody computes that here. */
+  private result(way: Way): number | null {
+    const { Mnemonic } = this.iced;
+    switch (this.instruction.mnemonic) {
+      case Mnemonic.Pop:
+        return this.word(way, way.registers[RSP] as number);
+      case Mnemonic.Mov:
+        return this.operand(way, 1);
+      case Mnemonic.Lea:
+        return this.place(way);
+      case Mnemonic.Add:
+        return this.operand(way, 0) + this.operand(way, 1);
+      case Mnemonic.Sub:
+        return this.operand(way, 0) - this.operand(way, 1);
+      case Mnemonic.And: {
+        // Alignment: to a power of two.
+        const size = -this.operand(way, 1);
+        const value = this.operand(way, 0);
+        return size > 0 ? value - (value % size) : Number.NaN;
+      }
+      default:
+        return null;
+    }
+  }
+
+  /** Registers that any other instruction writes hold what nobody computes here. */
+  private forget(registers: Float64Array): void {
+    const { instruction, iced } = this;
+    const { OpAccess, OpKind } = iced;
+    if (instruction.opCount === 0 || instruction.op0Kind !== OpKind.Register) {
+      return;
+    }
+    const info = this.info.info(instruction);
+    const written = [
+      [info.op0Access, instruction.op0Register],
+      [info.op1Access, instruction.op1Kind === OpKind.Register ? instruction.op1Register : 0],
+    ] as const;
+    info.free();
+    for (const [access, register] of written) {
+      const reads = access === OpAccess.Read || access === OpAccess.None;
+      const number = this.numberOf(iced.RegisterExt.fullRegister(register));
+      if (!reads && number >= 0) {
+        registers[number] = Number.NaN;
+      }
+    }
+  }
+
+  /** The register that the instruction writes as a whole, by DWARF's number; -1: none. */
+  private destination(): number {
+    const { instruction, iced } = this;
+    return instruction.opCount > 0 && instruction.op0Kind === iced.OpKind.Register
+      ? this.numberOf(instruction.op0Register)
+      : -1;
+  }
+
+  private operand(way: Way, index: number): number {
+    const { instruction, iced } = this;
+    const { OpKind } = iced;
+    const kind = instruction.opKind(index);
+    if (kind === OpKind.Register) {
+      const number = this.numberOf(instruction.opRegister(index));
+      return number < 0 ? Number.NaN : (way.registers[number] as number);
+    }
+    if (kind === OpKind.Memory) {
+      return this.word(way, this.place(way));
+    }
+    return Number(BigInt.asIntN(64, instruction.immediate(index)));
+  }
+
+  private store({ stored }: Way, address: Address, value: number): void {
+    if (
+      stored.size < MOST_STORED &&
+      (address < this.view.stackPointer || this.view.holds(address))
+    ) {
+      stored.set(address, value);
+    }
+  }
+
+  private word({ stored }: Way, address: Address): number {
+    return stored.get(address) ?? this.view.word(address);
+  }
+
+  /** Where the instruction's memory operand is; NaN where that is not known. */
+  private place({ registers }: Way): Address {
+    const { instruction, iced } = this;
+    const { memoryBase, memoryIndex } = instruction;
+    if (instruction.segmentPrefix !== iced.Register.None) {
+      return Number.NaN; // in the thread's own storage
+    }
+    const value = (register: number) =>
+      register === iced.Register.None ? 0 : (registers[this.numberOf(register)] ?? Number.NaN);
+    return (
+      value(memoryBase) +
+      value(memoryIndex) * instruction.memoryIndexScale +
+      Number(BigInt.asIntN(64, instruction.memoryDisplacementU64))
+    );
+  }
+
+  /** Of a 64-bit register, by DWARF; -1 for any other. */
+  private numberOf(register: number): number {
+    return DWARF_NUMBERS[register - this.iced.Register.RAX] ?? -1;
+  }
+}
