@@ -36,14 +36,14 @@ import { CONSTANTS } from "../segment/layout.js";
 import { PoolReader } from "../segment/pool.js";
 import { type AgentStatus, armAgent, disarmAgent } from "./attached_agent.js";
 import { monotonicMs, nowMs } from "./clock.js";
-import { DeviceWatch, type DeviceWatchOptions } from "./device_watch.js";
+import { DeviceWatch } from "./device_watch.js";
 import { growingRecordingOf } from "./growing.js";
 import { PoolKeeper } from "./keeper.js";
 import { PoolWatch } from "./pool_watch.js";
 import { OpenRecording } from "./reader.js";
 import { Recorder } from "./recorder.js";
 import { orphanPath } from "./run.js";
-import type { Recording } from "./types.js";
+import type { DeviceWatchOptions, Recording } from "./types.js";
 import { TIDEMARK_VERSION } from "./version.js";
 import { RecordingWriter } from "./writer.js";
 

@@ -19,20 +19,12 @@ import {
 import { isMappingNamed, readStat } from "../linux/index.js";
 import { oneLine, TidemarkError } from "../model/errors.js";
 import { DEVICE_FIGURES, deviceMetric, MOST_DEVICES, type TimelineEvent } from "../model/series.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, nowMs } from "./clock.js";
 import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_line.js";
 import type { TreePoll } from "./process_tree.js";
+import type { DeviceWatchOptions } from "./types.js";
 import type { MetricRow } from "./writer.js";
-
-export interface DeviceWatchOptions {
-  /** Of the Python package's sources. */
-  readonly pythonFolder: string;
-  /** A snapshot is written when so much of a device is reserved: above 0, at most 1. */
-  readonly threshold: number;
-  /** Of all snapshots of one process. */
-  readonly budgetBytes: Bytes;
-}
 
 /** Torch's part of Python, JAX's runtime, TensorFlow's: what a process maps before it can use a device. */
 const FRAMEWORKS = /^(?:libtorch_python|libjax_common|xla_extension|libtensorflow_framework)\b/;

@@ -14,7 +14,6 @@ export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach
 export { type DetachAnswer, detachAgent } from "./detach.js";
 export { growthOfDevices } from "./device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./device_look.js";
-export type { DeviceWatchOptions } from "./device_watch.js";
 export { evidenceOf } from "./evidence.js";
 export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";
@@ -26,6 +25,7 @@ export { runUnderAgent } from "./run.js";
 export { summarize } from "./summary.js";
 export type {
   AgentFigures,
+  DeviceWatchOptions,
   LookMoment,
   Moment,
   RecordedProcess,

@@ -156,7 +156,9 @@ describe("versions and files that are none", () => {
     newer.writeUInt32LE(FORMAT_VERSION + 1, 8);
     newer.writeUInt32LE(crc32(newer.subarray(0, 12)), 12);
     expect(() => openBytes(newer)).toThrow(
-      /TM-E006.*version 3, this Tidemark reads version 2.*newer.*update/,
+      new RegExp(
+        `TM-E006.*version ${FORMAT_VERSION + 1}, this Tidemark reads version ${FORMAT_VERSION}.*newer.*update`,
+      ),
     );
   });
 

@@ -1,7 +1,6 @@
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
-import type { DeviceWatchOptions } from "./device_watch.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {
@@ -134,6 +133,16 @@ export interface Recording {
 
 /** Told after each step of long work: how many of how many are done. Lets signals in before it goes on. */
 export type Tell = (done: number, of: number) => Promise<void>;
+
+/** How the devices of the recorded processes are watched. */
+export interface DeviceWatchOptions {
+  /** Of the Python package's sources. */
+  readonly pythonFolder: string;
+  /** A snapshot is written when so much of a device is reserved: above 0, at most 1. */
+  readonly threshold: number;
+  /** Of all snapshots of one process. */
+  readonly budgetBytes: Bytes;
+}
 
 export interface RunOptions {
   /** The program and its arguments; at least one. */
