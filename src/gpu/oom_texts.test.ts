@@ -130,14 +130,17 @@ const TEXTS: readonly (readonly [
 ];
 
 describe("one event", () => {
-  test.each(TEXTS)("%s", async (text, expected, advice) => {
-    for (const log of [text, `step 1\r\n${text.replaceAll("\n", "\r\n")}\r\nbye\r\n`]) {
-      const events = await eventsOf(log);
-      expect(events.length).toBe(1);
-      expect(events[0]).toMatchObject(expected);
-      if (advice !== undefined) expect(events[0]?.advice.map(({ id }) => id)).toContain(advice);
-    }
-  });
+  test.each(TEXTS.map(([text, expected, advice = ""]) => [text, expected, advice] as const))(
+    "%s",
+    async (text, expected, advice) => {
+      for (const log of [text, `step 1\r\n${text.replaceAll("\n", "\r\n")}\r\nbye\r\n`]) {
+        const events = await eventsOf(log);
+        expect(events.length).toBe(1);
+        expect(events[0]).toMatchObject(expected);
+        if (advice !== "") expect(events[0]?.advice.map(({ id }) => id)).toContain(advice);
+      }
+    },
+  );
 });
 
 test("NCCL says it in several lines, and PyTorch once more for the rank", async () => {
