@@ -5,8 +5,8 @@ import { withCommonOptions, withExamples, withListOptions } from "../options.js"
 import { parsePid } from "../pids.js";
 import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
 import { gpuOomCommand } from "./gpu_oom.js";
-import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
 import { showGpuProcess } from "./gpu_process.js";
+import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
 import { gpuTopCommand } from "./gpu_top.js";
 
 export function buildCommand(): Command {
