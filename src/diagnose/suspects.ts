@@ -36,7 +36,7 @@ const LEAST_GROWTH_OF_KEPT = 0.4;
 const LEAST_LAST_SLOPE = 0.25;
 /** A rate that falls below this from one third of the window to the next, twice, is a cache that fills. */
 const FALLING = 0.6;
-/** Fewer looks than this after the first third: ages alone decide. */
+/** Fewer looks than this after the first third, on a machine that is busy: the first and the last decide. */
 const FEWEST_LOOKS = 4;
 
 export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
@@ -198,19 +198,21 @@ function risesStill(
   const from = lookTimes.findIndex((time) => time >= settledMs);
   const times = lookTimes.slice(from);
   const live = Array.from(site.liveBytes.slice(from));
-  if (from < 0 || times.length < FEWEST_LOOKS) {
+  if (from < 0 || times.length < 2) {
     return true;
   }
-  const { slope } = theilSen(times, live);
   const span = (times.at(-1) as number) - (times[0] as number);
+  const share = span / Math.max(1, (times.at(-1) as number) - settledMs);
+  const expected = LEAST_GROWTH_OF_KEPT * keptBytes * share;
+  if (times.length < FEWEST_LOOKS) {
+    return (live.at(-1) as number) - (live[0] as number) >= expected;
+  }
+  const { slope } = theilSen(times, live);
   const late = times.findIndex((time) => time >= (times[0] as number) + (span * 2) / 3);
   const lateFrom = Math.min(late, times.length - 3);
   const lastSlope = theilSen(times.slice(lateFrom), live.slice(lateFrom)).slope;
   return (
-    slope * span >=
-      LEAST_GROWTH_OF_KEPT *
-        keptBytes *
-        (span / Math.max(1, (times.at(-1) as number) - settledMs)) &&
+    slope * span >= expected &&
     lastSlope >= LEAST_LAST_SLOPE * slope &&
     assessGrowth({ times, values: live }).shape !== "stepped"
   );
