@@ -116,10 +116,11 @@ test.each(interpreters)(
     const library = libraries.get(interpreter.chroot ?? "") as string;
     const { pid } = await startProgram(interpreter, mixed(library));
     const sleeping = ["sleeps_inner", "sleeps_natively", "leaf", "middle"];
+    let document = {} as StacksJson;
     await expect
       .poll(
         async () => {
-          const document = await look(pid, "--native");
+          document = await look(pid, "--native");
           return [own(named(document, "calls")), own(named(document, "sorts"))];
         },
         { timeout: 60_000 },
@@ -128,7 +129,6 @@ test.each(interpreters)(
         [...sleeping, "called_back", "calls_inner", "calls_outer", "calls"],
         [...sleeping, "__lt__", "generates", "sorts"],
       ]);
-    const document = await look(pid, "--native");
     const plain = await look(pid);
     expect(document.limits).toEqual([]);
     expect(document.pauseMs).toBeGreaterThan(0);
@@ -147,8 +147,8 @@ test.each(interpreters)(
   120_000,
 );
 
-const perfect = interpreters.filter(({ version }) => Number(version.split(".")[1]) >= 12);
-test.each(perfect)(
+const able = interpreters.filter(({ version }) => Number(version.split(".")[1]) >= 12);
+test.each([able[0], able.at(-1)].filter((interpreter) => interpreter !== undefined))(
   "Python $version at $path: through the trampolines of -X perf, which nothing describes",
   async (interpreter) => {
     const library = libraries.get(interpreter.chroot ?? "") as string;
@@ -197,7 +197,7 @@ threading.Thread(target=come_and_go, daemon=True).start()
 say(1)
 `,
   );
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 3; round++) {
     const document = await look(pid, "--native");
     const library = document.threads.filter(({ name }) => name === "of the library");
     expect(library.map(({ interpreter, holdsGil }) => [interpreter, holdsGil])).toEqual([
