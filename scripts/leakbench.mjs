@@ -83,11 +83,17 @@ async function underPeers(cases, jobs, options, whole) {
   const python = options.python ?? (await benchPython());
   const seconds = Number(process.env.LEAKBENCH_SECONDS ?? peerSeconds);
   const runs = askable(cases).flatMap((labelled) => peerNames.map((peer) => ({ labelled, peer })));
-  const results = await inParallel(runs, jobs, async ({ labelled, peer }) => {
+  // Scalene's processes wait for one another, and for ever where several end together: one at a time.
+  const alone = runs.filter(({ peer }) => peer === "scalene");
+  const others = runs.filter(({ peer }) => peer !== "scalene");
+  const ask = async (/** @type {typeof runs[number]} */ { labelled, peer }) => {
     const result = await runPeer(labelled, peer, python, seconds);
     process.stdout.write(`${peersTable([result])}\n`);
     return result;
-  });
+  };
+  const results = (
+    await Promise.all([inParallel(alone, 1, ask), inParallel(others, Math.max(1, jobs - 1), ask)])
+  ).flat();
   const document = { schema: "tidemark.leakbench-peers/1", seconds, runs: results };
   const file = writeResults(options.json ?? join(root, "leakbench/results/peers.json"), document);
   process.stdout.write(`\n${peersTable(results)}\n\n${file}\n`);

@@ -21,7 +21,8 @@ const folder = fileURLToPath(new URL("peers", import.meta.url));
 export const peerNames = /** @type {const} */ (["tracemalloc", "memray", "scalene"]);
 /** A site of a look-alike that a reader would go after. */
 export const falseGrowthBytes = 5e6;
-const SLACK_SECONDS = 60;
+/** Scalene may take a minute and more to write its profile on a busy machine. */
+const SLACK_SECONDS = 240;
 
 /**
  * @typedef {{bytes: number, stack: [string, number, string][]}} PeerRow
