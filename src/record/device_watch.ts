@@ -161,6 +161,7 @@ export class DeviceWatch {
     const { pid } = process;
     process.state = "entering";
     this.entering += 1;
+    const image = readStat(pid)?.stackStart;
     try {
       const line = await openDeviceLine(
         pid,
@@ -174,6 +175,10 @@ export class DeviceWatch {
         (message) => this.hear(process, message),
         () => {
           process.line = null;
+          // After exec it is another program, that may use devices of its own.
+          if (process.state === "inside" && readStat(pid)?.stackStart !== image) {
+            process.state = "outside";
+          }
         },
       );
       if (this.abort.signal.aborted) {

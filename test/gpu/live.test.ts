@@ -201,18 +201,27 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
   );
   try {
     const recording = join(folder, "attached.tidemark");
-    const attached = execute([
-      tidemark,
-      "attach",
-      String(program.pid),
-      "--gpu",
-      "--for",
-      "6s",
-      "-o",
-      recording,
-    ]);
+    let interrupt = () => {};
+    const attached = execute(
+      [tidemark, "attach", String(program.pid), "--gpu", "--for", "10min", "-o", recording],
+      {
+        started: (child) => {
+          interrupt = () => child.kill("SIGINT");
+        },
+      },
+    );
     expect(await program.go()).toEqual([["all", "python", 100_000]]);
+    // A heartbeat in the recording, and then the end.
+    const told = () => {
+      try {
+        return openRecording(recording).series[0]?.values.has("gpu.0.reservedBytes") === true;
+      } catch {
+        return false; // nothing whole is written yet
+      }
+    };
+    await expect.poll(told, { timeout: 60_000, interval: 200 }).toBe(true);
     const left = program.go();
+    interrupt();
     const { status, stderr } = await attached;
     expect(status, stderr).toBe(0);
     const [last, files, threads] = (await left) as unknown as [unknown[], string[], number];
