@@ -68,6 +68,19 @@ describe("figures of the whole run", () => {
     expect(summarize(small, "end").rss).toMatchObject({ peakBytes: 77 * MIB, endBytes: 33 * MIB });
   });
 
+  test("RSS: a mark well above the last poll's came after it, one a little above is that poll's", () => {
+    expect(summarize(small, "end").rss.peakMs).toBe(small.endMs);
+    const polled = small.series[0]?.values.get("treeRssBytes") ?? new Float64Array();
+    const highest = Math.max(...[...polled].filter((value) => !Number.isNaN(value)));
+    const end = { ...small.end, maxRssBytes: highest + 65536 };
+    const lagging: Recording = Object.create(small, { end: { value: end } });
+    expect(summarize(lagging, "end").rss).toEqual({
+      peakBytes: highest + 65536,
+      peakMs: small.series[0]?.timesMs[polled.indexOf(highest)],
+      endBytes: 33 * MIB,
+    });
+  });
+
   test("processes, with those that have no profile named in the limits", () => {
     const { processes, limits, agent } = summarize(small, "end");
     expect(processes).toMatchObject([
