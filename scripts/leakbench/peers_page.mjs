@@ -52,7 +52,8 @@ of the time and one at 0.9 of it, 25 frames, by whole stacks. memray: its leak v
 allocators traced. scalene: its list of leaks at the program's end. A culprit counts where any frame of the row is
 in the function that the label names; false growth is a first row of ${falseGrowthBytes / 1e6} MB or more (tracemalloc,
 memray) or any row at all (scalene) in a program that does not leak. None of the three follows children, names what
-holds the memory, or tells a kind of leak.
+holds the memory, or tells a kind of leak. What a tool had not answered after four times the case's time and four
+minutes counts as not run.
 
 | tool | culprit first | in the first three | false growth on look-alikes | not run |
 |---|---|---|---|---|
