@@ -10,9 +10,10 @@ import { heapRegions } from "./heap_regions.js";
 import { HeapScan, type HeapVisitor, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { dictTables, ownBytes } from "./object_size.js";
-import { ownTableBytes } from "./small_objects.js";
+import { ownDataBytes, ownTableBytes } from "./small_objects.js";
 import {
   SHAPE_ARRAY,
+  SHAPE_C_DATA,
   SHAPE_DICT,
   SHAPE_NDARRAY,
   SHAPE_ORDERED_DICT,
@@ -95,6 +96,9 @@ class CensusCounter implements HeapVisitor {
         break;
       case SHAPE_ARRAY:
         this.#deferred.addArray(row, words, at);
+        break;
+      case SHAPE_C_DATA:
+        this.#buffers[row] += ownDataBytes(words, at);
         break;
       case SHAPE_TENSOR:
         this.#deferred.addTensor(row, address);

@@ -39,7 +39,7 @@ export function planCopy(memory: Memory): CopyPlan {
     for (const { start, end } of memory.resident(region.start, region.end)) {
       for (let at = start; end - at >= LARGE_CHUNK; ) {
         const size = largeChunkAt(memory, at, end, head);
-        if (size > 0 && !holdsReferences(head)) {
+        if (size > 0 && !chunkHoldsReferences(memory, at, size, head)) {
           // Its head stays: an object may begin there.
           leftOut.push({ start: at + PAGE, end: at + size });
         }
@@ -111,20 +111,44 @@ function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Arra
     : 0;
 }
 
-/** Where at least a third of the first words could be addresses, or one of the first few a small count. */
-function holdsReferences(head: Uint8Array): boolean {
-  const words = new Uint32Array(head.buffer);
+/** Whether it may hold references: the first words look so, or those at some other place in it do. A set's
+ * table is sparse, and half of it hashes. */
+function chunkHoldsReferences(memory: Memory, at: Address, size: Bytes, head: Uint8Array): boolean {
+  if (holdsReferences(head, true)) {
+    return true;
+  }
+  const sample = new Uint8Array(head.length);
+  return SAMPLED_AT.some((share) => {
+    const place = at + Math.floor((size * share) / PAGE) * PAGE;
+    // Reading must make nothing resident.
+    const present = memory.resident(place, place + PAGE).length > 0;
+    return (
+      present && memory.readInto(place, sample) === sample.length && holdsReferences(sample, false)
+    );
+  });
+}
+
+const SAMPLED_AT = [0.25, 0.5, 0.75, 0.9];
+
+/** Where at least a third of the words that are not zero could be addresses, or, at its beginning, one of
+ * the first few is a small count. */
+function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
+  const words = new Uint32Array(sample.buffer);
   let addresses = 0;
+  let zeroes = 0;
   for (let word = 2; word < SAMPLE_WORDS; word++) {
     const high = words[word * 2 + 1];
     const low = words[word * 2];
-    if ((low & 7) === 0 && high <= 0x7fff && (high > 0 || low > 0x400000)) {
+    if (low === 0 && high === 0) {
+      zeroes += 1;
+    } else if ((low & 7) === 0 && high <= 0x7fff && (high > 0 || low > 0x400000)) {
       addresses += 1;
     }
   }
   // A dict's table begins with a count of one and its sizes, then indices that look like nothing.
-  const table = words[4] >= 1 && words[4] < 2 ** 24 && words[5] === 0 && words[7] < 2 ** 16;
-  return table || addresses * 3 > SAMPLE_WORDS;
+  const table =
+    beginning && words[4] >= 1 && words[4] < 2 ** 24 && words[5] === 0 && words[7] < 2 ** 16;
+  return table || addresses * 3 > SAMPLE_WORDS - zeroes;
 }
 
 /** The rest: variables of libraries. */

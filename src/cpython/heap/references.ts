@@ -3,8 +3,8 @@
  * of, by the words of the object itself for all others. A word is a reference when an object begins where
  * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
  */
-import type { NodeId } from "../../model/heap_graph.js";
 import type { Address, Bytes } from "../../model/units.js";
+import { BufferReferences, type ReferenceSink } from "./buffer_references.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import type { NodeIndex } from "./node_index.js";
@@ -13,6 +13,7 @@ import {
   SHAPE_ARRAY,
   SHAPE_BYTEARRAY,
   SHAPE_BYTES,
+  SHAPE_C_DATA,
   SHAPE_DEQUE,
   SHAPE_DICT,
   SHAPE_FRAME,
@@ -32,13 +33,6 @@ import {
   type TypeTable,
 } from "./type_table.js";
 
-/** Told for each object in turn. */
-export interface ReferenceSink {
-  edge(to: NodeId): void;
-  /** A buffer that the object owns, beside its own block; `bytes` where it counts for the object's size. */
-  owns(buffer: Address, bytes: Bytes): void;
-}
-
 const DICT_BYTES = 48;
 const LIST_BYTES = 40;
 const SET_BYTES = 200;
@@ -46,8 +40,6 @@ const DEQUE_BLOCK_ITEMS = 64;
 const MOST_DEQUE_BLOCKS = 1 << 22;
 const MODULE_STATE = 32;
 const MOST_STATE_BYTES = 16 * 1024;
-const NDARRAY_OWNS = 4;
-const OBJECT_KIND = 79; // "O"
 /** PyFrameObject (3.11 and newer): f_frame, and what every version has before the room for a frame. */
 const FRAME_OBJECT_FRAME = 24;
 const FRAME_OBJECT_BYTES = 48;
@@ -56,13 +48,17 @@ const TYPE_WEAK_LIST = 368;
 const MOST_WORDS = 2 ** 34;
 
 export class References {
+  readonly #buffers: BufferReferences;
+
   constructor(
     readonly copy: HeapCopy,
     readonly layout: HeapLayout,
     readonly types: TypeTable,
     readonly index: NodeIndex,
     readonly sink: ReferenceSink,
-  ) {}
+  ) {
+    this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
+  }
 
   /** Tells all references of one object. */
   visit(object: Address, row: TypeRow, room: Bytes): void {
@@ -74,7 +70,9 @@ export class References {
       case SHAPE_INT:
       case SHAPE_BYTES:
       case SHAPE_BYTEARRAY:
+        return;
       case SHAPE_ARRAY:
+        this.#buffers.array(object);
         return;
       case SHAPE_LEAF:
         this.range(object + 24, Math.min(basic, room) - 24);
@@ -105,7 +103,7 @@ export class References {
         this.range(object + 24, 8); // its callback alone is its own
         return;
       case SHAPE_NDARRAY:
-        this.#ndarray(object);
+        this.#buffers.ndarray(object);
         this.#rest(object, 48, row);
         return;
       case SHAPE_TYPE:
@@ -127,6 +125,9 @@ export class References {
         this.#rest(object, 16, row);
         return;
       default: {
+        if (types.shapes[row] === SHAPE_C_DATA) {
+          this.#buffers.cData(object);
+        }
         const items = types.itemSizes[row] === 0 ? 0 : Math.abs(this.#count(object + 16));
         const end = Math.min(room, basic + items * types.itemSizes[row]);
         this.range(object + 16, end - 16, this.#weakList(object, row));
@@ -347,34 +348,6 @@ export class References {
       first = 0;
       block = this.#word(block + 8 + DEQUE_BLOCK_ITEMS * 8);
     }
-  }
-
-  /** PyArrayObject: 16 data  24 nd i32  32 dimensions  48 base  56 descr (its kind at 24)  64 flags i32. */
-  #ndarray(object: Address): void {
-    const { copy } = this;
-    const flags = copy.index(object + 64);
-    const data = this.#word(object + 16);
-    if (flags < 0 || (copy.words[flags] & NDARRAY_OWNS) === 0 || data === 0) {
-      return;
-    }
-    const nd = copy.index(object + 24);
-    const dimensions = this.#word(object + 32);
-    let items = 1;
-    for (let n = 0; n < Math.min(copy.words[nd], 64); n++) {
-      items *= Math.max(0, this.#count(dimensions + n * 8));
-    }
-    const bytes = items * this.#ndarrayItemSize(this.#word(object + 56));
-    this.sink.owns(data, (bytes < MOST_WORDS * 64 ? bytes : 0) + copy.words[nd] * 16);
-    const kind = copy.index(this.#word(object + 56) + 24);
-    if (kind >= 0 && (copy.words[kind] & 0xff) === OBJECT_KIND) {
-      this.range(data, Math.min(items * 8, MOST_WORDS));
-    }
-  }
-
-  #ndarrayItemSize(descriptor: Address): Bytes {
-    const at = this.copy.index(descriptor + 32);
-    const { words } = this.copy;
-    return at < 0 ? 0 : words[at + 1] !== 0 ? words[at] : words[at + 2];
   }
 
   /** A C module's own structure; its size is not written anywhere, so its chunk's is taken. */

@@ -213,3 +213,12 @@ export function readDictEntries(
 export function splitValuesStart(layout: HeapLayout): Bytes {
   return layout.minor >= 13 ? 8 : 0;
 }
+
+/** Bytes that an instance of ctypes' types keeps apart from itself: 16 data  24 its own to free, i32  40 size.
+ * Small ones stand in the object. Source: Modules/_ctypes/ctypes.h (CDataObject). */
+export function ownDataBytes(words: Uint32Array, at: number): Bytes {
+  const size = words[at + 10] + words[at + 11] * 2 ** 32;
+  return words[at + 6] === 1 && size > LARGEST_IN_OBJECT && size < 2 ** 47 ? size : 0;
+}
+
+const LARGEST_IN_OBJECT = 16;

@@ -34,6 +34,7 @@ export const SHAPE_MODULE = 15;
 export const SHAPE_ORDERED_DICT = 16;
 export const SHAPE_FRAME = 17;
 export const SHAPE_LEAF = 18;
+export const SHAPE_C_DATA = 19;
 
 /** Include/object.h: bits of tp_flags. */
 const FLAG_INLINE_VALUES = 1 << 2;
@@ -74,6 +75,7 @@ const NAMED_SHAPES: Readonly<Record<string, number>> = {
   generator: SHAPE_FRAME,
   coroutine: SHAPE_FRAME,
   async_generator: SHAPE_FRAME,
+  "_ctypes._CData": SHAPE_C_DATA,
   float: SHAPE_LEAF,
   complex: SHAPE_LEAF,
 };
