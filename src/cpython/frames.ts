@@ -76,7 +76,7 @@ export function readStack(codes: CodeReader, thread: Address): PythonStack {
 }
 
 /** The frame is 0 where the thread runs no Python code. */
-function innermostFrame(
+export function innermostFrame(
   { reader, layout }: PythonMemory,
   thread: Address,
 ): { address: Address; anchor: Address | null } {

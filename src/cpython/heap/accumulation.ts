@@ -118,7 +118,8 @@ function isFixed(
   return !isContainer(objects, names, last, holder) && parts <= MOST_FIELDS;
 }
 
-function isNamespace(
+/** What holds things by their names: a module, a class, their dicts. */
+export function isNamespace(
   objects: ObjectGraph,
   names: StepNames,
   node: NodeId,

@@ -15,7 +15,7 @@ import { MemoryReader } from "../../linux/index.js";
 import { oneLine, TidemarkError } from "../../model/errors.js";
 import type { Address } from "../../model/units.js";
 import { CodeReader } from "../code.js";
-import { type PythonFrame, readFrame, readFrames } from "../frames.js";
+import { innermostFrame, type PythonFrame, readFrame } from "../frames.js";
 import type { PythonLayout } from "../layouts/index.js";
 import type { PythonRuntime } from "../locate.js";
 import { readItems, readText } from "../objects.js";
@@ -23,6 +23,7 @@ import { listThreads } from "../threads.js";
 import type { HeapCopy } from "./heap_copy.js";
 
 const MOST_SLOTS = 65_536;
+const MOST_FRAMES = 1 << 17;
 /** From 3.14 on the lowest bits of a slot say how it holds its value. */
 const TAG = 8;
 
@@ -55,12 +56,25 @@ export class FrameLocals {
     this.#codes = new CodeReader(this.#python);
     for (const { address, name, tid } of this.#try(() => listThreads(this.#python)) ?? []) {
       const thread = `thread ${oneLine(name) || (tid ?? "?")}`;
-      const frames = this.#try(() => readFrames(this.#codes, address)) ?? [];
-      for (const frame of [...frames].reverse()) {
+      for (const frame of this.#framesOf(address).reverse()) {
         this.#threads.set(frame.address, thread);
         this.#running.push(frame);
       }
     }
+  }
+
+  /** Innermost first. In a copy of a program that runs on, the innermost may be torn: a function that has
+   * returned meanwhile. Those around it stand all the same. */
+  #framesOf(thread: Address): PythonFrame[] {
+    const { reader, layout } = this.#python;
+    const frames = new Map<Address, PythonFrame | null>();
+    let address = this.#try(() => innermostFrame(this.#python, thread).address) ?? 0;
+    while (address !== 0 && !frames.has(address) && frames.size < MOST_FRAMES) {
+      const at = address;
+      frames.set(at, this.#try(() => readFrame(this.#codes, at)) ?? null);
+      address = this.#try(() => reader.pointer(at + layout.frame.previous)) ?? 0;
+    }
+    return [...frames.values()].filter((frame) => frame !== null);
   }
 
   /** Frame objects that run: none from 3.11 on, where they are no objects. */

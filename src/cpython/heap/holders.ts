@@ -2,7 +2,7 @@
 import type { NodeId } from "../../model/heap_graph.js";
 import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
-import { accumulationPoint } from "./accumulation.js";
+import { accumulationPoint, isNamespace } from "./accumulation.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import { StepNames } from "./step_names.js";
 import {
@@ -93,19 +93,55 @@ export function findObjects(
 export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
   const names = new StepNames(objects);
   const node = accumulationPoint(objects, names, nodes);
-  return node === 0 ? null : describeHolder(objects, names, node);
+  if (node === 0) {
+    return null;
+  }
+  const retains = retainerOf(objects, names, node, nodes);
+  return { ...describeHolder(objects, names, node), ...retainedBy(objects, retains) };
+}
+
+/** The holder, or the first object before it on its way that alone keeps most of them: a cache keeps each
+ * entry in its dict and in its order, so that neither of these does. */
+function retainerOf(
+  objects: ObjectGraph,
+  names: StepNames,
+  holder: NodeId,
+  nodes: readonly NodeId[],
+): NodeId {
+  const { dominator } = objects.tree;
+  const keeps = (object: NodeId, node: NodeId) => {
+    let at = dominator[node];
+    while (at !== 0 && at !== object) {
+      at = dominator[at];
+    }
+    return at === object;
+  };
+  const way = pathTo(objects.paths, holder);
+  const found = way.findLast(
+    (object, n) =>
+      object >= FIRST_OBJECT &&
+      !isNamespace(objects, names, object, way[n - 1] ?? 0) &&
+      nodes.filter((node) => keeps(object, node)).length * 2 >= nodes.length,
+  );
+  return found ?? holder;
+}
+
+function retainedBy(
+  { tree }: ObjectGraph,
+  node: NodeId,
+): Pick<Holder, "retainedBytes" | "objects"> {
+  return { retainedBytes: tree.retained[node], objects: tree.retainedNodes[node] };
 }
 
 function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
-  const { graph, tree, paths } = objects;
+  const { graph, paths } = objects;
   return {
     node,
     address: graph.address[node],
     type: names.typeName(node),
     path: names.words(pathTo(paths, node)),
-    retainedBytes: tree.retained[node],
     entries: entriesOf(objects, node),
-    objects: tree.retainedNodes[node],
+    ...retainedBy(objects, node),
   };
 }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import os
 import threading
 
@@ -15,7 +16,7 @@ def held(name):
 InList, InDict, InLocal, InClosure, InDefault = map(held, ["InList", "InDict", "InLocal", "InClosure", "InDefault"])
 InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThread", "InCoroutine"])
 InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
-InClass, InShards = map(held, ["InClass", "InShards"])
+InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 
 # Two that grow side by side in one module, the module's dict is neither.
 several = [InList(n) for n in range(COUNT)]
@@ -75,6 +76,15 @@ def produce():
 generator = produce()
 next(generator)
 trail = contextvars.ContextVar("trail")
+
+
+@functools.lru_cache(maxsize=400)
+def cached(number):
+    return InCache(number)
+
+
+for number in range(COUNT):
+    cached(number)
 
 
 def fail():
