@@ -51,7 +51,7 @@ async function packagesOrNone() {
   }
 }
 
-/** @typedef {{ [key: string]: number } & { refused?: string, missing?: boolean }} Answer */
+/** What the program or a look says; each says some of it. @typedef {{ [key: string]: any }} Answer */
 
 /** @param {number} records */
 async function startProgram(records) {
