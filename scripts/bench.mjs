@@ -6,7 +6,15 @@ import { build } from "./build.mjs";
 import { root } from "./setup.mjs";
 
 /** Files of bench/ that are parts of benchmarks, not benchmarks. */
-const parts = new Set(["environment", "machine", "results", "soak_cycles", "statistics", "tools"]);
+const parts = new Set([
+  "environment",
+  "heap_look",
+  "machine",
+  "results",
+  "soak_cycles",
+  "statistics",
+  "tools",
+]);
 const folder = join(root, "bench");
 const names = readdirSync(folder)
   .filter((file) => file.endsWith(".mjs"))

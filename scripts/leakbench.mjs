@@ -1,5 +1,5 @@
 /**
- * `npm run leakbench -- [CASE...] [--cases DIR] [--python PATH] [--jobs N] [--json FILE] [--peers]`
+ * `npm run leakbench`, with the words of `usage` below.
  *
  * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), holds each
  * verdict against the label beside it, prints a table and writes JSON. A whole run of the repository's
@@ -27,10 +27,34 @@ const pageFile = join(root, "docs/leakbench.md");
 /** How long each case runs under a peer, where LEAKBENCH_SECONDS does not say. */
 const peerSeconds = 20;
 
-async function leakbench() {
-  const { values, positionals } = parseArgs({
+const usage = `usage: npm run leakbench -- [CASE...] [OPTIONS]
+
+  --cases DIR    labelled programs of your own: DIR/CASE/case.py and expect.json beside it
+  --python PATH  the interpreter for all of them
+  --jobs N       how many at a time; half the cores unless told
+  --json FILE    where the results go; leakbench/results unless told
+  --peers        the same programs under tracemalloc, memray and scalene
+
+  npm run leakbench -- lru_cache_method
+  npm run leakbench -- --cases ~/leaks --python .venv/bin/python
+`;
+
+/** @param {string[]} words */
+function readWords(words) {
+  try {
+    return parseWords(words);
+  } catch (error) {
+    throw new SetupError(`${/** @type {Error} */ (error).message}\n${usage}`);
+  }
+}
+
+/** @param {string[]} args */
+function parseWords(args) {
+  return parseArgs({
+    args,
     allowPositionals: true,
     options: {
+      help: { type: "boolean", short: "h", default: false },
       cases: { type: "string", default: ownCases },
       python: { type: "string" },
       jobs: { type: "string", default: String(Math.max(1, Math.floor(cpus().length / 2))) },
@@ -38,6 +62,14 @@ async function leakbench() {
       peers: { type: "boolean", default: false },
     },
   });
+}
+
+async function leakbench() {
+  const { values, positionals } = readWords(process.argv.slice(2));
+  if (values.help) {
+    process.stdout.write(usage);
+    return;
+  }
   const folder = resolve(values.cases);
   const jobs = Number(values.jobs);
   if (!Number.isInteger(jobs) || jobs < 1)

@@ -19,6 +19,7 @@ import {
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { rootPlaces } from "../cpython/heap/take.js";
+import { isMadeByGraph } from "../cpython/heap/tensor.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { handlesSite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
@@ -128,16 +129,18 @@ function rowOf(
   // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does.
   const looked = python ? nodes.length : addresses.length;
   const unknown = looked - held - garbage;
-  const graph = unknown > looked / 2 ? tensorsHeld(objects) : null;
-  const holder =
-    graph === null
-      ? holderOf(
-          objects,
-          nodes.filter((_, n) => ways[n] === "held"),
-        )
-      : graph.holder;
-  const counts = { looked, held, garbage, graph: graph === null ? 0 : unknown };
-  return { site, ...counts, ...wordsOf(objects, holder) };
+  const tensors = unknown > looked / 2 ? tensorsHeld(objects) : null;
+  const heldNodes = nodes.filter((_, n) => ways[n] === "held");
+  const holder = tensors === null ? holderOf(objects, heldNodes) : tensors.holder;
+  const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
+  const graph = withGraph + (tensors === null ? 0 : unknown);
+  return { site, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+}
+
+/** A tensor that a graph made, or its storage. */
+function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): boolean {
+  const tensor = node < end ? node : (pathTo(paths, node).at(-2) ?? 0);
+  return tensor >= graph.firstObject && isMadeByGraph(copy, graph.address[tensor] as Address);
 }
 
 /** What holds most of the program's open files, sockets, mappings or threads; none where they are few. */
@@ -165,12 +168,13 @@ function wordsOf(
 
 /** An object that is reached only because its count is too high for what refers to it has its reference
  * from native code: nothing of Python's holds it. */
-function wayOf({ paths }: ObjectGraph, node: NodeId): Way {
+function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
   const path = pathTo(paths, node);
   if (path[0] === ROOT_GARBAGE) {
     return "garbage";
   }
-  return path.length === 0 || (path[0] === ROOT_NATIVE && path.length <= 2) ? "native" : "held";
+  const steps = node < end ? path.length : path.length - 1; // a storage goes with its tensor
+  return steps <= 0 || (path[0] === ROOT_NATIVE && steps <= 2) ? "native" : "held";
 }
 
 /** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
@@ -185,7 +189,12 @@ function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } |
     { length: Math.min(tensors.length, MOST_TENSORS) },
     (_, i) => tensors[Math.floor(i * step)] as NodeId,
   );
-  return { holder: holderOf(objects, some) };
+  return {
+    holder: holderOf(
+      objects,
+      some.filter((node) => wayOf(objects, node) === "held"),
+    ),
+  };
 }
 
 /** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */

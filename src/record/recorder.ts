@@ -98,7 +98,7 @@ export class Recorder {
     }
     this.take(timeMs, poll);
     this.look("end", timeMs);
-    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving()));
+    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving(timeMs)));
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
@@ -114,10 +114,17 @@ export class Recorder {
   }
 
   /** Processes that run on without the program; its own helpers notice its end, and follow. */
-  private async countOutliving(): Promise<number> {
+  private async countOutliving(timeMs: TimeMs): Promise<number> {
+    const { pool, startTicks } = this.options;
     const giveUpMs = monotonicMs() + HELPERS_END_MS;
     while (this.tree.outliving().length > 0 && monotonicMs() < giveUpMs) {
       await sleep(20);
+      if (this.tree.outliving().length === 0) {
+        // The last of them may have forked before it ended, as a daemon does.
+        const poll = this.tree.newPoll(timeMs);
+        pool?.adoptStrays(this.tree, startTicks, timeMs, poll);
+        this.take(timeMs, poll);
+      }
     }
     return this.tree.outliving().length;
   }

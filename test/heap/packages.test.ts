@@ -10,6 +10,7 @@ import {
   type TakenGraph,
   takeGraph,
 } from "../../src/cpython/heap/index.js";
+import { isMadeByGraph } from "../../src/cpython/heap/tensor.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
@@ -98,5 +99,12 @@ describe.runIf(environment.torchPython !== null)("torch", () => {
       (_, row) => objects.buffers.owner[row] === nodeOf(objects, "array"),
     );
     expect(nodeAt(objects, data as number)).toBe(nodeOf(objects, "array"));
+  });
+
+  test("what a graph made is known from what none did", async () => {
+    const { objects } = await look(environment.torchPython as string, "tensors.py");
+    const made = (name: string) => isMadeByGraph(objects.copy, Number(said()[name]));
+    expect(made("loss")).toBe(true);
+    expect(["weight", "view", "detached", "array", "kept"].filter(made)).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -54,6 +55,11 @@ EXPORT int main(void)
     void *kept[2000];
     for (int i = 0; i < 2000; i++)
         memset(kept[i] = malloc(10000), i, 10000);
+    for (int i = 0; i < 1000; i++) { /* the agent looks for new objects from time to time */
+        if (i % 100 == 0)
+            usleep(20000);
+        free(malloc(100000));
+    }
     puts(kept[1999] ? "fine" : "");
     fflush(stdout);
     _Exit(0);

@@ -1,8 +1,10 @@
 /**
  * The storage of a torch tensor, without torch's own layouts, which move from release to release:
  *
- *   TensorImpl   0 vtable   8 refcounts   ... pointer to a StorageImpl within the first words
+ *   TensorImpl   0 vtable   8 refcounts   ... pointer to a StorageImpl within the first words,
+ *                                             behind it one to an AutogradMeta, or none
  *   StorageImpl  0 vtable   8 refcounts   16 or 24 data pointer ...   size in bytes behind it
+ *   AutogradMeta 0 vtable   8 name, a std::string   gradient   what made it (grad_fn), where a graph did
  *
  * A candidate counts as a storage when its data pointer leads to memory that is there, and the word that
  * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
@@ -15,10 +17,19 @@ import { readWords } from "./small_objects.js";
 const TENSOR_WORDS = 8;
 const STORAGE_WORDS = 10;
 const FIRST_DATA_WORD = 2;
+const AUTOGRAD_WORDS = 8;
+/** Of a short name, within AutogradMeta. */
+const INLINE_CHARACTERS = 24;
 
 export interface TensorStorage {
   readonly data: Address;
   readonly bytes: Bytes;
+}
+
+interface TensorImplementation {
+  readonly storage: TensorStorage;
+  /** Of its AutogradMeta; 0: it has none. */
+  readonly autograd: Address;
 }
 
 /** Whether an allocation that begins at `data` holds so many bytes. */
@@ -29,30 +40,70 @@ export const IMPLEMENTATION_AT = [16, 24] as const;
 
 /** Of the Python object that is a tensor. */
 export function readStorageOf(memory: Memory, object: Address): TensorStorage | null {
+  return implementationOf(memory, object)?.storage ?? null;
+}
+
+/** Whether operations of a graph made the tensor: kept, it keeps that graph. By its Python object. */
+export function isMadeByGraph(memory: Memory, object: Address): boolean {
+  const autograd = implementationOf(memory, object)?.autograd ?? 0;
+  const words = isAddress(autograd) ? readWords(memory, autograd, AUTOGRAD_WORDS) : null;
+  const behindName = words === null ? null : wordsBehindName(memory, words, autograd);
+  return behindName !== null && isAddress(behindName[0]) && isAddress(behindName[1]);
+}
+
+function implementationOf(memory: Memory, object: Address): TensorImplementation | null {
   for (const at of IMPLEMENTATION_AT) {
-    const implementation = readWords(memory, object + at, 1)?.[0] ?? 0;
-    const storage = implementation > 0 ? readTensorStorage(memory, implementation) : null;
-    if (storage !== null) {
-      return storage;
+    const address = readWords(memory, object + at, 1)?.[0] ?? 0;
+    const implementation =
+      address > 0 ? readImplementation(memory, address, ofMalloc(memory)) : null;
+    if (implementation !== null) {
+      return implementation;
     }
   }
   return null;
+}
+
+/** The gradient and what follows it; null where no std::string stands before it. */
+function wordsBehindName(
+  memory: Memory,
+  words: Float64Array,
+  autograd: Address,
+): Float64Array | null {
+  const characters = words[1];
+  if (characters === autograd + INLINE_CHARACTERS) {
+    return words.subarray(5);
+  }
+  // Before C++11's strings: one pointer, with length, capacity and count before the characters.
+  const head = isAddress(characters) ? readWords(memory, characters - 24, 3) : null;
+  return head !== null && head[0] === 0 && head[1] === 0 ? words.subarray(2) : null;
 }
 
 /** null where no storage can be told: `holds` knows no such allocation. By default it is one of malloc's. */
 export function readTensorStorage(
   memory: Memory,
   tensor: Address,
-  holds: Holds = (data, bytes) => fillsChunk(memory, data, bytes),
+  holds: Holds = ofMalloc(memory),
 ): TensorStorage | null {
-  const words = readWords(memory, tensor, TENSOR_WORDS);
+  return readImplementation(memory, tensor, holds)?.storage ?? null;
+}
+
+function ofMalloc(memory: Memory): Holds {
+  return (data, bytes) => fillsChunk(memory, data, bytes);
+}
+
+function readImplementation(
+  memory: Memory,
+  tensor: Address,
+  holds: Holds,
+): TensorImplementation | null {
+  const words = readWords(memory, tensor, TENSOR_WORDS + 1);
   if (words === null || !isAddress(words[0])) {
     return null;
   }
   for (let n = FIRST_DATA_WORD; n < TENSOR_WORDS; n++) {
     const storage = isAddress(words[n]) ? readStorage(memory, words[n], holds) : null;
     if (storage !== null) {
-      return storage;
+      return { storage, autograd: words[n + 1] };
     }
   }
   return null;

@@ -23,6 +23,7 @@ KEPT = [torch.ones(MIB // 4) for _ in range(12)]
 ARRAY = numpy.ones(3 * MIB // 8)
 FROM_ARRAY = torch.from_numpy(ARRAY)
 LOSSES = [torch.nn.functional.linear(torch.ones(8, 1024), LAYER.weight).sum() for _ in range(3)]
+DETACHED = LOSSES[0].detach()
 gc.collect()
 tensors = {}
 for value in gc.get_objects():
@@ -35,6 +36,8 @@ print(
             "kept": hex(id(KEPT)),
             "weight": hex(id(LAYER.weight)),
             "view": hex(id(FIRST.view)),
+            "loss": hex(id(LOSSES[0])),
+            "detached": hex(id(DETACHED)),
             "array": hex(id(ARRAY)),
             "storageBytes": sum(size for at, size in tensors.items() if at != ARRAY.ctypes.data),
         }
