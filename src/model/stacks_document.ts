@@ -10,7 +10,7 @@ export interface StacksJson {
   pauseMs: Millis;
   /** Oldest first. */
   threads: {
-    /** As the reader's pid namespace has it; 0 where the kernel has no such thread any more. */
+    /** As the reader's pid namespace has it; 0 where the kernel has no such thread yet, or any more. */
     tid: number;
     /** threading's name, else the kernel's. */
     name: string;

@@ -4,7 +4,6 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
@@ -35,14 +34,6 @@ while True:
     kept.append(bytearray(50_000))
     if len(kept) > 300: del kept[:]
     time.sleep(0.001)`;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe("hosts", () => {
   test.runIf(tools.cc)("a program in C that embeds the interpreter", async () => {
@@ -111,19 +102,19 @@ def application(environ, start_response):
   ];
   for (const { name, command, folder, found } of uwsgis) {
     test.runIf(found)(`${name}: a worker under load, and the idle master`, async () => {
-      const port = await freePort();
       const file = join(folder, `tidemark-application-${process.pid}.py`);
       writeFileSync(file, APPLICATION);
       const inside = command[0] === "chroot" ? file.slice((chroot as string).length) : file;
       try {
         const target = await startCommand(
           [
-            ...[...command, "--http-socket", `127.0.0.1:${port}`, "--wsgi-file", inside],
+            ...[...command, "--http-socket", "127.0.0.1:0", "--wsgi-file", inside],
             ...["--master", "--processes", "1", "--threads", "2", "--need-app"],
           ],
           {},
           "spawned uWSGI worker 1",
         );
+        const port = /127\.0\.0\.1:(\d+) \(port auto-assigned\)/.exec(target.output())?.[1];
         const ask = async () => (await fetch(`http://127.0.0.1:${port}/`)).text();
         const worker = Number(await ask());
         let asking = true;
