@@ -30,6 +30,7 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
+const MOST_LOOKS = 20;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
 /** Where `debugger_support` begins in _Py_DebugOffsets, by minor version. */
@@ -132,8 +133,22 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
         : null,
     debugger: readDebugger(reader, runtime, minor, pid),
   };
-  checkStanding(point); // once unstopped, for a refusal that costs no pause
+  checkRunning(point);
   return point;
+}
+
+/** Unstopped, for a refusal that costs no pause: where threads come and go, one look in many is torn. */
+function checkRunning(point: EntryPoint): void {
+  for (let look = 1; ; look++) {
+    try {
+      checkStanding(point);
+      return;
+    } catch (error) {
+      if (look === MOST_LOOKS) {
+        throw error;
+      }
+    }
+  }
 }
 
 /** Follows every arrow anew. Throws TM-E034. Exact only while the process stands. */
