@@ -1,5 +1,4 @@
 /** The live list of devices: what each look finds, what keys choose, how it is drawn. */
-import type { Key } from "ink";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
 import type { Bytes, Millis, TimeMs } from "../../model/units.js";
 import { type KnownRecordings, lookAtDeviceTop } from "../device_top.js";
@@ -7,7 +6,7 @@ import type { ListOptions } from "../options.js";
 import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
 import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
 import type { FullScreenView } from "./full_screen.js";
-import { scrolled } from "./scrolling.js";
+import { pressInList } from "./list_keys.js";
 
 export interface GpuTopSeen {
   readonly document: GpuTopJson;
@@ -52,7 +51,7 @@ export function gpuTopView(
       return lookAgain(before, recordings);
     },
     draw: (screen, seen, choice, rows) => drawGpuTop(screen, seen, choice, options, rows),
-    press: pressGpuTop,
+    press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };
 }
 
@@ -105,16 +104,4 @@ function drawGpuTop(
   const room = Math.max(1, rows - 2);
   const from = Math.max(0, Math.min(firstRow, lines.length - room));
   for (const line of lines.slice(from, from + room)) screen.line(line);
-}
-
-function pressGpuTop(choice: GpuTopChoice, input: string, key: Key): GpuTopChoice | null {
-  if (input === "q" || key.escape) {
-    return null;
-  }
-  const firstRow = scrolled(choice.firstRow, key);
-  if (firstRow !== null) {
-    return { ...choice, firstRow };
-  }
-  const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
-  return sort === undefined ? choice : { ...choice, sort };
 }

@@ -1,5 +1,4 @@
 /** The live view of a recording that grows: RSS, the hottest sites, how fast each grows and allocates. */
-import type { Key } from "ink";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes, Millis } from "../../model/units.js";
@@ -27,7 +26,7 @@ import {
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import type { FullScreenView } from "./full_screen.js";
-import { scrolled } from "./scrolling.js";
+import { pressInList } from "./list_keys.js";
 
 /** A site and how it moved since the look that it is compared with. */
 export interface MovingSite {
@@ -78,7 +77,7 @@ export function liveView(
     choice: { sort: "live", firstRow: 0 },
     look: (before) => lookAtRecording(path, before),
     draw: (screen, seen, choice, rows) => drawLive(screen, seen, choice, options, rows),
-    press: pressLive,
+    press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };
 }
 
@@ -203,16 +202,4 @@ function drawHead(screen: Screen, { recording, summary, comparedMs }: LiveSeen):
       (age === null ? "" : paint.dim(` · rates over ${formatDuration(comparedMs)}`)),
   );
   screen.line();
-}
-
-function pressLive(choice: LiveChoice, input: string, key: Key): LiveChoice | null {
-  if (input === "q" || key.escape) {
-    return null;
-  }
-  const firstRow = scrolled(choice.firstRow, key);
-  if (firstRow !== null) {
-    return { ...choice, firstRow };
-  }
-  const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
-  return sort === undefined ? choice : { ...choice, sort };
 }

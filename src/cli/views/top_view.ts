@@ -8,7 +8,7 @@ import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
 import { filterText, keyOf, type ProcessRow, processRow } from "../process_rows.js";
 import { processTable } from "../screens/process_list.js";
 import type { FullScreenView } from "./full_screen.js";
-import { scrolled } from "./scrolling.js";
+import { pressInList } from "./list_keys.js";
 
 /** One process as it was seen over the view's time. */
 interface Watched {
@@ -203,13 +203,6 @@ function type(choice: TopChoice, input: string, key: Key): TopChoice {
 }
 
 function command(choice: TopChoice, input: string, key: Key): TopChoice | null {
-  if (input === "q" || key.escape) {
-    return null;
-  }
-  const firstRow = scrolled(choice.firstRow, key);
-  if (firstRow !== null) {
-    return { ...choice, firstRow };
-  }
   if (input === "t") {
     return { ...choice, tree: !choice.tree };
   }
@@ -220,6 +213,5 @@ function command(choice: TopChoice, input: string, key: Key): TopChoice | null {
     const next = SORT_KEYS[(SORT_KEYS.indexOf(choice.sort) + 1) % SORT_KEYS.length];
     return { ...choice, sort: next as SortKey };
   }
-  const sort = SORT_KEYS.find((name) => SORTS[name].key === input);
-  return sort === undefined ? choice : { ...choice, sort };
+  return pressInList(choice, input, key, SORTS);
 }

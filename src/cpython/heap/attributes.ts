@@ -50,11 +50,25 @@ function inDict({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name:
   );
 }
 
-/** The type's shared keys name the values that stand behind the object, or where it points. */
-function inPlace({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
+function inPlace(objects: ObjectGraph, node: NodeId, name: string): Address | null {
+  const { copy, layout } = objects;
+  for (const { key, value } of valuesInPlace(objects, node)) {
+    if (value > 0 && readStr(copy, layout, key, LONGEST_NAME) === name) {
+      return value;
+    }
+  }
+  return null;
+}
+
+/** The type's shared keys name the values that stand behind an object, or where it points. Addresses of the
+ * name, a str, and of the value, 0 where it is not set. */
+export function* valuesInPlace(
+  { copy, layout, types, graph }: ObjectGraph,
+  node: NodeId,
+): Iterable<{ readonly key: Address; readonly value: Address }> {
   const row = graph.type[node];
   if (!types.managedDict[row]) {
-    return null;
+    return;
   }
   const object = graph.address[node];
   const keys = readKeys(copy, layout, copy.word(types.addresses[row] + layout.heapTypeCachedKeys));
@@ -65,11 +79,7 @@ function inPlace({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name
     values = copy.word(object - 24) + 1;
   }
   for (let n = 0; keys !== null && n < keys.used; n++) {
-    const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
-    const value = copy.word(values + n * 8);
-    if (value > 0 && readStr(copy, layout, copy.word(key), LONGEST_NAME) === name) {
-      return value;
-    }
+    const at = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
+    yield { key: copy.word(at), value: copy.word(values + n * 8) };
   }
-  return null;
 }

@@ -8,10 +8,11 @@
  */
 import type { NodeId } from "../../model/heap_graph.js";
 import type { Address } from "../../model/units.js";
+import { valuesInPlace } from "./attributes.js";
 import { FieldNames } from "./field_names.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "./graph.js";
 import { withoutRepeats } from "./repeated_steps.js";
-import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
+import { readDictEntries, readStr } from "./small_objects.js";
 import {
   SHAPE_DEQUE,
   SHAPE_DICT,
@@ -316,28 +317,10 @@ export class StepNames {
 
   /** The attribute of an instance that keeps its values without a dict. */
   #inlineAttribute(from: NodeId, to: NodeId): string | null {
-    const { copy, layout, types, graph } = this.objects;
-    const row = graph.type[from];
-    if (!types.managedDict[row]) {
-      return null;
-    }
-    const object = this.#address(from);
-    const keys = readKeys(
-      copy,
-      layout,
-      copy.word(types.addresses[row] + layout.heapTypeCachedKeys),
-    );
-    let values = object + types.basicSizes[row] + splitValuesStart(layout);
-    if (layout.values === "pointer") {
-      values = copy.word(object - 32);
-    } else if (layout.values === "tagged") {
-      values = copy.word(object - 24) + 1;
-    }
     const wanted = this.#address(to);
-    for (let n = 0; keys !== null && n < keys.used; n++) {
-      if (copy.word(values + n * 8) === wanted) {
-        const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
-        return this.#text(copy.word(key));
+    for (const { key, value } of valuesInPlace(this.objects, from)) {
+      if (value === wanted) {
+        return this.#text(key);
       }
     }
     return null;
