@@ -117,16 +117,20 @@ export class Recorder {
   private async countOutliving(timeMs: TimeMs): Promise<number> {
     const { pool, startTicks } = this.options;
     const giveUpMs = monotonicMs() + HELPERS_END_MS;
-    while (this.tree.outliving().length > 0 && monotonicMs() < giveUpMs) {
-      await sleep(20);
+    for (;;) {
       if (this.tree.outliving().length === 0) {
-        // The last of them may have forked before it ended, as a daemon does.
+        // The last of them may have forked before it ended, as a daemon does: at any moment since the
+        // walk that saw it alive.
         const poll = this.tree.newPoll(timeMs);
         pool?.adoptStrays(this.tree, startTicks, timeMs, poll);
         this.take(timeMs, poll);
       }
+      const count = this.tree.outliving().length;
+      if (count === 0 || monotonicMs() >= giveUpMs) {
+        return count;
+      }
+      await sleep(20);
     }
-    return this.tree.outliving().length;
   }
 
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */

@@ -298,6 +298,24 @@ with open(sys.argv[1], "w") as note:
     expectSaidOnce(ours, /no longer recorded/);
   });
 
+  test("daemonises at any moment while its end is recorded: the daemon is told of", async () => {
+    const program = `import os, sys, time
+root = os.getpid()
+if os.fork(): os._exit(0)
+os.setsid()
+while os.getppid() == root: pass
+end = time.perf_counter() + float(sys.argv[1]) / 1000
+while time.perf_counter() < end: pass
+if os.fork(): os._exit(0)
+os.closerange(0, 100)
+time.sleep(1)
+`;
+    for (const delayMs of [0, 3, 4, 5, 6, 8, 10, 12, 16, 20, 40]) {
+      const { ours } = await compare([python, "-c", program, String(delayMs)]);
+      expectSaidOnce(ours, /no longer recorded/);
+    }
+  });
+
   test.skipIf(!isRoot)("changes its user, and forks as the new one", async () => {
     const program = `import os
 os.setgid(65534)
