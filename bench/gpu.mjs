@@ -220,7 +220,7 @@ async function measurePage(path, page) {
   const writing = performance.now();
   const { status, stderr } = spawnSync(
     process.execPath,
-    [join(root, "dist/cli/main.js"), "gpu", path, "-o", page, "--quiet"],
+    [join(root, "dist/program/main.js"), "gpu", path, "-o", page, "--quiet"],
     { encoding: "utf8" },
   );
   if (status !== 0) throw new Error(stderr);

@@ -76,7 +76,7 @@ function belongings(pid) {
 async function killRecorder(pid, path) {
   const recorder = spawn(
     process.execPath,
-    [join(dist, "cli/main.js"), "attach", String(pid), "--for", "10min", "-f", "-o", path],
+    [join(dist, "program/main.js"), "attach", String(pid), "--for", "10min", "-f", "-o", path],
     { stdio: ["ignore", "ignore", "pipe"] },
   );
   let said = "";

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const program = fileURLToPath(new URL("../../dist/program/main.js", import.meta.url));
 
 /** @returns {Map<string, string>} path in the repository -> text; needs a build */
 export function commandPages() {

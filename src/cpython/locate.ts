@@ -57,7 +57,7 @@ export function locatePython(
   const tried = new Set<Address>();
   const reader = new MemoryReader(memory);
   let sawPlace = false;
-  for (const { address, certain } of runtimePlaces(memory, layouts)) {
+  for (const { address, certain } of runtimePlaces(memory, layouts, () => found.length > 0)) {
     if (!tried.has(address) && (found.length === 0 || certain)) {
       tried.add(address);
       sawPlace ||= certain;

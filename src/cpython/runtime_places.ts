@@ -25,9 +25,11 @@ const PIECE = 2 ** 20;
 const OVERLAP = 64;
 const MOST_PLACES = 1024;
 
+/** @param isKnown asked as the search goes on: once a runtime is known, only what is certain is looked for */
 export function* runtimePlaces(
   memory: Memory,
   layouts: readonly PythonLayout[],
+  isKnown: () => boolean,
 ): Generator<RuntimePlace> {
   for (const symbols of DynamicSymbols.all(memory)) {
     const address = symbols.find(NAME);
@@ -44,7 +46,8 @@ export function* runtimePlaces(
       for (let from = range.start; from < range.end; from += PIECE) {
         const wanted = Math.min(PIECE + OVERLAP, range.end - from);
         const length = memory.readInto(from, piece.subarray(0, wanted));
-        for (const place of placesIn(piece.subarray(0, length), from, shapes, reader)) {
+        const wantedShapes = isKnown() ? [] : shapes;
+        for (const place of placesIn(piece.subarray(0, length), from, wantedShapes, reader)) {
           yield place;
           if (++places === MOST_PLACES) {
             return;
@@ -85,7 +88,8 @@ function* placesIn(
       yield { address: from + at, certain: true };
     }
   }
-  for (let at = 0; at + 16 <= piece.length && at < PIECE; at += 8) {
+  const last = shapes.length === 0 ? 0 : Math.min(PIECE, piece.length - 15);
+  for (let at = 0; at < last; at += 8) {
     const high = piece.readUInt32LE(at + 4);
     const low = piece.readUInt32LE(at);
     if (

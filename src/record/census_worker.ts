@@ -5,6 +5,7 @@ import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Pid } from "../model/units.js";
 import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
+import { threadCpu } from "./clock.js";
 import { lookUpHolders } from "./holder_lookup.js";
 import { ObjectAddresses } from "./object_addresses.js";
 
@@ -13,7 +14,7 @@ const remembered = new ObjectAddresses();
 
 parentPort?.on("message", (question: CensusQuestion) => {
   const begun = performance.now();
-  const cpu = process.cpuUsage();
+  const cpu = threadCpu();
   let answer: CensusAnswer;
   try {
     answer = question.ask === "census" ? count(question.remember) : lookUp(question.types);
@@ -23,11 +24,10 @@ parentPort?.on("message", (question: CensusQuestion) => {
     }
     answer = { kind: "refused", why: error.exitCode === 4 ? "" : error.what };
   }
-  const used = process.cpuUsage(cpu);
   parentPort?.postMessage({
     answer,
     tookMs: performance.now() - begun,
-    cpuMs: (used.user + used.system) / 1000,
+    cpuMs: cpu(),
   });
 });
 

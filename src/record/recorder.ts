@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type CgroupMemory, type CgroupPlace, findCgroup, readLimiting } from "../linux/index.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
-import { monotonicMs, nowMs } from "./clock.js";
+import { monotonicMs, nowMs, processCpu, threadCpu } from "./clock.js";
 import type { DeviceWatch } from "./device_watch.js";
 import type { ExitReport } from "./guard.js";
 import { LedgerTurns } from "./ledger_turns.js";
@@ -44,7 +44,7 @@ export class Recorder {
   private readonly ledgers = new LedgerSchedule();
   private readonly ledgerTurns = new LedgerTurns();
   private readonly startMs = monotonicMs();
-  private readonly cpuAtStart = process.cpuUsage();
+  private readonly cpu = processCpu();
   private readonly cgroup: CgroupPlace | null;
   private readonly suspects: SuspectWatch;
   private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
@@ -157,7 +157,7 @@ export class Recorder {
 
   /** CPU time of this process since the recorder was made. */
   get cpuMs(): Millis {
-    return cpuSince(this.cpuAtStart);
+    return this.cpu();
   }
 
   /** True while the recorded program runs. */
@@ -168,22 +168,22 @@ export class Recorder {
   /** One poll, a look where one is due, and the timer for the next. */
   private step(): void {
     const elapsedMs = monotonicMs() - this.startMs;
-    const cpuBefore = process.cpuUsage();
+    const pollCpu = threadCpu();
     const polledMs = this.poll(elapsedMs);
-    this.polls.polled(elapsedMs, cpuSince(cpuBefore));
+    this.polls.polled(elapsedMs, pollCpu());
     const { pool } = this.options;
     if (pool) {
       const kind = this.looks.due(elapsedMs, pool.liveBytes);
       if (kind) {
-        const cpuAtLook = process.cpuUsage();
+        const lookCpu = threadCpu();
         this.look(kind, nowMs());
-        this.looks.looked(elapsedMs, pool.liveBytes, cpuSince(cpuAtLook));
+        this.looks.looked(elapsedMs, pool.liveBytes, lookCpu());
       }
     }
     if (this.ledgers.due(elapsedMs)) {
-      const cpuAtLedger = process.cpuUsage();
+      const ledgerCpu = threadCpu();
       this.readLedger(polledMs);
-      this.ledgers.read(elapsedMs, cpuSince(cpuAtLedger));
+      this.ledgers.read(elapsedMs, ledgerCpu());
     }
     const distance = this.polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
@@ -206,10 +206,10 @@ export class Recorder {
   private poll(elapsedMs: Millis): TimeMs {
     const timeMs = nowMs();
     const dear = this.polls.dearIsDue(elapsedMs);
-    const before = process.cpuUsage();
+    const treeCpu = threadCpu();
     const poll = this.tree.poll(timeMs, dear);
     if (dear) {
-      this.polls.dearRead(elapsedMs, cpuSince(before));
+      this.polls.dearRead(elapsedMs, treeCpu());
     }
     this.options.pool?.poll(this.tree, timeMs, poll);
     this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);
@@ -300,9 +300,4 @@ export class Recorder {
     this.options.writer.metrics(timeMs, this.pendingMetrics);
     this.pendingMetrics = [];
   }
-}
-
-function cpuSince(before: NodeJS.CpuUsage): Millis {
-  const used = process.cpuUsage(before);
-  return (used.user + used.system) / 1000;
 }

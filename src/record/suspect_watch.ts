@@ -24,8 +24,8 @@ import type { MetricRow } from "./writer.js";
 const FIRST_MS: Millis = 8_000;
 const NEXT_AFTER = 1.4;
 /** Share of the time that lookups may take, once they have taken so much in all. */
-const SHARE = 0.02;
-const FREE_MS: Millis = 60_000;
+const SHARE = 0.005;
+const FREE_MS: Millis = 10_000;
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** What a program that has ended waits for a lookup. */

@@ -5,7 +5,7 @@ import { processGone } from "../model/errors.js";
 import type { Millis, Pid, TimeMs } from "../model/units.js";
 import type { SeriesRow } from "./batches.js";
 import { CensusWatch } from "./census_watch.js";
-import { monotonicMs, nowMs } from "./clock.js";
+import { monotonicMs, nowMs, threadCpu } from "./clock.js";
 import { type LedgerTurn, LedgerTurns } from "./ledger_turns.js";
 import { ProcessTree, type TreePoll } from "./process_tree.js";
 import { LedgerSchedule, PollSchedule } from "./schedule.js";
@@ -46,19 +46,18 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   for (;;) {
     const elapsed = monotonicMs() - begun;
     const dear = schedule.dearIsDue(elapsed);
-    const cpuBefore = process.cpuUsage();
+    const pollCpu = threadCpu();
     const poll = tree.poll(nowMs(), dear);
     seen.take(poll);
-    const used = process.cpuUsage(cpuBefore);
-    schedule.polled(elapsed, (used.user + used.system) / 1000);
+    const used = pollCpu();
+    schedule.polled(elapsed, used);
     if (dear) {
-      schedule.dearRead(elapsed, (used.user + used.system) / 1000);
+      schedule.dearRead(elapsed, used);
     }
     if (ledgers.due(elapsed)) {
-      const cpuAtLedger = process.cpuUsage();
+      const ledgerCpu = threadCpu();
       seen.ledger(turns.next(tree.livingSeries, nowMs()));
-      const taken = process.cpuUsage(cpuAtLedger);
-      ledgers.read(elapsed, (taken.user + taken.system) / 1000);
+      ledgers.read(elapsed, ledgerCpu());
     }
     censuses.polled(elapsed, nowMs());
     await tell(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);

@@ -201,7 +201,7 @@ describe("recorders", () => {
   test("a second one is refused by name; a killed one is cleaned up after", async () => {
     const target = await start(python, SERVICE);
     const recordingPath = join(scratch, "killed.tidemark");
-    const main = join(libraryPath, "../../cli/main.js");
+    const main = join(libraryPath, "../../program/main.js");
     const recorder = await startCommand([
       "sh",
       "-c",
@@ -219,7 +219,7 @@ describe("recorders", () => {
 
   test("an interrupt ends the recording, sums it up, and leaves the process clean", async () => {
     const target = await start(python, SERVICE);
-    const main = join(libraryPath, "../../cli/main.js");
+    const main = join(libraryPath, "../../program/main.js");
     const recorder = await startCommand([
       "sh",
       "-c",
@@ -307,7 +307,7 @@ await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", 
 describe("the command line", () => {
   test("documents obey their schemas; bad words are one line", async () => {
     const target = await start(python, SERVICE);
-    const main = join(libraryPath, "../../cli/main.js");
+    const main = join(libraryPath, "../../program/main.js");
     const tidemark = (...words: string[]) =>
       spawnSync(process.execPath, [main, ...words], { encoding: "utf8", cwd: scratch });
     const pid = String(target.pid);
