@@ -1,5 +1,6 @@
 /** A document of any size, for the tests of the report page and its bench. */
 import type { ProfileTables } from "../src/model/profile.js";
+import { randomFrom } from "../src/model/random.fixture.js";
 import type { ReportDocument } from "../src/model/report.js";
 import { newSiteTable } from "../src/model/site_columns.js";
 import { serviceReport } from "./service_report.js";
@@ -11,11 +12,7 @@ export function wideReport(nodes: number): ReportDocument {
   const parent = new Uint32Array(nodes);
   const frame = new Uint32Array(nodes);
   const depth = new Uint8Array(nodes);
-  let state = 12345;
-  const random = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
+  const random = randomFrom(12345);
   for (let node = 1; node < nodes; node++) {
     let above = Math.floor(random() ** 2 * node);
     while (depth[above] >= 40) above = parent[above];

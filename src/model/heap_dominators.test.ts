@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { findDominators } from "./heap_dominators.js";
 import type { HeapGraph } from "./heap_graph.js";
+import { wholeNumbersFrom } from "./random.fixture.js";
 
 /** A graph from pairs; every node weighs its number plus one. */
 function graphOf(nodes: number, edges: readonly (readonly [number, number])[]): HeapGraph {
@@ -46,11 +47,7 @@ function retainedByDefinition(graph: HeapGraph, node: number): number {
 
 describe("dominators", () => {
   test("retained sizes are what would be freed, on random graphs of every density", () => {
-    let seed = 7;
-    const random = (below: number) => {
-      seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-      return Math.floor((seed / 2 ** 32) * below);
-    };
+    const random = wholeNumbersFrom(7);
     for (let round = 0; round < 300; round++) {
       const nodes = 1 + random(40);
       const edges = Array.from(

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { findDominators } from "./heap_dominators.js";
 import type { HeapGraph } from "./heap_graph.js";
 import { type CutTree, cutTree, TreeKind } from "./heap_tree.js";
+import { wholeNumbersFrom } from "./random.fixture.js";
 
 const FIRST_OBJECT = 3;
 
@@ -40,11 +41,7 @@ function ownOf(cut: CutTree): Float64Array {
 
 describe("cutting a dominator tree", () => {
   test("whatever is cut, sums stay: of rows, of types, of bytes and objects", () => {
-    let seed = 11;
-    const random = (below: number) => {
-      seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-      return Math.floor((seed / 2 ** 32) * below);
-    };
+    const random = wholeNumbersFrom(11);
     for (let round = 0; round < 200; round++) {
       const nodes = FIRST_OBJECT + 1 + random(120);
       const edges = [

@@ -17,26 +17,16 @@ import type { Recording } from "./types.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;
-let folder: string;
-let bytes: Buffer;
+let small: SmallRecording;
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "tidemark-recording-"));
-  const path = join(folder, "small.tidemark");
-  writeSmallRecording(path);
-  bytes = readFileSync(path);
+  small = new SmallRecording();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-function openBytes(content: Uint8Array): Recording {
-  const path = join(folder, "case.tidemark");
-  writeFileSync(path, content);
-  return openRecording(path);
-}
+afterAll(() => small.remove());
 
 describe("what was written is read back", () => {
   test("description, processes, end", () => {
-    const recording = openBytes(bytes);
+    const recording = small.open(small.bytes);
     expect(recording.meta).toMatchObject({
       formatVersion: FORMAT_VERSION,
       command: ["python", "app.py", "--name", "é"],
@@ -58,7 +48,7 @@ describe("what was written is read back", () => {
   });
 
   test("series: a column a metric, NaN where a poll did not read it", () => {
-    const [root, child] = openBytes(bytes).series;
+    const [root, child] = small.open(small.bytes).series;
     expect([...(root?.timesMs ?? [])]).toEqual([START_MS, START_MS + 1000, START_MS + 2000]);
     expect([...(root?.values.get("rssBytes") ?? [])]).toEqual([10 * MIB, 20 * MIB, 30 * MIB]);
     expect([...(root?.values.get("treePssBytes") ?? [])]).toEqual([9 * MIB, Number.NaN, 27 * MIB]);
@@ -66,7 +56,7 @@ describe("what was written is read back", () => {
   });
 
   test("events, with and without a value", () => {
-    const { events } = openBytes(bytes);
+    const { events } = small.open(small.bytes);
     expect(events).toHaveLength(6);
     expect(events[0]).toEqual({
       timeMs: START_MS,
@@ -79,7 +69,7 @@ describe("what was written is read back", () => {
   });
 
   test("looks: every column, with the dictionaries of all", () => {
-    const recording = openBytes(bytes);
+    const recording = small.open(small.bytes);
     const builder = newBuilder();
     for (let n = 0; n < 3; n++) {
       const { look } = smallLook(builder, n);
@@ -98,14 +88,14 @@ describe("what was written is read back", () => {
   });
 
   test("limits: the agents' last word, and all of the recorder's", () => {
-    expect(openBytes(bytes).limits).toEqual([
+    expect(small.open(small.bytes).limits).toEqual([
       "a limit of the recorder",
       "an agent's limit, 2 times",
     ]);
   });
 
   test("moments", () => {
-    const recording = openBytes(bytes);
+    const recording = small.open(small.bytes);
     expect(recording.profileAt("end").timeMs).toBe(START_MS + 3000);
     expect(recording.profileAt(START_MS + 2999).timeMs).toBe(START_MS + 2000);
     expect(recording.profileAt(START_MS).timeMs).toBe(START_MS + 1000);
@@ -113,14 +103,14 @@ describe("what was written is read back", () => {
   });
 
   test("the agent's own peak is above any look", () => {
-    const peak = openBytes(bytes).profileAt("peak");
+    const peak = small.open(small.bytes).profileAt("peak");
     expect(peak.timeMs).toBe(START_MS + 2900);
     expect([...peak.sites.liveBytes].sort()).toEqual([1.5 * 3 * MIB, 1.5 * 6 * MIB].sort());
     expect([...peak.sites.cohortBytes]).toEqual([...peak.sites.liveBytes]);
   });
 
   test("an unfinished one, resumed, reads as one", () => {
-    const path = join(folder, "resumed.tidemark");
+    const path = join(small.folder, "resumed.tidemark");
     writeSmallRecording(path, { looks: 2, end: false });
     const cut = readFileSync(path);
     appendFileSync(path, Buffer.from("half a frame"));
@@ -152,10 +142,10 @@ describe("what was written is read back", () => {
 
 describe("versions and files that are none", () => {
   test("a newer one is refused by name", () => {
-    const newer = Buffer.from(bytes);
+    const newer = Buffer.from(small.bytes);
     newer.writeUInt32LE(FORMAT_VERSION + 1, 8);
     newer.writeUInt32LE(crc32(newer.subarray(0, 12)), 12);
-    expect(() => openBytes(newer)).toThrow(
+    expect(() => small.open(newer)).toThrow(
       new RegExp(
         `TM-E006.*version ${FORMAT_VERSION + 1}, this Tidemark reads version ${FORMAT_VERSION}.*newer.*update`,
       ),
@@ -163,17 +153,17 @@ describe("versions and files that are none", () => {
   });
 
   test("something else is not ours", () => {
-    expect(() => openBytes(Buffer.from("PK\x03\x04 a zip"))).toThrow(
+    expect(() => small.open(Buffer.from("PK\x03\x04 a zip"))).toThrow(
       /TM-E007.*not a Tidemark recording/,
     );
-    expect(() => openBytes(Buffer.alloc(0))).toThrow(/TM-E007|TM-E005/);
-    expect(() => openRecording(folder)).toThrow(/TM-E00[47]/);
-    expect(() => openRecording(join(folder, "missing"))).toThrow(/TM-E003/);
+    expect(() => small.open(Buffer.alloc(0))).toThrow(/TM-E007|TM-E005/);
+    expect(() => openRecording(small.folder)).toThrow(/TM-E00[47]/);
+    expect(() => openRecording(join(small.folder, "missing"))).toThrow(/TM-E003/);
   });
 
   test("it grows: what was whole before stays readable, and more comes", () => {
-    const boundaries = frameEnds(bytes);
-    const counts = boundaries.map((end) => openBytes(bytes.subarray(0, end)).events.length);
+    const boundaries = frameEnds(small.bytes);
+    const counts = boundaries.map((end) => small.open(small.bytes.subarray(0, end)).events.length);
     expect(counts).toEqual([...counts].sort((a, b) => a - b));
     expect(counts.at(-1)).toBe(6);
   });

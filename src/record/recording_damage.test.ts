@@ -20,22 +20,12 @@ import type { Recording } from "./types.js";
 
 /** Thousands of openings take their time on a busy machine. */
 const PATIENCE_MS = 600_000;
-let folder: string;
-let bytes: Buffer;
+let small: SmallRecording;
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "tidemark-recording-"));
-  const path = join(folder, "small.tidemark");
-  writeSmallRecording(path);
-  bytes = readFileSync(path);
+  small = new SmallRecording();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-function openBytes(content: Uint8Array): Recording {
-  const path = join(folder, "case.tidemark");
-  writeFileSync(path, content);
-  return openRecording(path);
-}
+afterAll(() => small.remove());
 
 /** Everything that a recording answers, as plain values. */
 function contentOf(recording: Recording) {
@@ -56,7 +46,7 @@ function contentOf(recording: Recording) {
 function openDamaged(content: Uint8Array, whole: ReturnType<typeof contentOf>): Recording | null {
   let recording: Recording;
   try {
-    recording = openBytes(content);
+    recording = small.open(content);
   } catch (error) {
     if (!(error instanceof TidemarkError)) {
       throw error;
@@ -81,10 +71,10 @@ describe("damage", () => {
   test("cut at every byte: what is whole is read, and the cut is told", {
     timeout: PATIENCE_MS,
   }, () => {
-    const whole = contentOf(openBytes(bytes));
-    const boundaries = frameEnds(bytes);
-    for (let length = 0; length < bytes.length; length++) {
-      const recording = openDamaged(bytes.subarray(0, length), whole);
+    const whole = contentOf(small.open(small.bytes));
+    const boundaries = frameEnds(small.bytes);
+    for (let length = 0; length < small.bytes.length; length++) {
+      const recording = openDamaged(small.bytes.subarray(0, length), whole);
       const described = length >= (boundaries[0] as number);
       expect(recording !== null, `cut at ${length}`).toBe(described);
       if (recording) {
@@ -96,9 +86,9 @@ describe("damage", () => {
   });
 
   test("any byte changed: told, and never read as another figure", { timeout: PATIENCE_MS }, () => {
-    const whole = contentOf(openBytes(bytes));
-    for (let at = 0; at < bytes.length; at++) {
-      const changed = Buffer.from(bytes);
+    const whole = contentOf(small.open(small.bytes));
+    for (let at = 0; at < small.bytes.length; at++) {
+      const changed = Buffer.from(small.bytes);
       changed[at] = (changed[at] as number) ^ (1 << (at % 8));
       const recording = openDamaged(changed, whole);
       expect(recording === null || recording.damage !== null, `byte ${at}`).toBe(true);
@@ -106,7 +96,7 @@ describe("damage", () => {
   });
 
   test("garbage, alone and behind a true head", { timeout: PATIENCE_MS }, () => {
-    const whole = contentOf(openBytes(bytes));
+    const whole = contentOf(small.open(small.bytes));
     let state = 12345;
     const random = (length: number) =>
       Buffer.from(
@@ -117,8 +107,8 @@ describe("damage", () => {
       );
     for (let length = 0; length < 300; length++) {
       openDamaged(random(length), whole);
-      openDamaged(Buffer.concat([bytes.subarray(0, FILE_HEAD_BYTES), random(length)]), whole);
-      openDamaged(Buffer.concat([bytes, random(length)]), whole);
+      openDamaged(Buffer.concat([small.bytes.subarray(0, FILE_HEAD_BYTES), random(length)]), whole);
+      openDamaged(Buffer.concat([small.bytes, random(length)]), whole);
     }
   });
 
@@ -149,8 +139,8 @@ describe("damage", () => {
     ],
     ["a frame of unknown strings", encodeFrame(FrameKind.dictionary, START_MS, dictionary({}))],
   ])("with a true checksum, %s: reading stops there", (_name, frame) => {
-    const recording = openBytes(Buffer.concat([bytes, frame]));
-    expect(recording.damage).toMatch(new RegExp(`byte ${bytes.length} makes no sense`));
+    const recording = small.open(Buffer.concat([small.bytes, frame]));
+    expect(recording.damage).toMatch(new RegExp(`byte ${small.bytes.length} makes no sense`));
     expect(recording.looks).toHaveLength(3);
   });
 
@@ -174,7 +164,7 @@ describe("damage", () => {
       encodeFrame(FrameKind.profile, START_MS + 4000, announced),
       encodeFrame(FrameKind.samples, START_MS + 4000, { ...oneSample(), ...wrong }),
     ];
-    const recording = openBytes(Buffer.concat([bytes, ...frames]));
+    const recording = small.open(Buffer.concat([small.bytes, ...frames]));
     expect(recording.looks).toHaveLength(4);
     expect(() => recording.profileOf(3)).toThrow(/TM-E005.*makes no sense/);
     expect(recording.profileOf(2).sites.length).toBe(2);
@@ -188,7 +178,7 @@ describe("damage", () => {
     head.writeUInt16LE(1, 6);
     head.writeUInt32LE(crc32(head.subarray(0, 16), payload), 16);
     const frame = Buffer.concat([head, payload]);
-    const recording = openBytes(Buffer.concat([bytes, frame]));
+    const recording = small.open(Buffer.concat([small.bytes, frame]));
     expect(recording.damage).toMatch(/does not inflate/);
   });
 });

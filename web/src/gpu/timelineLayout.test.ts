@@ -1,6 +1,7 @@
 /** The fast picture held against the plain one: every allocation looked at for every column. */
 import { describe, expect, test } from "vitest";
 import type { GpuReplay } from "../../../src/model/gpu_replay.js";
+import { randomFrom } from "../../../src/model/random.fixture.js";
 import { MomentHeights } from "./momentHeights.js";
 import {
   allocationAt,
@@ -9,14 +10,6 @@ import {
   stackAllocations,
   type TimelineView,
 } from "./timelineLayout.js";
-
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 /** A replay of `events` events that begin and end allocations at random, sizes as `sizeOf` gives them. */
 function replayOf(seed: number, events: number, sizeOf: (random: number) => number): GpuReplay {
