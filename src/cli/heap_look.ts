@@ -84,15 +84,15 @@ function becauseCutOff(memory: Memory, error: unknown): unknown {
 async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
   const { maxPauseMs } = request;
   const wantsGraph = request.graph || request.wantsTree || request.to !== undefined;
+  const maxBytes = spareMemory();
   const taken =
     request.exact && !wantsGraph
-      ? await countObjectsExactly(memory, { maxPauseMs })
+      ? await countObjectsExactly(memory, { maxPauseMs, maxBytes })
       : countObjects(memory);
   const document = documentOf(memory, taken);
   if (!wantsGraph) {
     return { document, tree: null, dot: null, value: null };
   }
-  const maxBytes = spareMemory();
   try {
     const { objects, pauseMs } = await takeGraph(
       memory,

@@ -19,7 +19,7 @@
  * | a mapping goes while it is read | a short length |
  * | no pagemap (gVisor) | private memory counts as resident, shared memory does not |
  */
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:fs";
 import { notPermitted, processGone } from "../model/errors.js";
 import type { Address, Bytes, Pid } from "../model/units.js";
 import { readNames } from "./files.js";
@@ -106,13 +106,18 @@ function readOrNothing(
   try {
     return readSync(descriptor, target, 0, length, position);
   } catch (error) {
-    if (
-      ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? "")
-    ) {
-      return 0; // a hole, or the process went
+    if (isNothing(error)) {
+      return 0;
     }
     throw error;
   }
+}
+
+/** A hole, or the process went. */
+function isNothing(error: unknown): boolean {
+  return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(
+    (error as NodeJS.ErrnoException | null)?.code ?? "",
+  );
 }
 
 interface Descriptors {
@@ -152,6 +157,19 @@ class ProcessMemory implements Memory {
   readInto(address: Address, target: Uint8Array): Bytes {
     const length = Math.min(target.length, this.#readableFrom(address));
     return length === 0 ? 0 : readOrNothing(this.descriptors.memory, target, length, address);
+  }
+
+  readBeside(address: Address, target: Uint8Array): Promise<Bytes> {
+    const length = Math.min(target.length, this.#readableFrom(address));
+    return new Promise((resolve, reject) => {
+      read(this.descriptors.memory, target, 0, length, address, (error, got) => {
+        if (error !== null && !isNothing(error)) {
+          reject(error);
+        } else {
+          resolve(error === null ? got : 0);
+        }
+      });
+    });
   }
 
   /** Bytes from `address` to the end of the mappings that adjoin and may be read; 0 for a hole. */

@@ -8,7 +8,7 @@ export function pauseTooLong(name: string, estimateMs: Millis, allowedMs: Millis
     "TM-E050",
     4,
     `${oneLine(name)} would stand still for about ${Math.ceil(estimateMs)} ms`,
-    `its heap is copied meanwhile, and ${Math.round(allowedMs)} ms are allowed`,
+    `its heap is read meanwhile, and ${Math.round(allowedMs)} ms are allowed`,
     `allow it with --max-pause ${Math.ceil(estimateMs * 1.5)}ms, or take the census alone, which needs no pause`,
   );
 }
@@ -22,6 +22,18 @@ export function analysisTooLarge(objects: Objects, needed: Bytes, spare: Bytes):
     `the graph of ${objects} objects needs about ${mebibytes(needed)} of memory`,
     `${mebibytes(spare)} are to spare here`,
     "take the census alone, or read a core file of the program on a larger machine",
+  );
+}
+
+/** TM-E051, too: what is to be copied does not fit one buffer, whatever the machine. */
+export function copyTooLarge(name: string, needed: Bytes, most: Bytes): TidemarkError {
+  const gibibytes = (bytes: Bytes) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+  return new TidemarkError(
+    "TM-E051",
+    4,
+    `the heap of ${oneLine(name)} is too large to be copied: ${gibibytes(needed)}`,
+    `${gibibytes(most)} fit a copy`,
+    "take the census alone: tidemark heap PID, or with --exact",
   );
 }
 

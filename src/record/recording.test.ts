@@ -1,19 +1,18 @@
 /** The log, written and read back: whole, growing, resumed, of another version, and files that are none. */
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { crc32 } from "./checksum.js";
 import {
   frameEnds,
   newBuilder,
+  SmallRecording,
   START_MS,
   smallLook,
   writeSmallRecording,
 } from "./fixtures/recording.js";
 import { FORMAT_VERSION } from "./frames.js";
 import { openRecording } from "./reader.js";
-import type { Recording } from "./types.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;

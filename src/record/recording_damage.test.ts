@@ -1,12 +1,9 @@
 /** The log, cut at any byte, changed at any byte, and with frames that are true and make no sense. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TidemarkError } from "../model/errors.js";
 import { crc32 } from "./checksum.js";
-import { frameEnds, START_MS, writeSmallRecording } from "./fixtures/recording.js";
+import { frameEnds, SmallRecording, START_MS } from "./fixtures/recording.js";
 import {
   encodeFrame,
   FILE_HEAD_BYTES,
@@ -14,7 +11,6 @@ import {
   FrameKind,
   MAX_BATCH_BYTES,
 } from "./frames.js";
-import { openRecording } from "./reader.js";
 import { summarize } from "./summary.js";
 import type { Recording } from "./types.js";
 

@@ -14,6 +14,8 @@ import { repository } from "../run.js";
 
 const program = readFileSync(join(repository, "test/heap/programs/everything.py"), "utf8");
 const LONG_PAUSE = { maxPauseMs: 60_000 };
+/** For a copy. */
+const NO_ROOM = 1;
 /** What the program itself makes while it counts, or unmakes before it waits. */
 const BETWEEN = 4;
 
@@ -58,6 +60,7 @@ describe.each(
   let truth: Truth;
   let running: TakenCensus;
   let exact: TakenCensus;
+  let inPlace: TakenCensus;
 
   beforeAll(async () => {
     waiting = await start(commandFor(interpreter));
@@ -65,6 +68,7 @@ describe.each(
     const memory = openProcessMemory(waiting.pid);
     running = countObjects(memory);
     exact = await countObjectsExactly(memory, LONG_PAUSE);
+    inPlace = await countObjectsExactly(memory, { ...LONG_PAUSE, maxBytes: NO_ROOM });
     memory.close();
   });
   afterAll(async () => await waiting.stop());
@@ -107,6 +111,20 @@ describe.each(
     expect(exact.pauseMs).toBeGreaterThan(0);
     expect(rowsOf(running)).toEqual(rowsOf(exact));
   });
+
+  test("where there is no room for a copy, it is counted as it stands", () => {
+    expect(inPlace.pauseMs).toBeGreaterThan(0);
+    expect(rowsOf(inPlace)).toEqual(rowsOf(exact));
+  });
+});
+
+test("a count in place that would take too long is refused before anything is stopped", async () => {
+  const waiting = await start(commandFor(anyInterpreter()));
+  const memory = openProcessMemory(waiting.pid);
+  const asked = countObjectsExactly(memory, { maxPauseMs: 21, maxBytes: NO_ROOM });
+  await expect(asked).rejects.toThrow(/TM-E050 process \d+ would stand still for about \d+ ms/);
+  memory.close();
+  await waiting.stop();
 });
 
 describe("other allocators", () => {

@@ -8,7 +8,6 @@
  * leads to lives by references among itself alone: garbage that waits for the collector.
  */
 import type { AddressRange } from "../../linux/memory.js";
-import { growingFloat64, growingUint32 } from "../../model/growing_column.js";
 import { findDominators } from "../../model/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../model/heap_graph.js";
 import { type PathTree, searchPaths } from "../../model/heap_paths.js";
@@ -22,6 +21,7 @@ import { HeapScan, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { NodeColumns } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
+import { OwnedBuffers } from "./owned_buffers.js";
 import { References } from "./references.js";
 import {
   FIRST_OBJECT,
@@ -56,8 +56,7 @@ export interface ObjectGraph {
   readonly types: TypeTable;
   readonly index: NodeIndex;
   readonly figures: ScanFigures;
-  /** Buffers that objects own, ascending by address, with their owners. */
-  readonly buffers: { readonly address: Float64Array; readonly owner: Uint32Array };
+  readonly buffers: OwnedBuffers;
   /** What lives by references among itself alone. */
   readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
   /** The first node that is no object of Python's: storages of tensors are the rest. */
@@ -107,8 +106,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   shallow.set(storages.bytes, end);
 
   const edges = new EdgeColumn();
-  const bufferAddresses = growingFloat64();
-  const bufferOwners = growingUint32();
+  const buffers = new OwnedBuffers();
   const objectStart = new Uint32Array(nodes + 1);
   let current = 0;
   // A frame that runs is its thread's, though tracebacks and the frame that it called know it, too.
@@ -127,8 +125,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
             }
           },
     owns: (buffer, bytes) => {
-      bufferAddresses.push(buffer);
-      bufferOwners.push(current);
+      buffers.add(buffer, current);
       shallow[current] += bytes;
     },
   });
@@ -144,8 +141,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
   }
   objectStart.fill(edges.length, end);
   for (const [row, data] of storages.addresses.entries()) {
-    bufferAddresses.push(data);
-    bufferOwners.push(end + row);
+    buffers.add(data, end + row);
   }
 
   const partial: HeapGraph = {
@@ -185,7 +181,7 @@ export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlace
     types,
     index,
     figures,
-    buffers: sortBuffers(bufferAddresses.view(), bufferOwners.view()),
+    buffers,
     garbage: {
       objects: tree.retainedNodes[ROOT_GARBAGE] - 1,
       bytes: tree.retained[ROOT_GARBAGE],
@@ -228,14 +224,4 @@ function withRoots(graph: HeapGraph, roots: readonly NodeId[][], types: TypeTabl
   edgeTo.set(graph.edgeTo, extra);
   const typeNames = Array.from({ length: types.count }, (_, row) => types.name(row));
   return { ...graph, edgeStart, edgeTo, typeNames };
-}
-
-function sortBuffers(addresses: Float64Array, owners: Uint32Array) {
-  const order = Uint32Array.from(addresses, (_, n) => n).sort(
-    (a, b) => addresses[a] - addresses[b],
-  );
-  return {
-    address: Float64Array.from(order, (n) => addresses[n]),
-    owner: Uint32Array.from(order, (n) => owners[n]),
-  };
 }

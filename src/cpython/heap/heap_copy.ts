@@ -23,6 +23,10 @@ const LARGE_CHUNK = 256 * 1024;
 const SAMPLE_WORDS = 64;
 /** Copied at once, in bytes. */
 const PIECE = 4 * 2 ** 20;
+/** As many as Node has threads for it. */
+const READ_AT_ONCE = 4;
+/** Node's buffers hold no more (20; later ones do, and numbers of words then need more than 32 bits). */
+export const LARGEST_COPY: Bytes = 2 ** 32 - 2 * PAGE;
 
 export interface CopyPlan {
   /** Large buffers without references: left out. Ascending. */
@@ -173,6 +177,13 @@ function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
   return readable && writable && !shared && inode !== 0 && !path.startsWith("/dev/");
 }
 
+/** A part of a range, and its place in the copy. */
+interface Piece {
+  readonly address: Address;
+  readonly page: number;
+  readonly target: Uint8Array;
+}
+
 export class HeapCopy implements Memory {
   readonly pid;
   readonly name;
@@ -208,45 +219,78 @@ export class HeapCopy implements Memory {
     return this.#pages;
   }
 
-  /** How fast the first of the ranges are read now, in bytes a millisecond; nothing of it is kept. */
-  tryOut(ranges: readonly AddressRange[], most: Bytes): number {
-    const target = this.#bytes.subarray(PAGE, PAGE + Math.min(PIECE, this.#bytes.length - PAGE));
-    const started = performance.now();
-    let read = 0;
+  /** How fast the first of the ranges are copied now, in bytes a millisecond; nothing of it is kept. */
+  async tryOut(ranges: readonly AddressRange[], most: Bytes): Promise<number> {
+    const first: AddressRange[] = [];
     for (const { start, end } of ranges) {
-      for (let at = start; at < end && read < most; at += target.length) {
-        read += this.source.readInto(at, target.subarray(0, Math.min(target.length, end - at)));
+      const left = most - sumOf(first);
+      if (left > 0) {
+        first.push({ start, end: Math.min(end, start + left) });
       }
     }
-    return read / Math.max(performance.now() - started, 1e-3);
+    const started = performance.now();
+    await this.fillAtOnce(first);
+    const tookMs = performance.now() - started;
+    const bytes = sumOf(this.ranges);
+    (this.ranges as AddressRange[]).length = 0;
+    this.#directory.clear();
+    this.#lastTable = -1;
+    this.#pages = 1;
+    return bytes / Math.max(tookMs, 1e-3);
   }
 
-  /** Copies ranges in their order; what no longer fits is left out. @returns bytes that were copied. */
-  fill(ranges: readonly AddressRange[]): Bytes {
+  /** Copies ranges in their order; what no longer fits is left out. */
+  fill(ranges: readonly AddressRange[]): void {
+    for (const piece of this.#pieces(ranges)) {
+      this.#keep(piece, this.source.readInto(piece.address, piece.target));
+    }
+    this.#sortRanges();
+  }
+
+  /** The same in no order, several pieces at once: the program stands. */
+  async fillAtOnce(ranges: readonly AddressRange[]): Promise<void> {
+    const { source } = this;
+    if (source.readBeside === undefined) {
+      this.fill(ranges);
+      return;
+    }
+    const pieces = this.#pieces(ranges);
+    const copyPieces = async () => {
+      for (let next = pieces.next(); !next.done; next = pieces.next()) {
+        const { address, target } = next.value;
+        this.#keep(next.value, (await source.readBeside?.(address, target)) ?? 0);
+      }
+    };
+    await Promise.all(Array.from({ length: READ_AT_ONCE }, copyPieces));
+    this.#sortRanges();
+  }
+
+  *#pieces(ranges: readonly AddressRange[]): Generator<Piece> {
     this.mappings = this.source.mappings;
-    const kept = this.ranges as AddressRange[];
     const most = this.#bytes.length / PAGE;
-    let copied = 0;
     for (const { start, end } of ranges) {
-      for (let at = start; at < end && this.#pages < most; at += PIECE) {
-        const length = Math.min(PIECE, end - at, (most - this.#pages) * PAGE);
-        const offset = this.#pages * PAGE;
-        const target = this.#bytes.subarray(offset, offset + length);
-        const got = this.source.readInto(at, target);
-        target.fill(0, got);
-        const pages = Math.ceil(got / PAGE);
-        for (let page = 0; page < pages; page++) {
-          this.#enter(at + page * PAGE, this.#pages + page);
-        }
-        this.#pages += pages;
-        copied += got;
-        if (got > 0) {
-          kept.push({ start: at, end: at + pages * PAGE });
-        }
+      for (let address = start; address < end && this.#pages < most; address += PIECE) {
+        const length = Math.min(PIECE, end - address, (most - this.#pages) * PAGE);
+        const page = this.#pages;
+        this.#pages += Math.ceil(length / PAGE);
+        yield { address, page, target: this.#bytes.subarray(page * PAGE, page * PAGE + length) };
       }
     }
-    kept.sort((a, b) => a.start - b.start);
-    return copied;
+  }
+
+  #keep({ address, page, target }: Piece, got: Bytes): void {
+    target.fill(0, got);
+    const pages = Math.ceil(got / PAGE);
+    for (let n = 0; n < pages; n++) {
+      this.#enter(address + n * PAGE, page + n);
+    }
+    if (got > 0) {
+      (this.ranges as AddressRange[]).push({ start: address, end: address + pages * PAGE });
+    }
+  }
+
+  #sortRanges(): void {
+    (this.ranges as AddressRange[]).sort((a, b) => a.start - b.start);
   }
 
   /** Index in `words` of an address given in halves; -1 where it was not copied. */

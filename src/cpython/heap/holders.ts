@@ -4,6 +4,7 @@ import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
 import { accumulationPoint, isNamespace } from "./accumulation.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
+import { lastAtMost } from "./owned_buffers.js";
 import { StepNames } from "./step_names.js";
 import {
   SHAPE_DEQUE,
@@ -46,13 +47,13 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
       return node;
     }
   }
-  const buffer = lastAtMost(buffers.address, address);
-  if (buffer >= 0 && buffers.address[buffer] === address) {
-    return buffers.owner[buffer];
+  const owner = buffers.ownerOf(address);
+  if (owner !== 0) {
+    return owner;
   }
   // Within an object: the last one that begins before, if it reaches so far.
   const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
-  const row = lastAtMost(objectAddresses, address);
+  const row = lastAtMost(objectAddresses.length, (n) => objectAddresses[n], address);
   return row >= 0 && address < objectAddresses[row] + graph.shallow[row + FIRST_OBJECT]
     ? row + FIRST_OBJECT
     : 0;
@@ -60,21 +61,6 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
 
 function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {
   return graph.address[node] - types.preHeaders[graph.type[node]] - 16;
-}
-
-/** Row of the last value that is not above; -1: none. */
-function lastAtMost(ascending: Float64Array, value: number): number {
-  let low = 0;
-  let high = ascending.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ascending[middle] <= value) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low - 1;
 }
 
 /** For each address what is there. Addresses of nothing known are left out. */

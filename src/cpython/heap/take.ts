@@ -3,15 +3,24 @@
  *
  *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
  */
-import { type AddressRange, holdProcess, type Memory } from "../../linux/index.js";
-import { analysisTooLarge, copyTorn, pauseTooLong } from "../../model/heap_errors.js";
-import type { Bytes, Millis, Objects } from "../../model/units.js";
+import { type AddressRange, type Held, holdProcess, type Memory } from "../../linux/index.js";
+import { analysisTooLarge, copyTooLarge, copyTorn, pauseTooLong } from "../../model/heap_errors.js";
+import type { Bytes, Millis, Objects, Pid } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
 import { type Census, takeCensus } from "./census.js";
 import { FrameLocals } from "./frame_locals.js";
 import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
-import { copyRanges, HeapCopy, libraryRanges, momentRanges, planCopy, sumOf } from "./heap_copy.js";
+import {
+  type CopyPlan,
+  copyRanges,
+  HeapCopy,
+  LARGEST_COPY,
+  libraryRanges,
+  momentRanges,
+  planCopy,
+  sumOf,
+} from "./heap_copy.js";
 import { type HeapLayout, heapLayout } from "./layout.js";
 
 /** No machine copies faster into touched pages: what would take too long at that is refused at once. */
@@ -62,8 +71,34 @@ export async function countObjectsExactly(
     return countObjects(memory); // a core stands still
   }
   const python = locatePython(memory);
-  const { copy, pauseMs } = await copyHeap(memory, options, 0);
+  const plan = planCopy(memory);
+  if (roomFor(plan) > Math.min(options.maxBytes ?? LARGEST_COPY, LARGEST_COPY)) {
+    return countInPlace(memory, memory.pid, python, options.maxPauseMs);
+  }
+  const { copy, pauseMs } = await copyHeap(memory, plan, options, 0);
   return { census: takeCensus(copy, layoutOf(python)), python, pauseMs };
+}
+
+/** Where there is no room for a copy: the program stands while it is counted. How long that takes is seen by
+ * counting once as it runs. */
+async function countInPlace(
+  memory: Memory,
+  pid: Pid,
+  python: PythonRuntime,
+  maxPauseMs: Millis,
+): Promise<TakenCensus> {
+  const layout = layoutOf(python);
+  const started = performance.now();
+  takeCensus(memory, layout);
+  const estimateMs = performance.now() - started + STOP_MS;
+  if (estimateMs > maxPauseMs) {
+    throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
+  }
+  const held = await holdProcess(pid, maxPauseMs);
+  const { result: census, pauseMs } = await whileHeld(memory, held, maxPauseMs, () =>
+    takeCensus(memory, layout),
+  );
+  return { census, python, pauseMs };
 }
 
 /**
@@ -76,7 +111,7 @@ export async function takeGraph(
   expected: number,
 ): Promise<TakenGraph> {
   const python = locatePython(memory);
-  const { copy, pauseMs } = await copyHeap(memory, options, expected);
+  const { copy, pauseMs } = await copyHeap(memory, planCopy(memory), options, expected);
   const objects = buildGraph(copy, layoutOf(python), rootPlaces(python, copy));
   return { objects, python, pauseMs };
 }
@@ -120,12 +155,17 @@ function layoutOf(python: PythonRuntime): HeapLayout {
   return layout;
 }
 
+function roomFor({ bytes }: CopyPlan): Bytes {
+  return bytes * GROWTH + GROWTH_BYTES;
+}
+
 async function copyHeap(
   memory: Memory,
+  plan: CopyPlan,
   { maxPauseMs, maxBytes, onPlan }: TakeOptions,
   objects: number,
 ): Promise<{ copy: HeapCopy; pauseMs: Millis }> {
-  const { leftOut, bytes } = planCopy(memory);
+  const { leftOut } = plan;
   const allow = (bytesAMs: number): void => {
     const estimateMs = sumOf(momentRanges(memory, leftOut)) / bytesAMs + STOP_MS;
     if (memory.pid !== null && estimateMs > maxPauseMs) {
@@ -133,7 +173,10 @@ async function copyHeap(
     }
   };
   allow(MOST_BYTES_A_MS);
-  const room = bytes * GROWTH + GROWTH_BYTES;
+  const room = roomFor(plan);
+  if (room > LARGEST_COPY) {
+    throw copyTooLarge(memory.name, room, LARGEST_COPY);
+  }
   const needed = room + graphMemory(objects);
   if (maxBytes !== undefined && needed > maxBytes) {
     throw analysisTooLarge(objects, needed, maxBytes);
@@ -144,18 +187,32 @@ async function copyHeap(
     copy.fill(copyRanges(memory, leftOut));
     return { copy, pauseMs: 0 };
   }
-  allow(copy.tryOut(momentRanges(memory, leftOut), TRIAL_BYTES));
+  allow(await copy.tryOut(momentRanges(memory, leftOut), TRIAL_BYTES));
   const held = await holdProcess(memory.pid, maxPauseMs);
-  let pause: Awaited<ReturnType<typeof held.release>> | null = null;
+  const { pauseMs } = await whileHeld(memory, held, maxPauseMs, () =>
+    copy.fillAtOnce(momentRanges(memory, leftOut)),
+  );
+  copy.fill(libraryRanges(memory));
+  return { copy, pauseMs };
+}
+
+/** Does something with a program that stands, and lets it go. Throws TM-E053 where it ran again before. */
+async function whileHeld<Result>(
+  memory: Memory,
+  held: Held,
+  maxPauseMs: Millis,
+  act: () => Result | Promise<Result>,
+): Promise<{ readonly result: Result; readonly pauseMs: Millis }> {
+  let result: Result;
+  let pause: Awaited<ReturnType<Held["release"]>>;
   try {
     memory.refresh();
-    copy.fill(momentRanges(memory, leftOut));
+    result = await act();
   } finally {
     pause = await held.release();
   }
   if (pause.lapsed) {
     throw copyTorn(memory.name, maxPauseMs);
   }
-  copy.fill(libraryRanges(memory));
-  return { copy, pauseMs: pause.pauseMs };
+  return { result, pauseMs: pause.pauseMs };
 }
