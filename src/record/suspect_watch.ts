@@ -5,10 +5,10 @@
  *
  *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
  *
- * The heap is copied as the program runs: it never stands still for this. A lookup takes seconds of a core
- * all the same. So it is rare: first when growth is suspected, then each time the run is half as long again,
- * and never so often that it takes more than a small share of the time. The newest is kept. One that has
- * its copy when the program ends is waited for, a little.
+ * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
+ * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
+ * part, and, once seconds were spent, never so often that it takes more than a small share of the time. The
+ * newest is kept. One that has its copy when the program ends is waited for, a little.
  */
 import { Worker } from "node:worker_threads";
 import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
