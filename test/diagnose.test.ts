@@ -7,7 +7,7 @@ import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, type Outcome, removeScratch, scratch, tidemark } from "./run.js";
 
-const SECONDS = 14;
+const SECONDS = 20;
 const leaky = `import sys, time
 sessions = {}
 def login(number):
@@ -63,6 +63,23 @@ test("a recording: the kind, the line, who holds it, how fast, what to do", asyn
   expect(document.evidence.some(({ says }) => says === "leak")).toBe(true);
 });
 
+test("what the growth is made of: objects by type, counted as it ran", async () => {
+  const { census, evidence } = JSON.parse(
+    (await diagnose("leaky.tidemark", "--json")).stdout,
+  ) as DiagnosisJson;
+  expect(census?.taken).toBeGreaterThan(1);
+  const [first] = census?.types ?? [];
+  expect(first?.type).toBe("str");
+  // Each login keeps a token of 900 times its number's digits, and the user's name.
+  const each = (first?.addedBytes ?? 0) / (first?.addedObjects ?? 1);
+  expect(each).toBeGreaterThan(900);
+  expect(each).toBeLessThan(2100);
+  expect(evidence.find(({ rule }) => rule === "census-growth")).toMatchObject({
+    says: "leak",
+    detail: expect.stringMatching(/^Counted .* apart, objects grew: str by .* more\)/),
+  });
+});
+
 /** What is sampled is small, and lies in larger chunks of malloc's than it would alone. */
 const strings = `import functools, sys, time
 class Monitor:
@@ -95,6 +112,36 @@ test("small strings beside a cache with a bound: the dict that keeps them is the
   expect(suspects[0]?.stack.some((frame) => frame.function === "Monitor.record")).toBe(true);
   expect(suspects[0]?.holder).toMatchObject({ type: "dict" });
   expect(suspects[0]?.holder?.path.at(-1)).toMatch(/counts/);
+});
+
+/** Each message is a few small objects: no sample tells how they grow. */
+const shared = `import sys, time
+from multiprocessing import shared_memory
+blocks = []
+def publish(number):
+    block = shared_memory.SharedMemory(create=True, size=150_000)
+    block.buf[:] = bytes([number % 256]) * block.size
+    blocks.append(block)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    publish(len(blocks))
+    time.sleep(0.06)
+for block in blocks:
+    block.close()
+    block.unlink()
+`;
+
+test("shared memory that nobody gives back: who holds it, and the stack that makes it", async () => {
+  writeFileSync(join(folder, "shared.py"), shared);
+  await execute(
+    [tidemark, "run", "--period", "4KiB", "-o", "shared.tidemark", "--", python, "shared.py", "24"],
+    { cwd: folder },
+  );
+  const { stdout } = await diagnose("shared.tidemark", "--json");
+  const { verdict, suspects } = JSON.parse(stdout) as DiagnosisJson;
+  expect(verdict.kind).toBe("shm-growth");
+  expect(suspects[0]?.holder?.path).toEqual(["module __main__", "blocks"]);
+  expect(suspects[0]?.stack.some((frame) => frame.function === "publish")).toBe(true);
 });
 
 test("people read the same, with a before and an after", async () => {

@@ -18,4 +18,10 @@ export {
 } from "./objects.js";
 export { readStacks, type Stacks, type ThreadStack } from "./stacks.js";
 export type { PythonTask } from "./tasks.js";
-export { gilHolder, listThreads, moduleAttribute, type PythonThread } from "./threads.js";
+export {
+  gilHolder,
+  listThreads,
+  moduleAttribute,
+  moduleEntry,
+  type PythonThread,
+} from "./threads.js";

@@ -81,8 +81,18 @@ export function moduleAttribute(
   name: string,
 ): Address | null {
   const { reader, layout } = python;
-  const modules = reader.pointer(interpreter + layout.interpreter.modules);
-  const found = modules === 0 ? null : dictGet(python, modules, module);
+  const found = moduleEntry(python, interpreter, module);
   const dict = found === null ? 0 : reader.pointer(found + layout.module.dict);
   return dict === 0 ? null : dictGet(python, dict, name);
+}
+
+/** sys.modules[module], whatever that is; null where there is none. */
+export function moduleEntry(
+  python: PythonMemory,
+  interpreter: Address,
+  module: string,
+): Address | null {
+  const { reader, layout } = python;
+  const modules = reader.pointer(interpreter + layout.interpreter.modules);
+  return modules === 0 ? null : dictGet(python, modules, module);
 }

@@ -225,6 +225,7 @@ function holderOf(words: readonly string[], sites: readonly SiteHistory[]): Hold
     site:
       sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
       typeKey(TARGET, words[1] as string),
+    madeAt: [],
     looked: 40,
     held: number("held"),
     garbage: number("garbage"),

@@ -10,7 +10,7 @@
  * here reads a process or a file, so nothing here can hurt one.
  */
 import type { HolderJson } from "../model/diagnosis_document.js";
-import type { TargetJson } from "../model/documents.js";
+import type { FrameJson, TargetJson } from "../model/documents.js";
 import type { GpuJson } from "../model/gpu_document.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Objects, Pid, TimeMs } from "../model/units.js";
@@ -44,6 +44,8 @@ export interface HolderEvidence {
   readonly pid: Pid;
   /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}. */
   readonly site: string;
+  /** Of handles: the stack whose samples lie in them, leaf first; empty where none does. */
+  readonly madeAt: readonly FrameJson[];
   /** Addresses that were looked up; how many a Python object holds; how many only garbage holds. */
   readonly looked: number;
   readonly held: number;
@@ -92,7 +94,7 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Where an agent ran. */
   readonly sites?: SiteHistories;
-  /** Where no agent ran. */
+  /** Where no agent ran: all through the window. Where one did: each time that holders were looked up. */
   readonly census?: CensusEvidence;
   /** Where somebody allowed it. */
   readonly probe?: ProbeEvidence;

@@ -15,7 +15,7 @@ export type {
 } from "./evidence.js";
 export { handlesSite } from "./named_holder.js";
 export { shortPath } from "./short_path.js";
-export { type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
+export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
 export { evidenceOfSnapshots } from "./snapshot_evidence.js";
 export { judgeSites, type SiteJudgement } from "./suspects.js";
 export { theilSen } from "./trend.js";

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { FrameJson } from "../model/documents.js";
 import { evidenceOf } from "./evidence.fixture.js";
 import type { HolderEvidence } from "./evidence.js";
 import { handlesSite } from "./named_holder.js";
@@ -10,6 +11,7 @@ function holder(site: string, path: readonly string[]): HolderEvidence {
   return {
     pid: TARGET,
     site,
+    madeAt: [],
     looked: 40,
     held: 40,
     garbage: 0,
@@ -38,6 +40,20 @@ test("sockets that no sample fell on are told by their type and by who holds the
   expect(verdict.summary).toContain("_socket.socket objects above all; module app → clients holds");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: [] });
+});
+
+test("where samples fell on sockets, the stack that makes them is told, too", () => {
+  const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const found = holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"]);
+  const madeAt: FrameJson[] = [
+    { function: "__init__", file: "/usr/lib/python3.11/socket.py", line: 232, kind: "python" },
+    { function: "connect", file: "/srv/app.py", line: 9, kind: "python" },
+  ];
+  const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("_socket.socket objects above all, made by connect (app.py:9)");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
 });
 
 test("who holds the sockets says nothing where memory leaks otherwise", () => {

@@ -11,14 +11,14 @@ import type { SiteHistory } from "./site_history.js";
 import type { SiteJudgement } from "./suspects.js";
 
 /** Stands for the sites of a process's open files, sockets, mappings and threads: each is too small an object
- * for a sample, so they are looked up by their type. */
+ * for samples to tell its growth, so they are looked up by their type. */
 export function handlesSite(pid: Pid, type: string): string {
   return `${pid} ${HANDLES} ${type}`;
 }
 
 const HANDLES = "handles";
 
-/** All objects of the type that there is most of, where no sample fell on their site. */
+/** All objects of the type that there is most of, with the stacks that make them where a sample fell on one. */
 export function handleSuspect(
   { evidence }: Observations,
   kind: VerdictKind,
@@ -43,7 +43,7 @@ export function handleSuspect(
     liveSamples: 0,
     standardErrorBytes: 0,
     cohortBytes: new Float64Array(evidence.sites?.cohorts.length ?? 0),
-    keptStacks: [],
+    keptStacks: found.madeAt.length === 0 ? [] : [{ id: 0, frames: found.madeAt, share: 1 }],
   };
   return { site, course: "hints", keptBytes: 0, slope };
 }

@@ -51,7 +51,7 @@ export function summaryOf(
     parts.push(
       type === undefined
         ? `${frameText(headlineOf(first.site))} is where they come from`
-        : `${type} objects above all`,
+        : `${type} objects above all${first.site.keptStacks.length > 0 ? `, made by ${frameText(headlineOf(first.site))}` : ""}`,
     );
     const holder = suspects[0]?.holder;
     if (holder) {

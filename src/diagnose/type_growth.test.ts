@@ -5,6 +5,39 @@ import { diagnose } from "./verdict.js";
 const verdict = (text: string) => diagnose(evidenceOf(text)).verdict.kind;
 const growing = "anonRssBytes 40 + 1/s\ncensus app.Session 5 + 0.8/s\ncensus str 9";
 
+describe("beside an agent", () => {
+  const text = `${growing}\nsite record keeps 1/s`;
+
+  test("the sites accuse, and the census says what their growth is made of", () => {
+    const { verdict, suspects, evidence, census } = diagnose(evidenceOf(text));
+    expect(verdict.kind).toBe("python-leak");
+    expect(suspects.map(({ type }) => type)).toEqual([undefined]);
+    expect(evidence.find(({ rule }) => rule === "census-growth")).toMatchObject({
+      says: "leak",
+      detail: expect.stringMatching(/^Counted 56 s apart, objects grew: app\.Session by 45 MiB/),
+    });
+    expect(census?.types).toHaveLength(1);
+    expect(census?.types[0]).toMatchObject({ type: "app.Session" });
+    expect((census?.types[0]?.addedBytes ?? 0) / 2 ** 20).toBeCloseTo(44.8, 1);
+  });
+
+  test("it accuses nobody by itself", () => {
+    const { verdict, evidence } = diagnose(
+      evidenceOf("anonRssBytes 90\nsite parse churns 5\ncensus app.Row 5 + 0.1/s"),
+    );
+    expect(verdict.kind).toBe("steady");
+    expect(evidence.find(({ rule }) => rule === "census-growth")?.says).toBe("silent");
+  });
+
+  test("one census, or none that is larger, says nothing", () => {
+    const { census, evidence } = diagnose(
+      evidenceOf("anonRssBytes 90\nsite parse churns 5\ncensus app.Row 60"),
+    );
+    expect(census).toBeUndefined();
+    expect(evidence.some(({ rule }) => rule === "census-growth")).toBe(false);
+  });
+});
+
 describe("without an agent, by census", () => {
   test("a type of which there is ever more is a leak, told by its name and its holder", () => {
     const held = `${growing}\nholder app.Session held=40 path=app>sessions type=dict entries=900`;

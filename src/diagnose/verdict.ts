@@ -7,6 +7,7 @@ import { adviceFor } from "./advice.js";
 import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
+import { moreObjects } from "./more_objects.js";
 import { handleSuspect, namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
@@ -43,6 +44,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       ? accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind))
       : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
+  const census = moreObjects(evidence.census);
   return {
     schema: "tidemark.diagnosis/1",
     target: evidence.target,
@@ -69,6 +71,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       says: finding.says,
       detail: finding.detail,
     })),
+    ...(census === null ? {} : { census }),
     advice: [
       ...(suspects.length > 0 ? [] : (decisive?.advice ?? adviceFor(kind, null, ""))),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
@@ -127,6 +130,7 @@ function suspectJson(
 ): SuspectJson {
   const { evidence } = observations;
   const { site } = suspect;
+  const sampled = site.liveBytes.length > 0;
   const times = evidence.sites?.lookTimes ?? evidence.census?.timesMs ?? [];
   const holder = namedHolder(observations, suspect, kind);
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
@@ -139,11 +143,10 @@ function suspectJson(
     stack: [...(site.keptStacks[0]?.frames ?? [])],
     domain: site.domain,
     pid: site.pid,
-    ages: evidence.sites ? agesOf(site, evidence.sites, evidence.window.startMs) : [],
-    history: times.map((timeMs, look) => ({
-      timeMs,
-      bytes: Math.round(site.liveBytes[look] ?? 0),
-    })),
+    ages: evidence.sites && sampled ? agesOf(site, evidence.sites, evidence.window.startMs) : [],
+    history: sampled
+      ? times.map((timeMs, look) => ({ timeMs, bytes: Math.round(site.liveBytes[look] ?? 0) }))
+      : [],
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     advice: adviceFor(kind, holder, code),

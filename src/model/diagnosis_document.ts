@@ -1,5 +1,5 @@
 import type { FrameJson, TargetJson, WindowJson } from "./documents.js";
-import type { Bytes, Millis, TimeMs } from "./units.js";
+import type { Bytes, Millis, Objects, TimeMs } from "./units.js";
 
 /** What a verdict may be: a closed list (docs/diagnosis.md explains each). */
 export const VERDICT_KINDS = [
@@ -50,7 +50,7 @@ export interface SuspectJson {
   growthBytesPerStep?: Bytes;
   /** Leaf first; empty where no agent saw the allocations. */
   stack: FrameJson[];
-  /** Where all objects of a type grow, and no agent saw who makes them: "app.Session". */
+  /** Where all objects of a type are meant, and not a site's: "app.Session". */
   type?: string;
   /** Which allocator was asked; "device": torch's, of a GPU. */
   domain: "python" | "native" | "mapped" | "device";
@@ -61,6 +61,23 @@ export interface SuspectJson {
   history: { timeMs: TimeMs; bytes: Bytes }[];
   holder?: HolderJson;
   advice: AdviceJson[];
+}
+
+/** What the heap of a process holds more of, from the first of its censuses to the last. */
+export interface CensusJson {
+  pid: number;
+  fromMs: TimeMs;
+  toMs: TimeMs;
+  /** How many were taken. */
+  taken: number;
+  /** What came to most bytes first; bytes with the buffers that the objects own. */
+  types: {
+    type: string;
+    objects: Objects;
+    bytes: Bytes;
+    addedObjects: Objects;
+    addedBytes: Bytes;
+  }[];
 }
 
 /** `tidemark.diagnosis/1` */
@@ -93,6 +110,8 @@ export interface DiagnosisJson {
   /** Fastest growing first; empty where the verdict names none. */
   suspects: SuspectJson[];
   evidence: { rule: string; says: "leak" | "no leak" | "silent"; detail: string }[];
+  /** Left out where objects were counted less than twice, or none became more. */
+  census?: CensusJson;
   /** For the verdict as a whole. */
   advice: AdviceJson[];
   /** What could not be seen, and why. */

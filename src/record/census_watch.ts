@@ -10,6 +10,7 @@
  * that is known, the evidence has no census and says why.
  */
 import { Worker } from "node:worker_threads";
+import type { TypeCounts } from "../cpython/heap/graph_census.js";
 import {
   type CensusEvidence,
   type Evidence,
@@ -38,12 +39,7 @@ export type CensusQuestion =
     };
 
 export type CensusAnswer =
-  | {
-      readonly kind: "census";
-      readonly types: readonly string[];
-      readonly bytes: Float64Array;
-      readonly objects: Float64Array;
-    }
+  | ({ readonly kind: "census" } & TypeCounts)
   | { readonly kind: "holders"; readonly batch: HolderBatch | null }
   /** `why` "": the process is gone. */
   | { readonly kind: "refused"; readonly why: string };

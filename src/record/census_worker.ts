@@ -8,6 +8,7 @@ import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
 import { threadCpu } from "./clock.js";
 import { lookUpHolders } from "./holder_lookup.js";
 import { ObjectAddresses } from "./object_addresses.js";
+import { countsOf } from "./recorded_census.js";
 
 const { pid } = workerData as { readonly pid: Pid };
 const remembered = new ObjectAddresses();
@@ -38,12 +39,7 @@ function count(remember: boolean): CensusAnswer {
     if (remember) {
       remembered.take(memory);
     }
-    return {
-      kind: "census",
-      types: census.typeNames,
-      bytes: census.bytes.map((bytes, row) => bytes + (census.bufferBytes[row] as number)),
-      objects: census.objects,
-    };
+    return { kind: "census", ...countsOf(census) };
   } finally {
     memory.close();
   }
@@ -61,7 +57,8 @@ function lookUp(types: readonly { readonly type: string; readonly site: string }
       const addresses = born.get(type) ?? [];
       return addresses.length > 0 ? [{ site, python: true, addresses }] : [];
     });
-    const batch = sites.length > 0 ? lookUpHolders({ pid, sites, handles: false }) : null;
+    const { batch } =
+      sites.length > 0 ? lookUpHolders({ pid, sites, handles: null }) : { batch: null };
     return { kind: "holders", batch };
   } finally {
     memory.close();

@@ -1,11 +1,15 @@
 /** A recording -> the evidence of a verdict. */
 import {
   type Evidence,
+  framesOf,
   type HolderEvidence,
   type SiteHistories,
   SiteHistoryBuilder,
   shortPath,
 } from "../diagnose/index.js";
+import type { FrameJson } from "../model/documents.js";
+import type { StackId } from "../model/units.js";
+import { censusEvidence } from "./recorded_census.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
 import type { HolderBatch, Recording, Tell } from "./types.js";
 
@@ -17,6 +21,7 @@ const FREED_AT_END = 0.9;
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
   const sites = await siteHistories(recording, tell);
+  const census = censusEvidence(recording.censuses);
   const { snapshots, limits } = await recordedSnapshots(recording);
   return {
     target: {
@@ -32,25 +37,38 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     }),
     events: recording.events,
     ...(sites === null ? {} : { sites }),
-    ...holderEvidenceOf(recording.holderLookups),
+    ...(census === null ? {} : { census }),
+    ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
     limits: [...recording.limits, ...limits],
   };
 }
 
+/** `framesOf`: of a stack of the dictionary, where there is one. */
 export function holderEvidenceOf(
   lookups: readonly HolderBatch[],
+  framesOf: (stack: StackId) => readonly FrameJson[] = () => [],
 ): Required<Pick<Evidence, "holders" | "collectors">> {
   return {
-    holders: lookups.flatMap(holdersOf),
+    holders: lookups.flatMap((lookup) => holdersOf(lookup, framesOf)),
     collectors: lookups.flatMap(({ pid, collector }) => (collector ? [{ pid, ...collector }] : [])),
   };
 }
 
-function holdersOf({ pid, rows }: HolderBatch): HolderEvidence[] {
-  return rows.map(({ site, looked, held, garbage, graph, bound, ...holder }) => ({
+function framesIn(recording: Recording, stack: StackId): FrameJson[] {
+  const last = recording.looks.length - 1;
+  const profile = last < 0 ? null : recording.profileOf(last);
+  return profile !== null && stack < profile.stacks.length ? framesOf(profile, stack) : [];
+}
+
+function holdersOf(
+  { pid, rows }: HolderBatch,
+  framesOf: (stack: StackId) => readonly FrameJson[],
+): HolderEvidence[] {
+  return rows.map(({ site, madeAt, looked, held, garbage, graph, bound, ...holder }) => ({
     pid,
     site,
+    madeAt: madeAt === null ? [] : framesOf(madeAt),
     looked,
     held,
     garbage,

@@ -14,7 +14,7 @@ import type { TimeMs } from "../model/units.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
 
 export const FrameKind = {
   meta: 1,
@@ -27,6 +27,7 @@ export const FrameKind = {
   limits: 8,
   end: 9,
   holders: 10,
+  census: 11,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 

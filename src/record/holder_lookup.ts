@@ -9,6 +9,7 @@
  */
 
 import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import { countGraph } from "../cpython/heap/graph_census.js";
 import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
 import {
   findObjects,
@@ -31,9 +32,12 @@ import { pathTo } from "../model/heap_paths.js";
 import type { Address, Bytes, Pid } from "../model/units.js";
 import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
+import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
-import type { LookupRequest, LookupSite } from "./suspect_watch.js";
-import type { HolderBatch, HolderRow } from "./types.js";
+import { censusBatch } from "./recorded_census.js";
+import type { LookupRequest, LookupSite, SampledStack } from "./suspect_watch.js";
+import type { CensusBatch, HolderBatch, HolderRow } from "./types.js";
+import { whileRunning } from "./while_running.js";
 
 /** What a lookup may take of this machine's memory. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
@@ -44,26 +48,30 @@ const MOST_TENSORS = 400;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
 
-/** null where the program cannot be looked into (gone, not permitted, unknown, too large). */
-export function lookUpHolders(request: LookupRequest): HolderBatch | null {
+/** null both where the program cannot be looked into (gone, not permitted, unknown, too large). */
+export function lookUpHolders(request: LookupRequest): {
+  readonly batch: HolderBatch | null;
+  readonly census: CensusBatch | null;
+} {
   try {
     const memory = openProcessMemory(request.pid);
     try {
       const { objects, python } = graphOf(memory);
-      return {
+      const batch = {
         pid: request.pid,
         collector: collectorOf(python),
         rows: [
           ...rowsOf(objects, request.sites),
-          ...(request.handles ? handlesRows(objects, request.pid) : []),
+          ...(request.handles ? handlesRows(objects, request.pid, request.handles) : []),
         ],
       };
+      return { batch, census: censusBatch(request.pid, countGraph(objects)) };
     } finally {
       memory.close();
     }
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return null;
+      return { batch: null, census: null };
     }
     throw error;
   }
@@ -82,7 +90,7 @@ function graphOf(memory: Memory): {
     throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
   }
   const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
-  copy.fill(newestLast(copyRanges(memory, leftOut)));
+  whileRunning(python, () => copy.fill(newestLast(copyRanges(memory, leftOut))));
   return { objects: buildGraph(copy, layout, rootPlaces(python, copy)), python };
 }
 
@@ -134,7 +142,7 @@ function rowOf(
   const holder = tensors === null ? holderOf(objects, heldNodes) : tensors.holder;
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (tensors === null ? 0 : unknown);
-  return { site, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+  return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
 /** A tensor that a graph made, or its storage. */
@@ -144,13 +152,25 @@ function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): bool
 }
 
 /** What holds most of the program's open files, sockets, mappings or threads; none where they are few. */
-function handlesRows(objects: ObjectGraph, pid: Pid): HolderRow[] {
+function handlesRows(
+  objects: ObjectGraph,
+  pid: Pid,
+  sampled: readonly SampledStack[],
+): HolderRow[] {
   const { type, nodes } = handleObjects(objects);
+  const madeAt = makerOf(objects, nodes, sampled);
   const held = nodes.filter((node) => wayOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
   return nodes.length === 0
     ? []
-    : [{ site: handlesSite(pid, type), ...counts, ...wordsOf(objects, holderOf(objects, held)) }];
+    : [
+        {
+          site: handlesSite(pid, type),
+          madeAt,
+          ...counts,
+          ...wordsOf(objects, holderOf(objects, held)),
+        },
+      ];
 }
 
 function wordsOf(

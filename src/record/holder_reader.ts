@@ -4,6 +4,7 @@ import type { HolderBatch, HolderRow } from "./types.js";
 
 const ROW = {
   site: "string",
+  madeAt: "number?",
   looked: "number",
   held: "number",
   garbage: "number",
@@ -36,7 +37,8 @@ export class HolderReader {
     const merged = batch.rows.map((row) => {
       const before = older.get(row.site);
       older.delete(row.site);
-      return before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
+      const found = before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
+      return { ...found, madeAt: row.madeAt ?? before?.madeAt ?? null };
     });
     this.byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
   }

@@ -1,11 +1,39 @@
 /** The thread that looks holders up: a heap's graph takes seconds of a core, which the polls must not lose. */
 import { parentPort, workerData } from "node:worker_threads";
+import { countObjects } from "../cpython/heap/index.js";
+import { locatePython } from "../cpython/index.js";
+import { openProcessMemory } from "../linux/index.js";
+import { TidemarkError } from "../model/errors.js";
+import type { Pid } from "../model/units.js";
 import { lookUpHolders } from "./holder_lookup.js";
+import { censusBatch, countsOf } from "./recorded_census.js";
 import type { LookupAnswer, LookupRequest } from "./suspect_watch.js";
+import type { CensusBatch } from "./types.js";
+import { whileRunning } from "./while_running.js";
 
 const begun = performance.now();
-const batch = lookUpHolders(workerData as LookupRequest);
+const request = workerData as LookupRequest;
+const { batch, census } = lookUpHolders(request);
 parentPort?.postMessage({
   batch,
+  census: census ?? countAlone(request.pid),
   tookMs: performance.now() - begun,
 } satisfies LookupAnswer);
+
+/** A heap too large for a graph is still counted; null where the program cannot be looked into at all. */
+function countAlone(pid: Pid): CensusBatch | null {
+  try {
+    const memory = openProcessMemory(pid);
+    try {
+      const { census } = whileRunning(locatePython(memory), () => countObjects(memory));
+      return censusBatch(pid, countsOf(census));
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}

@@ -19,11 +19,13 @@ import { HolderReader } from "./holder_reader.js";
 import { readSamples } from "./look_reader.js";
 import { peakProfile } from "./peak.js";
 import { processLives } from "./process_identity.js";
+import { readCensus } from "./recorded_census.js";
 import { SeriesReader } from "./series_reader.js";
 import type {
   HolderBatch,
   LookMoment,
   Moment,
+  RecordedCensus,
   RecordedProcess,
   Recording,
   RecordingEnd,
@@ -80,6 +82,7 @@ export class OpenRecording implements Recording {
   private readonly dictionary = new DictionaryReader();
   private readonly samples: FramePlace[] = [];
   private readonly holders = new HolderReader();
+  readonly censuses: RecordedCensus[] = [];
   private announced: LookMoment | null = null;
   private agentLimits: readonly string[] = [];
   private lastMs = 0;
@@ -239,6 +242,9 @@ export class OpenRecording implements Recording {
         break;
       case FrameKind.holders:
         this.holders.add(batch);
+        break;
+      case FrameKind.census:
+        this.censuses.push(readCensus(batch, place.head.timeMs));
         break;
       case FrameKind.end:
         checkTable(

@@ -63,8 +63,11 @@ export class Recorder {
       options.programStartedMs,
     );
     this.cgroup = findCgroup(options.pid);
-    this.suspects = new SuspectWatch(options.pid, options.startedMs, (batch) =>
-      options.writer.holders(nowMs(), batch),
+    this.suspects = new SuspectWatch(
+      options.pid,
+      options.startedMs,
+      (batch) => options.writer.holders(nowMs(), batch),
+      (timeMs, census) => options.writer.census(timeMs, census),
     );
   }
 

@@ -13,6 +13,7 @@ import {
 } from "./fixtures/recording.js";
 import { FORMAT_VERSION } from "./frames.js";
 import { openRecording } from "./reader.js";
+import { censusEvidence } from "./recorded_census.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;
@@ -65,6 +66,29 @@ describe("what was written is read back", () => {
       value: 0,
     });
     expect(events[1]).toEqual({ timeMs: START_MS, pid: 101, kind: "exec", detail: "no value" });
+  });
+
+  test("censuses, and of holders the newest", () => {
+    const { censuses, holderLookups } = small.open(small.bytes);
+    expect(censuses.map(({ timeMs }) => timeMs - START_MS)).toEqual([0, 1000, 2000]);
+    expect(censuses[2]).toEqual({
+      timeMs: START_MS + 2000,
+      pid: 100,
+      types: ["app.Session", "str"],
+      objects: Float64Array.of(20, 52),
+      bytes: Float64Array.of(2 * MIB, 2 * MIB),
+    });
+    // A type that was too small to be told at first had nothing.
+    expect(censusEvidence(censuses)).toMatchObject({
+      pid: 100,
+      timesMs: [START_MS, START_MS + 1000, START_MS + 2000],
+      types: [
+        { type: "str", objects: [50, 51, 52] },
+        { type: "app.Session", objects: [0, 10, 20], bytes: [0, MIB, 2 * MIB] },
+      ],
+    });
+    expect(censusEvidence([])).toBeNull();
+    expect(holderLookups).toMatchObject([{ pid: 100, rows: [{ held: 47, entries: 300 }] }]);
   });
 
   test("looks: every column, with the dictionaries of all", () => {

@@ -4,6 +4,7 @@
  * `main` die before any exit hook.)
  *
  *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
+ *                                                                            copy of the heap --> "census" frame
  *
  * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
  * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
@@ -13,11 +14,11 @@
 import { Worker } from "node:worker_threads";
 import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
 import type { ProfileTables } from "../model/profile.js";
-import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
+import type { Address, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples } from "../segment/index.js";
 import { HandleGrowth } from "./handle_growth.js";
 import type { TakenLook } from "./pool_watch.js";
-import type { HolderBatch } from "./types.js";
+import type { CensusBatch, HolderBatch } from "./types.js";
 import type { MetricRow } from "./writer.js";
 
 /** Start-up is no growth. */
@@ -28,6 +29,8 @@ const SHARE = 0.005;
 const FREE_MS: Millis = 10_000;
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
+/** That are looked at for who makes handles. */
+const MOST_SAMPLES = 10_000;
 /** What a program that has ended waits for a lookup. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
@@ -38,8 +41,9 @@ const SMALLEST_KEPT_BYTES = 200_000;
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
-  /** Its open files, sockets, mappings or threads grow: what holds those? */
-  readonly handles: boolean;
+  /** Its open files, sockets, mappings or threads grow: what holds those, and which of these stacks makes them?
+   * null: they do not. */
+  readonly handles: readonly SampledStack[] | null;
 }
 
 export interface LookupSite {
@@ -49,9 +53,17 @@ export interface LookupSite {
   readonly addresses: readonly Address[];
 }
 
-/** What it answers; `batch` null where nothing could be looked up. */
+export interface SampledStack {
+  /** Of the recording's dictionary. */
+  readonly stack: StackId;
+  /** Of its live samples. */
+  readonly addresses: readonly Address[];
+}
+
+/** What it answers; null where nothing could be looked up, or counted. */
 export interface LookupAnswer {
   readonly batch: HolderBatch | null;
+  readonly census: CensusBatch | null;
   readonly tookMs: Millis;
 }
 
@@ -62,11 +74,12 @@ export class SuspectWatch {
   private spentMs: Millis = 0;
   private readonly handles: HandleGrowth;
 
-  /** `found` is told of every lookup that came to something. */
+  /** `found` is told of every lookup that came to something, `counted` of its census and when it was asked for. */
   constructor(
     private readonly root: Pid,
     private readonly startMs: TimeMs,
     private readonly found: (batch: HolderBatch) => void,
+    private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
   ) {
     this.handles = new HandleGrowth(startMs, FIRST_MS);
   }
@@ -85,8 +98,14 @@ export class SuspectWatch {
       .slice(0, MOST_SITES);
     const pid = growing[0]?.site.pid ?? (this.handles.suspected ? this.root : null);
     if (pid !== null) {
-      const handles = this.handles.suspected && pid === this.root;
-      this.ask({ pid, handles, sites: this.sitesOf(pid, growing, taken, samples()) }, elapsedMs);
+      const live = samples().get(pid);
+      const found = this.addressesBySite(pid, taken.tables, live);
+      const handles = this.handles.suspected && pid === this.root ? youngOf(live) : null;
+      this.ask(
+        { pid, handles, sites: this.sitesOf(found, growing, taken.look.timeMs) },
+        elapsedMs,
+        taken.look.timeMs,
+      );
     }
   }
 
@@ -113,20 +132,18 @@ export class SuspectWatch {
   }
 
   private sitesOf(
-    pid: Pid,
+    found: ReadonlyMap<string, Born[]>,
     growing: readonly SiteJudgement[],
-    { tables, look }: TakenLook,
-    samples: ReadonlyMap<Pid, LiveSamples>,
+    timeMs: TimeMs,
   ): LookupSite[] {
     const wanted = new Map(growing.map(({ site }) => [site.key, site.domain === "python"]));
-    const found = this.addressesBySite(pid, tables, samples.get(pid));
-    const settledMs = this.startMs + (look.timeMs - this.startMs) / 3;
+    const settledMs = this.startMs + (timeMs - this.startMs) / 3;
     return [...found]
       .filter(([site]) => wanted.has(site))
       .map(([site, rows]) => ({
         site,
         python: wanted.get(site) === true,
-        addresses: choose(rows, settledMs, look.timeMs),
+        addresses: choose(rows, settledMs, timeMs),
       }));
   }
 
@@ -146,18 +163,24 @@ export class SuspectWatch {
     return bySite;
   }
 
-  private ask(request: LookupRequest, elapsedMs: Millis): void {
+  private ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
     this.nextMs = elapsedMs * NEXT_AFTER;
     const worker = new Worker(new URL("./holder_worker.js", import.meta.url), {
       workerData: request,
     });
     this.worker = worker;
-    worker.on("message", ({ batch, tookMs }: LookupAnswer) => {
+    worker.on("message", ({ batch, census, tookMs }: LookupAnswer) => {
       this.spentMs += tookMs;
       if (this.spentMs > FREE_MS) {
         this.nextMs = Math.max(this.nextMs, elapsedMs + tookMs / SHARE);
       }
-      if (batch && this.worker === worker) {
+      if (this.worker !== worker) {
+        return; // closed meanwhile
+      }
+      if (census) {
+        this.counted(timeMs, census);
+      }
+      if (batch) {
         this.found(batch);
       }
     });
@@ -175,6 +198,22 @@ export class SuspectWatch {
 interface Born {
   readonly address: Address;
   readonly bornMs: TimeMs;
+}
+
+/** The youngest of all live samples, as many as a lookup may ask for, by stack. */
+function youngOf(samples: LiveSamples | undefined): SampledStack[] {
+  const births = Array.from(samples?.bornMs.subarray(0, samples.length) ?? []);
+  const oldest = births.sort((a, b) => b - a).at(MOST_SAMPLES - 1) ?? 0;
+  const byStack = new Map<StackId, Address[]>();
+  for (let row = 0; row < (samples?.length ?? 0); row++) {
+    const { address, bornMs, stack } = samples as LiveSamples;
+    if ((bornMs[row] as number) >= oldest) {
+      const addresses = byStack.get(stack[row] as number) ?? [];
+      byStack.set(stack[row] as number, addresses);
+      addresses.push(address[row] as number);
+    }
+  }
+  return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
 }
 
 /** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */

@@ -1,6 +1,6 @@
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {
@@ -86,6 +86,8 @@ export interface HolderBatch {
 
 export interface HolderRow {
   readonly site: string;
+  /** Of handles: the stack whose samples lie in them, of the dictionary; null where none does. */
+  readonly madeAt: StackId | null;
   readonly looked: number;
   readonly held: number;
   readonly garbage: number;
@@ -97,6 +99,18 @@ export interface HolderRow {
   readonly entries: number;
   /** 0: the holder carries none. */
   readonly bound: number;
+}
+
+/** Objects of one process by type, with the buffers that they own; a row is a type of some size. */
+export interface CensusBatch {
+  readonly pid: Pid;
+  readonly types: readonly string[];
+  readonly objects: Float64Array;
+  readonly bytes: Float64Array;
+}
+
+export interface RecordedCensus extends CensusBatch {
+  readonly timeMs: TimeMs;
 }
 
 /** A recording opened for reading. Dictionaries and series are in memory; looks are decoded when asked for. */
@@ -114,6 +128,8 @@ export interface Recording {
   readonly lookTimes: readonly TimeMs[];
   /** What was found to hold the memory of sites that grew: of each process the newest lookup. */
   readonly holderLookups: readonly HolderBatch[];
+  /** Ascending by time; empty where nothing ever grew. */
+  readonly censuses: readonly RecordedCensus[];
   /** null: still growing, or the recorder was killed. */
   readonly end: RecordingEnd | null;
   /** True once the end was written. */

@@ -1,11 +1,19 @@
-import { FORMAT_VERSION, type FrameKind } from "./frames.js";
+import { FORMAT_VERSION, FrameKind } from "./frames.js";
 
 /** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
 export type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
 
 /** `UPGRADERS.get(n)` leads from n to n + 1; without one the frames of n are as those of n + 1 (a kind of
  * frame was added). */
-const UPGRADERS: ReadonlyMap<number, Upgrader> = new Map();
+const UPGRADERS: ReadonlyMap<number, Upgrader> = new Map([[3, withMakers]]);
+
+/** 4: rows of holders tell which stack makes handles. */
+function withMakers(kind: FrameKind, batch: unknown): unknown {
+  const rows = (batch as { readonly rows?: unknown } | null)?.rows;
+  return kind === FrameKind.holders && Array.isArray(rows)
+    ? { ...(batch as object), rows: rows.map((row: object) => ({ ...row, madeAt: null })) }
+    : batch;
+}
 
 /** A batch of any older version in the newest form. */
 export function upgrade(version: number, kind: FrameKind, batch: unknown): unknown {

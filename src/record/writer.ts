@@ -23,7 +23,7 @@ import type {
 } from "./batches.js";
 import { DictionaryWriter } from "./dictionary.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
-import type { HolderBatch } from "./types.js";
+import type { CensusBatch, HolderBatch } from "./types.js";
 
 /** What was written through a descriptor that is open for writing alone: the path may name another file by now. */
 function readWhole(descriptor: number, length: number): Buffer {
@@ -232,6 +232,11 @@ export class RecordingWriter {
 
   holders(timeMs: TimeMs, batch: HolderBatch): void {
     this.frame(FrameKind.holders, timeMs, batch);
+  }
+
+  /** `timeMs`: when the objects were counted. */
+  census(timeMs: TimeMs, batch: CensusBatch): void {
+    this.frame(FrameKind.census, timeMs, batch);
   }
 
   end(batch: EndBatch): void {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { countGraph } from "../../src/cpython/heap/graph_census.js";
 import {
   countObjects,
   findBoxedNumbers,
@@ -57,6 +58,22 @@ describe.each(
     taken = await graphOf(waiting.pid);
   });
   afterAll(async () => await waiting.stop());
+
+  test("counts the objects that a census counts", () => {
+    const memory = openProcessMemory(waiting.pid);
+    const { census } = countObjects(memory);
+    memory.close();
+    const { types, objects, bytes } = countGraph(taken.objects);
+    const counted = new Map(types.map((type, row) => [type, row]));
+    expect(types.length).toBe(census.typeNames.length);
+    for (const [row, type] of census.typeNames.entries()) {
+      const own = counted.get(type) as number;
+      expect([type, objects[own]]).toEqual([type, census.objects[row]]);
+      // The graph counts values of attributes that getsizeof leaves out.
+      const least = (census.bytes[row] as number) + (census.bufferBytes[row] as number);
+      expect(bytes[own], type).toBeGreaterThanOrEqual(least);
+    }
+  });
 
   test("the counter without a bound is the largest holder; its values lead to it", () => {
     const { stats, values } = waiting.said as { stats: string; values: string[] };

@@ -82,9 +82,8 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
   const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
   const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
-  const head =
-    `${what}${rate}, ${formatShare(suspect.share)} of the growth, ` +
-    `${formatBytes(suspect.liveBytes)} live${pid}`;
+  const live = suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} live` : "";
+  const head = `${what}${rate}, ${formatShare(suspect.share)} of the growth${live}${pid}`;
   printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
   for (const [index, frame] of frames.reverse().entries()) {

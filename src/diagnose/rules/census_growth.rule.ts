@@ -1,7 +1,9 @@
+import type { CensusEvidence } from "../evidence.js";
+import { moreObjects } from "../more_objects.js";
 import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
+import { type Finding, type Rule, silent } from "../rule.js";
 import type { SiteJudgement } from "../suspects.js";
-import { bytesText, rateText } from "../words.js";
+import { bytesText, rateText, timeText } from "../words.js";
 
 const MOST_TOLD = 3;
 
@@ -11,8 +13,11 @@ export const censusGrowth: Rule = {
   judge(observations) {
     const { evidence, suspects } = observations;
     const { census } = evidence;
-    if (!census || evidence.sites) {
+    if (!census) {
       return null;
+    }
+    if (evidence.sites) {
+      return madeOf(census, suspects.length > 0);
     }
     const counted = `${census.timesMs.length} censuses`;
     const types = suspects.filter(({ site }) => site.type !== undefined);
@@ -27,6 +32,25 @@ export const censusGrowth: Rule = {
     return { says: "leak", kind: "python-leak", weight: 0.85, detail, suspects: types };
   },
 };
+
+/** Beside sites, which accuse: what kinds of objects the growth is made of. */
+function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
+  const more = moreObjects(census);
+  if (more === null) {
+    return null;
+  }
+  const types = more.types
+    .slice(0, MOST_TOLD)
+    .map(
+      ({ type, addedBytes, addedObjects }) =>
+        `${type} by ${bytesText(addedBytes)}${addedObjects > 0 ? ` (${addedObjects.toLocaleString("en-US")} more)` : ""}`,
+    )
+    .join(", ");
+  return {
+    ...silent(`Counted ${timeText(more.toMs - more.fromMs)} apart, objects grew: ${types}.`),
+    says: sitesGrow ? "leak" : "silent",
+  };
+}
 
 /** "app.Session grows by 12 MiB/h to 40 MiB, 52,000 objects, in module app → sessions" */
 function told(observations: Observations, suspect: SiteJudgement): string {

@@ -7,6 +7,7 @@ import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
 import { formatBytes, formatDuration, formatGrowth } from "../page/format.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
+import { MoreObjects } from "./MoreObjects.js";
 import { Suspect } from "./Suspect.js";
 import { moodOf } from "./words.js";
 
@@ -33,6 +34,7 @@ export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
           />
         ))}
       </section>
+      {diagnosis.census && <MoreObjects census={diagnosis.census} />}
       <Advice page={page} />
       <section aria-label="What could not be seen">
         <h3>What could not be seen</h3>

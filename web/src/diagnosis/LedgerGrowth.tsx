@@ -12,7 +12,7 @@ export function LedgerGrowth({ diagnosis }: { diagnosis: DiagnosisJson }) {
       {parts.length === 0 ? (
         <p className="missing">No part of the memory was read.</p>
       ) : (
-        <table className="ledger-growth">
+        <table className="growth-table">
           <thead>
             <tr>
               <th scope="col">Part</th>

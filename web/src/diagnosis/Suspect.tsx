@@ -20,13 +20,19 @@ interface SuspectProps {
 }
 
 export function Suspect({ suspect, own, target, window }: SuspectProps) {
-  const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder } = suspect;
+  const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder, type } = suspect;
   return (
     <article className="suspect" aria-label={`Suspect ${rank}`}>
       <header>
         <i className={`dot dot-${domain}`} />
         <b>{formatGrowth(growthBytesPerHour)}</b> {formatShare(share)} of the suspects' growth ·{" "}
-        {formatBytes(liveBytes)} live · {domain === "python" ? "Python" : domain} memory
+        {type !== undefined && (
+          <>
+            <code>{type}</code> objects ·{" "}
+          </>
+        )}
+        {liveBytes > 0 && `${formatBytes(liveBytes)} live · `}
+        {domain === "python" ? "Python" : domain} memory
         {pid !== target.pid && ` · process ${pid}`}
       </header>
       <div className="suspect-body">

@@ -1,0 +1,55 @@
+/** Sampled objects that are a part of a handle tell which stack makes the handles. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { anyInterpreter } from "../../test/environment.js";
+import { startPython, type Waiting } from "../../test/python_program.js";
+import { type ObjectGraph, takeGraph } from "../cpython/heap/index.js";
+import { openProcessMemory } from "../linux/index.js";
+import type { NodeId } from "../model/heap_graph.js";
+import { makerOf } from "./handle_makers.js";
+import { handleObjects } from "./handle_objects.js";
+
+const PROGRAM = `
+import socket
+class Client:
+    def __init__(self):
+        self.sockets = socket.socketpair()
+        self.name = f"client {id(self)}"
+clients = [Client() for _ in range(40)]
+notes = [f"note {n}" * 40 for n in range(40)]
+say({"name": id(clients[3].name), "socket": id(clients[5].sockets[1]), "list": id(clients),
+     "notes": [id(note) for note in notes]})
+`;
+const [ACCEPT, WRITE] = [7, 9];
+let waiting: Waiting;
+let objects: ObjectGraph;
+let handles: readonly NodeId[];
+
+beforeAll(async () => {
+  waiting = await startPython(anyInterpreter(), PROGRAM);
+  const memory = openProcessMemory(waiting.pid);
+  ({ objects } = await takeGraph(memory, { maxPauseMs: 60_000 }, 0));
+  memory.close();
+  handles = handleObjects(objects).nodes;
+});
+afterAll(async () => await waiting.stop());
+
+const address = (name: string) => Number(waiting.said[name]);
+const notes = () => ({ stack: WRITE, addresses: waiting.said.notes as number[] });
+
+test("one sample in a handle outweighs any number elsewhere", () => {
+  expect(handles).toHaveLength(80);
+  const found = { stack: ACCEPT, addresses: [address("socket")] };
+  expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
+});
+
+test("so does what would go with a handle", () => {
+  const found = { stack: ACCEPT, addresses: [address("name")] };
+  expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
+});
+
+test("what holds all of them, what has nothing to do with them, and nothing tell of nobody", () => {
+  expect(makerOf(objects, handles, [notes()])).toBeNull();
+  expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [address("list")] }])).toBeNull();
+  expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [0, 4096, 2 ** 46] }])).toBeNull();
+  expect(makerOf(objects, handles, [])).toBeNull();
+});

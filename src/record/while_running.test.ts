@@ -1,0 +1,54 @@
+/** An interpreter that takes itself down is known by it, on every one found here. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { environment } from "../../test/environment.js";
+import { startPython, type Waiting } from "../../test/python_program.js";
+import { locatePython } from "../cpython/index.js";
+import { openProcessMemory } from "../linux/index.js";
+import { whileRunning } from "./while_running.js";
+
+/** Its module's dict is being emptied for as long as `__del__` takes. */
+const PROGRAM = `
+import signal, time
+class Last:
+    def __del__(self, sleep=time.sleep, make=os.mkdir, path=os.environ["ENDING"]):
+        make(path)
+        sleep(60)
+last = Last()
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit())
+say({})
+`;
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+const folder = mkdtempSync(join(tmpdir(), "tidemark-ending-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const interpreters = environment.interpreters.filter(
+  ({ freeThreaded, chroot }) => !freeThreaded && chroot === undefined,
+);
+
+describe.each(interpreters.map((one, n) => [`Python ${one.version} ${one.path}`, one, n] as const))(
+  "%s",
+  (_name, interpreter, n) => {
+    test("what was read of a running program is believed, and of one that ended meanwhile it is not", async () => {
+      const ending = join(folder, String(n));
+      const waiting: Waiting = await startPython(interpreter, PROGRAM, { ENDING: ending });
+      const memory = openProcessMemory(waiting.pid);
+      try {
+        const python = locatePython(memory);
+        expect(whileRunning(python, () => "found")).toBe("found");
+        const untilItEnds = () => {
+          process.kill(waiting.pid, "SIGUSR1");
+          while (!existsSync(ending)) {
+            Atomics.wait(sleeper, 0, 0, 20);
+          }
+        };
+        expect(() => whileRunning(python, untilItEnds)).toThrow(/TM-E020/);
+      } finally {
+        memory.close();
+        await waiting.stop();
+      }
+    });
+  },
+);

@@ -1,0 +1,54 @@
+import type { CensusJson } from "../../../src/model/diagnosis_document.js";
+import { formatBytes, formatDuration, formatSignedBytes } from "../page/format.js";
+
+/** Which types there is more of at the last census than at the first, longest bar first. */
+export function MoreObjects({ census }: { census: CensusJson }) {
+  const { types, taken, fromMs, toMs } = census;
+  const most = types[0]?.addedBytes ?? 0;
+  return (
+    <section aria-label="Objects that became more">
+      <h3>Objects that became more</h3>
+      <table className="growth-table">
+        <thead>
+          <tr>
+            <th scope="col">Type</th>
+            <th scope="col">Objects</th>
+            <th scope="col">More</th>
+            <th scope="col">Bytes</th>
+            <th scope="col">
+              <span className="hidden">Share of the largest</span>
+            </th>
+            <th scope="col">More</th>
+          </tr>
+        </thead>
+        <tbody>
+          {types.map(({ type, objects, bytes, addedObjects, addedBytes }) => (
+            <tr key={type}>
+              <th scope="row" className="type-name">
+                {type}
+              </th>
+              <td>{objects.toLocaleString("en-US")}</td>
+              <td>{signedCount(addedObjects)}</td>
+              <td>{formatBytes(bytes)}</td>
+              <td className="direction only-grows">
+                <i
+                  className="grows"
+                  style={{ "--share": addedBytes / most } as React.CSSProperties}
+                />
+              </td>
+              <td>{formatSignedBytes(addedBytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p className="note">
+        {taken} censuses, the last {formatDuration(toMs - fromMs)} after the first; bytes with the
+        buffers that the objects own.
+      </p>
+    </section>
+  );
+}
+
+function signedCount(count: number): string {
+  return `${count > 0 ? "+" : count < 0 ? "−" : ""}${Math.abs(count).toLocaleString("en-US")}`;
+}
