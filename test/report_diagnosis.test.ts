@@ -194,6 +194,25 @@ describe("every verdict", () => {
     });
   });
 
+  test("objects that became more, by type, on a phone, too", () => {
+    const type = `app.${"Long".repeat(30)}`;
+    const evidence = `anonRssBytes 40 + 1/s\nsite record keeps 1/s\ncensus ${type} 5 + 0.5/s\ncensus str 9`;
+    const open = async (options: typeof DESKTOP | typeof PHONE) => {
+      const diagnosis = diagnose(evidenceOf(evidence));
+      return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) }, options);
+    };
+    const look = async (page: Page) => {
+      await openTab(page);
+      const rows = part(page, "Objects that became more").getByRole("row");
+      expect(await rows.count()).toBe(2);
+      expect(await words(rows.nth(1))).toMatch(
+        /^app\.Long\S+ 34,603 \+29,360 33\.0 MiB \+28\.0 MiB$/,
+      );
+      await noSidewaysScroll(page);
+    };
+    return using(open(DESKTOP), look).then(() => using(open(PHONE), look));
+  });
+
   test("each kind is named, on a page without complaints", async () => {
     const diagnosis = diagnose(evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s"));
     for (const kind of VERDICT_KINDS) {

@@ -4,7 +4,7 @@ import type { Bytes } from "../model/units.js";
 import type { CensusEvidence } from "./evidence.js";
 
 const MOST_TYPES = 12;
-const SMALLEST_ADDED_BYTES: Bytes = 100_000;
+const SMALLEST_ADDED_BYTES: Bytes = 50_000;
 
 /** Those that came to most bytes first; null where fewer than two censuses were taken, or nothing became more. */
 export function moreObjects(census: CensusEvidence | undefined): CensusJson | null {

@@ -20,7 +20,11 @@ export const children: Rule = {
         worker.grows("anonRssBytes") || inChildren.some((s) => s.site.pid === worker.process.pid),
     );
     if (growing.length === 0 || (all > 0 && slope < MOST_IN_CHILDREN * all)) {
-      return silent(`The ${workers.length} child processes do not grow.`);
+      return silent(
+        workers.length === 1
+          ? "The child process does not grow."
+          : `The ${workers.length} child processes do not grow.`,
+      );
     }
     const own = growing.reduce(
       (sum, worker) => sum + Math.max(0, worker.growth("anonRssBytes").slope),

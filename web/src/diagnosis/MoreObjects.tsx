@@ -15,7 +15,7 @@ export function MoreObjects({ census }: { census: CensusJson }) {
             <th scope="col">Objects</th>
             <th scope="col">More</th>
             <th scope="col">Bytes</th>
-            <th scope="col">
+            <th scope="col" className="only-grows">
               <span className="hidden">Share of the largest</span>
             </th>
             <th scope="col">More</th>
