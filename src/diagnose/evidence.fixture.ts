@@ -96,7 +96,11 @@ function censusOf(types: readonly string[][], spanMs: Millis): CensusEvidence {
     timesMs: times.map((ms) => FIXTURE_START_MS + ms),
     types: types.map((words) => {
       const bytes = times.map(courseOf(words));
-      return { type: words[0] as string, bytes, objects: bytes.map((own) => Math.round(own / 1000)) };
+      return {
+        type: words[0] as string,
+        bytes,
+        objects: bytes.map((own) => Math.round(own / 1000)),
+      };
     }),
   };
 }

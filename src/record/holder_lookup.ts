@@ -25,7 +25,7 @@ import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { handlesSite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory.js";
-import { TidemarkError } from "../model/errors.js";
+import { processGone, TidemarkError } from "../model/errors.js";
 import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
@@ -35,9 +35,9 @@ import { conservativeOwners } from "./conservative_owners.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { censusBatch } from "./recorded_census.js";
+import { stillRunning } from "./still_running.js";
 import type { LookupRequest, LookupSite, SampledStack } from "./suspect_watch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "./types.js";
-import { whileRunning } from "./while_running.js";
 
 /** What a lookup may take of this machine's memory. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
@@ -90,8 +90,21 @@ function graphOf(memory: Memory): {
     throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
   }
   const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
-  whileRunning(python, () => copy.fill(newestLast(copyRanges(memory, leftOut))));
-  return { objects: buildGraph(copy, layout, rootPlaces(python, copy)), python };
+  const runs = stillRunning(python);
+  copy.fill(newestLast(copyRanges(memory, leftOut)));
+  const demandRunning = () => {
+    if (!runs()) {
+      throw processGone(memory.pid ?? 0);
+    }
+  };
+  demandRunning();
+  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renew) => {
+    if (runs()) {
+      renew();
+      demandRunning();
+    }
+  });
+  return { objects, python };
 }
 
 /** The program goes on: what is copied later has changed more. Mappings are made downwards, so the newest

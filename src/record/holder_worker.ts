@@ -7,9 +7,9 @@ import { TidemarkError } from "../model/errors.js";
 import type { Pid } from "../model/units.js";
 import { lookUpHolders } from "./holder_lookup.js";
 import { censusBatch, countsOf } from "./recorded_census.js";
+import { stillRunning } from "./still_running.js";
 import type { LookupAnswer, LookupRequest } from "./suspect_watch.js";
 import type { CensusBatch } from "./types.js";
-import { whileRunning } from "./while_running.js";
 
 const begun = performance.now();
 const request = workerData as LookupRequest;
@@ -25,8 +25,9 @@ function countAlone(pid: Pid): CensusBatch | null {
   try {
     const memory = openProcessMemory(pid);
     try {
-      const { census } = whileRunning(locatePython(memory), () => countObjects(memory));
-      return censusBatch(pid, countsOf(census));
+      const runs = stillRunning(locatePython(memory));
+      const { census } = countObjects(memory);
+      return runs() ? censusBatch(pid, countsOf(census)) : null;
     } finally {
       memory.close();
     }

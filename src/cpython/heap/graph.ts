@@ -23,6 +23,7 @@ import { NodeColumns } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { OwnedBuffers } from "./owned_buffers.js";
 import { References } from "./references.js";
+import { renewContainers } from "./renewed_containers.js";
 import {
   FIRST_OBJECT,
   findRoots,
@@ -79,11 +80,18 @@ export interface RootPlaces {
   readonly frames: FrameLocals;
 }
 
-export function buildGraph(copy: HeapCopy, layout: HeapLayout, places: RootPlaces): ObjectGraph {
+/** `beforeReferences`: where the program runs on, it may have its containers read once more. */
+export function buildGraph(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  places: RootPlaces,
+  beforeReferences: (renew: () => void) => void = () => {},
+): ObjectGraph {
   const types = new TypeTable(copy, layout);
   const columns = new NodeColumns(types, layout);
   const figures = new HeapScan(copy, layout, types, columns).run(heapRegions(copy));
   const addresses = columns.address.view();
+  beforeReferences(() => renewContainers(copy, layout, types, addresses, columns.type.view()));
   const index = new NodeIndex(copy, addresses, FIRST_OBJECT);
   const end = addresses.length + FIRST_OBJECT;
   const objectAddress = new Float64Array(end);

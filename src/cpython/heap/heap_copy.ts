@@ -265,6 +265,30 @@ export class HeapCopy implements Memory {
     this.#sortRanges();
   }
 
+  /** Reads again what lies there now; pages that were not copied are, where there is room. */
+  renew(start: Address, bytes: Bytes): void {
+    const end = start + bytes;
+    let missing = start;
+    const copyMissing = (until: Address) => {
+      if (missing < until) {
+        const first = Math.floor(missing / PAGE) * PAGE;
+        this.fill(this.source.resident(first, Math.ceil(until / PAGE) * PAGE));
+      }
+    };
+    for (let at = start; at < end; ) {
+      const next = Math.min(end, Math.floor(at / PAGE) * PAGE + PAGE);
+      const page = this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
+      if (page !== 0) {
+        copyMissing(at);
+        const from = page * PAGE + (at % PAGE);
+        this.source.readInto(at, this.#bytes.subarray(from, from + next - at));
+        missing = next;
+      }
+      at = next;
+    }
+    copyMissing(end);
+  }
+
   *#pieces(ranges: readonly AddressRange[]): Generator<Piece> {
     this.mappings = this.source.mappings;
     const most = this.#bytes.length / PAGE;

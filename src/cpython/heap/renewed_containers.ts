@@ -1,0 +1,165 @@
+/**
+ * A program that runs on while it is copied moves what grows: a list is copied with the address of an array
+ * that was copied before it was made, and all that the list holds seems to hang on nothing.
+ *
+ *   copy      list (late) ──> items     copied early: memory of something else then
+ *   renewed   list, now   ──> items, now
+ *
+ * So containers of some size are read once more, each with its table, in the moment between two of the
+ * program's steps. What they took in since the copy is not in it, and is left out.
+ */
+import type { Memory } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+import type { HeapCopy } from "./heap_copy.js";
+import type { HeapLayout } from "./layout.js";
+import { readKeys, readWords } from "./small_objects.js";
+import {
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  type TypeTable,
+} from "./type_table.js";
+
+/** Smaller ones hold little that counts. */
+const FEWEST_ITEMS = 32;
+/** To meet a moment in which it does not move. */
+const MOST_ATTEMPTS = 8;
+const FILLED = 0.9;
+/** Each takes the time of a few reads. */
+const MOST_CONTAINERS = 20_000;
+const LARGEST_TABLE: Bytes = 2 ** 31;
+/** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
+const HEAD_WORDS = 6;
+
+/** `address` and `row`: columns of the objects of the copy. */
+export function renewContainers(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  types: TypeTable,
+  address: Float64Array,
+  row: Uint32Array,
+): void {
+  const { source } = copy;
+  for (const n of largestContainers(copy, types, address, row)) {
+    const object = address[n] as Address;
+    const type = row[n] as number;
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      if (attempt > 0) {
+        source.refresh(); // a table that moved may lie where nothing was mapped before
+      }
+      const head = readWords(source, object, HEAD_WORDS);
+      // Another object lies there by now.
+      if (head === null || head[1] !== types.addresses[type]) {
+        break;
+      }
+      const table = tableOf(source, layout, types.shapes[type] as number, head);
+      if (table === null || !(table.bytes < LARGEST_TABLE)) {
+        break;
+      }
+      copy.renew(table.address, table.bytes);
+      copy.renew(object, HEAD_WORDS * 8);
+      // It was its table all the time that it was read, and no new one that is being filled.
+      const whole = copy.index(table.address + table.bytes - 8) >= 0;
+      const own = copy.word(object + table.knownBy) === table.address;
+      if (whole && own && isFilled(copy, object, table)) {
+        break;
+      }
+    }
+  }
+}
+
+/** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
+function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {
+  let found = 0;
+  for (let at = items; at < end; at += stride) {
+    found += copy.word(at) > 0 ? 1 : 0;
+  }
+  return found >= FILLED * copy.word(object + count);
+}
+
+/** Rows of the objects. */
+function largestContainers(
+  copy: HeapCopy,
+  types: TypeTable,
+  address: Float64Array,
+  row: Uint32Array,
+): number[] {
+  const found: { readonly n: number; readonly items: number }[] = [];
+  for (let n = 0; n < address.length; n++) {
+    const shape = types.shapes[row[n] as number] as number;
+    if (SHAPES.has(shape)) {
+      const items = copy.word((address[n] as Address) + (shape === SHAPE_SET ? 24 : 16));
+      if (items >= FEWEST_ITEMS) {
+        found.push({ n, items });
+      }
+    }
+  }
+  return found
+    .sort((a, b) => b.items - a.items)
+    .slice(0, MOST_CONTAINERS)
+    .map(({ n }) => n);
+}
+
+const SHAPES: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+]);
+
+interface Table {
+  readonly address: Address;
+  readonly bytes: Bytes;
+  /** Where its address, and the number of its items, stand in the container. */
+  readonly knownBy: Bytes;
+  readonly count: Bytes;
+  /** The first item's word, those that follow, and behind the last. */
+  readonly items: Address;
+  readonly stride: Bytes;
+  readonly end: Address;
+}
+
+/** Where its items stand; null where they are nowhere of their own. */
+function tableOf(
+  memory: Memory,
+  layout: HeapLayout,
+  shape: number,
+  head: Float64Array,
+): Table | null {
+  const word = (n: number) => head[n] as number;
+  if (shape === SHAPE_LIST) {
+    // 16 size  24 items
+    return plainTable(word(3), word(2) * 8, 8, { knownBy: 24, count: 16 });
+  }
+  if (shape === SHAPE_SET) {
+    // 24 used  32 mask  40 table: key, hash
+    return plainTable(word(5), (word(4) + 1) * 16, 16, { knownBy: 40, count: 24 });
+  }
+  // 16 used  32 keys  40 values
+  const keys = word(5) === 0 ? readKeys(memory, layout, word(4)) : null;
+  if (keys === null) {
+    return null;
+  }
+  const { address, bytes, entriesAt, entryBytes, used } = keys;
+  return {
+    address,
+    bytes,
+    knownBy: 32,
+    count: 16,
+    items: entriesAt + entryBytes - 8,
+    stride: entryBytes,
+    end: entriesAt + used * entryBytes,
+  };
+}
+
+function plainTable(
+  address: Address,
+  bytes: Bytes,
+  stride: Bytes,
+  places: Pick<Table, "knownBy" | "count">,
+): Table | null {
+  return address > 0
+    ? { ...places, address, bytes, items: address, stride, end: address + bytes }
+    : null;
+}
