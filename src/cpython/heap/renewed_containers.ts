@@ -25,10 +25,11 @@ import {
 const FEWEST_ITEMS = 32;
 /** To meet a moment in which it does not move. */
 const MOST_ATTEMPTS = 8;
+/** Of all containers together: few move at any moment. */
+const MOST_RETRIES = 200;
 const FILLED = 0.9;
 /** Each takes the time of a few reads. */
 const MOST_CONTAINERS = 20_000;
-const LARGEST_TABLE: Bytes = 2 ** 31;
 /** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
 const HEAD_WORDS = 6;
 
@@ -41,11 +42,17 @@ export function renewContainers(
   row: Uint32Array,
 ): void {
   const { source } = copy;
+  // All tables together are a part of the heap: what claims to be more is none.
+  let left = MOST_ATTEMPTS * copy.words.byteLength;
+  let retries = MOST_RETRIES;
   for (const n of largestContainers(copy, types, address, row)) {
     const object = address[n] as Address;
     const type = row[n] as number;
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       if (attempt > 0) {
+        if (retries-- <= 0) {
+          break;
+        }
         source.refresh(); // a table that moved may lie where nothing was mapped before
       }
       const head = readWords(source, object, HEAD_WORDS);
@@ -54,9 +61,10 @@ export function renewContainers(
         break;
       }
       const table = tableOf(source, layout, types.shapes[type] as number, head);
-      if (table === null || !(table.bytes < LARGEST_TABLE)) {
+      if (table === null || !(table.bytes < left)) {
         break;
       }
+      left -= table.bytes;
       copy.renew(table.address, table.bytes);
       copy.renew(object, HEAD_WORDS * 8);
       // It was its table all the time that it was read, and no new one that is being filled.
