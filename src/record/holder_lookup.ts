@@ -8,9 +8,10 @@
  *             ──> the container at which the ways to them part: the site's holder
  */
 
+import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
 import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
 import { countGraph } from "../cpython/heap/graph_census.js";
-import { copyRanges, HeapCopy, planCopy } from "../cpython/heap/heap_copy.js";
+import { HeapCopy } from "../cpython/heap/heap_copy.js";
 import {
   findObjects,
   type Holder,

@@ -139,6 +139,7 @@ export class OpenRecording implements Recording {
     }
     this.limits.push(...this.agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
+    this.censuses.sort((a, b) => a.timeMs - b.timeMs);
     this.processes = this.rows.map(({ series: _, ...process }) => process);
     this.series = this.metrics.series(this.rows);
     this.startMs = this.meta.startedMs;

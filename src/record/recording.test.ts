@@ -11,9 +11,10 @@ import {
   smallLook,
   writeSmallRecording,
 } from "./fixtures/recording.js";
-import { FORMAT_VERSION } from "./frames.js";
+import { FORMAT_VERSION, FrameKind } from "./frames.js";
 import { openRecording } from "./reader.js";
 import { censusEvidence } from "./recorded_census.js";
+import { upgrade } from "./upgrade.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;
@@ -173,6 +174,21 @@ describe("versions and files that are none", () => {
         `TM-E006.*version ${FORMAT_VERSION + 1}, this Tidemark reads version ${FORMAT_VERSION}.*newer.*update`,
       ),
     );
+  });
+
+  test("an older one is read: before version 4 no holder told who makes handles", () => {
+    const older = Buffer.from(small.bytes);
+    older.writeUInt32LE(3, 8);
+    older.writeUInt32LE(crc32(older.subarray(0, 12)), 12);
+    expect(small.open(older).meta.formatVersion).toBe(3);
+    const row = { site: "100 python load app.py", looked: 3 };
+    const batch = { pid: 100, rows: [row] };
+    expect(upgrade(3, FrameKind.holders, batch)).toEqual({
+      pid: 100,
+      rows: [{ ...row, madeAt: null }],
+    });
+    expect(upgrade(3, FrameKind.events, batch)).toBe(batch);
+    expect(upgrade(FORMAT_VERSION, FrameKind.holders, batch)).toBe(batch);
   });
 
   test("something else is not ours", () => {

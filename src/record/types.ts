@@ -1,3 +1,4 @@
+import type { TypeCounts } from "../cpython/heap/graph_census.js";
 import type { Profile } from "../model/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/series.js";
 import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
@@ -101,12 +102,9 @@ export interface HolderRow {
   readonly bound: number;
 }
 
-/** Objects of one process by type, with the buffers that they own; a row is a type of some size. */
-export interface CensusBatch {
+/** Objects of one process by type; a row is a type of some size. */
+export interface CensusBatch extends TypeCounts {
   readonly pid: Pid;
-  readonly types: readonly string[];
-  readonly objects: Float64Array;
-  readonly bytes: Float64Array;
 }
 
 export interface RecordedCensus extends CensusBatch {

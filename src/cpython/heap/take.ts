@@ -9,18 +9,17 @@ import type { Bytes, Millis, Objects, Pid } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
 import { type Census, takeCensus } from "./census.js";
-import { FrameLocals } from "./frame_locals.js";
-import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
 import {
   type CopyPlan,
   copyRanges,
-  HeapCopy,
-  LARGEST_COPY,
   libraryRanges,
   momentRanges,
   planCopy,
   sumOf,
-} from "./heap_copy.js";
+} from "./copy_plan.js";
+import { FrameLocals } from "./frame_locals.js";
+import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "./graph.js";
+import { HeapCopy, LARGEST_COPY } from "./heap_copy.js";
 import { type HeapLayout, heapLayout } from "./layout.js";
 
 /** No machine copies faster into touched pages: what would take too long at that is refused at once. */
