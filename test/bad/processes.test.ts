@@ -179,7 +179,8 @@ os.execve("/bin/sleep", ["sleep", "3"], {})`;
     const leaf =
       "import os, time\ndef leaf():\n    return bytes(20 << 20)\nkept = leaf()\ntime.sleep(1)\nprint('leaf', flush=True)\nos._exit(0)";
     const middle = `import subprocess, sys, os\nkept = bytes(10 << 20)\nsubprocess.run(["sh", "-c", '"$0" -c "$1"; exit 3', sys.executable, ${JSON.stringify(leaf)}])\nprint("middle", flush=True)\nos._exit(0)`;
-    const root = `import subprocess, sys, os\nkept = bytes(5 << 20)\nchildren = [subprocess.Popen([sys.executable, "-c", ${JSON.stringify(middle)}]) for _ in range(2)]\nprint([child.wait() for child in children], flush=True)\nos._exit(0)`;
+    // Two branches at once; the root prints what each wrote, in the order of their making.
+    const root = `import subprocess, sys, os\nkept = bytes(5 << 20)\nchildren = [subprocess.Popen([sys.executable, "-c", ${JSON.stringify(middle)}], stdout=subprocess.PIPE) for _ in range(2)]\nprint([(child.communicate()[0], child.returncode) for child in children], flush=True)\nos._exit(0)`;
     const plain = await execute([python, "-c", root]);
     const recorded = await record([python, "-c", root]);
     expectSame(plain, recorded);
