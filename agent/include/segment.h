@@ -249,6 +249,8 @@ enum tm_domain {
     TM_DOMAIN_PYTHON = 0, /* asked for through PyMem_ or PyObject_ (any size) */
     TM_DOMAIN_NATIVE = 1, /* malloc family, operator new */
     TM_DOMAIN_MAPPED = 2, /* anonymous mmap */
+    TM_DOMAIN_FILES = 3,  /* mmap of a file, of shared memory or of a device: address space, no part of live bytes */
+    TM_DOMAIN_COUNT = 4,
 };
 
 #define TM_LIFETIME_BUCKETS 24u

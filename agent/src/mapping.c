@@ -1,8 +1,9 @@
-/* mapping.c - anonymous mappings: the mmap family in front of the system calls.
+/* mapping.c - mappings: the mmap family in front of the system calls.
  *
  * A mapping counts as an allocation of its length, through the same countdown as malloc.
- * Reservations (PROT_NONE, MAP_NORESERVE), files and stacks do not count, nor do the
- * containers of allocators whose content is counted already: pymalloc's arenas (its hook
+ * That of a file, of shared memory or of a device is told apart by its domain, for it is
+ * address space and no allocated memory; the loader's own are not seen. Reservations
+ * (PROT_NONE, MAP_NORESERVE) and stacks do not count, nor do the containers of allocators whose content is counted already: pymalloc's arenas (its hook
  * passes through here with `inside` set), and whatever the program's own malloc maps when
  * that is not the C library's.
  *
@@ -193,7 +194,8 @@ static int is_container(const void *return_address)
 static __attribute__((noinline)) void *map(void *address, size_t length, int protection, int flags, int descriptor,
                                            off_t offset, const void *return_address)
 {
-    int live = (flags & MAP_ANONYMOUS) && protection != PROT_NONE && !(flags & (MAP_NORESERVE | MAP_STACK));
+    int live = protection != PROT_NONE && !(flags & (MAP_NORESERVE | MAP_STACK));
+    enum tm_domain domain = flags & MAP_ANONYMOUS ? TM_DOMAIN_MAPPED : TM_DOMAIN_FILES;
     int locked = flags & MAP_FIXED && lock_for_cut(length);
     void *result = tm_real_mmap(address, length, protection, flags, descriptor, offset);
     if (locked) {
@@ -205,7 +207,7 @@ static __attribute__((noinline)) void *map(void *address, size_t length, int pro
     }
     if (result != MAP_FAILED && live && !is_container(return_address) && tm_spend(page_up(length)) &&
         tm_enter(page_up(length)))
-        tm_record(result, page_up(length), TM_DOMAIN_MAPPED, return_address);
+        tm_record(result, page_up(length), domain, return_address);
     return result;
 }
 

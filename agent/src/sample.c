@@ -203,7 +203,7 @@ static int write_sample(const struct capture *capture)
     uint32_t site = tm_find_site(stack, label, tm_own_thread_index(), capture->domain, now);
     if (site == TM_NONE)
         return 0;
-    int mapped = capture->domain == TM_DOMAIN_MAPPED;
+    int mapped = capture->domain == TM_DOMAIN_MAPPED || capture->domain == TM_DOMAIN_FILES;
     uint32_t slot = tm_live_insert(capture->address, capture->bytes, capture->period, site, !mapped, now);
     if (slot == TM_NONE)
         return 0;

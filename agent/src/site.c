@@ -61,7 +61,7 @@ static uint32_t append(uint32_t stack, uint32_t label, uint32_t thread, enum tm_
     return id;
 }
 
-/* The last three records are kept for what no longer fits, one a domain. */
+/* The last records are kept for what no longer fits, one a domain. */
 static uint32_t other_site(enum tm_domain domain, uint64_t now_ms)
 {
     tm_section_lost(TM_SECTION_SITES, TM_LIMIT_SITES_FULL);
@@ -83,7 +83,7 @@ uint32_t tm_find_site(uint32_t stack, uint32_t label, uint32_t thread, enum tm_d
         if (site->stack == stack && site->label == label && site->thread == thread && site->domain == domain)
             return site_index[at] - 1;
     }
-    if (tm_core.rooms[TM_SECTION_SITES].count + 3 >= tm_core.rooms[TM_SECTION_SITES].maximum)
+    if (tm_core.rooms[TM_SECTION_SITES].count + TM_DOMAIN_COUNT - 1 >= tm_core.rooms[TM_SECTION_SITES].maximum)
         return other_site(domain, now_ms);
     uint32_t site = append(stack, label, thread, domain, now_ms);
     return site != TM_NONE ? site : other_site(domain, now_ms);
@@ -108,6 +108,12 @@ static void end(struct tm_site *record, uint32_t site)
     tm_record_changed(TM_SECTION_SITES, site);
 }
 
+/* The header's sums are of memory: a mapped file is address space, resident only where it was read. */
+static int is_memory(const struct tm_site *record)
+{
+    return record->domain != TM_DOMAIN_FILES;
+}
+
 void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 {
     struct tm_site *record = begin(site);
@@ -117,6 +123,8 @@ void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
     record->allocated_samples++;
     record->last_ms = now_ms;
     end(record, site);
+    if (!is_memory(record))
+        return;
     tm_core.header->allocated_bytes += weight.bytes;
     tm_core.header->allocated_objects += weight.objects;
 }
@@ -128,7 +136,8 @@ void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight afte
     record->allocated_bytes += after.bytes - before.bytes;
     record->allocated_variance += after.variance - before.variance;
     end(record, site);
-    tm_core.header->allocated_bytes += after.bytes - before.bytes;
+    if (is_memory(record))
+        tm_core.header->allocated_bytes += after.bytes - before.bytes;
 }
 
 void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_weight plus)
@@ -142,8 +151,10 @@ void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_
     if (record->live_samples == 0)
         record->live_bytes = record->live_objects = record->live_variance = 0;
     end(record, site);
-    header->live_bytes += plus.bytes - minus.bytes;
-    header->live_objects += plus.objects - minus.objects;
+    if (is_memory(record)) {
+        header->live_bytes += plus.bytes - minus.bytes;
+        header->live_objects += plus.objects - minus.objects;
+    }
     if (tm_core.live_count == 0)
         header->live_bytes = header->live_objects = 0;
 }

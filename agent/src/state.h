@@ -96,7 +96,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t index_used;
     uint32_t live_count;
     uint32_t free_slot_count;
-    uint32_t other_site[3]; /* by domain; 0: none yet (stored plus 1) */
+    uint32_t other_site[TM_DOMAIN_COUNT]; /* by domain; 0: none yet (stored plus 1) */
 
     /* controller */
     uint64_t slow_ticks;

@@ -1,4 +1,4 @@
-/* mappings.c - anonymous mappings against a plain page map of what is mapped. */
+/* mappings.c - mappings against a plain page map of what is mapped. */
 #include <errno.h>
 
 #include "harness.h"
@@ -128,18 +128,36 @@ static void random_calls_agree_with_a_page_map(void)
     CHECK(live_pages() == 0 && tm_core.fragment_count == 0 && site_sums().live_samples == 0);
 }
 
-static void reservations_and_files_do_not_count(void)
+static void reservations_do_not_count(void)
 {
     on();
     char *none = tidemark_test_mmap(NULL, 64 * PAGE, PROT_NONE, ANONYMOUS, -1, 0);
     char *lazy = tidemark_test_mmap(NULL, 64 * PAGE, READ_WRITE, ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(none != MAP_FAILED && lazy != MAP_FAILED && tm_core.header->samples == 0);
-    FILE *self = fopen("/proc/self/exe", "rb");
-    char *file = tidemark_test_mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(self), 0);
-    CHECK(file != MAP_FAILED && site_sums().live_samples == 0);
     tidemark_test_munmap(none, 64 * PAGE);
     tidemark_test_munmap(lazy, 64 * PAGE);
-    tidemark_test_munmap(file, PAGE);
+}
+
+/* Their sites hold them, the sums of live and allocated memory do not. */
+static void files_are_told_apart(void)
+{
+    on();
+    FILE *self = fopen("/proc/self/exe", "rb");
+    char *file = tidemark_test_mmap(NULL, 3 * PAGE, PROT_READ, MAP_PRIVATE, fileno(self), 0);
+    CHECK(file != MAP_FAILED && live_pages() == 3);
+    const struct tm_site *site = tm_at(TM_SECTION_SITES, tm_core.rooms[TM_SECTION_SITES].count - 1);
+    CHECK(site->domain == TM_DOMAIN_FILES && site->live_samples == 1);
+    const struct tm_segment_header *header = tm_core.header;
+    CHECK(header->samples == 1 && header->live_bytes == 0 && header->allocated_bytes == 0);
+    char *memory = map(2);
+    CHECK(header->live_bytes == 2.0 * PAGE && header->allocated_bytes == 2.0 * PAGE && live_pages() == 5);
+    file = tidemark_test_mremap(file, 3 * PAGE, 2 * PAGE, 0);
+    CHECK(file != MAP_FAILED && live_pages() == 4 && header->live_bytes == 2.0 * PAGE);
+    tidemark_test_munmap(file, 2 * PAGE);
+    CHECK(site->live_samples == 0 && header->live_bytes == 2.0 * PAGE);
+    tidemark_test_munmap(memory, 2 * PAGE);
+    CHECK(live_pages() == 0 && header->live_bytes == 0 && tm_core.fragment_count == 0);
+    fclose(self);
 }
 
 static void pieces_are_bounded(void)
@@ -163,7 +181,8 @@ int main(void)
     RUN(remaps_carry_their_sample);
     RUN(failures_change_nothing);
     RUN(random_calls_agree_with_a_page_map);
-    RUN(reservations_and_files_do_not_count);
+    RUN(reservations_do_not_count);
+    RUN(files_are_told_apart);
     RUN(pieces_are_bounded);
     return end_tests();
 }

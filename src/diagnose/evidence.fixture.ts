@@ -9,6 +9,7 @@
  *     site parse churns 5                        MiB of young memory all the time
  *     site tables leaps 20 at 50s                MiB, all at once
  *     site buffer swells 1/s                     one block, made anew and larger all the time
+ *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0
  *     collector off
@@ -42,12 +43,15 @@ export function evidenceOf(text: string): Evidence {
   const spanMs = minutes * 60_000;
   const processes = new Map<number, Map<Metric, Course>>([[TARGET, new Map()]]);
   const sites: SiteHistory[] = [];
+  const mappings: SiteHistory[] = [];
   const holders: HolderEvidence[] = [];
   const types: string[][] = [];
   const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
   for (const words of lines) {
     if (words[0] === "site") {
       sites.push(siteOf(words, spanMs));
+    } else if (words[0] === "mapping") {
+      mappings.push(siteOf([...words, "domain=files"], spanMs));
     } else if (words[0] === "holder") {
       holders.push(holderOf(words, sites));
     } else if (words[0] === "collector") {
@@ -63,13 +67,6 @@ export function evidenceOf(text: string): Evidence {
       metrics.set(rest[0] as Metric, courseOf(rest));
     }
   }
-  const histories: SiteHistories = {
-    lookTimes: lookTimes(spanMs),
-    cohorts: cohorts(spanMs),
-    sites,
-    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
-    files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
-  };
   const endMs = FIXTURE_START_MS + spanMs;
   return {
     target: {
@@ -81,11 +78,22 @@ export function evidenceOf(text: string): Evidence {
     window: { startMs: FIXTURE_START_MS, endMs },
     processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs)),
     events: [],
-    ...(sites.length > 0 ? { sites: histories } : {}),
+    ...(sites.length > 0 ? { sites: historiesOf(sites, spanMs) } : {}),
+    ...(mappings.length > 0 ? { mappings: historiesOf(mappings, spanMs) } : {}),
     ...(types.length > 0 ? { census: censusOf(types, spanMs) } : {}),
     holders,
     collectors,
     limits: [],
+  };
+}
+
+function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistories {
+  return {
+    lookTimes: lookTimes(spanMs),
+    cohorts: cohorts(spanMs),
+    sites,
+    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
+    files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
   };
 }
 

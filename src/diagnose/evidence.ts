@@ -94,6 +94,8 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Where an agent ran. */
   readonly sites?: SiteHistories;
+  /** Where an agent ran: mappings of files, of shared memory and of devices, at the looks of {@link sites}. */
+  readonly mappings?: SiteHistories;
   /** Where no agent ran: all through the window. Where one did: each time that holders were looked up. */
   readonly census?: CensusEvidence;
   /** Where somebody allowed it. */

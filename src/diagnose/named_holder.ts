@@ -71,5 +71,7 @@ export function namedHolder(
   const keys = new Set(related?.map(({ key }) => key));
   const ofSame = holders.find((other) => other.holder !== null && keys.has(other.site));
   const handles = OF_HANDLES.has(kind) ? handlesOf(observations.evidence, site.pid) : undefined;
-  return (ofSame ?? handles)?.holder ?? null;
+  // Code that maps files may keep other memory, too: what holds the mappings is asked first.
+  const found = site.domain === "files" ? (handles ?? ofSame) : (ofSame ?? handles);
+  return found?.holder ?? null;
 }

@@ -32,6 +32,8 @@ export interface Observations {
   readonly processes: readonly ProcessObservation[];
   /** Every site, by what it kept. */
   readonly sites: readonly SiteJudgement[];
+  /** The same of mapped files, shared memory and devices. */
+  readonly mappings: readonly SiteJudgement[];
   /** Those that keep growing; without an agent the types that do. */
   readonly suspects: readonly SiteJudgement[];
   /** RSS of private memory less the sampled live bytes of the target, where both are known. */
@@ -55,6 +57,7 @@ export function observe(evidence: Evidence): Observations {
     .filter((process, i) => i === 0 || lived(process) >= windowMs / 3)
     .map((process, i) => observeProcess(process, i === 0));
   const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
+  const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
   const target = processes[0] as ProcessObservation;
   const suspects = evidence.sites
     ? chooseSuspects(sites, processes)
@@ -65,6 +68,7 @@ export function observe(evidence: Evidence): Observations {
     target,
     processes,
     sites,
+    mappings,
     suspects,
     unused: unusedGrowth(evidence, target),
     holderOf: ({ site }) => evidence.holders?.find((holder) => holder.site === site.key) ?? null,

@@ -3,7 +3,13 @@
  * live bytes at every look and the ages of what lives at the last one.
  */
 import type { FrameJson } from "../model/documents.js";
-import { Domain, FrameKind, type Profile, type ProfileTables } from "../model/profile.js";
+import {
+  Domain,
+  FILES_DOMAIN,
+  FrameKind,
+  type Profile,
+  type ProfileTables,
+} from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
 import { isOwn, ownFrame } from "./own_code.js";
 
@@ -39,7 +45,8 @@ export interface KeptStack {
   readonly share: number;
 }
 
-export type SiteDomain = "python" | "native" | "mapped";
+/** `files`: mappings of files, apart from the memory of the others. */
+export type SiteDomain = "python" | "native" | "mapped" | "files";
 
 export interface SiteHistories {
   /** Ascending; the last is the one that cohorts and samples are of. */
@@ -60,6 +67,7 @@ const DOMAIN_NAMES: Readonly<Record<number, SiteDomain>> = {
   [Domain.python]: "python",
   [Domain.native]: "native",
   [Domain.mapped]: "mapped",
+  [FILES_DOMAIN]: "files",
 };
 
 interface Gathered {

@@ -53,7 +53,7 @@ export interface SuspectJson {
   /** Where all objects of a type are meant, and not a site's: "app.Session". */
   type?: string;
   /** Which allocator was asked; "device": torch's, of a GPU. */
-  domain: "python" | "native" | "mapped" | "device";
+  domain: "python" | "native" | "mapped" | "files" | "device";
   pid: number;
   /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
   ages: { olderThanMs: Millis; bytes: Bytes }[];

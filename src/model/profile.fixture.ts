@@ -51,6 +51,7 @@ export function profileOf(text: string, builder = new ProfileTablesBuilder()): P
     timeMs: FIXTURE_TIME_MS,
     durationMs: 1000,
     sites,
+    files: newSiteTable(0, 2),
     cohorts: [FIXTURE_TIME_MS - 500, FIXTURE_TIME_MS],
     peakMs: tables.processes.map(() => FIXTURE_TIME_MS - 200),
   };

@@ -7,6 +7,9 @@ export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 /** Which allocator was asked: Python's (PyMem_, PyObject_), malloc and operator new, or mmap. */
 export const Domain = { python: 0, native: 1, mapped: 2 } as const;
 export type Domain = (typeof Domain)[keyof typeof Domain];
+/** Follows those of {@link Domain} where sites of both kinds stand in one table: a mapping of a file, of
+ * shared memory or of a device. It is address space, and no memory that anybody allocated. */
+export const FILES_DOMAIN = 3;
 
 /** Columns of equal length; row = {@link FrameId}. */
 export interface FrameTable {
@@ -107,6 +110,9 @@ export interface ProfileLook {
   /** Time the allocated figures cover, from the start of the oldest process's segment. */
   readonly durationMs: Millis;
   readonly sites: SiteTable;
+  /** Mappings of files, of shared memory and of devices that the program made, by their whole length: its
+   * domain is {@link FILES_DOMAIN}. */
+  readonly files: SiteTable;
   /** Upper bounds (exclusive) of the birth-time cohorts, ascending; the last is `timeMs` or later. */
   readonly cohorts: readonly TimeMs[];
   /** When the peak figures were taken, by process; 0 where there was none. */

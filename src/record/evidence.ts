@@ -3,7 +3,6 @@ import {
   type Evidence,
   framesOf,
   type HolderEvidence,
-  type SiteHistories,
   SiteHistoryBuilder,
   shortPath,
 } from "../diagnose/index.js";
@@ -20,7 +19,7 @@ const FREED_AT_END = 0.9;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
-  const sites = await siteHistories(recording, tell);
+  const histories = await siteHistories(recording, tell);
   const census = censusEvidence(recording.censuses);
   const { snapshots, limits } = await recordedSnapshots(recording);
   return {
@@ -36,7 +35,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
       return series ? [{ ...process, series }] : [];
     }),
     events: recording.events,
-    ...(sites === null ? {} : { sites }),
+    ...histories,
     ...(census === null ? {} : { census }),
     ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
@@ -86,17 +85,23 @@ function holdersOf(
   }));
 }
 
-async function siteHistories(recording: Recording, tell: Tell): Promise<SiteHistories | null> {
+async function siteHistories(
+  recording: Recording,
+  tell: Tell,
+): Promise<Pick<Evidence, "sites" | "mappings">> {
   const chosen = chooseLooks(recording);
   if (chosen.length === 0) {
-    return null;
+    return {};
   }
-  const builder = new SiteHistoryBuilder();
+  const sites = new SiteHistoryBuilder();
+  const mappings = new SiteHistoryBuilder();
   for (const [done, index] of chosen.entries()) {
-    builder.add(recording.profileOf(index));
+    const profile = recording.profileOf(index);
+    sites.add(profile);
+    mappings.add({ ...profile, sites: profile.files });
     await tell(done + 1, chosen.length);
   }
-  return builder.build();
+  return { sites: sites.build(), mappings: mappings.build() };
 }
 
 /** Evenly over time; the last that tells of the program at work is always among them. */

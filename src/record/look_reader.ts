@@ -1,4 +1,6 @@
+import { partFiles } from "../model/file_mappings.js";
 import {
+  FILES_DOMAIN,
   LIFETIME_BUCKETS,
   type Profile,
   type ProfileTables,
@@ -68,7 +70,7 @@ export function readSamples(
   checkIds(batch.process, processCount, "a site's process");
   checkIds(batch.thread, tables.threads.length, "a site's thread");
   checkIds(batch.label, tables.labels.length, "a site's label");
-  checkIds(batch.domain, 3, "a site's domain");
+  checkIds(batch.domain, FILES_DOMAIN + 1, "a site's domain");
   for (const name of FIGURES) {
     demand(
       batch[name].every((figure) => figure >= 0 && figure < Number.POSITIVE_INFINITY),
@@ -76,7 +78,7 @@ export function readSamples(
     );
   }
   const { profile: _, periodBytes, peakMs, cohorts, ...columns } = batch;
-  const sites: SiteTable = { length, ...columns };
+  const table: SiteTable = { length, ...columns };
   return {
     ...tables,
     processes: tables.processes.map((process, i) => ({
@@ -85,7 +87,7 @@ export function readSamples(
     })),
     timeMs: look.timeMs,
     durationMs: look.durationMs,
-    sites,
+    ...partFiles(table, cohorts.length),
     cohorts: Array.from(cohorts),
     peakMs: Array.from(peakMs),
   };

@@ -7,6 +7,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../model/errors.js";
+import { joinFiles, partFiles } from "../model/file_mappings.js";
 import { foldSites } from "../model/fold.js";
 import type { Profile, ProfileLook, ProfileTables, SiteTable } from "../model/profile.js";
 import { pickSites } from "../model/site_columns.js";
@@ -177,24 +178,26 @@ function merge(
   const map = builder.absorb(found.tables);
   const tables = builder.tables();
   const { look } = found;
-  const sites = translate(look.sites, map);
+  const rows = translate(joinFiles(look), map);
   const present = new Set(map.processes);
   const peakMs = tables.processes.map((_, index) => before?.peakMs[index] ?? 0);
   map.processes.forEach((to, from) => {
     peakMs[to] = look.peakMs[from] ?? 0;
   });
-  const parts = [sites];
+  const parts = [rows];
   if (before) {
-    const rows = Array.from(before.sites.process.keys()).filter(
-      (row) => !present.has(before.sites.process[row] as number),
+    const all = joinFiles(before);
+    const gone = Array.from(all.process.keys()).filter(
+      (row) => !present.has(all.process[row] as number),
     );
-    const ended = pickSites(before.sites, rows, 0);
+    const ended = pickSites(all, gone, 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
       ended[figure].fill(0);
     }
-    parts.push({ ...ended, cohortBytes: new Float64Array(rows.length * look.cohorts.length) });
+    parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * look.cohorts.length) });
   }
-  return { tables, look: { ...look, sites: foldSites(parts, look.cohorts.length), peakMs } };
+  const width = look.cohorts.length;
+  return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
 }
 
 function translate(sites: SiteTable, map: TablesMap): SiteTable {

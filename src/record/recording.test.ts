@@ -99,6 +99,9 @@ describe("what was written is read back", () => {
       const { look } = smallLook(builder, n);
       const profile = recording.profileOf(n);
       expect({ ...profile.sites }).toEqual(look.sites);
+      expect({ ...profile.files }).toEqual(look.files);
+      // Mapped files are written, and count as no live memory.
+      expect(recording.looks[n]?.liveBytes).toBe((n + 1) * 3 * MIB);
       expect(profile).toMatchObject({
         timeMs: look.timeMs,
         durationMs: look.durationMs,

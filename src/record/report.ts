@@ -35,9 +35,10 @@ export async function buildReport(recording: Recording, tell: Tell): Promise<Rep
   const looks: ProfileLook[] = [];
   const chosen = chooseLooks(recording);
   for (const index of chosen) {
-    const { timeMs, durationMs, sites, cohorts, peakMs, ...rest } = recording.profileOf(index);
+    const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
+      recording.profileOf(index);
     tables = rest; // the last look's has every process's latest period
-    looks.push({ timeMs, durationMs, sites, cohorts, peakMs });
+    looks.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
     await tell(looks.length, chosen.length);
   }
   return {

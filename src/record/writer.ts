@@ -10,6 +10,7 @@ import {
   writeSync,
 } from "node:fs";
 import { fileUnusable, TidemarkError } from "../model/errors.js";
+import { joinFiles } from "../model/file_mappings.js";
 import type { ProfileLook, ProfileTables } from "../model/profile.js";
 import type { Metric, TimelineEvent } from "../model/series.js";
 import type { TimeMs } from "../model/units.js";
@@ -176,17 +177,16 @@ export class RecordingWriter {
       this.frame(FrameKind.dictionary, look.timeMs, added);
     }
     const profile = this.profiles++;
-    const { sites } = look;
     const batch: ProfileBatch = {
       profile,
       kind: about.kind,
       timeMs: look.timeMs,
       durationMs: look.durationMs,
-      liveBytes: sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
+      liveBytes: look.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
       agent: about.agent,
     };
     this.frame(FrameKind.profile, look.timeMs, batch);
-    const { length: _, ...columns } = sites;
+    const { length: _, ...columns } = joinFiles(look);
     const samples: SampleBatch = {
       profile,
       periodBytes: Float64Array.from(tables.processes, (process) => process.periodBytes),

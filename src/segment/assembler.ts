@@ -6,6 +6,7 @@
  *     assembler.end(process);                     // its memory is gone: live figures become 0
  *     const { tables, look } = assembler.take(Date.now());
  */
+import { partFiles } from "../model/file_mappings.js";
 import { foldSites } from "../model/fold.js";
 import type { ProfileLook, ProfileProcess, ProfileTables, SiteTable } from "../model/profile.js";
 import type { TimelineEvent } from "../model/series.js";
@@ -156,7 +157,7 @@ export class ProfileAssembler {
     const look: ProfileLook = {
       timeMs,
       durationMs: timeMs - startMs,
-      sites: foldSites(parts, cohorts.length),
+      ...partFiles(foldSites(parts, cohorts.length), cohorts.length),
       cohorts,
       peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
     };

@@ -1,5 +1,5 @@
 /** Sites and live allocations of one look -> rows of the model's site table. */
-import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
+import { FILES_DOMAIN, LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
 import { newSiteTable, pickSites } from "../model/site_columns.js";
 import type { ProcessIndex, TimeMs } from "../model/units.js";
 import { readEstimate, readUint64 } from "./bytes.js";
@@ -8,7 +8,7 @@ import type { ProcessDictionary } from "./dictionary.js";
 import { LIVE, SITE } from "./layout.js";
 import type { SegmentLook } from "./reader.js";
 
-const DOMAINS = 3;
+const DOMAINS = FILES_DOMAIN + 1;
 
 /** The rows of one process that have any figure. `bounds`: upper bounds of the cohorts of the run that
  * began at `startMs`. A row's cohorts add up to its live bytes. */

@@ -82,7 +82,8 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
   const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
   const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
-  const live = suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} live` : "";
+  const live =
+    suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
   const head = `${what}${rate}, ${formatShare(suspect.share)} of the growth${live}${pid}`;
   printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
@@ -106,6 +107,11 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   printAges(screen, suspect);
 }
 
+/** What is not freed lives; a file that is not unmapped is mapped, be its pages resident or not. */
+function stateOf({ domain }: SuspectJson): "live" | "mapped" {
+  return domain === "files" ? "mapped" : "live";
+}
+
 /** How much of what lives is older than each age: a leak's bars shrink evenly. */
 function printAges(screen: Screen, suspect: SuspectJson): void {
   const most = suspect.ages[0]?.bytes ?? 0;
@@ -113,7 +119,8 @@ function printAges(screen: Screen, suspect: SuspectJson): void {
   for (const [index, age] of shown.entries()) {
     const share = most > 0 ? age.bytes / most : 0;
     const text = `${bar(share, BAR_WIDTH)}`;
-    const when = age.olderThanMs === 0 ? "live" : `older than ${formatDuration(age.olderThanMs)}`;
+    const when =
+      age.olderThanMs === 0 ? stateOf(suspect) : `older than ${formatDuration(age.olderThanMs)}`;
     screen.line(
       `${screen.paint.dim(padEnd(index === 0 ? "Ages" : "", LABEL_WIDTH))}${padEnd(text, BAR_WIDTH)} ` +
         `${formatBytes(age.bytes)} ${screen.paint.dim(when)}`,

@@ -1,3 +1,4 @@
+import type { Observations } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
 import type { SiteJudgement } from "../suspects.js";
 import { bytesText, rateText } from "../words.js";
@@ -5,19 +6,24 @@ import { bytesText, rateText } from "../words.js";
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
-/** Code of the program's own that keeps something, however little: an object for a mapping is small. */
-export function mappers(sites: readonly SiteJudgement[]): SiteJudgement[] {
-  return sites.filter(
-    ({ site, course, slope }) =>
-      site.own && slope > 0 && (course === "keeps" || course === "small"),
-  );
+/** Who maps and does not unmap. Where no mapping was seen to be kept: code of the program's own that keeps
+ * something, however little, for an object for a mapping is small. */
+export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
+  const keep = mappings.filter(({ course }) => course === "keeps" || course === "hints");
+  return keep.length > 0
+    ? keep
+    : sites.filter(
+        ({ site, course, slope }) =>
+          site.own && slope > 0 && (course === "keeps" || course === "small"),
+      );
 }
 
 /** Files are mapped and never unmapped. Pages of one large mapping that are read one after the other are
  * resident, too, and no leak: the address space tells. */
 export const mappedFiles: Rule = {
   name: "mapped-files",
-  judge({ processes, sites }) {
+  judge(observations) {
+    const { processes } = observations;
     const grown = processes.filter((process) => process.grows("fileRssBytes"));
     if (grown.length === 0) {
       return silent("Pages of mapped files do not grow.");
@@ -42,7 +48,7 @@ export const mappedFiles: Rule = {
       weight: 0.98,
       detail: `Mapped files grow by ${rateText(growth.slope)}, to ${bytesText(growth.level)} resident now, and their mappings with them.`,
       growth,
-      suspects: mappers(sites),
+      suspects: mappers(observations),
     };
   },
 };

@@ -149,6 +149,27 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(verdict(text)).toBe("file-growth");
   });
 
+  test("who maps them, and what holds the mappings", () => {
+    const text = `anonRssBytes 40
+      fileRssBytes 10 + 1/s
+      vmsBytes 300 + 1/s
+      site read_index keeps 0.01/s
+      mapping open_part keeps 1/s
+      mapping load_table churns 30
+      holder read_index held=40 path=app>rows type=list entries=900 bound=0`;
+    const { suspects, verdict: found } = diagnose(evidenceOf(text));
+    expect(found.kind).toBe("file-growth");
+    expect(suspects.map(({ stack, domain }) => [stack[0]?.function, domain])).toEqual([
+      ["open_part", "files"],
+    ]);
+    expect(suspects[0]?.holder).toBeUndefined();
+    expect(found.summary).toContain("open_part (app.py:7) is where they come from");
+  });
+
+  test("mappings that are kept are no leak where their pages do not grow", () => {
+    expect(verdict("anonRssBytes 40\nmapping open_part keeps 1/s")).toBe("steady");
+  });
+
   test("one mapping that is read is no leak", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
     expect(ruleSays("mapped-files", text)?.says).toBe("no leak");

@@ -7,7 +7,8 @@ import { mappers } from "./mapped_files.rule.js";
 /** Shared memory grows: mapped by a process, or left in /dev/shm without any. */
 export const sharedMemory: Rule = {
   name: "shared-memory",
-  judge({ target, processes, sites }) {
+  judge(observations) {
+    const { target, processes } = observations;
     const grows = (growths: readonly Growth[]) =>
       growths
         .filter((growth) => growth.shape === "growing" && isLarge(growth))
@@ -30,7 +31,7 @@ export const sharedMemory: Rule = {
       weight: mapped ? 0.98 : 0.8,
       detail: `Shared memory grows by ${rateText(largest.slope)}, to ${bytesText(largest.level)} now.`,
       growth: largest,
-      suspects: mappers(sites),
+      suspects: mappers(observations),
     };
   },
 };

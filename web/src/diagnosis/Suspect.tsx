@@ -19,6 +19,14 @@ interface SuspectProps {
   window: DiagnosisJson["window"];
 }
 
+const MEMORY_NAMES: Readonly<Record<SuspectJson["domain"], string>> = {
+  python: "Python memory",
+  native: "native memory",
+  mapped: "mapped memory",
+  files: "mapped files",
+  device: "device memory",
+};
+
 export function Suspect({ suspect, own, target, window }: SuspectProps) {
   const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder, type } = suspect;
   return (
@@ -31,8 +39,8 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
             <code>{type}</code> objects ·{" "}
           </>
         )}
-        {liveBytes > 0 && `${formatBytes(liveBytes)} live · `}
-        {domain === "python" ? "Python" : domain} memory
+        {liveBytes > 0 && `${formatBytes(liveBytes)} ${domain === "files" ? "mapped" : "live"} · `}
+        {MEMORY_NAMES[domain]}
         {pid !== target.pid && ` · process ${pid}`}
       </header>
       <div className="suspect-body">
