@@ -48,6 +48,8 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InDict", ["module __main__", "indexed"]],
       ["InClass", ["module __main__", "Registry", ".members"]],
       ["InShards", ["module __main__", "registry", ".shards"]],
+      ["InConnections", ["module __main__", "connections", "each of 6", ".history"]],
+      ["InSessions", ["module __main__", "sessions"]],
       ["Link", ["module __main__", "undo", ".top"]],
       ["InClosure", ["module __main__", "handler", "closure variable seen"]],
       ["InDefault", ["module __main__", "add", "default of bucket"]],
@@ -74,6 +76,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InThread", "local history"],
       ["InCoroutine", "local pending"],
       ["InTraceback", "local lost"],
+      ["InThreadLocal", 'dict["results"]'],
       ["InContext", "trail"],
       ["InKeywordDefault", 'dict["known"]'],
     ])("%s is held by a variable", (type, expected) => {

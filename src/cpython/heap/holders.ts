@@ -3,6 +3,7 @@ import type { NodeId } from "../../model/heap_graph.js";
 import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
 import { accumulationPoint, isNamespace } from "./accumulation.js";
+import { type AlikeParts, alikeParts } from "./alike_parts.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import { lastAtMost } from "./owned_buffers.js";
 import { StepNames } from "./step_names.js";
@@ -82,8 +83,34 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   if (node === 0) {
     return null;
   }
+  const alike = alikeParts(objects, names, node, nodes);
+  const together = alike === null ? null : togetherOf(objects, names, node, alike);
+  // What has more entries than each of its entries has is what grows.
+  if (alike && together && together.entries > alike.ends.length * entriesOf(objects, node)) {
+    return together;
+  }
   const retains = retainerOf(objects, names, node, nodes);
   return { ...describeHolder(objects, names, node), ...retainedBy(objects, retains) };
+}
+
+/** Containers that are alike, told as one: by the way to what they hang in, and on from each of its entries. */
+function togetherOf(
+  objects: ObjectGraph,
+  names: StepNames,
+  container: NodeId,
+  { ends, words }: AlikeParts,
+): Holder {
+  const all = ends.map((end) => describeHolder(objects, names, end));
+  const [first] = all as [Holder];
+  const sum = (figure: "retainedBytes" | "entries" | "objects") =>
+    all.reduce((total, holder) => total + holder[figure], 0);
+  return {
+    ...first,
+    path: [...names.words(pathTo(objects.paths, container)), `each of ${ends.length}`, ...words],
+    retainedBytes: sum("retainedBytes"),
+    entries: sum("entries"),
+    objects: sum("objects"),
+  };
 }
 
 /** The holder, or the first object before it on its way that alone keeps most of them: a cache keeps each

@@ -17,6 +17,7 @@ InList, InDict, InLocal, InClosure, InDefault = map(held, ["InList", "InDict", "
 InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThread", "InCoroutine"])
 InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
+InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 
 # Two that grow side by side in one module, the module's dict is neither.
 several = [InList(n) for n in range(COUNT)]
@@ -46,6 +47,21 @@ class Registry:
 
 Registry.members.extend(InClass(n) for n in range(COUNT))
 registry = Registry()
+
+
+class Connection:
+    def __init__(self):
+        self.history = [InConnections(n) for n in range(COUNT)]
+
+
+class Session:
+    def __init__(self):
+        self.rows = [InSessions(n) for n in range(4)]
+
+
+# A few that grow, each by itself; and many that do not.
+connections = {f"peer {n}": Connection() for n in range(6)}
+sessions = {n: Session() for n in range(COUNT)}
 
 
 def make_handler():
@@ -105,6 +121,15 @@ def collect(ready, stop):
     history.clear()
 
 
+own = threading.local()
+
+
+def remember(ready, stop):
+    own.results = {n: InThreadLocal(n) for n in range(COUNT)}
+    ready.wait()
+    stop.wait()
+
+
 async def serve():
     pending = [InCoroutine(n) for n in range(COUNT)]
     await asyncio.get_running_loop().create_future()
@@ -118,13 +143,19 @@ def main():
     thread = threading.Thread(target=collect, args=(ready, stop))
     thread.start()
     ready.wait()
+    remembered = threading.Barrier(4)
+    threads = [threading.Thread(target=remember, args=(remembered, stop)) for _ in range(3)]
+    for other in threads:
+        other.start()
+    remembered.wait()
     loop = asyncio.new_event_loop()
     task = loop.create_task(serve())
     loop.run_until_complete(asyncio.sleep(0))
     os.write(1, b"{}\n")
     os.read(0, 1)
     stop.set()
-    thread.join()
+    for other in [thread, *threads]:
+        other.join()
     task.cancel()
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
     loop.close()
