@@ -11,7 +11,12 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findOnPath, runAsScript } from "./command.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
-import { findInterpreters, interpretersInChroot } from "./environment/interpreters.mjs";
+import { makeFreeThreaded } from "./environment/free_threaded.mjs";
+import {
+  findInterpreters,
+  interpretersIn,
+  interpretersInChroot,
+} from "./environment/interpreters.mjs";
 import { makePackages, makeTorch } from "./environment/packages.mjs";
 import { installSystemTools } from "./environment/system_tools.mjs";
 import { root, setUp } from "./setup.mjs";
@@ -74,10 +79,15 @@ export async function makeEnvironment() {
   skipped.push(...(await installSystemTools()));
   const local = await findInterpreters();
   const chroot = await orSkip("Python of Debian forky", makeChroot);
+  const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
   const environment = {
-    interpreters: [...local, ...(chroot ? await interpretersInChroot(chroot) : [])],
+    interpreters: [
+      ...local,
+      ...(freeThreaded ? await interpretersIn([freeThreaded]) : []),
+      ...(chroot ? await interpretersInChroot(chroot) : []),
+    ],
     packagesPython,
     torchPython,
     chroot,

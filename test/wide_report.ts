@@ -65,6 +65,15 @@ export function wideReport(nodes: number): ReportDocument {
     ...service,
     title: "wide.tidemark",
     tables,
-    looks: [{ timeMs: endMs, durationMs: 600_000, sites, cohorts: [endMs], peakMs: [endMs] }],
+    looks: [
+      {
+        timeMs: endMs,
+        durationMs: 600_000,
+        sites,
+        files: newSiteTable(0, 1),
+        cohorts: [endMs],
+        peakMs: [endMs],
+      },
+    ],
   };
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { findOnPath, SetupError, step } from "../command.mjs";
 import { cached } from "./cache.mjs";
 
-const suite = "forky";
+export const suite = "forky";
 const pythons = ["python3.13", "python3.14", "python3.15"];
 /** With their headers: agent/layouts/generate.py checks its tables against them. */
 const packages = pythons.flatMap((name) => [name, `lib${name}-dev`]);
@@ -28,7 +28,6 @@ export async function makeChroot() {
   const debootstrap = findOnPath("debootstrap");
   if (debootstrap === undefined || !existsSync(script)) throw new SetupError("needs debootstrap");
   const mirror = debianMirror();
-  if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
   return await cached(suite, [...packages, ...targets, mirror], async (folder) => {
     await step(`Debian ${suite} with ${pythons.join(", ")} by debootstrap`, debootstrap, [
       ...["--variant=minbase", "--no-check-gpg", `--include=${packages.join(",")}`],
@@ -47,12 +46,14 @@ export async function makeChroot() {
 }
 
 /** The first address of a Debian archive (not of security updates) among apt's sources. */
-function debianMirror() {
-  return aptSources()
+export function debianMirror() {
+  const mirror = aptSources()
     .split("\n")
     .filter((line) => !line.trimStart().startsWith("#"))
     .flatMap((line) => line.match(/https?:\/\/\S+/g) ?? [])
     .find((address) => /\/debian\/?$/.test(address));
+  if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
+  return mirror;
 }
 
 function aptSources() {

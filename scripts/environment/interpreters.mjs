@@ -22,16 +22,20 @@ if sys.implementation.name == "cpython":
     }))
 `;
 
+/** @param {string[]} folders @returns {Promise<Interpreter[]>} oldest first */
+export async function interpretersIn(folders) {
+  return await describeAll(folders.flatMap(pythonsIn), []);
+}
+
 /** @returns {Promise<Interpreter[]>} oldest first */
 export async function findInterpreters() {
   const pyenv = join(process.env.PYENV_ROOT ?? join(homedir(), ".pyenv"), "versions");
-  const folders = [
+  return await interpretersIn([
     ...(process.env.PATH ?? "").split(delimiter),
     ...list(pyenv).map((version) => join(pyenv, version, "bin")),
     "/usr/local/bin",
     "/usr/bin",
-  ];
-  return await describeAll(folders.flatMap(pythonsIn), []);
+  ]);
 }
 
 /**

@@ -11,16 +11,28 @@ export interface PathTree {
   readonly reached: Uint8Array;
 }
 
-/** Searches from `roots`, in their order; node 0 is behind all of them. */
-export function searchPaths(graph: HeapGraph, roots: readonly NodeId[]): PathTree {
+/**
+ * Searches from `roots`, in their order; node 0 is behind all of them. `late`, where it stands among them, is
+ * an object that many ways lead through and none should that can do without: it is passed at its turn alone.
+ */
+export function searchPaths(
+  graph: HeapGraph,
+  roots: readonly NodeId[],
+  late: NodeId = 0,
+): PathTree {
   const { nodes, edgeStart, edgeTo } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
   const queue = new Uint32Array(nodes);
+  let held = late;
   for (const root of roots) {
     let head = 0;
     let tail = 0;
-    if (reached[root] === 0) {
+    if (root === late) {
+      held = 0;
+    }
+    // Where nothing led to it so far, it is as any other object.
+    if (reached[root] === 0 && (root !== late || before[root] !== 0)) {
       reached[root] = 1;
       queue[tail++] = root;
     }
@@ -29,9 +41,11 @@ export function searchPaths(graph: HeapGraph, roots: readonly NodeId[]): PathTre
       for (let edge = edgeStart[node]; edge < edgeStart[node + 1]; edge++) {
         const to = edgeTo[edge];
         if (reached[to] === 0) {
-          reached[to] = 1;
-          before[to] = node;
-          queue[tail++] = to;
+          before[to] = before[to] || node;
+          if (to !== held) {
+            reached[to] = 1;
+            queue[tail++] = to;
+          }
         }
       }
     }

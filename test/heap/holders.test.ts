@@ -57,6 +57,12 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
     });
 
+    test("what a thread was given is told by who holds it, not by threading's own table", () => {
+      const path = pathOf("__main__.InService");
+      expect(path.slice(-2)).toEqual(["local service", ".seen"]);
+      expect(path[0]).toMatch(/^thread /);
+    });
+
     // 3.9 never makes the type of an entry ready (Modules/_functoolsmodule.c), so that it is known as none.
     const known = !version.startsWith("3.9.");
     test.runIf(known)(

@@ -75,6 +75,8 @@ export function graphMemory(objects: number): Bytes {
 export interface RootPlaces {
   /** sys.modules. */
   readonly modules: Address;
+  /** threading._active: it leads to all that any thread was given, and says nothing of who gave it; 0: none. */
+  readonly threads: Address;
   /** Where frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
   readonly stacks: readonly AddressRange[];
   readonly frames: FrameLocals;
@@ -173,13 +175,12 @@ export function buildGraph(
   });
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
-  const paths = searchPaths(graph, [
-    ROOT_MODULES,
-    ROOT_STACKS,
-    ROOT_VARIABLES,
-    ROOT_NATIVE,
-    ROOT_GARBAGE,
-  ]);
+  const threads = index.at(places.threads);
+  const paths = searchPaths(
+    graph,
+    [ROOT_MODULES, ROOT_STACKS, threads, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
+    threads,
+  );
   return {
     graph,
     tree,

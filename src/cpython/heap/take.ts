@@ -8,6 +8,7 @@ import { analysisTooLarge, copyTooLarge, copyTorn, pauseTooLong } from "../../mo
 import type { Bytes, Millis, Objects, Pid } from "../../model/units.js";
 import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
+import { moduleAttribute } from "../threads.js";
 import { type Census, takeCensus } from "./census.js";
 import {
   type CopyPlan,
@@ -120,6 +121,7 @@ export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
   const { modules } = python.layout.interpreter;
   return {
     modules: python.reader.pointer(python.mainInterpreter + modules),
+    threads: moduleAttribute(python, python.mainInterpreter, "threading", "_active") ?? 0,
     stacks: dataStacks(python, copy),
     frames: new FrameLocals(python, copy),
   };

@@ -18,6 +18,7 @@ InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThre
 InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
+InService = held("InService")
 
 # Two that grow side by side in one module, the module's dict is neither.
 several = [InList(n) for n in range(COUNT)]
@@ -130,6 +131,14 @@ def remember(ready, stop):
     stop.wait()
 
 
+class Service:
+    def __init__(self):
+        self.seen = [InService(n) for n in range(COUNT)]
+
+    def run(self, stop):
+        stop.wait()
+
+
 async def serve():
     pending = [InCoroutine(n) for n in range(COUNT)]
     await asyncio.get_running_loop().create_future()
@@ -143,6 +152,9 @@ def main():
     thread = threading.Thread(target=collect, args=(ready, stop))
     thread.start()
     ready.wait()
+    service = Service()
+    served = threading.Thread(target=service.run, args=(stop,))
+    served.start()
     remembered = threading.Barrier(4)
     threads = [threading.Thread(target=remember, args=(remembered, stop)) for _ in range(3)]
     for other in threads:
@@ -154,12 +166,13 @@ def main():
     os.write(1, b"{}\n")
     os.read(0, 1)
     stop.set()
-    for other in [thread, *threads]:
+    for other in [thread, served, *threads]:
         other.join()
     task.cancel()
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
     loop.close()
     results.clear()
+    service.seen.clear()
 
 
 main()

@@ -5,12 +5,14 @@ const WIDTH = 400;
 const HEIGHT = 72;
 
 interface LiveCourseProps {
+  /** "Live", or how else what is not gone yet is called. */
+  state: string;
   history: SuspectJson["history"];
   window: DiagnosisJson["window"];
 }
 
 /** Live bytes at the looks, on the axis of the whole window, from zero up. */
-export function LiveCourse({ history, window }: LiveCourseProps) {
+export function LiveCourse({ state, history, window }: LiveCourseProps) {
   const first = history[0];
   const last = history.at(-1);
   if (first === undefined || last === undefined || history.length < 2) return null;
@@ -27,7 +29,7 @@ export function LiveCourse({ history, window }: LiveCourseProps) {
   return (
     <figure className="suspect-figure live-course">
       <figcaption>
-        Live bytes over time <span>up to {formatBytes(most)}</span>
+        {state} bytes over time <span>up to {formatBytes(most)}</span>
       </figcaption>
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}

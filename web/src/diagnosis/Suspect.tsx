@@ -29,6 +29,8 @@ const MEMORY_NAMES: Readonly<Record<SuspectJson["domain"], string>> = {
 
 export function Suspect({ suspect, own, target, window }: SuspectProps) {
   const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder, type } = suspect;
+  // A file that is not unmapped is mapped, be its pages resident or not.
+  const state = domain === "files" ? "Mapped" : "Live";
   return (
     <article className="suspect" aria-label={`Suspect ${rank}`}>
       <header>
@@ -39,7 +41,7 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
             <code>{type}</code> objects ·{" "}
           </>
         )}
-        {liveBytes > 0 && `${formatBytes(liveBytes)} ${domain === "files" ? "mapped" : "live"} · `}
+        {liveBytes > 0 && `${formatBytes(liveBytes)} ${state.toLowerCase()} · `}
         {MEMORY_NAMES[domain]}
         {pid !== target.pid && ` · process ${pid}`}
       </header>
@@ -66,8 +68,8 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
           </div>
         </div>
         <div>
-          <Cohorts suspect={suspect} window={window} />
-          <LiveCourse history={suspect.history} window={window} />
+          <Cohorts state={state} suspect={suspect} window={window} />
+          <LiveCourse state={state} history={suspect.history} window={window} />
         </div>
       </div>
     </article>
@@ -113,7 +115,11 @@ function Frames({ frames, own }: { frames: readonly FrameJson[]; own: readonly b
 }
 
 /** What lives, by when it was born. Of a leak every bar stands; of a cache that is full the old ones go. */
-function Cohorts({ suspect, window }: Pick<SuspectProps, "suspect" | "window">) {
+function Cohorts({
+  state,
+  suspect,
+  window,
+}: Pick<SuspectProps, "suspect" | "window"> & { state: string }) {
   const cohorts = cohortsOf(suspect.ages);
   if (cohorts.length === 0) return <p className="missing">Ages are not known.</p>;
   const bars = cohorts.map(({ fromMs, toMs, bytes }) => {
@@ -128,7 +134,9 @@ function Cohorts({ suspect, window }: Pick<SuspectProps, "suspect" | "window">) 
   });
   return (
     <figure className="suspect-figure">
-      <figcaption>Live at the end, by when it was allocated</figcaption>
+      <figcaption>
+        {state} at the end, by when it was {state === "Live" ? "allocated" : "mapped"}
+      </figcaption>
       <Histogram bars={bars} />
     </figure>
   );
