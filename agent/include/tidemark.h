@@ -35,6 +35,7 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
  *   options   `options` holds a word that is not understood
  *   pool      the pool cannot be opened, is none, is of another version, has no free slot
  *   armed     the agent records already: the sentence names the pool
+ *   storage   no thread-specific key is left (of the library that keeps its states under one)
  *   objects   the loaded objects cannot be rewritten (mprotect refused; before Linux 5.14, no /proc)
  *   busy      another thread is arming or disarming, or has never come back from the agent
  *   system    the kernel lacks what a fork needs (MADV_WIPEONFORK, Linux 4.14)

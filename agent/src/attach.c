@@ -31,13 +31,13 @@ static int begin(void)
     uint32_t free_now = 0;
     if (!__atomic_compare_exchange_n(&tm_core.arming, &free_now, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return 0;
-    tm_thread.inside++;
+    tm_own_thread.inside++;
     return 1;
 }
 
 static void end(void)
 {
-    tm_thread.inside--;
+    tm_own_thread.inside--;
     __atomic_store_n(&tm_core.arming, 0, __ATOMIC_RELEASE);
 }
 
@@ -239,6 +239,8 @@ int tidemark_arm(const char *text, char *why, size_t capacity)
     tm_read_options(text, &options);
     if (options.unknown[0] || !options.on)
         result = REFUSE(&refusal, EINVAL, "options: \"%s\" is not understood", options.unknown[0] ? options.unknown : "off");
+    else if (!tm_has_states())
+        result = REFUSE(&refusal, EAGAIN, "storage: the process has no thread-specific key left");
     else if (!begin())
         result = REFUSE(&refusal, EBUSY, "busy: another thread is arming or disarming");
     else {

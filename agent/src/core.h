@@ -31,7 +31,7 @@
 
 /* ---- thread state ------------------------------------------------------------ */
 
-/* One thread's state, in static TLS (initial-exec): it must stay under 64 bytes. */
+/* One thread's state: it must stay under 64 bytes. */
 struct tm_thread_state {
     uint64_t countdown;   /* bytes still to be allocated before the next sample */
     uint64_t period;      /* mean the countdown was drawn with; 0: not drawn yet */
@@ -40,19 +40,33 @@ struct tm_thread_state {
     uint32_t domain;      /* enum tm_domain for what reaches our malloc now, plus 1; 0: native */
     uint32_t incarnation; /* of the process image that `thread` belongs to */
     uint32_t thread;      /* index in the threads section */
+    uint32_t reads;       /* non-zero: is among those who read the interpreter's memory */
 };
 _Static_assert(sizeof(struct tm_thread_state) < 64, "static TLS is scarce");
 
-extern __thread struct tm_thread_state tm_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* In static TLS (initial-exec), which costs the hot path nothing. The loader keeps little of it for libraries that
+ * come late: for a process that has none left the library is built a second time, as libtidemark-keyed.so, which
+ * keeps the states under a thread-specific key (thread_states.c). */
+#ifdef TM_KEYED_STATES
+struct tm_thread_state *tm_keyed_state(void);
+int tm_has_states(void);
+#define tm_own_thread (*tm_keyed_state())
+#else
+extern __thread struct tm_thread_state tm_own_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static inline int tm_has_states(void)
+{
+    return 1;
+}
+#endif
 
 /* Takes `bytes` off the thread's countdown. Non-zero: this allocation is the sample
  * (or the thread's first one): go on to tm_enter(). */
 static inline int tm_spend(size_t bytes)
 {
     uint64_t left;
-    if (TM_UNLIKELY(__builtin_sub_overflow(tm_thread.countdown, (uint64_t)bytes, &left)))
+    if (TM_UNLIKELY(__builtin_sub_overflow(tm_own_thread.countdown, (uint64_t)bytes, &left)))
         return 1;
-    tm_thread.countdown = left;
+    tm_own_thread.countdown = left;
     return 0;
 }
 

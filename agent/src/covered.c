@@ -69,12 +69,12 @@ static int read_slots(const struct tm_object *object, void *data)
 /* As the interpreter would call it at this very point. */
 static int reaches_us(const struct reading *reading)
 {
-    uint64_t left = tm_thread.countdown;
-    tm_thread.countdown = TM_HELD;
+    uint64_t left = tm_own_thread.countdown;
+    tm_own_thread.countdown = TM_HELD;
     void *block = ((void *(*)(size_t))reading->malloc)(1);
-    int reached = tm_thread.countdown != TM_HELD;
+    int reached = tm_own_thread.countdown != TM_HELD;
     ((void (*)(void *))reading->free)(block);
-    tm_thread.countdown = left;
+    tm_own_thread.countdown = left;
     return reached;
 }
 
@@ -105,9 +105,9 @@ void tm_look_for_cover(void)
 {
     const struct tm_hook *hook = &tm_hooks[TM_HOOK_FREE];
     struct reading reading;
-    if (!watched.malloc || !watched.free || tm_thread.inside || !tm_armed() || !tm_loader_answers())
+    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_answers())
         return;
-    tm_thread.inside++;
+    tm_own_thread.inside++;
     if (!tm_each_object(read_slots, &reading)) {
         watched.free = NULL; /* unloaded */
     } else if (reading.free == (uintptr_t)hook->ours) {
@@ -121,5 +121,5 @@ void tm_look_for_cover(void)
     } else {
         judge(&reading);
     }
-    tm_thread.inside--;
+    tm_own_thread.inside--;
 }

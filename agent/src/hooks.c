@@ -22,7 +22,7 @@
 
 static inline enum tm_domain current_domain(void)
 {
-    return tm_thread.domain ? (enum tm_domain)(tm_thread.domain - 1) : TM_DOMAIN_NATIVE;
+    return tm_own_thread.domain ? (enum tm_domain)(tm_own_thread.domain - 1) : TM_DOMAIN_NATIVE;
 }
 
 static void settle(void *address, size_t bytes, const void *caller)

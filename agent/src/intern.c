@@ -263,7 +263,7 @@ static void write_name(struct tm_thread *record, uint32_t index)
 
 uint32_t tm_own_thread_index(void)
 {
-    struct tm_thread_state *thread = &tm_thread;
+    struct tm_thread_state *thread = &tm_own_thread;
     if (thread->thread == 0) {
         uint32_t index = tm_core.rooms[TM_SECTION_THREADS].count;
         if (!tm_room_for(TM_SECTION_THREADS, index)) {

@@ -301,7 +301,7 @@ static void thin_slot(uint32_t slot, double period)
     double before = tm_chance((double)changed.weight_bytes, changed.period_bytes);
     changed.period_bytes = (float)period;
     double after = tm_chance((double)changed.weight_bytes, changed.period_bytes);
-    if (tm_random_unit(&tm_thread) * before <= after) {
+    if (tm_random_unit(&tm_own_thread) * before <= after) {
         struct tm_weight minus = weight_of(record);
         write_record(slot, &changed);
         tm_site_live(changed.site, 0, minus, weight_of(&changed));

@@ -22,12 +22,12 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
 
 int tm_lock_is_mine(void)
 {
-    return __atomic_load_n(&tm_core.lock_owner, __ATOMIC_RELAXED) == (const void *)&tm_thread;
+    return __atomic_load_n(&tm_core.lock_owner, __ATOMIC_RELAXED) == (const void *)&tm_own_thread;
 }
 
 static int taken(void)
 {
-    __atomic_store_n(&tm_core.lock_owner, (const void *)&tm_thread, __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_core.lock_owner, (const void *)&tm_own_thread, __ATOMIC_RELAXED);
     if (__atomic_load_n(&tm_core.lock_timeouts, __ATOMIC_RELAXED))
         __atomic_store_n(&tm_core.lock_timeouts, 0, __ATOMIC_RELAXED);
     return 1;

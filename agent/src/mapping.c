@@ -177,7 +177,7 @@ static size_t page_up(size_t bytes)
 /* While anything is tracked, a call that may end a piece is worth the lock. */
 static int may_end_a_piece(size_t bytes)
 {
-    return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_thread.inside;
+    return count() != 0 && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_own_thread.inside;
 }
 
 static int lock_for_cut(size_t bytes)

@@ -30,28 +30,28 @@
 
 static __attribute__((noinline)) void *python_malloc(const struct tm_python_record *covered, void *context, size_t size)
 {
-    uint32_t outer = tm_thread.domain;
-    tm_thread.domain = TM_DOMAIN_PYTHON + 1;
+    uint32_t outer = tm_own_thread.domain;
+    tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
     void *block = covered->malloc(context, size);
-    tm_thread.domain = outer;
+    tm_own_thread.domain = outer;
     return block;
 }
 
 static __attribute__((noinline)) void *python_calloc(const struct tm_python_record *covered, void *context, size_t count, size_t size)
 {
-    uint32_t outer = tm_thread.domain;
-    tm_thread.domain = TM_DOMAIN_PYTHON + 1;
+    uint32_t outer = tm_own_thread.domain;
+    tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
     void *block = covered->calloc(context, count, size);
-    tm_thread.domain = outer;
+    tm_own_thread.domain = outer;
     return block;
 }
 
 static __attribute__((noinline)) void *python_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
 {
-    uint32_t outer = tm_thread.domain;
-    tm_thread.domain = TM_DOMAIN_PYTHON + 1;
+    uint32_t outer = tm_own_thread.domain;
+    tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
     void *block = covered->realloc(context, old, size);
-    tm_thread.domain = outer;
+    tm_own_thread.domain = outer;
     return block;
 }
 
@@ -59,16 +59,16 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
  * bytes off the countdown, which a gap drawn at random would not forgive. */
 static inline uint64_t begin_uncounted(void)
 {
-    uint64_t left = tm_thread.countdown;
-    tm_thread.countdown = TM_HELD;
-    tm_thread.inside++;
+    uint64_t left = tm_own_thread.countdown;
+    tm_own_thread.countdown = TM_HELD;
+    tm_own_thread.inside++;
     return left;
 }
 
 static inline void end_uncounted(uint64_t left)
 {
-    tm_thread.inside--;
-    tm_thread.countdown = left;
+    tm_own_thread.inside--;
+    tm_own_thread.countdown = left;
 }
 
 /* Realloc to a small size. The old block may lie in a pool or in malloc's memory, and the
@@ -89,9 +89,9 @@ static void *uncounted_realloc(const struct tm_python_record *covered, void *con
 static __attribute__((noinline)) void *sample(const struct tm_python_record *covered, void *context, void *old, size_t size,
                                               int zeroed)
 {
-    uint32_t outer = tm_thread.domain;
+    uint32_t outer = tm_own_thread.domain;
     void *block = NULL;
-    tm_thread.domain = TM_DOMAIN_PYTHON + 1;
+    tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
     tm_look_for_cover();
     if (tm_enter(size)) {
         if (old)
@@ -105,7 +105,7 @@ static __attribute__((noinline)) void *sample(const struct tm_python_record *cov
         else
             tm_leave();
     }
-    tm_thread.domain = outer;
+    tm_own_thread.domain = outer;
     return block;
 }
 

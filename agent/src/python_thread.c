@@ -28,9 +28,6 @@ static union {
     char page[TM_PAGE];
 } readers TM_IMAGE;
 
-/* Non-zero: this thread is one of them. */
-static __thread uint32_t holding __attribute__((tls_model("initial-exec")));
-
 #define LONGEST_WAIT_NS 20000000
 
 static int is_ours(const char *thread)
@@ -44,7 +41,7 @@ static int is_ours(const char *thread)
 static const char *find_thread(void)
 {
     const char *thread = NULL;
-    if (tm_thread.domain == TM_DOMAIN_PYTHON + 1)
+    if (tm_own_thread.domain == TM_DOMAIN_PYTHON + 1)
         thread = tm_python.current_thread_state();
     return thread ? thread : tm_python.this_thread_state();
 }
@@ -54,8 +51,8 @@ const char *tm_python_hold_thread(void)
     if (!atomic_load_explicit(&tm_python.ready, memory_order_acquire) ||
         atomic_load_explicit(&tm_python.trust, memory_order_relaxed) == TM_TRUST_REFUSED)
         return NULL;
-    if (!holding) {
-        holding = 1;
+    if (!tm_own_thread.reads) {
+        tm_own_thread.reads = 1;
         atomic_fetch_add(&readers.count, 1);
     }
     if (tm_python.is_finalizing()) {
@@ -68,9 +65,9 @@ const char *tm_python_hold_thread(void)
 
 void tm_python_release(void)
 {
-    if (!holding)
+    if (!tm_own_thread.reads)
         return;
-    holding = 0;
+    tm_own_thread.reads = 0;
     atomic_fetch_sub_explicit(&readers.count, 1, memory_order_release);
 }
 

@@ -45,18 +45,18 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     if (!tm_armed() || !tm_is_sampled(address))
         return;
     int saved = errno;
-    if (!tm_thread.inside && tm_quiet()) {
+    if (!tm_own_thread.inside && tm_quiet()) {
         tm_mark_ended(address);
-    } else if (tm_thread.inside || !tm_lock()) {
+    } else if (tm_own_thread.inside || !tm_lock()) {
         leave_pending(address);
     } else {
         uint64_t ticks = tm_ticks(), now = tm_now_ms();
-        tm_thread.inside++;
+        tm_own_thread.inside++;
         tm_drain_pending();
         end_at(address, now);
         tm_heartbeat(now);
         tm_control_spent(tm_ticks() - ticks);
-        tm_thread.inside--;
+        tm_own_thread.inside--;
         tm_unlock();
     }
     errno = saved;
@@ -70,7 +70,7 @@ void tm_forget(const void *address)
 
 uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken)
 {
-    if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_thread.inside)
+    if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_own_thread.inside)
         return 0;
     int saved = errno;
     uint32_t recording = 0;

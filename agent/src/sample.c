@@ -13,7 +13,6 @@
 
 #define OBJECTS_CHECK_MS 10
 
-__thread struct tm_thread_state tm_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 struct tm_core tm_core TM_IMAGE;
 struct tm_settings tm_settings = {.pool = {.kept_descriptor = -1}};
 
@@ -29,7 +28,7 @@ uint32_t tm_incarnation(void)
 
 void tm_adopt_thread(void)
 {
-    struct tm_thread_state *thread = &tm_thread;
+    struct tm_thread_state *thread = &tm_own_thread;
     uint32_t incarnation = __atomic_load_n(&tm_core.incarnation, __ATOMIC_RELAXED);
     if (TM_LIKELY(thread->incarnation == incarnation))
         return;
@@ -63,7 +62,7 @@ static int is_lease_over(void)
 
 __attribute__((noinline)) int tm_enter(size_t bytes)
 {
-    struct tm_thread_state *thread = &tm_thread;
+    struct tm_thread_state *thread = &tm_own_thread;
     if (thread->inside)
         return 0;
     int saved = errno, sampled = 0;
@@ -96,8 +95,8 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
 
 void tm_leave(void)
 {
-    draw_next(&tm_thread);
-    tm_thread.inside = 0;
+    draw_next(&tm_own_thread);
+    tm_own_thread.inside = 0;
 }
 
 /* ---- stacks (locked) ------------------------------------------------------------------ */
@@ -234,7 +233,7 @@ static int lock_this_recording(void)
 {
     if (!tm_lock())
         return 0;
-    if (tm_thread.incarnation == tm_core.incarnation)
+    if (tm_own_thread.incarnation == tm_core.incarnation)
         return 1;
     tm_unlock();
     return 0;
@@ -258,7 +257,7 @@ static void commit(struct capture *capture, uint64_t ticks)
         double before = tm_chance((double)capture->bytes, capture->period);
         double after = tm_chance((double)capture->bytes, now_in_force);
         capture->period = now_in_force;
-        if (tm_random_unit(&tm_thread) * before > after) {
+        if (tm_random_unit(&tm_own_thread) * before > after) {
             tm_unlock();
             return;
         }
@@ -314,7 +313,7 @@ static __attribute__((noinline)) void capture_and_commit(struct capture *capture
 void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address)
 {
     int saved = errno;
-    struct tm_thread_state *thread = &tm_thread;
+    struct tm_thread_state *thread = &tm_own_thread;
     uint64_t ticks = tm_ticks(), in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
     struct capture capture = {
         .address = address,

@@ -37,7 +37,7 @@ static uint64_t first_period(void)
  * its standard error. (Children of a raw clone() still do.) Touches this thread's own state alone. */
 static void part_ways(void)
 {
-    struct tm_thread_state *thread = &tm_thread;
+    struct tm_thread_state *thread = &tm_own_thread;
     if (thread->period == 0 || thread->inside)
         return; /* no gap drawn yet */
     thread->random = (tm_ticks() ^ (uint64_t)tm_own_pid() << 32) | 1;
@@ -104,7 +104,7 @@ int tm_come_alive(void)
 {
     if (!begin_claiming())
         return 0;
-    tm_thread.inside++;
+    tm_own_thread.inside++;
     const struct tm_pool_header *head = tm_settings.pool.head;
     int alive = 0, why = 0;
     if (!tm_settings.own_pool && head->options & TM_OPTION_NO_FOLLOW)
@@ -113,7 +113,7 @@ int tm_come_alive(void)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     else
         alive = arm();
-    tm_thread.inside--;
+    tm_own_thread.inside--;
     return alive;
 }
 
@@ -151,9 +151,9 @@ int tm_open_pool(const struct tm_options *options)
  * passes calls on to us, an allocator does not. Asked as the program would ask. */
 static int malloc_reaches_us(void)
 {
-    tm_thread.countdown = TM_HELD;
+    tm_own_thread.countdown = TM_HELD;
     free(malloc(1));
-    return tm_thread.countdown != TM_HELD;
+    return tm_own_thread.countdown != TM_HELD;
 }
 
 void tm_note_other_allocators(void)
@@ -208,11 +208,11 @@ void tm_start(void)
     if (text && *text && options.on && tm_wipe_on_fork()) {
         if (options.unknown[0])
             tm_log("TIDEMARK: \"%s\" is not understood and was passed over", options.unknown);
-        tm_thread.inside = 1;
+        tm_own_thread.inside = 1;
         come_on(&options);
-        tm_thread.inside = 0;
-        tm_thread.countdown = 0; /* draw at the first allocation */
-        tm_thread.period = 0;
+        tm_own_thread.inside = 0;
+        tm_own_thread.countdown = 0; /* draw at the first allocation */
+        tm_own_thread.period = 0;
     }
     errno = saved;
 }

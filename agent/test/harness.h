@@ -100,7 +100,7 @@ static inline void agent_on(const char *options, uint64_t seed)
     CHECK(tm_armed());
     CHECK(tm_core.header != NULL);
     tm_adopt_thread();
-    tm_thread.random = seed * 0x9e3779b97f4a7c15ull | 1;
+    tm_own_thread.random = seed * 0x9e3779b97f4a7c15ull | 1;
 }
 
 /* Sums over sites, read the way a reader would. */

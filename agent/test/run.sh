@@ -29,7 +29,7 @@ export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1
 # A thread that ended unjoined before a fork counts as a leak of the child, which cannot join it.
 export TSAN_OPTIONS=allocator_may_return_null=1:report_thread_leaks=0
-for way in plain address thread; do
+for way in plain keyed address thread; do
     for test in numbers sampling tables control mappings processes pools slots late; do
         run_core "$way $test" "$build/test/$way/$test"
     done

@@ -77,9 +77,9 @@ static void stale_entry_gives_way(void)
     tm_live_restore(&taken);
     tm_unlock();
     /* freed where nobody saw it, and the same address is handed out again */
-    tm_thread.inside = 1, tm_thread.countdown = TM_HELD;
+    tm_own_thread.inside = 1, tm_own_thread.countdown = TM_HELD;
     CHECK(tm_enter(1000) == 0);
-    tm_thread.inside = 0, tm_thread.countdown = 0;
+    tm_own_thread.inside = 0, tm_own_thread.countdown = 0;
     CHECK(tm_spend(1000) && tm_enter(1000));
     tm_record(block, 2000, TM_DOMAIN_NATIVE, NULL);
     struct tm_site sums = site_sums();
@@ -96,10 +96,10 @@ static void nested_frees_are_not_lost(void)
     void *blocks[10];
     for (int i = 0; i < 10; i++)
         blocks[i] = tidemark_test_malloc(1000);
-    tm_thread.inside = 1; /* as in a signal handler that interrupts the slow path */
+    tm_own_thread.inside = 1; /* as in a signal handler that interrupts the slow path */
     for (int i = 0; i < 10; i++)
         tidemark_test_free(blocks[i]);
-    tm_thread.inside = 0;
+    tm_own_thread.inside = 0;
     CHECK(site_sums().live_samples == 10);
     void *last = tidemark_test_malloc(1000);
     CHECK(site_sums().live_samples == 1);

@@ -1,6 +1,6 @@
 /**
- * agent/ -> dist/native/libtidemark.so and dist/native/tidemark-guard, by the C compiler alone: a
- * machine need not have make. The compiler's and linker's flags stand in agent/Makefile.
+ * agent/ -> dist/native/libtidemark.so, the same for processes without static storage, and
+ * dist/native/tidemark-guard, by the C compiler alone: a machine need not have make. The compiler's and linker's flags stand in agent/Makefile.
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -11,11 +11,18 @@ import { filesUnder, unlessFresh } from "./fresh.mjs";
 
 const folder = "dist/native";
 const agent = join(root, "agent");
+/** @type {readonly (readonly [name: string, flags: readonly string[]])[]} with variables of agent/Makefile */
+const libraries = [
+  ["libtidemark.so", ["AGENT_FLAGS"]],
+  ["libtidemark-keyed.so", ["AGENT_FLAGS", "KEYED_FLAGS"]],
+];
 
 export async function buildNative() {
   const compiler = findCompiler();
   const inputs = ["Makefile", "include", "layouts", "src", "guard"].map((name) => `agent/${name}`);
-  const outputs = [`${folder}/libtidemark.so`, `${folder}/tidemark-guard`];
+  const outputs = [...libraries.map(([name]) => name), "tidemark-guard"].map(
+    (name) => `${folder}/${name}`,
+  );
   await unlessFresh("native", { inputs, settings: compiler, outputs }, async () => {
     const begun = Date.now();
     process.stdout.write(`agent: ${basename(compiler)} -> ${folder}/ ... `);
@@ -41,12 +48,16 @@ async function compileAll(compiler, work) {
     return value.split(/\s+/).filter((word) => word !== "");
   };
   const sources = sourcesIn("agent/src", /\.[cS]$/);
-  const objects = sources.map((source) => join(work, `${basename(source)}.o`));
-  await inParallel(sources, (source, index) =>
-    compile(compiler, [...flags("AGENT_FLAGS"), "-c", "-o", objects[index] ?? "", source]),
+  const object = (/** @type {string} */ name, /** @type {string} */ source) =>
+    join(work, `${name}-${basename(source)}.o`);
+  const all = libraries.flatMap(([name, names]) =>
+    sources.map((source) => [...names.flatMap(flags), "-c", "-o", object(name, source), source]),
   );
-  const library = join(work, "libtidemark.so");
-  await compile(compiler, [...flags("AGENT_LINK"), "-o", library, ...objects]);
+  await inParallel(all, (args) => compile(compiler, args));
+  for (const [name] of libraries) {
+    const objects = sources.map((source) => object(name, source));
+    await compile(compiler, [...flags("AGENT_LINK"), "-o", join(work, name), ...objects]);
+  }
   const guard = join(work, "tidemark-guard");
   await compile(compiler, [
     ...flags("GUARD_FLAGS"),
@@ -54,7 +65,8 @@ async function compileAll(compiler, work) {
     guard,
     ...sourcesIn("agent/guard", /\.c$/),
   ]);
-  for (const made of [library, guard]) renameSync(made, join(root, folder, basename(made)));
+  for (const made of [...libraries.map(([name]) => join(work, name)), guard])
+    renameSync(made, join(root, folder, basename(made)));
 }
 
 /** @param {string} path @param {RegExp} pattern @returns {string[]} from the folder agent/ */

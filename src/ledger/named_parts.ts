@@ -2,7 +2,7 @@
 import type { Mapping } from "../linux/memory.js";
 import type { LedgerPartName } from "../model/ledger.js";
 
-const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark\.so$/;
+const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark(?:-keyed)?\.so$/;
 const GPU = /^\/dev\/(?:nvidia|dri\/|kfd|davinci|accel)|^\/memfd:(?:nvidia|cuda)/;
 const SHARED_MEMORY = /^\/(?:dev\/shm\/|memfd:|SYSV[0-9a-f]{8}|dev\/zero)/;
 const KERNEL_CODE = /^\[(?:vdso|vvar|vsyscall|vvar_vclock|uprobes|sigpage)/;

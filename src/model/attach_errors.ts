@@ -89,15 +89,3 @@ export function notAttached(pid: Pid): TidemarkError {
     "attach with: tidemark attach PID",
   );
 }
-
-/** TM-E068: the loader has no static thread-local storage left for the agent; it is the size of a process's start,
- * and libraries that were loaded since have used it up. Nothing was changed. */
-export function noThreadStorage(pid: Pid): TidemarkError {
-  return new TidemarkError(
-    "TM-E068",
-    4,
-    `the agent does not fit into process ${pid}: its static thread-local storage is used up`,
-    "libraries that it loaded since its start took what glibc keeps for them",
-    "start it under: tidemark run; or with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096",
-  );
-}

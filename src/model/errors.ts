@@ -46,7 +46,6 @@ export const ERROR_IDS = [
   "TM-E063",
   "TM-E064",
   "TM-E065",
-  "TM-E068",
   "TM-E076",
 ] as const;
 export type ErrorId = (typeof ERROR_IDS)[number];

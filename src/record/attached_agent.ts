@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
 import { pythonText } from "../cpython/entry/exchange.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../cpython/entry/remote_exec.js";
-import { agentRefused, noThreadStorage, targetRaised } from "../model/attach_errors.js";
+import { agentRefused, targetRaised } from "../model/attach_errors.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Bytes, Pid } from "../model/units.js";
 import { enterProcess } from "./enter.js";
@@ -31,6 +31,7 @@ export interface ArmedAgent {
 }
 
 export interface ArmOptions {
+  /** Of libtidemark.so; libtidemark-keyed.so lies beside it. */
   readonly libraryPath: string;
   /** The recorder's pool; the agent makes one of its own where it cannot open that. */
   readonly poolPath: string;
@@ -46,6 +47,23 @@ agent = sys.modules.get("_tidemark_agent")
 
 /** Loads the agent, unless it is loaded, and arms it, unless it is armed. Throws TidemarkError. */
 export async function armAgent(
+  pid: Pid,
+  options: ArmOptions,
+  exec: RemoteExecOptions,
+): Promise<ArmedAgent> {
+  try {
+    return await loadAndArm(pid, options, exec);
+  } catch (error) {
+    if (!(error instanceof TidemarkError && /ImportError: .*static TLS/.test(error.what))) {
+      throw error;
+    }
+    // The loader has no static thread-local storage left, and took nothing: the other library needs none.
+    const libraryPath = options.libraryPath.replace(/\.so$/, "-keyed.so");
+    return await loadAndArm(pid, { ...options, libraryPath }, exec);
+  }
+}
+
+async function loadAndArm(
   pid: Pid,
   options: ArmOptions,
   exec: RemoteExecOptions,
@@ -129,13 +147,10 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   }
 }
 
-/** "RuntimeError: ID: sentence" is the agent's refusal, in its own words; "static TLS", the loader's. */
+/** "RuntimeError: ID: sentence" is the agent's refusal, in its own words. */
 function plainer(pid: Pid, error: unknown): unknown {
   if (!(error instanceof TidemarkError) || error.id !== targetRaised(pid, "").id) {
     return error;
-  }
-  if (/ImportError: .*static TLS/.test(error.what)) {
-    return noThreadStorage(pid);
   }
   const refusal = /RuntimeError: \w+: (.*)$/s.exec(error.what);
   return refusal ? agentRefused(pid, refusal[1] as string) : error;

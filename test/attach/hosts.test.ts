@@ -5,8 +5,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
+import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import {
   attach,
@@ -184,43 +185,61 @@ describe("other allocators", () => {
   }
 });
 
-test.runIf(tools.cc)(
-  "static thread-local storage used up: refused by name, and it runs on",
-  async () => {
-    const source = join(scratch, "storage.c");
-    const command = (bytes: number) => [
-      ...["-shared", "-fPIC", `-DBYTES=${bytes}`, source, "-o", join(scratch, `${bytes}.so`)],
-    ];
+describe.runIf(tools.cc)("static thread-local storage that libraries have used up", () => {
+  const source = join(scratch, "storage.c");
+  beforeAll(() => {
     writeFileSync(
       source,
       `__thread char block[BYTES] __attribute__((tls_model("initial-exec"), visibility("default"))) = {1};
 char *of_thread(void) { return block; }`,
     );
     for (const bytes of [256, 16]) {
-      expect(spawnSync(tools.cc as string, command(bytes)).status).toBe(0);
+      const library = join(scratch, `${bytes}.so`);
+      const words = ["-shared", "-fPIC", `-DBYTES=${bytes}`, source, "-o", library];
+      expect(spawnSync(tools.cc as string, words).status).toBe(0);
     }
+  });
+  const own = environment.interpreters.filter((one) => !one.chroot && !one.freeThreaded);
+  test.each(own.map((one) => [nameOf(one), one] as const))("%s", async (_name, interpreter) => {
     // Each copy of a library takes its own piece, until the loader has none left.
     const target = await start(
-      anyInterpreter(),
-      `import ctypes, shutil, sys, time
+      interpreter,
+      `import ctypes, shutil, sys, threading, time
 held = []
 for size in (256, 16):
     try:
         for i in range(10000):
-            copy = shutil.copy("${scratch}/%d.so" % size, "${scratch}/%d-%d.so" % (size, i))
+            copy = shutil.copy("${scratch}/%d.so" % size, "${scratch}/%d-%d-%d.so" % (threading.get_native_id(), size, i))
             held.append(ctypes.CDLL(copy))
     except OSError as error:
         assert "static TLS" in str(error), error
+kept, ended = [], threading.Event()
+def allocate():
+    while not ended.is_set():
+        kept.append(bytearray(50_000))
+        time.sleep(0.001)
+        if len(kept) > 300: del kept[:]
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads: thread.start()
 print("up", len(held), flush=True)
 for line in sys.stdin: pass
+ended.set()
+for thread in threads: thread.join()
 print("well")`,
     );
-    await expect(attach(target.pid)).rejects.toThrow(/TM-E068 .*thread-local storage is used up/);
-    expect(readFileSync(`/proc/${target.pid}/maps`, "utf8")).not.toContain("libtidemark");
+    // Twice: what a thread was given serves the next recording.
+    for (const native of [false, true]) {
+      const { recordingPath } = await attach(target.pid, { native });
+      const profile = openRecording(recordingPath).profileAt("end");
+      const functions = profile.frames.function;
+      expect(Array.from(functions, (name) => profile.strings[name])).toContain("allocate");
+      expect(new Set(profile.sites.thread).size).toBeGreaterThanOrEqual(8);
+    }
+    expect(readFileSync(`/proc/${target.pid}/maps`, "utf8")).toContain("libtidemark-keyed.so");
     target.child.stdin?.end();
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
-  },
-);
+  });
+});
 
 describe("builds that are refused by their name, before any write", () => {
   const roots = ["", ...(chroot === null ? [] : [chroot])];

@@ -103,7 +103,9 @@ export function isOwnFrame(frame: FrameJson): boolean {
 function isInterpreterFrame(frame: FrameJson): boolean {
   return (
     frame.kind === "native" &&
-    /^(?:libtidemark\.so|libpython3[\w.]*\.so.*|python3?(?:\.\d+)?)$/.test(basename(frame.file))
+    /^(?:libtidemark(?:-keyed)?\.so|libpython3[\w.]*\.so.*|python3?(?:\.\d+)?)$/.test(
+      basename(frame.file),
+    )
   );
 }
 
