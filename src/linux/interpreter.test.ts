@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { findLibrary, findVersion, readInterpreter } from "./interpreter.js";
 import { readAttachPermission } from "./permission.js";
 
@@ -52,6 +53,12 @@ it.each(interpreters())("tells the whole version that %s itself tells", async (p
   expect(["shared", "static"]).toContain(seen?.linking);
   expect(seen?.linking === "static" || shared === "1").toBe(true);
 });
+
+const freeThreaded = environment.interpreters.filter((one) => one.freeThreaded);
+it.each(freeThreaded)("tells that $path has no GIL, whatever it is called", async ({ path }) => {
+  expect(await withPython(path, readInterpreter)).toMatchObject({ freeThreaded: true });
+});
+it.skipIf(freeThreaded.length > 0)("free-threaded builds: none here", () => {});
 
 it("takes no other process for Python", () => {
   expect(readInterpreter(process.pid)).toBeNull();

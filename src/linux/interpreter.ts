@@ -24,16 +24,11 @@ export function readInterpreter(pid: Pid): Interpreter | null {
   const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
   if (library !== null) {
     // Through the process's own root: in a container the path means another file here.
-    const version = versionIn(`/proc/${pid}/root${library}`, minorOf(library));
-    return { version, linking: "shared", ...buildOf(library) };
+    return { linking: "shared", ...readFile(`/proc/${pid}/root${library}`, library) };
   }
   if (executable !== null) {
     return isPythonName(executable)
-      ? {
-          version: versionIn(`/proc/${pid}/exe`, minorOf(executable)),
-          linking: "static",
-          ...buildOf(executable),
-        }
+      ? { linking: "static", ...readFile(`/proc/${pid}/exe`, executable) }
       : null;
   }
   // Another user's: its command line is all that everybody may read.
@@ -75,29 +70,53 @@ function minorOf(path: string): string {
   return /python(3\.\d+)/.exec(basename(path))?.[1] ?? "";
 }
 
-/** By device and inode: one read serves every process of an interpreter. */
-const versions = new Map<string, string>();
-const LARGEST_FILE = 512 * 2 ** 20;
+/** What the file itself says, which may be called anything: "python3.13" is as often without the GIL as with it. */
+interface Told {
+  readonly version: string;
+  readonly freeThreaded: boolean;
+}
 
-function versionIn(path: string, minor: string): string {
+/** By device and inode: one read serves every process of an interpreter. */
+const files = new Map<string, Told>();
+const LARGEST_FILE = 512 * 2 ** 20;
+/** Of what Py_GetVersion prints; no build with the GIL holds it. */
+const FREE_THREADED = "free-threading build (";
+
+/** `name`: the file's own, for what cannot be read in it. */
+function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
+  const build = buildOf(name);
+  const told = toldBy(path, minorOf(name));
+  return {
+    version: told?.version ?? minorOf(name),
+    debug: build.debug,
+    freeThreaded: build.freeThreaded || told?.freeThreaded === true,
+  };
+}
+
+/** null where the file cannot be read. */
+function toldBy(path: string, minor: string): Told | null {
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");
   } catch {
-    return minor;
+    return null;
   }
   try {
     const stats = fstatSync(descriptor);
     const key = `${stats.dev}:${stats.ino}:${stats.mtimeMs}`;
-    let version = versions.get(key);
-    if (version === undefined) {
-      version =
-        stats.size > LARGEST_FILE ? minor : (findVersion(readFileSync(descriptor), minor) ?? minor);
-      versions.set(key, version);
+    const known = files.get(key);
+    if (known !== undefined) {
+      return known;
     }
-    return version;
+    const file = stats.size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
+    const told = {
+      version: findVersion(file, minor) ?? minor,
+      freeThreaded: file.includes(FREE_THREADED),
+    };
+    files.set(key, told);
+    return told;
   } catch {
-    return minor;
+    return null;
   } finally {
     closeSync(descriptor);
   }
