@@ -3,7 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
-import { FILES_DOMAIN, FrameKind, type Profile } from "../src/model/profile.js";
+import {
+  Domain,
+  FILES_DOMAIN,
+  FrameKind,
+  type Profile,
+  type SiteTable,
+} from "../src/model/profile.js";
 import { openRecording } from "../src/record/index.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
@@ -12,18 +18,30 @@ const MIB = 2 ** 20;
 const folder = scratch();
 afterAll(removeScratch);
 
-/** Bytes still mapped, by the innermost Python function. */
-function mappedBy({ files, stacks, frames, strings }: Profile): Record<string, number> {
+/** A figure of the sites, by the innermost Python function. */
+function byFunction(
+  { stacks, frames, strings }: Profile,
+  sites: SiteTable,
+  figure: "liveBytes" | "allocatedBytes" = "liveBytes",
+): Record<string, number> {
   const sums: Record<string, number> = {};
-  for (let row = 0; row < files.length; row++) {
-    let node = files.stack[row] as number;
+  for (let row = 0; row < sites.length; row++) {
+    let node = sites.stack[row] as number;
     while (node > 0 && frames.kind[stacks.frame[node] as number] !== FrameKind.python) {
       node = stacks.parent[node] as number;
     }
     const name = strings[frames.function[stacks.frame[node] as number] as number] ?? "";
-    sums[name] = (sums[name] ?? 0) + (files.liveBytes[row] as number);
+    sums[name] = (sums[name] ?? 0) + (sites[figure][row] as number);
   }
   return sums;
+}
+
+/** The larger ones, in MiB. */
+function sizes(sums: Record<string, number>): number[] {
+  return Object.values(sums)
+    .filter((bytes) => bytes > 4 * MIB)
+    .map((bytes) => Math.round(bytes / MIB))
+    .sort((a, b) => a - b);
 }
 
 test("mappings by who made them: what is unmapped is gone, and none of it is live memory", async () => {
@@ -57,15 +75,39 @@ os._exit(0)
   const profile = recording.profileAt("end");
   expect(new Set(profile.files.domain)).toEqual(new Set([FILES_DOMAIN]));
   expect(profile.sites.domain.every((domain) => domain < FILES_DOMAIN)).toBe(true);
-  const mapped = mappedBy(profile);
+  const mapped = byFunction(profile, profile.files);
   // Every mapping is many sampling periods long: each is a sample, and stands for itself.
   expect(mapped.pass_through ?? 0).toBe(0);
-  const byFunction = Object.entries(mapped).filter(([, bytes]) => bytes > 4 * MIB);
-  const sorted = byFunction.map(([, bytes]) => bytes / MIB).sort((a, b) => a - b);
-  expect(sorted).toEqual([6, 40]);
-  const live = recording.looks.at(-1)?.liveBytes ?? 0;
-  expect(live).toBeGreaterThan(18 * MIB);
-  expect(live).toBeLessThan(30 * MIB);
+  expect(sizes(mapped)).toEqual([6, 40]);
+  expect(sizes(byFunction(profile, profile.files, "allocatedBytes"))).toEqual([6, 40, 40]);
+  const allocated = byFunction(profile, profile.sites, "allocatedBytes");
+  expect(Object.keys(mapped).filter((name) => (allocated[name] ?? 0) > 4 * MIB)).toEqual([]);
+  expect(recording.looks.at(-1)?.liveBytes).toBeCloseTo(
+    profile.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
+  );
+});
+
+test("mappings by a handle of the C library's, as ctypes makes them", async () => {
+  const program = `import ctypes, os
+libc = ctypes.CDLL("libc.so.6")
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def reserve(mib):
+    return libc.mmap(None, mib << 20, 3, 0x22, -1, 0)
+kept = [reserve(3) for _ in range(4)]
+for _ in range(5):
+    libc.munmap(reserve(4), 4 << 20)
+os._exit(0)
+`;
+  writeFileSync(join(folder, "handle.py"), program);
+  const path = join(folder, "handle.tidemark");
+  const words = [tidemark, "run", "-o", path, "--", python, "handle.py"];
+  expect((await execute(words, { cwd: folder })).status).toBe(0);
+  const profile = openRecording(path).profileAt("end");
+  expect(new Set(profile.sites.domain)).toContain(Domain.mapped);
+  expect(sizes(byFunction(profile, profile.sites))).toContain(12);
+  expect(sizes(byFunction(profile, profile.sites, "allocatedBytes"))).toContain(32);
 });
 
 test("a leak of mapped files has its function and its holder", async () => {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "hooks.h"
+#include "slots.h"
 #include "state.h"
 
 struct visit {
@@ -334,36 +335,30 @@ void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int fl
 
 /* ---- dlsym (dlsym.S) -------------------------------------------------------------------- */
 
-/* Whether dlsym(handle, name) asks for an allocator: all else is a tail jump. */
+/* The entry point that dlsym(handle, name) asks for: all else is a tail jump. */
+static const struct tm_hook *hook_named(const char *name)
+{
+    for (size_t i = 0; name && i < TM_HOOK_COUNT; i++)
+        if (strcmp(name, tm_hooks[i].name) == 0)
+            return &tm_hooks[i];
+    return NULL;
+}
+
 __attribute__((visibility("hidden"))) int tm_dlsym_concerns(const char *name)
 {
     if (!tm_real_dlsym)
         tm_resolve();
-    if (!name)
-        return 0;
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (strcmp(name, names[i]) == 0)
-            return 1;
-    return 0;
+    return hook_named(name) != NULL;
 }
 
 #ifndef TM_TEST_ENTRIES
-/* An explicit handle names the C library's allocator: answer ours, so that its callers are
- * seen. Any other answer (an allocator of the library's own) stays as it is: ours in its
- * place would change which allocator the caller gets. */
+/* An explicit handle names the C library's allocator, or its mmap: answer ours, so that its callers
+ * are seen. Any other answer (an allocator of the library's own) stays as it is: ours in its place
+ * would change which allocator the caller gets. */
 __attribute__((visibility("hidden"))) void *tm_dlsym_allocator(void *handle, const char *name)
 {
-    extern char tm_own_malloc[], tm_own_calloc[], tm_own_realloc[], tm_own_free[], tm_own_posix_memalign[],
-        tm_own_aligned_alloc[], tm_own_memalign[], tm_own_valloc[], tm_own_pvalloc[];
-    void *const ours[NAME_COUNT] = {
-        tm_own_malloc,        tm_own_calloc,   tm_own_realloc, tm_own_free,    tm_own_posix_memalign,
-        tm_own_aligned_alloc, tm_own_memalign, tm_own_valloc,  tm_own_pvalloc,
-    };
     void *answer = tm_real_dlsym(handle, name);
-    void *const *real = (void *const *)&tm_real;
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (strcmp(name, names[i]) == 0 && answer == real[i])
-            return ours[i];
-    return answer;
+    const struct tm_hook *hook = hook_named(name);
+    return hook && answer && answer == hook->real ? hook->ours : answer;
 }
 #endif

@@ -13,6 +13,7 @@
 #include "hooks.h"
 #include "options.h"
 #include "python.h"
+#include "slots.h"
 #include "state.h"
 
 #ifndef MADV_WIPEONFORK
@@ -198,6 +199,8 @@ void tm_start(void)
 {
     int saved = errno;
     tm_resolve();
+    if (!tm_came_late())
+        tm_hooks_find(); /* what dlsym() answers; of what comes late, attach.c asks when it arms */
     tm_loader_begin(); /* inert or not: a child may be armed late */
     tm_core.is_first = 1;
     tm_settings.loaded_by = tm_own_pid();
