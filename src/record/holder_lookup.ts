@@ -46,6 +46,8 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const MOST_TENSORS = 400;
+/** From a look to the copy of the heap, a block that is made anew may have grown so. */
+const MOST_SWOLLEN = 1.5;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
 
@@ -140,16 +142,19 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[]
 
 function rowOf(
   objects: ObjectGraph,
-  { site, python, addresses }: LookupSite,
+  { site, python, addresses, swelledTo }: LookupSite,
   owners: ReadonlyMap<Address, NodeId>,
 ): HolderRow {
-  const nodes = addresses.flatMap((address) => owners.get(address) ?? []);
+  const found = addresses.flatMap((address) => owners.get(address) ?? []);
+  const moved = found.length === 0 && swelledTo > 0;
+  const nodes = moved ? objectsOfSize(objects, swelledTo) : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
   // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does.
-  const looked = python ? nodes.length : addresses.length;
+  // What moved and is not found says nothing either.
+  const looked = python || moved ? nodes.length : addresses.length;
   const unknown = looked - held - garbage;
   const tensors = unknown > looked / 2 ? tensorsHeld(objects) : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
@@ -157,6 +162,20 @@ function rowOf(
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (tensors === null ? 0 : unknown);
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+}
+
+/** What a block has become that was of so many bytes at the look: the object whose own memory is nearest to
+ * that, and no smaller. */
+function objectsOfSize({ graph }: ObjectGraph, bytes: Bytes): NodeId[] {
+  let nearest = 0;
+  for (let node = graph.firstObject; node < graph.nodes; node++) {
+    const own = graph.shallow[node] as number;
+    const nearer = nearest === 0 || own < (graph.shallow[nearest] as number);
+    if (own >= bytes && own <= MOST_SWOLLEN * bytes && nearer) {
+      nearest = node;
+    }
+  }
+  return nearest === 0 ? [] : [nearest];
 }
 
 /** A tensor that a graph made, or its storage. */

@@ -14,7 +14,7 @@
 import { Worker } from "node:worker_threads";
 import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
 import type { ProfileTables } from "../model/profile.js";
-import type { Address, Millis, Pid, StackId, TimeMs } from "../model/units.js";
+import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples } from "../segment/index.js";
 import { HandleGrowth } from "./handle_growth.js";
 import type { TakenLook } from "./pool_watch.js";
@@ -51,6 +51,9 @@ export interface LookupSite {
   /** Python's allocator was asked: every block is an object's, or a part of one. */
   readonly python: boolean;
   readonly addresses: readonly Address[];
+  /** Its memory is a few large blocks, made anew and larger each time: the largest, which may have moved since
+   * the look; 0: it is not. */
+  readonly swelledTo: Bytes;
 }
 
 export interface SampledStack {
@@ -136,15 +139,22 @@ export class SuspectWatch {
     growing: readonly SiteJudgement[],
     timeMs: TimeMs,
   ): LookupSite[] {
-    const wanted = new Map(growing.map(({ site }) => [site.key, site.domain === "python"]));
+    const wanted = new Map(growing.map((judgement) => [judgement.site.key, judgement]));
     const settledMs = this.startMs + (timeMs - this.startMs) / 3;
-    return [...found]
-      .filter(([site]) => wanted.has(site))
-      .map(([site, rows]) => ({
-        site,
-        python: wanted.get(site) === true,
-        addresses: choose(rows, settledMs, timeMs),
-      }));
+    return [...found].flatMap(([site, rows]) => {
+      const judgement = wanted.get(site);
+      return judgement === undefined
+        ? []
+        : [
+            {
+              site,
+              python: judgement.site.domain === "python",
+              addresses: choose(rows, settledMs, timeMs),
+              swelledTo:
+                judgement.course === "swells" ? Math.max(...rows.map(({ bytes }) => bytes)) : 0,
+            },
+          ];
+    });
   }
 
   private addressesBySite(
@@ -154,11 +164,15 @@ export class SuspectWatch {
   ): Map<string, Born[]> {
     const bySite = new Map<string, Born[]>();
     for (let row = 0; row < (samples?.length ?? 0); row++) {
-      const { address, bornMs, domain, stack } = samples as LiveSamples;
+      const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
       const key = this.builder.keyOf(tables, pid, domain[row] as number, stack[row] as number);
       const rows = bySite.get(key) ?? [];
       bySite.set(key, rows);
-      rows.push({ address: address[row] as number, bornMs: bornMs[row] as number });
+      rows.push({
+        address: address[row] as number,
+        bytes: bytes[row] as number,
+        bornMs: bornMs[row] as number,
+      });
     }
     return bySite;
   }
@@ -197,6 +211,7 @@ export class SuspectWatch {
 
 interface Born {
   readonly address: Address;
+  readonly bytes: Bytes;
   readonly bornMs: TimeMs;
 }
 

@@ -57,6 +57,10 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
     });
 
+    test("what grows in its own buffer is named itself", () => {
+      expect(pathOf("bytearray")).toEqual(["module __main__", "upload", ".received"]);
+    });
+
     test("what a thread was given is told by who holds it, not by threading's own table", () => {
       const path = pathOf("__main__.InService");
       expect(path.slice(-2)).toEqual(["local service", ".seen"]);

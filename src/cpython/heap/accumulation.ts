@@ -12,6 +12,7 @@
  */
 import type { NodeId } from "../../model/heap_graph.js";
 import type { PathTree } from "../../model/heap_paths.js";
+import type { Bytes } from "../../model/units.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import type { StepNames } from "./step_names.js";
 import {
@@ -35,6 +36,7 @@ const FEWEST_LINKS = 6;
 const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
+const LARGE: Bytes = 2 ** 20;
 
 const CONTAINERS: ReadonlySet<number> = new Set([
   SHAPE_LIST,
@@ -69,12 +71,14 @@ export function accumulationPoint(
       break;
     }
     const last = steps.at(-1)?.node ?? 0;
-    // All ways lead to one object: what is asked for is what holds it, unless it is a container itself.
+    // All ways lead to one object: what is asked for is what holds it, unless it is a container itself, or one
+    // that keeps growing in its own buffer.
     if (through.every((way) => way.length === depth + 1)) {
-      if (isContainer(objects, names, next, last)) {
-        return next;
-      }
-      return nearestContainer(objects, names, steps);
+      const before = steps.at(-2)?.node ?? 0;
+      const itself =
+        isContainer(objects, names, next, last) ||
+        (isLarge(objects, next) && !isContainer(objects, names, last, before));
+      return itself ? next : nearestContainer(objects, names, steps);
     }
     steps.push({ node: next, ways: through.length });
     ways = through;
@@ -146,6 +150,11 @@ function isContainer(
     CONTAINERS.has(shapeOf(objects, node)) &&
     !isNamespace(objects, names, node, holder)
   );
+}
+
+/** With what goes with it alone, buffers included: a bytearray, an array. A tensor tells more than its storage. */
+function isLarge({ tree, end }: ObjectGraph, node: NodeId): boolean {
+  return node >= FIRST_OBJECT && node < end && tree.retained[node] >= LARGE;
 }
 
 /** Of a way to one object: the innermost container, else the object before it. */

@@ -5,9 +5,9 @@
 import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { heapRegions } from "./heap_regions.js";
+import { mappedChunkBytes } from "./mapped_chunk.js";
 
 const PAGE = 4096;
-const CHUNK_MAPPED = 2;
 /** Chunks of malloc's own mappings from this size on are copied only where they hold references. */
 const LARGE_CHUNK = 256 * 1024;
 const SAMPLE_WORDS = 64;
@@ -87,16 +87,8 @@ function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Arra
   if (end - at < LARGE_CHUNK || memory.readInto(at, head) < head.length) {
     return 0;
   }
-  const words = new Uint32Array(head.buffer);
-  const size = words[2] + words[3] * 2 ** 32;
-  return words[0] === 0 &&
-    words[1] === 0 &&
-    (size & 7) === CHUNK_MAPPED &&
-    (size - CHUNK_MAPPED) % PAGE === 0 &&
-    size >= LARGE_CHUNK &&
-    at + size - CHUNK_MAPPED <= end
-    ? size - CHUNK_MAPPED
-    : 0;
+  const bytes = mappedChunkBytes(new Uint32Array(head.buffer), 0);
+  return bytes >= LARGE_CHUNK && at + bytes <= end ? bytes : 0;
 }
 
 /** Whether it may hold references: the first words look so, or those at some other place in it do. A set's

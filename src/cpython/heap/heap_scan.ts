@@ -8,7 +8,7 @@
  *    │    0 used u32   8 first free block   32 arena u32   36 size class u32   40 next offset u32
  *    │    44 max next offset u32 = pool size - block size     48 blocks of (class + 1) * 16 bytes
  *    │    used blocks = carved ones (below the next offset) that are not on the list of free ones
- *    ├─ chunks that malloc mapped one by one: 0 0   8 size | 2   16 data      skipped behind their head
+ *    ├─ chunks that malloc mapped one by one (mapped_chunk.ts)                skipped behind their head
  *    └─ other memory, malloc's as a rule: every 16 bytes may begin an object
  *         -16 previous size   -8 size | flags    0 data ...    size: size | previous chunk in use
  *
@@ -26,6 +26,7 @@
 import type { AddressRange, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "./layout.js";
+import { MAPPED_HEAD, mappedChunkBytes, wholePages } from "./mapped_chunk.js";
 import { fitsChunk } from "./object_size.js";
 import { readWords } from "./small_objects.js";
 import type { TypeRow, TypeTable } from "./type_table.js";
@@ -168,17 +169,10 @@ export class HeapScan {
         at += poolBytes;
         continue;
       }
-      const size = words[index + 2] + words[index + 3] * 2 ** 32;
-      if (
-        (size & 7) === CHUNK_MAPPED &&
-        words[index] === 0 &&
-        words[index + 1] === 0 &&
-        (size - CHUNK_MAPPED) % PAGE === 0 &&
-        size > PAGE &&
-        at + size - CHUNK_MAPPED <= region.end
-      ) {
-        this.#meetChunk(at + 16, size - CHUNK_MAPPED - 16);
-        at += size - CHUNK_MAPPED;
+      const bytes = mappedChunkBytes(words, index);
+      if (bytes > 0 && at + bytes <= region.end) {
+        this.#meetChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
+        at += bytes;
         continue;
       }
       this.#scanPage(at, index);
@@ -350,7 +344,7 @@ export class HeapScan {
       const size = this.#wordAt(data - 8);
       const flags = size & 7;
       const bytes = size - flags;
-      if (flags & CHUNK_MAPPED ? bytes % PAGE === 0 : bytes % 16 === 0) {
+      if (flags & CHUNK_MAPPED ? wholePages(bytes) > 0 : bytes % 16 === 0) {
         const inUse =
           bytes >= 32 &&
           bytes < 2 ** 40 &&

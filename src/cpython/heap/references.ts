@@ -34,6 +34,8 @@ import {
 } from "./type_table.js";
 
 const DICT_BYTES = 48;
+/** ob_bytes_object: a bytearray's bytes are an object of their own from 3.15 on (Objects/bytearrayobject.c). */
+const BYTEARRAY_BYTES = 56;
 const LIST_BYTES = 40;
 const SET_BYTES = 200;
 const DEQUE_BLOCK_ITEMS = 64;
@@ -69,7 +71,11 @@ export class References {
       case SHAPE_STR:
       case SHAPE_INT:
       case SHAPE_BYTES:
+        return;
       case SHAPE_BYTEARRAY:
+        if (this.layout.minor >= 15) {
+          this.range(object + BYTEARRAY_BYTES, 8);
+        }
         return;
       case SHAPE_ARRAY:
         this.#buffers.array(object);

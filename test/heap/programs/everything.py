@@ -38,6 +38,14 @@ class Blob(bytes):
     pass
 
 
+class Large(bytes):
+    pass
+
+
+class LargeText(str):
+    pass
+
+
 class Mapping(dict):
     pass
 
@@ -61,6 +69,9 @@ KEPT = {
     "ascii": [Ascii("a" * (i % 900)) for i in range(n)],
     "number": [Number(7 ** (i % 300)) for i in range(n)],
     "blob": [Blob(b"x" * (i % 1500)) for i in range(n)],
+    # malloc gives each a mapping of its own
+    "large": [Large(b"x" * (200_000 * i)) for i in range(1, 9)],
+    "large text": [LargeText("é" * (300_000 * i)) for i in range(1, 9)],
     "mapping": [Mapping((j, "v") for j in range(i % 60)) for i in range(n)],
     "inner": [Nested.Inner() for _ in range(n)],
     "pairs": [Pair(i, float(i)) for i in range(n)],

@@ -65,6 +65,14 @@ connections = {f"peer {n}": Connection() for n in range(6)}
 sessions = {n: Session() for n in range(COUNT)}
 
 
+class Upload:
+    def __init__(self):
+        self.received = bytearray(4 << 20)
+
+
+upload = Upload()
+
+
 def make_handler():
     seen = [InClosure(n) for n in range(COUNT)]
 
