@@ -15,7 +15,8 @@
  *     collector off
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
- * A site may carry `domain=native`, `samples=4`, `objects=9000`, `pid=43` and `file=/lib/torch/nn/functional.py`.
+ * A site may carry `domain=native`, `samples=4`, `objects=9000`, `pid=43`, `own=no` (a library's alone) and
+ * `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
@@ -215,7 +216,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   return {
     key: `${pid} ${domain} ${name}`,
     place: name,
-    own: true,
+    own: options.get("own") !== "no",
     pid,
     domain,
     liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),

@@ -109,7 +109,29 @@ function accusedBy(
 ): SiteJudgement[] {
   const { slope } = growth ?? observations.target.growth("rssBytes");
   const handles = suspects.length > 0 ? null : handleSuspect(observations, kind, slope);
-  return handles === null ? chooseSuspects(suspects) : [handles];
+  return handles === null ? chooseSuspects(withOwn(observations, suspects)) : [handles];
+}
+
+/** Where a library alone is accused (its own task made most of what a program keeps): what the program's code
+ * keeps in the same place, too, in however few samples. */
+function withOwn(
+  { sites, holderOf }: Observations,
+  suspects: readonly SiteJudgement[],
+): readonly SiteJudgement[] {
+  if (suspects.some(({ site }) => site.own)) {
+    return suspects;
+  }
+  const placeOf = (suspect: SiteJudgement) => holderOf(suspect)?.holder?.path.join("\n");
+  const places = new Set(suspects.map(placeOf));
+  places.delete(undefined);
+  const own = sites.filter(
+    (judgement) =>
+      judgement.site.own &&
+      judgement.slope > 0 &&
+      judgement.course !== "churns" &&
+      places.has(placeOf(judgement)),
+  );
+  return [...suspects, ...own];
 }
 
 function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {

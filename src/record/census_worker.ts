@@ -55,7 +55,7 @@ function lookUp(types: readonly { readonly type: string; readonly site: string }
     );
     const sites = types.flatMap(({ type, site }) => {
       const addresses = born.get(type) ?? [];
-      return addresses.length > 0 ? [{ site, python: true, addresses, swelledTo: 0 }] : [];
+      return addresses.length > 0 ? [{ site, python: true, addresses, swelling: null }] : [];
     });
     const { batch } =
       sites.length > 0 ? lookUpHolders({ pid, sites, handles: null }) : { batch: null };

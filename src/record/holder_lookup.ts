@@ -46,8 +46,6 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const MOST_TENSORS = 400;
-/** From a look to the copy of the heap, a block that is made anew may have grown so. */
-const MOST_SWOLLEN = 1.5;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
 
@@ -142,12 +140,12 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[]
 
 function rowOf(
   objects: ObjectGraph,
-  { site, python, addresses, swelledTo }: LookupSite,
+  { site, python, addresses, swelling }: LookupSite,
   owners: ReadonlyMap<Address, NodeId>,
 ): HolderRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
-  const moved = found.length === 0 && swelledTo > 0;
-  const nodes = moved ? objectsOfSize(objects, swelledTo) : found;
+  const moved = found.length === 0 && swelling !== null;
+  const nodes = moved ? objectsOfSize(objects, swelling.least, swelling.most) : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
@@ -164,18 +162,16 @@ function rowOf(
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
-/** What a block has become that was of so many bytes at the look: the object whose own memory is nearest to
- * that, and no smaller. */
-function objectsOfSize({ graph }: ObjectGraph, bytes: Bytes): NodeId[] {
-  let nearest = 0;
+/** Objects whose own memory is of such a size; none where they are more than an old one and its successor. */
+function objectsOfSize({ graph }: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
+  const nodes: NodeId[] = [];
   for (let node = graph.firstObject; node < graph.nodes; node++) {
     const own = graph.shallow[node] as number;
-    const nearer = nearest === 0 || own < (graph.shallow[nearest] as number);
-    if (own >= bytes && own <= MOST_SWOLLEN * bytes && nearer) {
-      nearest = node;
+    if (own >= least && own <= most) {
+      nodes.push(node);
     }
   }
-  return nearest === 0 ? [] : [nearest];
+  return nodes.length > 2 ? [] : nodes;
 }
 
 /** A tensor that a graph made, or its storage. */

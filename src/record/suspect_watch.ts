@@ -34,6 +34,9 @@ const MOST_SAMPLES = 10_000;
 /** What a program that has ended waits for a lookup. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
+/** From a look to the copy of the heap; and what a block may have grown by in one step. */
+const LONGEST_COPY_MS: Millis = 3_000;
+const LEAST_STEP_BYTES: Bytes = 2 ** 18;
 /** Too little to look up. */
 const SMALLEST_KEPT_BYTES = 200_000;
 
@@ -51,9 +54,9 @@ export interface LookupSite {
   /** Python's allocator was asked: every block is an object's, or a part of one. */
   readonly python: boolean;
   readonly addresses: readonly Address[];
-  /** Its memory is a few large blocks, made anew and larger each time: the largest, which may have moved since
-   * the look; 0: it is not. */
-  readonly swelledTo: Bytes;
+  /** Its memory is a few large blocks, made anew and larger each time: what the largest is now, between the
+   * look and the copy of the heap; null: it is not. */
+  readonly swelling: { readonly least: Bytes; readonly most: Bytes } | null;
 }
 
 export interface SampledStack {
@@ -150,8 +153,7 @@ export class SuspectWatch {
               site,
               python: judgement.site.domain === "python",
               addresses: choose(rows, settledMs, timeMs),
-              swelledTo:
-                judgement.course === "swells" ? Math.max(...rows.map(({ bytes }) => bytes)) : 0,
+              swelling: judgement.course === "swells" ? swellingOf(rows, judgement) : null,
             },
           ];
     });
@@ -213,6 +215,12 @@ interface Born {
   readonly address: Address;
   readonly bytes: Bytes;
   readonly bornMs: TimeMs;
+}
+
+/** Its largest block, and what that has become when a copy of the heap is complete. */
+function swellingOf(rows: readonly Born[], { slope }: SiteJudgement): LookupSite["swelling"] {
+  const least = Math.max(...rows.map(({ bytes }) => bytes));
+  return { least, most: least + slope * LONGEST_COPY_MS + LEAST_STEP_BYTES };
 }
 
 /** The youngest of all live samples, as many as a lookup may ask for, by stack. */

@@ -35,7 +35,7 @@ test.each([
   waiting = await startPython(anyInterpreter(), program(...(how as [string, string, string])));
   const addresses = waiting.said as unknown as number[];
   await waiting.go();
-  const sites = [{ site: "items", python: true, addresses, swelledTo: 0 }];
+  const sites = [{ site: "items", python: true, addresses, swelling: null }];
   const rows = Array.from(
     { length: LOOKS },
     () => lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows[0],
@@ -54,11 +54,12 @@ upload.received = bytearray(6 << 20)
 say(0)
 `;
   waiting = await startPython(anyInterpreter(), swollen);
-  const rowsFor = (swelledTo: number) => {
-    const sites = [{ site: "buffer", python: false, addresses: [GONE], swelledTo }];
+  const rowsFor = (least: number, most: number) => {
+    const swelling = { least, most };
+    const sites = [{ site: "buffer", python: false, addresses: [GONE], swelling }];
     return lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows;
   };
   const path = ["module __main__", "upload", ".received"];
-  expect(rowsFor(5 << 20)).toMatchObject([{ looked: 1, held: 1, graph: 0, path }]);
-  expect(rowsFor(90 << 20)).toMatchObject([{ looked: 0, held: 0, graph: 0, path: [] }]);
+  expect(rowsFor(5 << 20, 7 << 20)).toMatchObject([{ looked: 1, held: 1, graph: 0, path }]);
+  expect(rowsFor(5 << 20, 6 << 20)).toMatchObject([{ looked: 0, held: 0, graph: 0, path: [] }]);
 });

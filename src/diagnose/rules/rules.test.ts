@@ -128,6 +128,23 @@ describe("autograd-graph", () => {
   });
 });
 
+describe("suspects", () => {
+  test("beside a library's the program's own, however little, that gather in the same place", () => {
+    const text = `anonRssBytes 40 + 1/s
+      site run_task keeps 1/s own=no
+      site remember keeps 0.05/s samples=6
+      site elsewhere keeps 0.05/s samples=6
+      holder run_task held=40 path=app>seen type=list entries=900 bound=0
+      holder remember held=6 path=app>seen type=list entries=900 bound=0
+      holder elsewhere held=6 path=app>others type=list entries=900 bound=0`;
+    const functions = (evidence: string) =>
+      diagnose(evidenceOf(evidence)).suspects.map(({ stack }) => stack[0]?.function);
+    expect(functions(text)).toEqual(["run_task", "remember"]);
+    // Where the program's own code is accused by itself, nothing is added.
+    expect(functions(text.replace(" own=no", ""))).toEqual(["run_task"]);
+  });
+});
+
 describe("handles", () => {
   test("descriptors that only become more", () => {
     const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
