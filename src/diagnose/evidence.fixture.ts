@@ -15,6 +15,7 @@
  *     collector off
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
+ * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one.
  * A site may carry `domain=native`, `samples=4`, `objects=9000`, `pid=43`, `own=no` (a library's alone) and
  * `file=/lib/torch/nn/functional.py`.
  */
@@ -213,15 +214,23 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       frame,
     ]),
   ];
+  const times = lookTimes(spanMs);
+  const copied = Number(options.get("copied") ?? 0);
+  const copies = (look: number) => (look >= times.length - copied ? 2 : 1);
   return {
     key: `${pid} ${domain} ${name}`,
     place: name,
     own: options.get("own") !== "no",
     pid,
     domain,
-    liveBytes: Float64Array.from(lookTimes(spanMs), (time) => live(time - FIXTURE_START_MS)),
-    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => 2 * (time - FIXTURE_START_MS)),
-    liveObjects: how === "swells" ? 1 : Number(options.get("objects") ?? 1000),
+    liveBytes: Float64Array.from(
+      times,
+      (time, look) => copies(look) * live(time - FIXTURE_START_MS),
+    ),
+    allocatedBytes: Float64Array.from(times, (time) => 2 * (time - FIXTURE_START_MS)),
+    objects: Float64Array.from(times, (_, look) => copies(look)),
+    liveObjects:
+      how === "swells" ? copies(times.length - 1) : Number(options.get("objects") ?? 1000),
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: live(spanMs) / 20,
     cohortBytes,

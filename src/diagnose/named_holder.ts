@@ -39,6 +39,7 @@ export function handleSuspect(
     domain: "python",
     liveBytes: new Float64Array(0),
     allocatedBytes: new Float64Array(0),
+    objects: new Float64Array(0),
     liveObjects: found.looked,
     liveSamples: 0,
     standardErrorBytes: 0,

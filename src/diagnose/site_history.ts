@@ -25,6 +25,8 @@ export interface SiteHistory {
   /** By look; 0 where it was not seen. */
   readonly liveBytes: Float64Array;
   readonly allocatedBytes: Float64Array;
+  /** Live objects by look. */
+  readonly objects: Float64Array;
   /** Of the last look. */
   readonly liveObjects: Objects;
   readonly liveSamples: number;
@@ -76,6 +78,7 @@ interface Gathered {
   readonly domain: SiteDomain;
   readonly live: Map<number, Bytes>;
   readonly allocated: Map<number, Bytes>;
+  readonly objects: Map<number, Objects>;
   last: LastLook | null;
 }
 
@@ -105,6 +108,7 @@ export class SiteHistoryBuilder {
       const group = this.groupOf(profile, row);
       addTo(group.live, look, sites.liveBytes[row] as number);
       addTo(group.allocated, look, sites.allocatedBytes[row] as number);
+      addTo(group.objects, look, sites.liveObjects[row] as number);
       total += sites.allocatedBytes[row] as number;
     }
     this.totals.push(total);
@@ -141,7 +145,15 @@ export class SiteHistoryBuilder {
     let group = this.groups.get(key);
     if (!group) {
       const place = this.places.of(profile, stack);
-      group = { place, pid, domain, live: new Map(), allocated: new Map(), last: null };
+      group = {
+        place,
+        pid,
+        domain,
+        live: new Map(),
+        allocated: new Map(),
+        objects: new Map(),
+        last: null,
+      };
       this.groups.set(key, group);
     }
     return group;
@@ -189,6 +201,7 @@ export class SiteHistoryBuilder {
       domain: group.domain,
       liveBytes: this.column(group.live),
       allocatedBytes: this.column(group.allocated),
+      objects: this.column(group.objects),
       liveObjects: last.objects,
       liveSamples: last.samples,
       standardErrorBytes: Math.sqrt(last.variance),

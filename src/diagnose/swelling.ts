@@ -17,16 +17,40 @@ const FEWEST_LOOKS = 6;
 const LARGEST_STEP = 0.5;
 const LEAST_SECOND_HALF = 0.25;
 
+interface Swelling {
+  readonly keptBytes: Bytes;
+  readonly slope: number;
+}
+
 /** How a site swells over the last two thirds of the looks; null where it does not. */
 export function swellingOf(
   site: SiteHistory,
   { lookTimes }: SiteHistories,
   startMs: TimeMs,
-): { readonly keptBytes: Bytes; readonly slope: number } | null {
+): Swelling | null {
+  return (
+    swells(site, site.liveBytes, lookTimes, startMs) ??
+    swells(site, withoutCopies(site), lookTimes, startMs)
+  );
+}
+
+/** As if the looks had met as many blocks each: the last ones may all have fallen into the making of a new
+ * block, while the old one lives. */
+function withoutCopies({ liveBytes, objects }: SiteHistory): Float64Array {
+  const blocks = objects.map((count) => Math.max(1, count));
+  const fewest = blocks.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  return liveBytes.map((bytes, look) => (bytes / (blocks[look] as number)) * fewest);
+}
+
+function swells(
+  site: SiteHistory,
+  live: Float64Array,
+  lookTimes: readonly TimeMs[],
+  startMs: TimeMs,
+): Swelling | null {
   const endMs = lookTimes.at(-1) ?? startMs;
   const from = lookTimes.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
   const times = lookTimes.slice(from, -1);
-  const live = site.liveBytes;
   if (from < 0 || times.length < FEWEST_LOOKS) {
     return null;
   }
@@ -37,14 +61,14 @@ export function swellingOf(
   const rise = last - first;
   const blocks = Math.max(1, site.liveObjects);
   if (
-    (live.at(-1) ?? 0) < SMALLEST_BLOCK_BYTES * blocks ||
+    (site.liveBytes.at(-1) ?? 0) < SMALLEST_BLOCK_BYTES * blocks ||
     rise < Math.max(SMALLEST_RISE_BYTES, LEAST_RISE_SHARE * first)
   ) {
     return null;
   }
   const steps = levels.slice(1).map((level, i) => level - (levels[i] as number));
   const middle = levels[levels.length >> 1] as number;
-  const swells =
+  const evenly =
     Math.max(...steps) <= LARGEST_STEP * rise && last - middle >= LEAST_SECOND_HALF * rise;
-  return swells ? { keptBytes: rise, slope: theilSen(times, levels).slope } : null;
+  return evenly ? { keptBytes: rise, slope: theilSen(times, levels).slope } : null;
 }

@@ -84,6 +84,7 @@ function judgementOf(course: TypeCourse, pid: Pid, rise: Bytes, slope: number): 
     domain: "python",
     liveBytes: Float64Array.from(course.bytes),
     allocatedBytes: new Float64Array(course.bytes.length),
+    objects: Float64Array.from(course.objects),
     liveObjects: course.objects.at(-1) ?? 0,
     liveSamples: course.objects.at(-1) ?? 0,
     standardErrorBytes: 0,
