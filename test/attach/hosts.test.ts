@@ -268,8 +268,8 @@ describe("builds that are refused by their name, before any write", () => {
       expect(target.child.exitCode).toBeNull();
     });
   }
-  test.skipIf(debug.length > 0)("Debian's debug builds: none here", () => {});
-  test.skipIf(freeThreaded.length > 0)("free-threaded builds: none here", () => {});
+  if (debug.length === 0) test.skip("Debian's debug builds: none here", () => {});
+  if (freeThreaded.length === 0) test.skip("free-threaded builds: none here", () => {});
 });
 
 describe("several interpreters", () => {
