@@ -7,7 +7,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { SetupError, step } from "../command.mjs";
+import { findOnPath, SetupError, step } from "../command.mjs";
 import { findCompiler } from "../setup.mjs";
 import { cached } from "./cache.mjs";
 import { debianMirror, suite } from "./chroot.mjs";
@@ -21,6 +21,7 @@ const longestMs = 120_000;
  * @throws {Error} why it cannot be had
  */
 export async function makeFreeThreaded() {
+  if (findOnPath("make") === undefined) throw new SetupError("needs make");
   const mirror = debianMirror().replace(/\/$/, "");
   const made = await cached("free-threaded", [suite, ...sources, mirror], async (folder) => {
     const tree = join(folder, "source");
