@@ -102,7 +102,7 @@ async function underTidemark(cases, jobs, options, whole) {
   };
   const file = writeResults(options.json ?? join(root, "leakbench/results/latest.json"), document);
   process.stdout.write(`\n${table(results)}\n\n${file}\n`);
-  if (whole) writeFileSync(pageFile, withPeers(page(document), peersOf(knownPage())));
+  if (whole) writeFileSync(pageFile, withPeers(page(document, knownPage()), peersOf(knownPage())));
 }
 
 /**

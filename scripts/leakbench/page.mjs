@@ -38,8 +38,22 @@ function of(part, whole) {
   return `${part} of ${whole}${whole > 0 ? ` (${Math.round((100 * part) / whole)} %)` : ""}`;
 }
 
-/** @param {{cases: CaseResult[], totals: ReturnType<typeof total>}} document @returns {string} */
-export function page({ cases }) {
+/** What stands above the sums of a whole run, and makes them known in a page again. */
+const madeOn = "A whole run of";
+
+/** @param {string} page @returns {string} the latest whole run that it tells of, with its day; "" where it has none */
+export function latestRun(page) {
+  const at = page.indexOf(madeOn);
+  const end = page.indexOf("```\n", page.indexOf("```\n", at) + 1);
+  return at < 0 || end < 0 ? "" : page.slice(at, end + 4);
+}
+
+/**
+ * @param {{cases: CaseResult[], totals: ReturnType<typeof total>}} document
+ * @param {string} before the page as it was: the run before stands below this one
+ * @returns {string}
+ */
+export function page({ cases }, before) {
   const row = (/** @type {CaseResult} */ result) =>
     `| ${[
       `[${result.case}](../leakbench/cases/${result.case}/case.py)`,
@@ -62,10 +76,13 @@ npm run leakbench -- --cases DIR --python PATH # other cases, another interprete
 npm run leakbench -- --jobs 2                  # two at a time: samples get coarser on a busy machine
 \`\`\`
 
+${madeOn} ${new Date().toISOString().slice(0, 10)}, that of the table:
+
 \`\`\`
 ${sums(cases).join("\n")}
 \`\`\`
 
+${latestRun(before).replace(/, that of the table:/, ", the one before:")}
 "Culprit" is the place of the first suspect whose stack holds the function that the label names. "Holder" is
 right where the path of one of the first three suspects' holders holds the name of the label.
 
