@@ -3,9 +3,9 @@
  * A mapping counts as an allocation of its length, through the same countdown as malloc.
  * That of a file, of shared memory or of a device is told apart by its domain, for it is
  * address space and no allocated memory; the loader's own are not seen. Reservations
- * (PROT_NONE, MAP_NORESERVE) and stacks do not count, nor do the containers of allocators whose content is counted already: pymalloc's arenas (its hook
- * passes through here with `inside` set), and whatever the program's own malloc maps when
- * that is not the C library's.
+ * (PROT_NONE, MAP_NORESERVE) and stacks do not count, nor do the containers of allocators
+ * whose content is counted already: pymalloc's arenas (its hook passes through here with
+ * `inside` set), and whatever the program's own malloc maps when that is not the C library's.
  *
  * Only sampled mappings are tracked, as pieces [start, end) of what is still mapped, sorted
  * and disjoint: munmap may take any part of several of them, MAP_FIXED may map over them.

@@ -1,6 +1,7 @@
 /**
  * agent/ -> dist/native/libtidemark.so, the same for processes without static storage, and
- * dist/native/tidemark-guard, by the C compiler alone: a machine need not have make. The compiler's and linker's flags stand in agent/Makefile.
+ * dist/native/tidemark-guard, by the C compiler alone: a machine need not have make. The compiler's and
+ * linker's flags stand in agent/Makefile.
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";

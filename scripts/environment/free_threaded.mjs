@@ -1,6 +1,6 @@
 /**
  * CPython without a GIL, built from the source package of Debian forky: what attach refuses by its name, and
- * whose native memory alone is recorded. No distribution brings one as a package yet.
+ * whose native memory alone is recorded. Debian has no package of one.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";

@@ -1,14 +1,13 @@
 /**
  * Blocks that malloc gave mappings of their own (NumPy's and PyTorch's buffers). The kernel merges
  * neighbouring mappings, so one line of /proc/PID/maps may hold many, and NumPy's madvise parts others;
- * they are found by their headers, at the beginnings of pages:
- *
- *    0  prev_size   0; memalign moves the header on, and leaves this one as it was
- *    8  size | 2    IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
+ * they are found by their headers, at the beginnings of pages (src/linux/mapped_chunk.ts); memalign moves
+ * a header on, and leaves this one as it was.
  *
  * Data of the program's own may look so, too. mp_ knows how many there are and their bytes: both are
  * handed on for the comparison, and the search ends when that many were found.
  */
+import { mappedChunkBytes } from "../linux/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
 import type { Bytes } from "../model/units.js";
 import { RangeColumns } from "./range_columns.js";
@@ -25,8 +24,6 @@ const PAGE = 4096;
 const PIECE_PAGES = 256;
 /** Residency is asked for so much at once: the inside of a large block is never asked for. */
 const SLICE = 2 ** 28;
-const HIGH = 2 ** 32;
-const MMAPPED = 2;
 
 /**
  * @param known ranges that are something else, ascending and apart (heaps, Python's arenas).
@@ -141,7 +138,7 @@ function searchResident(
         }
       }
       search.pages -= 1;
-      const bytes = blockBytes(words, (page - pieceStart) / 4);
+      const bytes = mappedChunkBytes(words, (page - pieceStart) / 4);
       if (bytes > 0 && page + bytes <= gap.end) {
         ranges.push(page, page + bytes);
         search.bytes += bytes;
@@ -155,17 +152,6 @@ function searchResident(
     }
   }
   return from;
-}
-
-/** Whole pages of the block whose header stands at `index`; 0 for anything else. */
-function blockBytes(words: Uint32Array, index: number): Bytes {
-  const low = words[index + 2]!;
-  if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== MMAPPED) {
-    return 0;
-  }
-  const size = low - MMAPPED + words[index + 3]! * HIGH;
-  const bytes = size % PAGE === 0 ? size : size + 16;
-  return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;
 }
 
 /** The run less what is known, ascending. */

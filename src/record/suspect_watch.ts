@@ -153,7 +153,7 @@ export class SuspectWatch {
               site,
               python: judgement.site.domain === "python",
               addresses: choose(rows, settledMs, timeMs),
-              swelling: judgement.course === "swells" ? swellingOf(rows, judgement) : null,
+              swelling: judgement.course === "swells" ? largestBlock(rows, judgement) : null,
             },
           ];
     });
@@ -218,7 +218,7 @@ interface Born {
 }
 
 /** Its largest block, and what that has become when a copy of the heap is complete. */
-function swellingOf(rows: readonly Born[], { slope }: SiteJudgement): LookupSite["swelling"] {
+function largestBlock(rows: readonly Born[], { slope }: SiteJudgement): LookupSite["swelling"] {
   const least = Math.max(...rows.map(({ bytes }) => bytes));
   return { least, most: least + slope * LONGEST_COPY_MS + LEAST_STEP_BYTES };
 }

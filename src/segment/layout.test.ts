@@ -1,7 +1,19 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { segmentLayout, segmentLayoutPath } from "../../scripts/generate/segment_layout.mjs";
+import { Domain, FILES_DOMAIN } from "../model/profile.js";
+import { CONSTANTS } from "./layout.js";
 
 it("layout.ts is what segment.h says (npm run generate mends it)", () => {
   expect(readFileSync(segmentLayoutPath, "utf8")).toBe(segmentLayout());
+});
+
+it("the model's domains are the agent's", () => {
+  expect({ ...Domain, files: FILES_DOMAIN }).toEqual({
+    python: CONSTANTS.TM_DOMAIN_PYTHON,
+    native: CONSTANTS.TM_DOMAIN_NATIVE,
+    mapped: CONSTANTS.TM_DOMAIN_MAPPED,
+    files: CONSTANTS.TM_DOMAIN_FILES,
+  });
+  expect(CONSTANTS.TM_DOMAIN_COUNT).toBe(FILES_DOMAIN + 1);
 });

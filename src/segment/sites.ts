@@ -1,14 +1,12 @@
 /** Sites and live allocations of one look -> rows of the model's site table. */
-import { FILES_DOMAIN, LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
+import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
 import { newSiteTable, pickSites } from "../model/site_columns.js";
 import type { ProcessIndex, TimeMs } from "../model/units.js";
 import { readEstimate, readUint64 } from "./bytes.js";
 import { cohortOf } from "./cohorts.js";
 import type { ProcessDictionary } from "./dictionary.js";
-import { LIVE, SITE } from "./layout.js";
+import { CONSTANTS, LIVE, SITE } from "./layout.js";
 import type { SegmentLook } from "./reader.js";
-
-const DOMAINS = FILES_DOMAIN + 1;
 
 /** The rows of one process that have any figure. `bounds`: upper bounds of the cohorts of the run that
  * began at `startMs`. A row's cohorts add up to its live bytes. */
@@ -42,7 +40,7 @@ export function sitesOf(
 function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: number): boolean {
   const at = row * SITE.size;
   const domain = view.getUint16(at + SITE.domain, true);
-  if (domain >= DOMAINS) {
+  if (domain >= CONSTANTS.TM_DOMAIN_COUNT) {
     return false;
   }
   sites.domain[row] = domain;

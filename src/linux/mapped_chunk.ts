@@ -5,7 +5,7 @@
  *    8  size | 2        IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
  *   16  data
  */
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../model/units.js";
 
 const PAGE = 4096;
 const IS_MAPPED = 2;
@@ -19,11 +19,11 @@ export function mappedChunkBytes(words: Uint32Array, index: number): Bytes {
   if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== IS_MAPPED) {
     return 0;
   }
-  return wholePages(low - IS_MAPPED + (words[index + 3] as number) * 2 ** 32);
+  return mappedBlockBytes(low - IS_MAPPED + (words[index + 3] as number) * 2 ** 32);
 }
 
 /** Of a size without its flags; 0 where it is no mapped block's. */
-export function wholePages(size: Bytes): Bytes {
+export function mappedBlockBytes(size: Bytes): Bytes {
   const bytes = size % PAGE === 0 ? size : size + MISSING;
   return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;
 }
