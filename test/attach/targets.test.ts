@@ -79,10 +79,9 @@ time.sleep(600)`,
   test("a main thread in C code that holds the lock: refused, undone, and the program goes on", async () => {
     const target = await start(
       python,
+      // The shell says "up": the main thread is in C by then.
       `import ctypes
-libc = ctypes.PyDLL(None)
-print("up")
-libc.usleep(3_000_000)
+ctypes.PyDLL(None).system(b"echo up; exec sleep 3")
 ran = sum(range(10))
 print("well", ran)`,
     );
@@ -136,7 +135,7 @@ time.sleep(600)`,
     const dead = Number(/up (\d+)/.exec(zombie.output())?.[1]);
     await expect(exec(dead)).rejects.toThrow(/ended|gone|no process/);
 
-    // It says "up" when it is in C and has the lock.
+    // Here, too, "up" is said when it is in C and has the lock.
     const held = `import ctypes\nctypes.PyDLL(None).system(b"echo up; exec sleep 600")`;
     const ending = await start(python, held);
     const answer = remoteExec(ending.pid, "return 'ran'", {
