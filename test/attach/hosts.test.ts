@@ -287,6 +287,9 @@ print("up", flush=True)
       anyInterpreter(),
       `${SUBINTERPRETER}\ntime.sleep(2.5)\nprint("well", flush=True)`,
     );
+    // It has said "up", and sleeps a moment later.
+    const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
+    await expect.poll(state, { timeout: 10_000 }).toMatch(/\) S /);
     await expect(exec(target.pid, 700)).rejects.toThrow(/TM-E035 .*several interpreters/);
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
     expect(target.output()).toBe("up\nwell\n");
