@@ -4,7 +4,12 @@
  *     node bench/heap_look.mjs PID census|exact|graph
  */
 import { freemem } from "node:os";
-import { countObjects, countObjectsExactly, takeGraph } from "../dist/cpython/heap/index.js";
+import {
+  countObjects,
+  countObjectsExactly,
+  countObjectsTogether,
+  takeGraph,
+} from "../dist/cpython/heap/index.js";
 import { openProcessMemory } from "../dist/linux/index.js";
 
 const [, , pid, kind] = process.argv;
@@ -33,7 +38,7 @@ if (kind === "graph") {
   found.ms = performance.now() - from;
 } else {
   const { census, pauseMs } =
-    kind === "exact" ? await countObjectsExactly(memory, LONG) : countObjects(memory);
+    kind === "exact" ? await countObjectsExactly(memory, LONG) : await countObjectsTogether(memory);
   found = {
     ms: performance.now() - started,
     objects: census.objects.reduce((sum, count) => sum + count, 0),

@@ -40,9 +40,12 @@ async function joinProgram() {
     rmSync(join(root, "dist/program"), { recursive: true, force: true });
     const { build: bundle } = await import("esbuild");
     await bundle({
-      entryPoints: ["cli/main.js", "record/holder_worker.js", "record/census_worker.js"].map(
-        (path) => join(root, "dist", path),
-      ),
+      entryPoints: [
+        "cli/main.js",
+        "cpython/heap/share_worker.js",
+        "record/holder_worker.js",
+        "record/census_worker.js",
+      ].map((path) => join(root, "dist", path)),
       outdir: join(root, "dist/program"),
       entryNames: "[name]",
       bundle: true,

@@ -1,7 +1,7 @@
 /** A program's objects as their document: `tidemark heap`. */
 import {
-  countObjects,
   countObjectsExactly,
+  countObjectsTogether,
   findBoxedNumbers,
   findRootPaths,
   largestHolders,
@@ -88,7 +88,7 @@ async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
   const taken =
     request.exact && !wantsGraph
       ? await countObjectsExactly(memory, { maxPauseMs, maxBytes })
-      : countObjects(memory);
+      : await countObjectsTogether(memory);
   const document = documentOf(memory, taken);
   if (!wantsGraph) {
     return { document, tree: null, dot: null, value: null };

@@ -100,13 +100,28 @@ function tryPlace(
     throw unknownInterpreter(memory.name, `Python ${published.version}`);
   }
   const fitting: PythonRuntime[] = [];
-  for (const { layout, sizesAgree } of candidates.map(withSizes)) {
-    const proof = proveFit({ reader, layout }, memory, address);
-    if ("detail" in proof) {
-      doubts.push(proof);
-    } else {
-      fitting.push({ memory, reader, layout, address, sizesAgree, copies: 1, ...proof });
+  let open = candidates.map(withSizes);
+  // Threads come and go while they are read: what runs, and fits thus far, is asked again. Not so the tables
+  // of other versions, once one says which it is.
+  for (let tries = 1; open.length > 0 && tries <= MOST_TRIES; tries++) {
+    if (tries > 1) {
+      reader.forget();
+      memory.refresh();
     }
+    open = open.filter(({ layout, sizesAgree }) => {
+      const proof = proveFit({ reader, layout }, memory, address);
+      if ("detail" in proof) {
+        const last = memory.pid === null || tries === MOST_TRIES || proof.passed < PROMISING;
+        if (last) {
+          doubts.push(proof);
+        }
+        return !last;
+      }
+      fitting.push({ memory, reader, layout, address, sizesAgree, copies: 1, ...proof });
+      return false;
+    });
+    const minor = fitting[0] && minorOf(fitting[0].version);
+    open = open.filter(({ layout }) => minor === undefined || minorOf(layout.version) === minor);
   }
   return closest(fitting);
 }
@@ -115,22 +130,15 @@ function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree:
   return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
 }
 
-/** Threads come and go while they are read: what runs, and fits thus far, is asked again. */
 function proveFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
-  for (let tries = 1; ; tries++) {
-    try {
-      return checkFingerprint(python, memory, address);
-    } catch (error) {
-      if (!(error instanceof Mismatch)) {
-        throw error;
-      }
+  try {
+    return checkFingerprint(python, memory, address);
+  } catch (error) {
+    if (error instanceof Mismatch) {
       const { version, message, passed } = error;
-      if (memory.pid === null || tries === MOST_TRIES || passed < PROMISING) {
-        return { version: version || python.layout.version, detail: message, passed };
-      }
-      python.reader.forget();
-      memory.refresh();
+      return { version: version || python.layout.version, detail: message, passed };
     }
+    throw error;
   }
 }
 

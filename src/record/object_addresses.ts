@@ -1,6 +1,6 @@
 /** Which objects are new: CPython keeps no time of birth, but an address at which no object lay before is one
  * of an object that came since. */
-import { heapRegions } from "../cpython/heap/heap_regions.js";
+import { wholeRegions } from "../cpython/heap/heap_parts.js";
 import { HeapScan } from "../cpython/heap/heap_scan.js";
 import { type HeapLayout, heapLayout } from "../cpython/heap/layout.js";
 import { TypeTable } from "../cpython/heap/type_table.js";
@@ -70,7 +70,7 @@ function scan(memory: Memory, visit: (address: Address, type: () => string) => v
     object: (row: number, address: Address) => visit(address, () => types.name(row)),
     block: () => {},
   };
-  new HeapScan(memory, layout, types, visitor).run(heapRegions(memory));
+  new HeapScan(memory, layout, types, visitor).run(wholeRegions(memory));
 }
 
 function layoutOf(memory: Memory): HeapLayout {

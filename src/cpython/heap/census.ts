@@ -5,8 +5,9 @@
  */
 import type { Memory } from "../../linux/memory.js";
 import type { Bytes } from "../../model/units.js";
-import { DeferredTables } from "./deferred_tables.js";
-import { heapRegions } from "./heap_regions.js";
+import { DeferredTables, type Storage } from "./deferred_tables.js";
+import { HashedAddresses } from "./hashed_addresses.js";
+import { type HeapPart, wholeRegions } from "./heap_parts.js";
 import { HeapScan, type HeapVisitor, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { dictTables, ownBytes } from "./object_size.js";
@@ -37,14 +38,103 @@ export interface Census {
   readonly figures: ScanFigures;
 }
 
+/** What one thread counted. Rows in the order in which types were met, some names several times. */
+export interface CensusShare extends Census {
+  /** Of tensors, several of which may share one; a row of the share, the data's address, bytes. */
+  readonly storages: readonly Storage[];
+  /** Addresses of arrays' data, which a tensor may use, too. */
+  readonly arrayData: Float64Array;
+}
+
 /** Counts every object of a program. Never stops it; exact where it stands still. */
 export function takeCensus(memory: Memory, layout: HeapLayout): Census {
+  return joinShares([countShare(memory, layout, wholeRegions(memory))]);
+}
+
+/** Counts the objects in parts of a heap. */
+export function countShare(
+  memory: Memory,
+  layout: HeapLayout,
+  parts: Iterable<HeapPart>,
+): CensusShare {
   const types = new TypeTable(memory, layout);
   const counter = new CensusCounter(memory, layout, types);
-  const scan = new HeapScan(memory, layout, types, counter);
-  scan.run(heapRegions(memory));
-  counter.finish();
-  return counter.census(scan.figures);
+  const figures = new HeapScan(memory, layout, types, counter).run(parts);
+  return counter.share(figures);
+}
+
+/** The census that shares are of, the largest type first. Counts a storage once, whoever met it. */
+export function joinShares(shares: readonly CensusShare[]): Census {
+  const rows = new Map<string, CensusRow>();
+  const seen = new HashedAddresses();
+  if (shares.some(({ storages }) => storages.length > 0)) {
+    for (const { arrayData } of shares) {
+      arrayData.forEach((data) => {
+        seen.add(data);
+      });
+    }
+  }
+  for (const share of shares) {
+    // Several types may bear one name (a class made anew): they are one row of the census.
+    const of = share.typeNames.map((name, n) => {
+      const row = rows.get(name) ?? new CensusRow(name, share.modules[n] as string);
+      rows.set(name, row);
+      row.add(share.objects[n], share.bytes[n], share.bufferBytes[n], share.tracked[n]);
+      return row;
+    });
+    for (const { row, data, bytes } of share.storages) {
+      if (seen.find(data) < 0) {
+        seen.add(data);
+        of[row]?.add(0, 0, bytes, 0);
+      }
+    }
+  }
+  const sorted = [...rows.values()].sort((a, b) => b.allBytes - a.allBytes);
+  const column = (of: (row: CensusRow) => number) => Float64Array.from(sorted, of);
+  return {
+    typeNames: sorted.map(({ name }) => name),
+    modules: sorted.map(({ module }) => module),
+    objects: column(({ objects }) => objects),
+    bytes: column(({ bytes }) => bytes),
+    bufferBytes: column(({ bufferBytes }) => bufferBytes),
+    tracked: column(({ tracked }) => tracked),
+    figures: joinFigures(shares.map(({ figures }) => figures)),
+  };
+}
+
+function joinFigures(all: readonly ScanFigures[]): ScanFigures {
+  const sum = (of: (figures: ScanFigures) => number) =>
+    all.reduce((total, figures) => total + of(figures), 0);
+  return {
+    readBytes: sum(({ readBytes }) => readBytes),
+    pools: sum(({ pools }) => pools),
+    usedBlocks: sum(({ usedBlocks }) => usedBlocks),
+    tornPools: sum(({ tornPools }) => tornPools),
+    debugHooks: all.some(({ debugHooks }) => debugHooks),
+  };
+}
+
+class CensusRow {
+  objects = 0;
+  bytes = 0;
+  bufferBytes = 0;
+  tracked = 0;
+
+  constructor(
+    readonly name: string,
+    readonly module: string,
+  ) {}
+
+  get allBytes(): Bytes {
+    return this.bytes + this.bufferBytes;
+  }
+
+  add(objects: number, bytes: Bytes, bufferBytes: Bytes, tracked: number): void {
+    this.objects += objects;
+    this.bytes += bytes;
+    this.bufferBytes += bufferBytes;
+    this.tracked += tracked;
+  }
 }
 
 class CensusCounter implements HeapVisitor {
@@ -110,45 +200,28 @@ class CensusCounter implements HeapVisitor {
     // A dict's table, a list's items: counted with the object that owns it.
   }
 
-  finish(): void {
-    this.#deferred.resolve((row, bytes, buffers) => {
+  share(figures: ScanFigures): CensusShare {
+    this.#deferred.resolve((row, bytes) => {
       this.#bytes[row] += bytes;
-      this.#buffers[row] += buffers;
     });
-  }
-
-  census(figures: ScanFigures): Census {
-    const rows: number[] = [];
-    // Several types may bear one name (a class made anew): they are one row of the census.
-    const byName = new Map<string, number>();
-    for (let row = 0; row < Math.min(this.types.count, this.#objects.length); row++) {
-      if (this.#objects[row] === 0) {
-        continue;
-      }
-      const name = this.types.name(row);
-      const first = byName.get(name);
-      if (first === undefined) {
-        byName.set(name, row);
-        rows.push(row);
-        continue;
-      }
-      this.#objects[first] += this.#objects[row];
-      this.#bytes[first] += this.#bytes[row];
-      this.#buffers[first] += this.#buffers[row];
-      this.#tracked[first] += this.#tracked[row];
-    }
-    rows.sort(
-      (a, b) => this.#bytes[b] + this.#buffers[b] - (this.#bytes[a] + this.#buffers[a]) || a - b,
-    );
-    const column = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]);
+    const met = Array.from(
+      { length: Math.min(this.types.count, this.#objects.length) },
+      (_, row) => row,
+    ).filter((row) => this.#objects[row] > 0);
+    const place = new Map(met.map((row, n) => [row, n]));
+    const column = (values: Float64Array) => Float64Array.from(met, (row) => values[row]);
     return {
-      typeNames: rows.map((row) => this.types.name(row)),
-      modules: rows.map((row) => this.types.module(row)),
+      typeNames: met.map((row) => this.types.name(row)),
+      modules: met.map((row) => this.types.module(row)),
       objects: column(this.#objects),
       bytes: column(this.#bytes),
       bufferBytes: column(this.#buffers),
       tracked: column(this.#tracked),
       figures,
+      storages: this.#deferred
+        .storages()
+        .map((storage) => ({ ...storage, row: place.get(storage.row) as number })),
+      arrayData: this.#deferred.arrayData(),
     };
   }
 

@@ -5,18 +5,23 @@
 import type { Memory } from "../../linux/memory.js";
 import { type GrowingColumn, growingFloat64 } from "../../model/growing_column.js";
 import type { Address, Bytes } from "../../model/units.js";
-import { HashedAddresses } from "./hashed_addresses.js";
 import type { HeapLayout } from "./layout.js";
 import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
 import { readStorageOf } from "./tensor.js";
 import type { TypeRow } from "./type_table.js";
 
-type Tell = (row: TypeRow, bytes: Bytes, bufferBytes: Bytes) => void;
+type Tell = (row: TypeRow, bytes: Bytes) => void;
 
 const PIECE = 256 * 1024;
 const HEAD_BYTES = 40;
 const NDARRAY_OWNS = 4;
 const MOST_DIMENSIONS = 64;
+
+export interface Storage {
+  readonly row: TypeRow;
+  readonly data: Address;
+  readonly bytes: Bytes;
+}
 
 interface Ndarray {
   readonly row: TypeRow;
@@ -83,6 +88,7 @@ export class DeferredTables {
     this.#tensors.push({ row, address });
   }
 
+  /** Tells what belongs to each type; of tensors' storages, which several may share, `storages` tells. */
   resolve(tell: Tell): void {
     for (const [index, code] of this.#dictRows.entries()) {
       const column = (this.#dicts[index] as GrowingColumn<Float64Array>).view();
@@ -90,29 +96,27 @@ export class DeferredTables {
     }
     for (const [row, at] of this.#typeKeys) {
       const keys = readWords(this.memory, at, 1)?.[0] ?? 0;
-      tell(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0), 0);
+      tell(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0));
     }
     for (const array of this.#ndarrays) {
-      tell(array.row, this.#ndarrayBytes(array), 0);
+      tell(array.row, this.#ndarrayBytes(array));
     }
     for (const { row, allocated, descriptor } of this.#arrays) {
-      tell(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0, 0);
+      tell(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0);
     }
-    const seen = new HashedAddresses();
-    if (this.#tensors.length > 0) {
-      for (const { owns, data } of this.#ndarrays) {
-        if (owns) {
-          seen.add(data); // a tensor may use an array's data
-        }
-      }
-    }
-    for (const { row, address } of this.#tensors) {
+  }
+
+  /** Every tensor's storage, as often as tensors share it. */
+  storages(): Storage[] {
+    return this.#tensors.flatMap(({ row, address }) => {
       const storage = readStorageOf(this.memory, address);
-      if (storage !== null && seen.find(storage.data) < 0) {
-        seen.add(storage.data);
-        tell(row, 0, storage.bytes);
-      }
-    }
+      return storage === null ? [] : [{ row, data: storage.data, bytes: storage.bytes }];
+    });
+  }
+
+  /** Data of arrays that own it: a tensor may use it, too. */
+  arrayData(): Float64Array {
+    return Float64Array.from(this.#ndarrays.filter(({ owns }) => owns).map(({ data }) => data));
   }
 
   /** Dicts of one type: tables of their own count whole, of shared ones only the values. */
@@ -150,7 +154,7 @@ export class DeferredTables {
       }
       sum += lastBytes;
     }
-    tell(row, sum, 0);
+    tell(row, sum);
   }
 
   #ndarrayBytes({ dimensions, dimensionsAt, descriptor, owns }: Ndarray): Bytes {

@@ -16,7 +16,7 @@ import type { Address, Bytes, Objects } from "../../model/units.js";
 import { EdgeColumn } from "./edge_column.js";
 import type { FrameLocals } from "./frame_locals.js";
 import type { HeapCopy } from "./heap_copy.js";
-import { heapRegions } from "./heap_regions.js";
+import { wholeRegions } from "./heap_parts.js";
 import { HeapScan, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { NodeColumns } from "./node_columns.js";
@@ -91,7 +91,7 @@ export function buildGraph(
 ): ObjectGraph {
   const types = new TypeTable(copy, layout);
   const columns = new NodeColumns(types, layout);
-  const figures = new HeapScan(copy, layout, types, columns).run(heapRegions(copy));
+  const figures = new HeapScan(copy, layout, types, columns).run(wholeRegions(copy));
   const addresses = columns.address.view();
   beforeReferences(() => renewContainers(copy, layout, types, addresses, columns.type.view()));
   const index = new NodeIndex(copy, addresses, FIRST_OBJECT);

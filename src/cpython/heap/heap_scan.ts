@@ -26,6 +26,7 @@
 import { MAPPED_HEAD, mappedBlockBytes, mappedChunkBytes } from "../../linux/mapped_chunk.js";
 import type { AddressRange, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
+import type { HeapPart } from "./heap_parts.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "./layout.js";
 import { fitsChunk } from "./object_size.js";
 import { readWords } from "./small_objects.js";
@@ -98,44 +99,40 @@ export class HeapScan {
     this.#chunkHeads = !memory.mappings.some(({ path }) => OTHER_ALLOCATORS.test(path));
   }
 
-  /** Scans regions (see {@link heapRegions}) one after the other. */
-  run(regions: readonly AddressRange[]): ScanFigures {
-    for (const region of regions) {
-      this.scanRegion(region);
+  /** Scans parts one after the other. */
+  run(parts: Iterable<HeapPart>): ScanFigures {
+    for (const part of parts) {
+      this.#scanPart(part);
     }
     return this.figures;
   }
 
-  scanRegion(region: AddressRange): void {
-    const resident = this.memory.resident(region.start, region.end);
+  #scanPart(part: HeapPart): void {
+    const { region } = part;
+    const resident = this.memory.resident(part.start, Math.min(region.end, part.end + OVERLAP));
     let next = 0;
-    let at = region.start;
-    while (next < resident.length) {
+    let at = part.start;
+    while (at < part.end && next < resident.length) {
       while (next < resident.length && (resident[next] as AddressRange).end <= at) {
         next += 1;
       }
       const range = resident[next];
-      if (range === undefined) {
+      if (range === undefined || range.start >= part.end) {
         return;
       }
       at = Math.max(at, range.start);
-      this.#load(at, region, resident, next);
+      this.#load(at, part, resident, next);
       at = this.#scanWindow(at, region);
     }
   }
 
   /** Fills the window around `from`, with zeroes where nothing is resident. */
-  #load(
-    from: Address,
-    region: AddressRange,
-    resident: readonly AddressRange[],
-    first: number,
-  ): void {
+  #load(from: Address, part: HeapPart, resident: readonly AddressRange[], first: number): void {
     this.#base = Math.floor(from / WINDOW) * WINDOW;
-    this.#held = Math.min(region.end, this.#base + WINDOW);
-    const end = Math.min(region.end, this.#base + WINDOW + OVERLAP);
+    this.#held = Math.min(part.end, this.#base + WINDOW);
+    const end = Math.min(part.region.end, this.#held + OVERLAP);
     // What lies before `from` in its window was met already: only a chunk's head is looked for there.
-    let done = Math.max(this.#base, region.start, from - PAGE);
+    let done = Math.max(this.#base, part.start, from - PAGE);
     this.#bytes.fill(0, 0, done - this.#base);
     for (let n = first > 0 ? first - 1 : 0; n < resident.length; n++) {
       const range = resident[n] as AddressRange;

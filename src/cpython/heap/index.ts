@@ -33,6 +33,7 @@ export { StepNames } from "./step_names.js";
 export {
   countObjects,
   countObjectsExactly,
+  countObjectsTogether,
   type TakenCensus,
   type TakenGraph,
   type TakeOptions,

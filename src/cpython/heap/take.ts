@@ -10,6 +10,7 @@ import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
 import { moduleAttribute } from "../threads.js";
 import { type Census, takeCensus } from "./census.js";
+import { startHelpers, takeCensusWith } from "./census_threads.js";
 import {
   type CopyPlan,
   copyRanges,
@@ -60,6 +61,18 @@ export interface TakenGraph {
 export function countObjects(memory: Memory): TakenCensus {
   const python = locatePython(memory);
   return { census: takeCensus(memory, layoutOf(python)), python, pauseMs: 0 };
+}
+
+/** The same in several threads where the program is large: sooner, for no less work. */
+export async function countObjectsTogether(memory: Memory): Promise<TakenCensus> {
+  const helpers = memory.pid === null ? [] : startHelpers(memory.pid);
+  try {
+    const python = locatePython(memory);
+    const census = await takeCensusWith(helpers, memory, layoutOf(python));
+    return { census, python, pauseMs: 0 };
+  } finally {
+    await Promise.all(helpers.map((helper) => helper.terminate()));
+  }
 }
 
 /** Counts the objects of one moment. Throws TM-E050, TM-E053 and what {@link holdProcess} throws, too. */
