@@ -55,35 +55,6 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
     return block;
 }
 
-/* While the covered allocator's own calls must count for nothing: neither samples nor
- * bytes off the countdown, which a gap drawn at random would not forgive. */
-static inline uint64_t begin_uncounted(void)
-{
-    uint64_t left = tm_own_thread.countdown;
-    tm_own_thread.countdown = TM_HELD;
-    tm_own_thread.inside++;
-    return left;
-}
-
-static inline void end_uncounted(uint64_t left)
-{
-    tm_own_thread.inside--;
-    tm_own_thread.countdown = left;
-}
-
-/* Realloc to a small size. The old block may lie in a pool or in malloc's memory, and the
- * new one in either: what was sampled of the old ends here, and our realloc, should it be
- * reached, must not count the bytes a second time. */
-static void *uncounted_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
-{
-    if (TM_UNLIKELY(tm_maybe_sampled(old)))
-        tm_sampled_free(old);
-    uint64_t left = begin_uncounted();
-    void *block = covered->realloc(context, old, size);
-    end_uncounted(left);
-    return block;
-}
-
 /* The slow path: one of the three, told by `old` and `zeroed`. NULL: not sampled, or no
  * memory; the caller then does what it would have done without us. */
 static __attribute__((noinline)) void *sample(const struct tm_python_record *covered, void *context, void *old, size_t size,
@@ -141,18 +112,35 @@ static inline void *hooked_calloc(const struct tm_python_record *covered, void *
     return covered->calloc(context, count, size);
 }
 
+/* The old block may lie in a pool or in malloc's memory, and the new one in either: our realloc, should it be
+ * reached, must not count the bytes a second time. */
+static inline void *uncounted_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
+{
+    uint64_t left = tm_own_thread.countdown;
+    tm_own_thread.countdown = TM_HELD;
+    void *block = covered->realloc(context, old, size);
+    tm_own_thread.countdown = left;
+    return block;
+}
+
+/* What was sampled of the old block ends here. */
+static __attribute__((noinline)) void *watched_realloc(const struct tm_python_record *covered, void *context, void *old,
+                                                       size_t size, int spent)
+{
+    tm_forget(old);
+    void *block = spent ? sample(covered, context, old, size, 0) : NULL;
+    return block ? block : uncounted_realloc(covered, context, old, size);
+}
+
 static inline void *hooked_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
 {
     if (!old)
         return hooked_malloc(covered, context, size);
     if (TM_UNLIKELY(size > covered->small_limit))
         return python_realloc(covered, context, old, size);
-    if (TM_UNLIKELY(tm_spend(size))) {
-        tm_forget(old);
-        void *block = sample(covered, context, old, size, 0);
-        if (block)
-            return block;
-    }
+    int spent = tm_spend(size);
+    if (TM_UNLIKELY(spent || tm_maybe_sampled(old)))
+        return watched_realloc(covered, context, old, size, spent);
     return uncounted_realloc(covered, context, old, size);
 }
 
@@ -181,9 +169,14 @@ static void *arena_alloc(void *context, size_t size)
 {
     if (size < SMALLEST_ARENA || !atomic_load_explicit(&arenas_are_containers, memory_order_relaxed))
         return covered_arenas.alloc(context, size);
-    uint64_t left = begin_uncounted();
+    /* It counts for nothing: neither as a sample nor as bytes off the countdown, which a gap drawn at random
+     * would not forgive. */
+    uint64_t left = tm_own_thread.countdown;
+    tm_own_thread.countdown = TM_HELD;
+    tm_own_thread.inside++;
     void *arena = covered_arenas.alloc(context, size);
-    end_uncounted(left);
+    tm_own_thread.inside--;
+    tm_own_thread.countdown = left;
     return arena;
 }
 

@@ -178,6 +178,7 @@ static uint32_t merged_stack(const struct tm_raw_frame *raw, unsigned raw_count,
 /* ---- recording -------------------------------------------------------------------------- */
 
 struct capture {
+    uint64_t now_ms;
     const void *address;
     size_t bytes;
     enum tm_domain domain;
@@ -193,7 +194,7 @@ struct capture {
 /* (locked) */
 static int write_sample(const struct capture *capture)
 {
-    uint64_t now = tm_now_ms();
+    uint64_t now = capture->now_ms;
     tm_drain_pending();
     uint32_t stack = capture->pc_count
                          ? merged_stack(capture->raw, capture->raw_count, capture->pcs, capture->pc_count)
@@ -277,9 +278,9 @@ static __attribute__((noinline)) void commit_with_native(struct capture *capture
     commit(capture, ticks);
 }
 
-static void look_at_objects(void)
+static void look_at_objects(uint64_t now)
 {
-    uint64_t now = tm_now_ms(), last = __atomic_load_n(&tm_core.objects_checked_ms, __ATOMIC_RELAXED);
+    uint64_t last = __atomic_load_n(&tm_core.objects_checked_ms, __ATOMIC_RELAXED);
     if (now - last < OBJECTS_CHECK_MS ||
         !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         if (tm_settings.python_state == TM_PYTHON_FRAMES_ONLY)
@@ -299,7 +300,7 @@ static void look_at_objects(void)
 static __attribute__((noinline)) void capture_and_commit(struct capture *capture, uint64_t ticks)
 {
     struct tm_raw_frame raw[TM_RAW_FRAMES];
-    look_at_objects();
+    look_at_objects(capture->now_ms);
     capture->raw = raw;
     capture->raw_count = tm_python_capture(raw);
     capture->context = tm_python_context();
@@ -316,6 +317,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
     struct tm_thread_state *thread = &tm_own_thread;
     uint64_t ticks = tm_ticks(), in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
     struct capture capture = {
+        .now_ms = tm_now_ms(),
         .address = address,
         .bytes = bytes,
         .domain = domain,
