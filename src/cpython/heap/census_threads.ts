@@ -22,6 +22,9 @@ const LEAST_BYTES: Bytes = 256 * 2 ** 20;
 /** Beyond them it is the memory's speed that counts. */
 const MOST_THREADS = 4;
 
+/** A worker's thread id then. */
+const ENDED = -1;
+
 /** What a helper is asked to do; `taken` counts the parts that threads have taken. */
 export interface ShareRequest {
   readonly layout: HeapLayout;
@@ -29,7 +32,19 @@ export interface ShareRequest {
   readonly taken: SharedArrayBuffer;
 }
 
-/** Those that the program's size and this machine make worth their start. Close them. */
+/** Does something with helpers: as many as the program's size and this machine make worth their start. */
+export async function withHelpers<Result>(
+  memory: Memory,
+  work: (helpers: readonly Worker[]) => Promise<Result>,
+): Promise<Result> {
+  const helpers = memory.pid === null ? [] : startHelpers(memory.pid);
+  try {
+    return await work(helpers);
+  } finally {
+    await Promise.all(helpers.map((helper) => helper.terminate()));
+  }
+}
+
 export function startHelpers(pid: Pid): Worker[] {
   const large = (readStatus(pid)?.rssBytes ?? 0) >= LEAST_BYTES;
   const helpers = large ? Math.min(availableParallelism(), MOST_THREADS) - 1 : 0;
@@ -40,7 +55,7 @@ export function startHelpers(pid: Pid): Worker[] {
   });
 }
 
-/** Counts every object of a program that runs. */
+/** Counts every object of a program. Exact where it stands still. */
 export async function takeCensusWith(
   helpers: readonly Worker[],
   memory: Memory,
@@ -69,6 +84,9 @@ export function* untaken({ parts, taken }: ShareRequest): Generator<HeapPart> {
 /** null: it failed. */
 function shareOf(helper: Worker, request: ShareRequest): Promise<CensusShare | null> {
   return new Promise((resolve) => {
+    if (helper.threadId === ENDED) {
+      resolve(null);
+    }
     helper.once("message", resolve);
     helper.once("error", () => resolve(null));
     helper.once("exit", () => resolve(null));

@@ -7,6 +7,7 @@ import { type ShareRequest, untaken } from "./census_threads.js";
 
 const memory = openProcessMemory(workerData as Pid);
 
-parentPort?.once("message", (request: ShareRequest) => {
+parentPort?.on("message", (request: ShareRequest) => {
+  memory.refresh();
   parentPort?.postMessage(countShare(memory, request.layout, untaken(request)));
 });

@@ -10,7 +10,7 @@ import { locatePython, type PythonRuntime } from "../locate.js";
 import { walkThreads } from "../thread_list.js";
 import { moduleAttribute } from "../threads.js";
 import { type Census, takeCensus } from "./census.js";
-import { startHelpers, takeCensusWith } from "./census_threads.js";
+import { takeCensusWith, withHelpers } from "./census_threads.js";
 import {
   type CopyPlan,
   copyRanges,
@@ -64,15 +64,12 @@ export function countObjects(memory: Memory): TakenCensus {
 }
 
 /** The same in several threads where the program is large: sooner, for no less work. */
-export async function countObjectsTogether(memory: Memory): Promise<TakenCensus> {
-  const helpers = memory.pid === null ? [] : startHelpers(memory.pid);
-  try {
+export function countObjectsTogether(memory: Memory): Promise<TakenCensus> {
+  return withHelpers(memory, async (helpers) => {
     const python = locatePython(memory);
     const census = await takeCensusWith(helpers, memory, layoutOf(python));
     return { census, python, pauseMs: 0 };
-  } finally {
-    await Promise.all(helpers.map((helper) => helper.terminate()));
-  }
+  });
 }
 
 /** Counts the objects of one moment. Throws TM-E050, TM-E053 and what {@link holdProcess} throws, too. */
@@ -94,24 +91,25 @@ export async function countObjectsExactly(
 
 /** Where there is no room for a copy: the program stands while it is counted. How long that takes is seen by
  * counting once as it runs. */
-async function countInPlace(
+function countInPlace(
   memory: Memory,
   pid: Pid,
   python: PythonRuntime,
   maxPauseMs: Millis,
 ): Promise<TakenCensus> {
   const layout = layoutOf(python);
-  const started = performance.now();
-  takeCensus(memory, layout);
-  const estimateMs = performance.now() - started + STOP_MS;
-  if (estimateMs > maxPauseMs) {
-    throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
-  }
-  const held = await holdProcess(pid, maxPauseMs);
-  const { result: census, pauseMs } = await whileHeld(memory, held, maxPauseMs, () =>
-    takeCensus(memory, layout),
-  );
-  return { census, python, pauseMs };
+  return withHelpers(memory, async (helpers) => {
+    const count = () => takeCensusWith(helpers, memory, layout);
+    const started = performance.now();
+    await count();
+    const estimateMs = performance.now() - started + STOP_MS;
+    if (estimateMs > maxPauseMs) {
+      throw pauseTooLong(memory.name, estimateMs, maxPauseMs);
+    }
+    const held = await holdProcess(pid, maxPauseMs);
+    const { result: census, pauseMs } = await whileHeld(memory, held, maxPauseMs, count);
+    return { census, python, pauseMs };
+  });
 }
 
 /**
