@@ -203,8 +203,10 @@ function cpuRatio(tool, workload) {
 
 /** @param {string} tool @returns {string[] | null} null: not measured */
 function rowOf(tool) {
-  const ordinary = Object.entries(results[tool]?.ratios ?? {}).filter(([name]) => !micro.has(name));
-  if (ordinary.length === 0) return null;
+  if (!results[tool]) return null;
+  const ordinary = Object.entries(results[tool].ratios).filter(([name]) => !micro.has(name));
+  if (ordinary.length === 0)
+    return [tool, "failed", "failed", ...[...micro].map(() => "failed"), "", "0", "0"];
   const beside = ordinary.flatMap(([, ratios]) => ratios.besideSeconds);
   return [
     tool,
