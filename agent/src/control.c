@@ -24,7 +24,7 @@
 #define SHARE 0.0015
 #define FLOOR 0.65 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
-#define FIRST_CREDIT_NS 1000000ll /* first sights of code are dear, and come at the start */
+#define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
@@ -96,9 +96,9 @@ static double budget_since(void)
     return used > passed * FLOOR ? used : passed * FLOOR;
 }
 
-/* `whole`: a full round of samples, enough to tell a dear slow path from a dear moment;
- * after less the period only falls. */
-static void check(uint32_t samples, int whole)
+/* `count` may be a part of one: what was allocated since, by the period. `whole`: a full round of them, enough
+ * to tell a dear slow path from a dear moment; after less the period only falls. */
+static void check(double count, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
     tm_control_report();
@@ -107,9 +107,9 @@ static void check(uint32_t samples, int whole)
     tm_core.slow_ns_checked = header->slow_path_ns;
     double balance = (double)tm_core.credit_ns + budget * SHARE - slow, bound = (double)CREDIT_NS;
     tm_core.credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
-    if (budget < 1.0)
+    if (budget < 1.0 || count == 0.0)
         return;
-    double count = (double)samples, period = (double)tm_core.period;
+    double period = (double)tm_core.period;
     tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
     tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
     double wanted = tm_core.cost * tm_core.rate / share_now();
@@ -123,6 +123,32 @@ void tm_control_spent(uint64_t ticks)
     tm_core.slow_ticks += ticks > most ? most : ticks;
 }
 
+void tm_control_passed(uint64_t bytes)
+{
+    __atomic_fetch_add(&tm_core.passed_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+int tm_control_is_due(void)
+{
+    return tm_ticks() >= __atomic_load_n(&tm_core.check_at_ticks, __ATOMIC_RELAXED);
+}
+
+/* Begins the next stretch; gives what was allocated in this one, in samples as they would come. */
+static double end_stretch(uint64_t now)
+{
+    double samples = (double)tm_core.slow_samples;
+    double passed = (double)__atomic_exchange_n(&tm_core.passed_bytes, 0, __ATOMIC_RELAXED) / (double)tm_core.period;
+    tm_core.slow_samples = 0;
+    __atomic_store_n(&tm_core.check_at_ticks, now + TICKS_A_CHECK, __ATOMIC_RELAXED);
+    return samples > passed ? samples : passed;
+}
+
+void tm_control_look(void)
+{
+    if (tm_control_is_due())
+        check(end_stretch(tm_ticks()), 0);
+}
+
 void tm_control(uint64_t ticks_spent)
 {
     tm_control_spent(ticks_spent);
@@ -133,7 +159,5 @@ void tm_control(uint64_t ticks_spent)
     int whole = samples == SAMPLES_A_CHECK;
     if (!whole && now < tm_core.check_at_ticks)
         return;
-    tm_core.slow_samples = 0;
-    tm_core.check_at_ticks = now + TICKS_A_CHECK;
-    check((uint32_t)samples, whole);
+    check(end_stretch(now), whole);
 }

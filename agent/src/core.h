@@ -33,7 +33,8 @@
 
 /* One thread's state: it must stay under 64 bytes. */
 struct tm_thread_state {
-    uint64_t countdown;   /* bytes still to be allocated before the next sample */
+    uint64_t countdown;   /* bytes still to be allocated before the next sample, or the gap's next step */
+    uint64_t rest;        /* of the gap, behind the countdown: 0 where it is not counted in steps */
     uint64_t period;      /* mean the countdown was drawn with; 0: not drawn yet */
     uint64_t random;      /* state of this thread's generator; never 0 once seeded */
     uint32_t inside;      /* > 0: inside the agent, hooks pass through */

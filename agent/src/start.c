@@ -46,6 +46,7 @@ static void part_ways(void)
         tm_random(thread);
     thread->period = first_period();
     thread->countdown = tm_draw(thread, thread->period);
+    thread->rest = 0;
 }
 
 int tm_begin_image(void)
@@ -215,6 +216,7 @@ void tm_start(void)
         come_on(&options);
         tm_own_thread.inside = 0;
         tm_own_thread.countdown = 0; /* draw at the first allocation */
+        tm_own_thread.rest = 0;
         tm_own_thread.period = 0;
     }
     errno = saved;

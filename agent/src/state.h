@@ -100,7 +100,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
 
     /* controller */
     uint64_t slow_ticks;
-    int32_t slow_samples; /* since the last check */
+    int32_t slow_samples;  /* since the last check */
+    uint64_t passed_bytes; /* (atomic) the same, in steps of gaps */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
@@ -292,6 +293,11 @@ void tm_control_begin(void);
 /* (locked) Books time of the slow path; tm_control() also counts a sample and acts. */
 void tm_control_spent(uint64_t ticks);
 void tm_control(uint64_t ticks_spent);
+/* Not locked: a step of a gap, in which nothing was sampled. */
+void tm_control_passed(uint64_t bytes);
+int tm_control_is_due(void);
+/* (locked) After steps: the period may fall. */
+void tm_control_look(void);
 void tm_control_report(void);
 
 /* ---- loader.c ----------------------------------------------------------------------- */

@@ -77,6 +77,31 @@ static void comes_down_when_the_rate_falls(void)
     CHECK(tm_core.period == tm_core.configured_period);
 }
 
+/* No sample comes for a long time: what it allocates between two says that it has become quiet. */
+static void comes_down_between_samples(void)
+{
+    on();
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    tm_unlock();
+    CHECK(tm_core.period >= 1 << 20);
+    uint64_t samples = tm_core.header->samples;
+    tm_own_thread.period = 0; /* a gap of the raised period, and a long one */
+    while (tm_own_thread.rest < 1 << 20)
+        if (tm_own_thread.countdown = tm_own_thread.rest = tm_own_thread.period = 0, tm_spend(1) && tm_enter(1))
+            tm_leave();
+    for (int step = 0; step < 4; step++) {
+        tm_core.wall_ns = tm_now_ns() - 5000000000ull; /* five seconds pass, idle */
+        tm_core.check_at_ticks = 0;
+        for (int i = 0; i < 50; i++)
+            if (tm_spend(1000) && tm_enter(1000))
+                tm_leave();
+    }
+    CHECK(tm_core.header->samples == samples);
+    CHECK(tm_core.period == tm_core.configured_period);
+    CHECK(tm_own_thread.period == tm_core.configured_period);
+    CHECK(tm_lock());
+}
+
 static void a_cheap_program_stays_as_configured(void)
 {
     on();
@@ -149,6 +174,7 @@ int main(void)
     begin_tests();
     RUN(rises_until_it_keeps_its_share);
     RUN(comes_down_when_the_rate_falls);
+    RUN(comes_down_between_samples);
     RUN(a_cheap_program_stays_as_configured);
     RUN(a_program_that_waits_is_sampled_by_the_clock);
     RUN(a_sparse_look_never_raises);

@@ -26,7 +26,7 @@ static struct outcome replicate(unsigned count, const size_t *sizes, unsigned si
 {
     static void *blocks[20000];
     tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
-    tm_own_thread.countdown = 0;
+    tm_own_thread.countdown = tm_own_thread.rest = 0;
     tm_own_thread.period = 0;
     struct outcome outcome = {0};
     struct tm_site before = site_sums();
