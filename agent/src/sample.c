@@ -43,7 +43,7 @@ void tm_adopt_thread(void)
  * else not find out for minutes that it may be sampled as finely as configured. */
 static void count_down(struct tm_thread_state *thread, uint64_t gap)
 {
-    uint64_t configured = tm_core.configured_period;
+    uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
     uint64_t step = configured && thread->period > configured ? configured : gap;
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;
@@ -69,7 +69,7 @@ static int gap_ends(struct tm_thread_state *thread, uint64_t bytes)
 static void look_at_period(struct tm_thread_state *thread)
 {
     int saved = errno;
-    tm_control_passed(tm_core.configured_period);
+    tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
     if (tm_control_is_due() && tm_armed() && thread->incarnation == tm_incarnation() &&
         __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() && tm_try_lock()) {
         thread->inside = 1;

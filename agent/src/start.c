@@ -56,7 +56,7 @@ int tm_begin_image(void)
     uint32_t image;
     __atomic_store_n(&tm_core.options, (head->options & TM_OPTION_NATIVE) | (tm_settings.native ? TM_OPTION_NATIVE : 0),
                      __ATOMIC_RELAXED);
-    tm_core.configured_period = first_period();
+    __atomic_store_n(&tm_core.configured_period, first_period(), __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.period, tm_core.configured_period, __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.incarnation, ++tm_settings.incarnations, __ATOMIC_RELAXED);
     uint64_t seed;

@@ -75,7 +75,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
 
     /* of the recording: (atomic) */
     uint32_t incarnation; /* first of what the recording's end zeroes */
-    uint64_t period;
+    uint64_t period, configured_period;
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
     uint32_t fragment_count;
@@ -90,7 +90,6 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t slot; /* of the pool */
     struct tm_room rooms[TM_SECTION_COUNT];
     uint64_t growth_failed_ms;
-    uint64_t configured_period;
     uint64_t table_period; /* the controller goes no lower: set by thinning */
 
     uint32_t index_used;
