@@ -70,8 +70,8 @@ static void look_at_period(struct tm_thread_state *thread)
 {
     int saved = errno;
     tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
-    if (tm_control_is_due() && tm_armed() && thread->incarnation == tm_incarnation() &&
-        __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() && tm_try_lock()) {
+    if (tm_control_is_due() && tm_armed() && __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() &&
+        tm_try_lock()) {
         thread->inside = 1;
         if (tm_armed())
             tm_control_look();
