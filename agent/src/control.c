@@ -20,8 +20,8 @@
 #include "state.h"
 
 /* Of the 0.3 % that the slow path may take; the rest is what its clock does not see: the way in
- * (tm_enter) and the colder caches it leaves. With 0.0015, a look-alike of the leak bench whose memory
- * comes and goes by the GiB (clean_onednn_shapes) was taken for a leak in one run of three. */
+ * (tm_enter) and the colder caches it leaves. With 0.0015, what lives of large native blocks that come
+ * and go was told so coarsely that verdicts changed from run to run. */
 #define SHARE 0.0025
 #define FLOOR 0.4 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */

@@ -39,49 +39,9 @@ void tm_adopt_thread(void)
         tm_random(thread);
 }
 
-/* A gap of a raised period is counted down in steps: a program that allocates little after a dear start would
- * else not find out for minutes that it may be sampled as finely as configured. */
-static void count_down(struct tm_thread_state *thread, uint64_t gap)
-{
-    uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    uint64_t step = configured && thread->period > configured ? configured : gap;
-    thread->countdown = gap < step ? gap : step;
-    thread->rest = gap - thread->countdown;
-}
-
 static void draw_next(struct tm_thread_state *thread)
 {
-    thread->period = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
-    count_down(thread, tm_draw(thread, thread->period));
-}
-
-/* Takes `bytes` off the gap. 1: it ends in them. */
-static int gap_ends(struct tm_thread_state *thread, uint64_t bytes)
-{
-    uint64_t left = thread->countdown + thread->rest;
-    if (bytes > left)
-        return 1;
-    count_down(thread, left - bytes);
-    return 0;
-}
-
-/* Between two steps of a gap. What is left of one is a gap again, so another may be drawn for it. */
-static void look_at_period(struct tm_thread_state *thread)
-{
-    int saved = errno;
-    tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
-    if (tm_control_is_due() && tm_armed() && __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() &&
-        tm_try_lock()) {
-        thread->inside = 1;
-        if (tm_armed())
-            tm_control_look();
-        thread->inside = 0;
-        tm_unlock();
-    }
-    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
-    if (in_force && in_force < thread->period)
-        draw_next(thread);
-    errno = saved;
+    tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
 /* Not recording: look again only after a while, and draw a true gap before counting. */
@@ -105,8 +65,8 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     struct tm_thread_state *thread = &tm_own_thread;
     if (thread->inside)
         return 0;
-    if (thread->rest && !gap_ends(thread, bytes)) {
-        look_at_period(thread);
+    if (thread->rest && !tm_gap_ends(thread, bytes)) {
+        tm_step_gap(thread);
         return 0;
     }
     int saved = errno, sampled = 0;
@@ -126,7 +86,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
         sampled = 1;
         if (thread->period == 0) { /* no true gap yet: draw one and spend on it */
             draw_next(thread);
-            sampled = gap_ends(thread, bytes);
+            sampled = tm_gap_ends(thread, bytes);
         }
         if (sampled) {
             thread->inside = 1;

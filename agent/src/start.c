@@ -44,9 +44,7 @@ static void part_ways(void)
     thread->random = (tm_ticks() ^ (uint64_t)tm_own_pid() << 32) | 1;
     for (int i = 0; i < 8; i++) /* a sparse seed takes some steps to spread */
         tm_random(thread);
-    thread->period = first_period();
-    thread->countdown = tm_draw(thread, thread->period);
-    thread->rest = 0;
+    tm_begin_gap(thread, first_period());
 }
 
 int tm_begin_image(void)

@@ -176,6 +176,15 @@ double tm_chance(double bytes, double period);
 /* Whole bytes of an exponential gap of mean `period`. */
 uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period);
 
+/* ---- gap.c ------------------------------------------------------------------------ */
+
+/* Draws the thread's next gap, of mean `period`. */
+void tm_begin_gap(struct tm_thread_state *thread, uint64_t period);
+/* Takes `bytes` off the gap. 1: it ends in them. */
+int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes);
+/* Between two steps of a gap: the period may have fallen. */
+void tm_step_gap(struct tm_thread_state *thread);
+
 /* ---- lock.c ----------------------------------------------------------------------- */
 
 int tm_lock(void);       /* 0: not got in bounded time, or nothing is recorded (any more) */

@@ -120,8 +120,10 @@ describe("a program of some hundred MiB", () => {
   });
 });
 
-test("a small program, and one that is gone, have no helpers", () => {
-  expect(startHelpers(process.ppid)).toEqual([]);
+test("a small program, and one that is gone, have no helpers", async () => {
+  const small = await start([anyInterpreter().path, "-c", 'print("{}", flush=True); input()']);
+  expect(startHelpers(small.pid)).toEqual([]);
+  await small.stop();
   expect(startHelpers(2 ** 30)).toEqual([]);
 });
 
