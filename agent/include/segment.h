@@ -27,6 +27,7 @@
  *   sites       tm_site             append, rewritten in place   index
  *   live        tm_live             hash table, rewritten        index; address 0 is empty
  *   events      tm_event            ring                         running number
+ *   openings    tm_opening          rewritten in one store       descriptor
  *
  * READING without a lock. Append-only records with an id below `count` are final:
  * the writer stores the record, then `count` (release). A rewritten record carries
@@ -49,7 +50,7 @@
 
 #define TM_POOL_MAGIC 0x4c4f4f504b524d54ull    /* "TMRKPOOL" */
 #define TM_SEGMENT_MAGIC 0x544d47534b524d54ull /* "TMRKSGMT" */
-#define TM_SEGMENT_VERSION 1u
+#define TM_SEGMENT_VERSION 2u
 #define TM_PAGE 4096u
 #define TM_DEFAULT_SLOT_COUNT 1024u
 #define TM_SLOT_STRIDE (16ull << 20) /* 16 MiB: the bound of one process's segment */
@@ -108,6 +109,7 @@ enum tm_section_kind {
     TM_SECTION_SITES,
     TM_SECTION_LIVE,
     TM_SECTION_EVENTS,
+    TM_SECTION_OPENINGS,
     TM_SECTION_COUNT
 };
 
@@ -154,7 +156,7 @@ enum tm_python_state {
 #define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator before ours serves malloc: mappings only */
 #define TM_LIMIT_COVERED (1u << 13)          /* another tool wrapped the allocators: nothing was sampled meanwhile */
 
-#define TM_LOG_BYTES 768u
+#define TM_LOG_BYTES 704u
 #define TM_COMMAND_BYTES 512u
 
 struct tm_segment_header {
@@ -316,6 +318,13 @@ struct tm_event {
     volatile uint32_t sequence_end;
 };
 
+/* Who opened this descriptor, when it was last opened. That it was closed is not told: /proc/PID/fd
+ * has what is open. Eight bytes, written at once. */
+struct tm_opening {
+    uint32_t stack;   /* 0: not known */
+    uint32_t after_s; /* whole seconds after start_monotonic_ms */
+};
+
 _Static_assert(sizeof(struct tm_pool_header) <= TM_PAGE, "pool header is one page");
 _Static_assert(sizeof(struct tm_pool_slot) == 32, "slot entry");
 _Static_assert(sizeof(struct tm_segment_header) <= TM_PAGE, "segment header is one page");
@@ -324,5 +333,6 @@ _Static_assert(sizeof(struct tm_thread) == 40, "thread");
 _Static_assert(sizeof(struct tm_site) == 256, "site");
 _Static_assert(sizeof(struct tm_live) == 48, "live");
 _Static_assert(sizeof(struct tm_event) == 32, "event");
+_Static_assert(sizeof(struct tm_opening) == 8, "opening");
 
 #endif

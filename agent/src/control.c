@@ -20,10 +20,9 @@
 #include "state.h"
 
 /* Of the 0.3 % that the slow path may take; the rest is what its clock does not see: the way in
- * (tm_enter) and the colder caches it leaves. With 0.0015, what lives of large native blocks that come
- * and go was told so coarsely that verdicts changed from run to run. */
-#define SHARE 0.0025
-#define FLOOR 0.4 /* SHARE of it is 0.1 % of a core */
+ * (tm_enter) and the colder caches it leaves. */
+#define SHARE 0.0015
+#define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
 #define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
 #define SAMPLES_A_CHECK 32

@@ -1,7 +1,7 @@
 /* hook_table.c - which functions of the program's are ours to stand for, and which those are.
  *
  * A slot belongs to us when it holds the definition that the program's global scope has first:
- * the one its malloc family calls go to. Another allocator's own (bound by RTLD_DEEPBIND, by
+ * the one its calls go to. Another allocator's own (bound by RTLD_DEEPBIND, by
  * -Bsymbolic, within a library that brings one) is somebody else's heap.
  */
 #include "slots.h"
@@ -28,6 +28,20 @@ OWN(mmap);
 OWN(mmap64);
 OWN(munmap);
 OWN(mremap);
+OWN(open);
+OWN(open64);
+OWN(openat);
+OWN(openat64);
+OWN(fopen);
+OWN(fopen64);
+OWN(socket);
+OWN(socketpair);
+OWN(accept);
+OWN(accept4);
+OWN(pipe);
+OWN(pipe2);
+OWN(epoll_create1);
+OWN(eventfd);
 #ifdef TM_TEST_ENTRIES
 #define tm_own_dlsym NULL /* only the library has it */
 #else
@@ -37,9 +51,15 @@ OWN(dlsym);
 #define ENDS(name) {#name, tm_own_##name, NULL, TM_SLOTS_ENDS}
 #define BEGINS(name) {#name, tm_own_##name, NULL, TM_SLOTS_BEGINNINGS}
 struct tm_hook tm_hooks[TM_HOOK_COUNT] = { /* free is TM_HOOK_FREE */
-    ENDS(free),       ENDS(realloc),          ENDS(reallocarray),    ENDS(munmap),     ENDS(mremap),   BEGINS(malloc),
-    BEGINS(calloc),   BEGINS(posix_memalign), BEGINS(aligned_alloc), BEGINS(memalign), BEGINS(valloc), BEGINS(pvalloc),
-    BEGINS(strdup),   BEGINS(strndup),        BEGINS(mmap),          BEGINS(mmap64),   BEGINS(dlsym),
+    ENDS(free),            ENDS(realloc),         ENDS(reallocarray), ENDS(munmap),   ENDS(mremap),
+    BEGINS(malloc),        BEGINS(calloc),        BEGINS(memalign),   BEGINS(valloc), BEGINS(pvalloc),
+    BEGINS(aligned_alloc), BEGINS(posix_memalign), BEGINS(strdup),    BEGINS(strndup),
+    BEGINS(mmap),          BEGINS(mmap64),        BEGINS(dlsym),
+    /* what opens descriptors */
+    BEGINS(open),          BEGINS(open64),        BEGINS(openat),     BEGINS(openat64),
+    BEGINS(fopen),         BEGINS(fopen64),       BEGINS(socket),     BEGINS(socketpair),
+    BEGINS(accept),        BEGINS(accept4),       BEGINS(pipe),       BEGINS(pipe2),
+    BEGINS(epoll_create1), BEGINS(eventfd),
 };
 
 static int is_system_call(const char *name)

@@ -1,4 +1,4 @@
-/* hooks.h - the allocators behind ours, and the names under which ours stand.
+/* hooks.h - the functions behind ours, and the names under which ours stand.
  *
  * In the library the entry points carry the C library's names. In the core's tests they
  * carry a prefix, for a sanitizer's interposer and ours cannot both come first.
@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #ifdef TM_TEST_ENTRIES
@@ -34,6 +36,21 @@ struct tm_real {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    /* Of what opens descriptors; NULL before they are known. */
+    int (*open)(const char *, int, ...);
+    int (*open64)(const char *, int, ...);
+    int (*openat)(int, const char *, int, ...);
+    int (*openat64)(int, const char *, int, ...);
+    FILE *(*fopen)(const char *, const char *);
+    FILE *(*fopen64)(const char *, const char *);
+    int (*socket)(int, int, int);
+    int (*socketpair)(int, int, int, int[2]);
+    int (*accept)(int, struct sockaddr *, socklen_t *);
+    int (*accept4)(int, struct sockaddr *, socklen_t *, int);
+    int (*pipe)(int[2]);
+    int (*pipe2)(int[2], int);
+    int (*epoll_create1)(int);
+    int (*eventfd)(unsigned, int);
 };
 extern struct tm_real tm_real __attribute__((visibility("hidden")));
 

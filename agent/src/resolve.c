@@ -165,7 +165,7 @@ void *tm_object_symbol_sized(const struct tm_object *object, const char *name, s
     return (void *)address;
 }
 
-/* ---- the allocators behind ours ------------------------------------------------------ */
+/* ---- the functions behind ours ------------------------------------------------------ */
 
 static void *boot_malloc(size_t bytes)
 {
@@ -227,6 +227,8 @@ struct tm_real tm_real = {
 
 static const char *const names[] = {
     "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc",
+    "open", "open64", "openat", "openat64", "fopen", "fopen64", "socket", "socketpair", "accept", "accept4",
+    "pipe", "pipe2", "epoll_create1", "eventfd",
 };
 #define NAME_COUNT (sizeof names / sizeof names[0])
 _Static_assert(sizeof(struct tm_real) == NAME_COUNT * sizeof(void *), "one name a pointer, in order");

@@ -1,7 +1,7 @@
 /* segment.c - this process's segment: its header, and sections that grow within it.
  *
  *   0      header                       one page
- *   4096   strings | frames | stacks | threads | labels | sites | live | events
+ *   4096   strings | frames | stacks | threads | labels | sites | live | events | openings
  *
  * Every section lies where it could reach its full size; only its reserved front is ever
  * touched. Growing doubles that front, so offsets never move and a reader's copy of what
@@ -24,6 +24,7 @@ static const struct {
     [TM_SECTION_SITES] = {sizeof(struct tm_site), 128, TM_SITE_COUNT},
     [TM_SECTION_LIVE] = {sizeof(struct tm_live), 512, TM_LIVE_COUNT},
     [TM_SECTION_EVENTS] = {sizeof(struct tm_event), TM_EVENT_COUNT, TM_EVENT_COUNT},
+    [TM_SECTION_OPENINGS] = {sizeof(struct tm_opening), 512, TM_OPENING_COUNT},
 };
 
 static uint64_t page_up(uint64_t bytes)

@@ -1,4 +1,4 @@
-/* slots.h - the pointers to allocators that loaded objects hold, made to point to ours (slots.c).
+/* slots.h - the pointers to what we stand for that loaded objects hold, made to point to ours (slots.c).
  *
  *   relocations.c   which words of an object the loader wrote a function's address into
  *   protection.c    whether the loader has made their pages read-only yet
@@ -12,7 +12,7 @@
 
 #include "core.h"
 
-#define TM_HOOK_COUNT 17u
+#define TM_HOOK_COUNT 31u
 #define TM_NO_HOOK 0xffu
 #define TM_HOOK_FREE 0u
 

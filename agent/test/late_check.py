@@ -97,10 +97,9 @@ def check_preloaded(python):
 
 
 def check_exits(python):
-    _, segments = run_late(python, "exits")
+    output, segments = run_late(python, "exits")
     expect(segments[0].state == 3, f"state {segments[0].state}")
-    live = sum(site.live_bytes for site in segments[0].sites)
-    expect(8_000_000 < live < 14_000_000, f"{live:.0f} bytes live at the end, about 10,000,000 are")
+    compare_figures(output, segments[0])
 
 
 def check_copies(python):

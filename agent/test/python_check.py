@@ -14,15 +14,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 from python_interpreters import interpreters, shared_library
-from python_segment import Layout, read_pool
+from python_pretenders import check_late_pretender, check_pretenders
+from python_segment import FRAMES_ONLY, FULL, LIMIT_DEBUG, LIMIT_HOOKS_REPLACED, MALLOC, Layout
 from python_trial import (Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes, farthest,
                           sampling_chance)
 
-FULL, FRAMES_ONLY, MALLOC, REFUSED = 1, 2, 3, 4
-LIMIT_DEBUG, LIMIT_UNKNOWN, LIMIT_FREE_THREADED, LIMIT_MISMATCH, LIMIT_HOOKS_REPLACED = 1, 2, 4, 8, 1 << 11
 PYTHON = 0
 NATIVE_FRAME = 1
 # Samples that a figure is judged by, at least; the controller decides how many one run takes.
@@ -76,6 +74,17 @@ def small_figures(python):
         counted = sum(1 / (1 - math.exp(-size / live.period)) for live in own)
         figures[what] = (counted, sampling_chance(segment, size), alive)
     return figures, len(samples)
+
+
+def check_openings(python):
+    output, (segment,) = python.run("openings.py", period=1 << 20)
+    truth = {int(descriptor): stack for descriptor, stack in json.loads(output).items()}
+    expect(len(truth) > 10, f"only {len(truth)} descriptors noted")
+    for descriptor, stack in truth.items():
+        opener = segment.opener(descriptor)
+        expect(opener, f"descriptor {descriptor}, opened at {stack[0]}, has no opener")
+        found = [[f.function, f.file, f.line] for f in opener if f.file.endswith("openings.py")]
+        expect(found == stack, f"opener of {descriptor}:\n#   found {found}\n#   truth {stack}")
 
 
 def check_small(python):
@@ -281,53 +290,6 @@ def check_hosted(python):
     expect_bytes(segment, "small objects", live - 300_000_034, 133, 100_000, 1, 1.15)
 
 
-def check_pretenders(library, layout):
-    """Versions, builds and offsets that nobody knows: native sampling alone, and a word why."""
-    cases = [
-        ("3.8.18 (default, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("3.16.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("3.15.0a3+ (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("4.0.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("nonsense", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("3.14.0 free-threading build (main, x) [GCC]", "xdebugpy", 0x030E00F0, LIMIT_FREE_THREADED),
-        ("3.13.1 experimental free-threading build (main, x) [GCC]", "xdebugpy", 0x030D01F0, LIMIT_FREE_THREADED),
-        ("3.14.0 (main, x) [GCC]", "otherpie", 0x030E00F0, LIMIT_MISMATCH),
-        ("3.14.0 (main, x) [GCC]", "xdebugpy", 0x030D00F0, LIMIT_MISMATCH),
-        ("3.14.0 (main, x) [GCC]", "xdebugpy", 0x030E00F0, LIMIT_MISMATCH),
-    ]
-    for version, cookie, word, limit in cases:
-        with tempfile.TemporaryDirectory() as scratch:
-            program = os.path.join(scratch, "pretender")
-            compile_program("pretender.c", program, "-rdynamic", f'-DVERSION="{version}"', f'-DCOOKIE="{cookie}"',
-                            f"-DWORD={word}u")
-            expect_refused([program], version, limit, scratch, library, layout)
-
-
-def check_late_pretender(library, layout):
-    """A version that nobody knows, loaded late by a host: refused by its number, not awaited."""
-    with tempfile.TemporaryDirectory() as scratch:
-        host, pretender = os.path.join(scratch, "host"), os.path.join(scratch, "pretender.so")
-        compile_program("host.c", host)
-        compile_program("pretender.c", pretender, "-shared", "-fPIC", '-DCOOKIE="xdebugpy"', "-DWORD=0u", "-DNUMBER=0x031000F0")
-        segment = expect_refused([host, pretender, "/dev/null"], "3.16.0, late", LIMIT_UNKNOWN, scratch, library, layout)
-        expect("3.16.0" in segment.log, f"log {segment.log!r}")
-
-
-def expect_refused(command, version, limit, scratch, library, layout):
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                           env={"LD_PRELOAD": os.path.abspath(library), "TIDEMARK": f"period=65536,dir={scratch}"})
-    expect((ended.returncode, ended.stdout, ended.stderr) == (0, "fine\n", ""),
-           f"{version}: ended with {ended.returncode}: {ended.stderr}")
-    pools = [os.path.join(scratch, name) for name in os.listdir(scratch) if name.endswith(".pool")]
-    (segment,) = read_pool(pools[0], layout)
-    expect(segment.python_state == REFUSED, f"{version}: python_state {segment.python_state}")
-    expect(segment.limits & (LIMIT_UNKNOWN | LIMIT_FREE_THREADED | LIMIT_MISMATCH) == limit,
-           f"{version}: limits {segment.limits:#x}")
-    expect("its frames are left out" in segment.log, f"{version}: log {segment.log!r}")
-    expect(sum(site.live_bytes for site in segment.sites) > 10_000_000, f"{version}: native memory is missing")
-    return segment
-
-
 def check_package(python):
     for test, agent in (("test_without_agent.py", False), ("test_with_agent.py", True)):
         python.run(test, options=("-W", "error"), agent=agent, errors_on="OK")
@@ -335,6 +297,7 @@ def check_package(python):
 
 CHECKS = [
     ("frames equal what CPython sees", check_frames),
+    ("who opened each descriptor", check_openings),
     ("small objects: counted once, freed, intact", check_small),
     ("getallocatedblocks() does not drift", check_blocks),
     ("allocator modes and switches", check_modes),

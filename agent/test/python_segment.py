@@ -9,7 +9,10 @@ Site = namedtuple("Site", "stack labels domain thread live_bytes live_objects li
 Live = namedtuple("Live", "site address bytes period")
 
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f32": "f", "f64": "d", "i32": "i"}
-SECTIONS = ["strings", "frames", "stacks", "threads", "labels", "sites", "live", "events"]
+# What a segment says of the interpreter: python_state, and bits of limits.
+FULL, FRAMES_ONLY, MALLOC, REFUSED = 1, 2, 3, 4
+LIMIT_DEBUG, LIMIT_UNKNOWN, LIMIT_FREE_THREADED, LIMIT_MISMATCH, LIMIT_HOOKS_REPLACED = 1, 2, 4, 8, 1 << 11
+SECTIONS = ["strings", "frames", "stacks", "threads", "labels", "sites", "live", "events", "openings"]
 
 
 class Layout:
@@ -75,6 +78,13 @@ class Segment:
             node, frame = self._layout.get(self._data, self._at("stacks", node), "tm_stack_node", "parent", "frame")
             frames.append(self.frame(frame))
         return frames
+
+    def opener(self, descriptor):
+        """The stack that opened it last, leaf first; None: not told."""
+        if descriptor >= self.parts["openings"][2]:
+            return None
+        stack = self._layout.get(self._data, self._at("openings", descriptor), "tm_opening", "stack")
+        return self.stack(stack) if stack else None
 
     def labels(self, index):
         pairs = {}

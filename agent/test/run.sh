@@ -30,7 +30,7 @@ export UBSAN_OPTIONS=halt_on_error=1
 # A thread that ended unjoined before a fork counts as a leak of the child, which cannot join it.
 export TSAN_OPTIONS=allocator_may_return_null=1:report_thread_leaks=0
 for way in plain keyed address thread; do
-    for test in numbers sampling tables control mappings processes pools slots late; do
+    for test in numbers sampling tables control mappings openings processes pools slots late; do
         run_core "$way $test" "$build/test/$way/$test"
     done
 done
@@ -53,7 +53,7 @@ verdict $? "no symbol newer than GLIBC_2.28 (newest: $newest)"
 readelf -dW "$library" | grep -q STATIC_TLS; verdict $? "thread state in static TLS"
 tls=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
 [ $((tls)) -le 64 ]; verdict $? "static TLS within 64 bytes ($((tls)))"
-unexpected=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v -x -E 'malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|strdup|strndup|mmap|mmap64|munmap|mremap|dlsym|tidemark_.*|PyInit__tidemark_agent')
+unexpected=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v -x -E 'malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|strdup|strndup|mmap|mmap64|munmap|mremap|dlsym|open|open64|openat|openat64|fopen|fopen64|socket|socketpair|accept|accept4|pipe|pipe2|epoll_create1|eventfd|tidemark_.*|PyInit__tidemark_agent')
 [ -z "$unexpected" ]; verdict $? "exports no name by accident $unexpected"
 
 # ---- the real library under real programs ----

@@ -304,6 +304,7 @@ def exits():
     """The end of an armed process, with daemon threads at work."""
     load().arm(OPTIONS)
     kept = [bytearray(5000) for _ in range(2000)]
+    print(json.dumps({"kept": [exits.__code__.co_firstlineno + 3, 5001, len(kept)]}))
 
     def churn():
         while True:
@@ -311,7 +312,6 @@ def exits():
 
     for _ in range(3):
         threading.Thread(target=churn, daemon=True).start()
-    assert len(kept) == 2000
     globals()["kept"] = kept
 
 
