@@ -144,6 +144,43 @@ test("shared memory that nobody gives back: who holds it, and the stack that mak
   expect(suspects[0]?.stack.some((frame) => frame.function === "publish")).toBe(true);
 });
 
+/** A few hundred bytes a socket, and a file each time that is closed again: who opens what stays open. */
+const sockets = `import os, socket, sys, time
+peers = []
+def connect():
+    near, far = socket.socketpair()
+    peers.append((near, far))
+def read_settings():
+    with open(__file__) as file:
+        return file.read()
+def raw_probe():
+    return os.open("/proc/self/status", os.O_RDONLY)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    connect() if sys.argv[1] == "objects" else raw_probe()
+    read_settings()
+    time.sleep(0.08)
+`;
+
+test.each([
+  ["objects", "connect", "_socket.socket", ["module __main__", "peers"]],
+  ["numbers", "raw_probe", undefined, undefined],
+])(
+  "descriptors that nobody closes, kept as %s: who opens them",
+  async (kind, opener, type, path) => {
+    writeFileSync(join(folder, "sockets.py"), sockets);
+    const recording = `${kind}.tidemark`;
+    await execute([tidemark, "run", "-o", recording, "--", python, "sockets.py", kind, "20"], {
+      cwd: folder,
+    });
+    const { stdout } = await diagnose(recording, "--json");
+    const { verdict, suspects } = JSON.parse(stdout) as DiagnosisJson;
+    expect(verdict.kind).toBe("handle-leak");
+    expect(suspects[0]?.stack.some((frame) => frame.function === opener)).toBe(true);
+    expect([suspects[0]?.type, suspects[0]?.holder?.path]).toEqual([type, path]);
+  },
+);
+
 test("people read the same, with a before and an after", async () => {
   const { stdout } = await diagnose("leaky.tidemark");
   expect(stdout).toMatch(/^Verdict +python-leak \(\d+ % sure\)/);

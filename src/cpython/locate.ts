@@ -18,7 +18,7 @@
  * | no Python in the process | TM-E022 |
  * | free-threaded, older than 3.9, newer than 3.15 | TM-E023 by name |
  * | still starting, already finalizing, a build whose structures differ | TM-E025 with what did not fit |
- * | several interpreters loaded | the first whose runtime is initialized; `copies` counts them |
+ * | several interpreters loaded | the first whose runtime is initialized |
  */
 import { type Memory, MemoryReader, readInterpreter } from "../linux/index.js";
 import { layoutMismatch, noInterpreter, unknownInterpreter } from "../model/errors.js";
@@ -43,8 +43,6 @@ export interface PythonRuntime extends PythonMemory {
   /** False where the structures' sizes (published from 3.13 on) are not those of the table: then only what
    * is published, and what was checked by itself, may be relied on. */
   readonly sizesAgree: boolean;
-  /** Places that hold an initialized runtime of a known layout. */
-  readonly copies: number;
 }
 
 /** @param layouts the tables to try; others than all in tests only */
@@ -52,24 +50,19 @@ export function locatePython(
   memory: Memory,
   layouts: readonly PythonLayout[] = LAYOUTS,
 ): PythonRuntime {
-  const found: PythonRuntime[] = [];
   const doubts: Doubt[] = [];
   const tried = new Set<Address>();
   const reader = new MemoryReader(memory);
   let sawPlace = false;
-  for (const { address, certain } of runtimePlaces(memory, layouts, () => found.length > 0)) {
-    if (!tried.has(address) && (found.length === 0 || certain)) {
+  for (const { address, certain } of runtimePlaces(memory, layouts)) {
+    if (!tried.has(address)) {
       tried.add(address);
       sawPlace ||= certain;
       const runtime = tryPlace(memory, reader, address, layouts, doubts);
       if (runtime !== null) {
-        found.push(runtime);
+        return runtime;
       }
     }
-  }
-  const first = found[0];
-  if (first !== undefined) {
-    return { ...first, copies: found.length };
   }
   throw refusal(memory, layouts, sawPlace, doubts);
 }
@@ -117,7 +110,7 @@ function tryPlace(
         }
         return !last;
       }
-      fitting.push({ memory, reader, layout, address, sizesAgree, copies: 1, ...proof });
+      fitting.push({ memory, reader, layout, address, sizesAgree, ...proof });
       return false;
     });
     const minor = fitting[0] && minorOf(fitting[0].version);

@@ -25,11 +25,10 @@ const PIECE = 2 ** 20;
 const OVERLAP = 64;
 const MOST_PLACES = 1024;
 
-/** @param isKnown asked as the search goes on: once a runtime is known, only what is certain is looked for */
+/** The likeliest first: the search costs the more the longer it goes on. */
 export function* runtimePlaces(
   memory: Memory,
   layouts: readonly PythonLayout[],
-  isKnown: () => boolean,
 ): Generator<RuntimePlace> {
   for (const symbols of DynamicSymbols.all(memory)) {
     const address = symbols.find(NAME);
@@ -46,8 +45,7 @@ export function* runtimePlaces(
       for (let from = range.start; from < range.end; from += PIECE) {
         const wanted = Math.min(PIECE + OVERLAP, range.end - from);
         const length = memory.readInto(from, piece.subarray(0, wanted));
-        const wantedShapes = isKnown() ? [] : shapes;
-        for (const place of placesIn(piece.subarray(0, length), from, wantedShapes, reader)) {
+        for (const place of placesIn(piece.subarray(0, length), from, shapes, reader)) {
           yield place;
           if (++places === MOST_PLACES) {
             return;
@@ -88,7 +86,7 @@ function* placesIn(
       yield { address: from + at, certain: true };
     }
   }
-  const last = shapes.length === 0 ? 0 : Math.min(PIECE, piece.length - 15);
+  const last = Math.min(PIECE, piece.length - 15);
   for (let at = 0; at < last; at += 8) {
     const high = piece.readUInt32LE(at + 4);
     const low = piece.readUInt32LE(at);

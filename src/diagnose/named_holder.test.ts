@@ -56,6 +56,32 @@ test("where samples fell on sockets, the stack that makes them is told, too", ()
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
 });
 
+test("who makes the sockets is told before sites that grow with them", () => {
+  const evidence = evidenceOf(
+    "openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40 + 1/s\nsite buffer keeps 1/s",
+  );
+  const found = holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"]);
+  const madeAt: FrameJson[] = [
+    { function: "connect", file: "/srv/app.py", line: 9, kind: "python" },
+  ];
+  const { suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
+  const { suspects: unknown } = diagnose({ ...evidence, holders: [found] });
+  expect(unknown[0]?.stack[0]?.function).toBe("buffer");
+});
+
+test("descriptors that no object stands for are told by who opens them", () => {
+  const evidence = evidenceOf("openSockets 4\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const madeAt: FrameJson[] = [{ function: "probe", file: "/srv/app.py", line: 9, kind: "python" }];
+  const found = { ...holder(handlesSite(TARGET, ""), []), looked: 0, held: 0, holder: null };
+  const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("probe (app.py:9) is where they come from");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ stack: madeAt });
+  expect(suspects[0]?.type).toBeUndefined();
+});
+
 test("who holds the sockets says nothing where memory leaks otherwise", () => {
   const evidence = evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s");
   const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];

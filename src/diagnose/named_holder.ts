@@ -18,7 +18,8 @@ export function handlesSite(pid: Pid, type: string): string {
 
 const HANDLES = "handles";
 
-/** All objects of the type that there is most of, with the stacks that make them where a sample fell on one. */
+/** All objects of the type that there is most of, or descriptors that no object stands for, with the stack that
+ * makes them where that is known. */
 export function handleSuspect(
   { evidence }: Observations,
   kind: VerdictKind,
@@ -26,13 +27,13 @@ export function handleSuspect(
 ): SiteJudgement | null {
   const { pid } = evidence.target;
   const found = OF_HANDLES.has(kind) ? handlesOf(evidence, pid) : undefined;
-  if (!found?.holder) {
+  if (!found || (found.holder === null && found.madeAt.length === 0)) {
     return null;
   }
   const type = found.site.slice(handlesSite(pid, "").length);
   const site: SiteHistory = {
     key: found.site,
-    type,
+    ...(type === "" ? {} : { type }),
     place: type,
     own: true,
     pid,

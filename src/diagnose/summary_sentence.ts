@@ -57,7 +57,9 @@ export function summaryOf(
     if (holder) {
       parts.push(`${holder.path.join(" → ")} holds them`);
     }
-    parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+    if (growth.bytesPerHour > 0) {
+      parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+    }
   } else if (growth.bytesPerHour > 0 && LEAKS.has(kind)) {
     parts.push(`${bytesText(growth.bytesPerHour)}/h`);
   } else {

@@ -99,19 +99,24 @@ export function mayKeep(
 
 /** Share of what was kept that came in the window's last third: more is no plateau yet. */
 const MOST_AT_END = 0.5;
+/** Of what lived before that: less is left of a table that was made anew, and larger. */
+const LEAST_LEFT = 0.5;
 
-/** Whether a site that does not keep growing evenly has grown at the end all the same. */
+/** Whether a site that does not keep growing evenly has grown at the end all the same, beside what it had. */
 export function roseAtEnd(
   { site, keptBytes }: SiteJudgement,
   histories: SiteHistories,
   startMs: TimeMs,
 ): boolean {
   const endMs = histories.lookTimes.at(-1) ?? startMs;
-  const late = valueAt(histories, site.liveBytes, startMs + ((endMs - startMs) * 2) / 3);
-  return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes;
+  const lateMs = startMs + ((endMs - startMs) * 2) / 3;
+  const late = valueAt(histories, site.liveBytes, lateMs);
+  const left = bornBetween(site, histories, startMs, startMs - 1, lateMs);
+  return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes && left >= LEAST_LEFT * late;
 }
 
-/** Few samples: born in different parts of the window, and none was ever seen to go. */
+/** Few samples: born in different parts of the window, not in the last alone (those may be passing through), and
+ * none was ever seen to go. */
 function isHint(
   site: SiteHistory,
   { cohorts, lookTimes }: SiteHistories,
@@ -121,13 +126,15 @@ function isHint(
   const born = cohorts.filter(
     (bound, cohort) => bound > settledMs && (site.cohortBytes[cohort] as number) > 0,
   );
+  const middleMs = (settledMs + (lookTimes.at(-1) ?? settledMs)) / 2;
   const from = lookTimes.findIndex((time) => time >= settledMs);
   const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[from] ?? 0);
   let fall = 0;
   for (let look = from + 1; look < lookTimes.length; look++) {
     fall = Math.max(fall, (site.liveBytes[look - 1] as number) - (site.liveBytes[look] as number));
   }
-  return born.length >= 3 && rise >= keptBytes / 2 && fall <= rise / 4;
+  const isSpread = born.length >= 3 && (born[0] as number) <= middleMs;
+  return isSpread && rise >= keptBytes / 2 && fall <= rise / 4;
 }
 
 /** Of one third of the window to the next: other sites' work that falls as well explains the fall. */

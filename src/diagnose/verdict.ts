@@ -101,15 +101,19 @@ function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): nu
   return Math.round(Math.max(0.1, decisive.weight - 0.08 * against.length) * 100) / 100;
 }
 
-/** The rule's sites; where it has none, what the program's objects tell. */
+/** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
+ * that grow beside them may be what the program keeps of each. */
 function accusedBy(
   { suspects = [], growth }: Finding,
   kind: VerdictKind,
   observations: Observations,
 ): SiteJudgement[] {
   const { slope } = growth ?? observations.target.growth("rssBytes");
-  const handles = suspects.length > 0 ? null : handleSuspect(observations, kind, slope);
-  return handles === null ? chooseSuspects(withOwn(observations, suspects)) : [handles];
+  const handles = handleSuspect(observations, kind, slope);
+  const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
+  return handles !== null && (makes || suspects.length === 0)
+    ? [handles]
+    : chooseSuspects(withOwn(observations, suspects));
 }
 
 /** Where a library alone is accused (its own task made most of what a program keeps): what the program's code

@@ -139,21 +139,28 @@ export function parseRollup(text: string): MemoryRollup | null {
   return Number.isNaN(pss + uss) ? null : { pssBytes: pss * 1024, ussBytes: uss * 1024 };
 }
 
-/** Open descriptors and how many of them are sockets; one system call a descriptor. */
+/** What each open descriptor leads to, as the kernel words it: a path, "socket:[4711]", "anon_inode:[eventpoll]";
+ * "" for one that was closed meanwhile. One system call a descriptor. */
+export function readDescriptors(pid: Pid): ReadonlyMap<number, string> | null {
+  const names = readNames(`/proc/${pid}/fd`);
+  return names === null
+    ? null
+    : new Map(names.map((name) => [Number(name), readLink(`/proc/${pid}/fd/${name}`) ?? ""]));
+}
+
+/** Whether a descriptor leads to a socket. */
+export function isSocket(link: string): boolean {
+  return link.startsWith("socket:");
+}
+
+/** Open descriptors and how many of them are sockets. */
 export function countDescriptors(
   pid: Pid,
 ): { readonly files: number; readonly sockets: number } | null {
-  const names = readNames(`/proc/${pid}/fd`);
-  if (names === null) {
-    return null;
-  }
-  let sockets = 0;
-  for (const name of names) {
-    if (readLink(`/proc/${pid}/fd/${name}`)?.startsWith("socket:")) {
-      sockets += 1;
-    }
-  }
-  return { files: names.length, sockets };
+  const descriptors = readDescriptors(pid);
+  return descriptors === null
+    ? null
+    : { files: descriptors.size, sockets: [...descriptors.values()].filter(isSocket).length };
 }
 
 /** argv; empty for a kernel thread or a zombie. */

@@ -6,12 +6,15 @@ import { TidemarkError } from "../model/errors.js";
 import type { Pid } from "../model/units.js";
 import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
 import { threadCpu } from "./clock.js";
+import { giveWay } from "./give_way.js";
 import { lookUpHolders } from "./holder_lookup.js";
 import { ObjectAddresses } from "./object_addresses.js";
 import { countsOf } from "./recorded_census.js";
 
 const { pid } = workerData as { readonly pid: Pid };
 const remembered = new ObjectAddresses();
+
+giveWay();
 
 parentPort?.on("message", (question: CensusQuestion) => {
   const begun = performance.now();

@@ -55,13 +55,18 @@ export function conservativeOwners(
   return Array.from(owners);
 }
 
+/** A bit for each of the words of 32 MiB, wherever in memory they lie: few words pass that are not wanted, of
+ * many millions that are looked at. */
+const FILTER_BITS = 2 ** 22;
+
 function wordsLeadingTo(
   { copy }: ObjectGraph,
   wanted: ReadonlyMap<Address, number>,
 ): { place: Address; row: number }[] {
-  const filter = new Uint8Array(1 << 16);
+  const filter = new Uint32Array(FILTER_BITS / 32);
   for (const address of wanted.keys()) {
-    filter[(address >>> 3) & 0xffff] = 1;
+    const bit = (address >>> 3) & (FILTER_BITS - 1);
+    filter[bit >>> 5] = (filter[bit >>> 5] as number) | (1 << (bit & 31));
   }
   const found: { place: Address; row: number }[] = [];
   const { words } = copy;
@@ -69,7 +74,8 @@ function wordsLeadingTo(
     let at = copy.index(start);
     for (let place = start; place < end; place += 8, at += 2) {
       const low = words[at] as number;
-      if (filter[(low >>> 3) & 0xffff] === 1) {
+      const bit = (low >>> 3) & (FILTER_BITS - 1);
+      if ((((filter[bit >>> 5] as number) >>> (bit & 31)) & 1) === 1) {
         const row = wanted.get(low + (words[at + 1] as number) * 2 ** 32);
         if (row !== undefined) {
           found.push({ place, row });

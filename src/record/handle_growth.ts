@@ -19,7 +19,7 @@ const ROOT_SERIES = 0;
 
 export class HandleGrowth {
   private readonly first = new Map<Metric, number>();
-  private grown = false;
+  private readonly grown = new Set<Metric>();
 
   /** What is there before `settledMs` after the start is no growth. */
   constructor(
@@ -27,7 +27,8 @@ export class HandleGrowth {
     private readonly settledMs: Millis,
   ) {}
 
-  get suspected(): boolean {
+  /** The figures that have risen by so much. */
+  get growing(): ReadonlySet<Metric> {
     return this.grown;
   }
 
@@ -39,7 +40,9 @@ export class HandleGrowth {
       }
       const first = this.first.get(metric) ?? value;
       this.first.set(metric, Math.min(first, value));
-      this.grown ||= value >= first + least;
+      if (value >= first + least) {
+        this.grown.add(metric);
+      }
     }
   }
 }

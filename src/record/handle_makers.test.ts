@@ -29,7 +29,7 @@ beforeAll(async () => {
   const memory = openProcessMemory(waiting.pid);
   ({ objects } = await takeGraph(memory, { maxPauseMs: 60_000 }, 0));
   memory.close();
-  handles = handleObjects(objects).nodes;
+  handles = handleObjects(objects, new Set(["openSockets"])).nodes;
 });
 afterAll(async () => await waiting.stop());
 
@@ -52,4 +52,9 @@ test("what holds all of them, what has nothing to do with them, and nothing tell
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [address("list")] }])).toBeNull();
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [0, 4096, 2 ** 46] }])).toBeNull();
   expect(makerOf(objects, handles, [])).toBeNull();
+});
+
+test("handles that do not grow are not asked for, however many there are", () => {
+  expect(handleObjects(objects, new Set(["threads"]))).toEqual({ type: "", nodes: [] });
+  expect(handleObjects(objects, new Set(["threads", "openSockets"])).type).toBe("_socket.socket");
 });

@@ -1,6 +1,7 @@
 /**
- * Which stack makes a program's handles (open files, sockets, mappings): no rate of growth tells it, for each is a
- * few small objects, and a sample falls on one in hundreds. But a sample that fell on one tells it:
+ * Which stack makes a program's handles (threads, mappings, and descriptors whose opening nobody saw): no rate of
+ * growth tells it, for each is a few small objects, and a sample falls on one in hundreds. But a sample that fell
+ * on one tells it:
  *
  *     list ──┬─> (near, far): tuple ──┬─> socket          dominators: what would go with a handle, and little
  *            │      small: a record   └─> socket  <── sampled           beside, is that handle's record

@@ -4,26 +4,32 @@
  */
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
 import type { NodeId } from "../model/heap_graph.js";
+import type { Metric } from "../model/series.js";
 
-const HANDLE_TYPES: ReadonlySet<string> = new Set([
-  "_io.FileIO",
-  "_socket.socket",
-  "mmap.mmap",
-  "select.epoll",
-  "sqlite3.Connection",
-  "ssl.SSLSocket",
-  "threading.Thread",
-]);
+/** Which figures of the process tell that there are more of them; a mapping of a file keeps a descriptor. */
+const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
+  "_io.FileIO": ["openFiles"],
+  "_socket.socket": ["openSockets"],
+  "mmap.mmap": ["fileRssBytes", "shmemRssBytes", "openFiles"],
+  "select.epoll": ["openFiles"],
+  "sqlite3.Connection": ["openFiles"],
+  "ssl.SSLSocket": ["openSockets"],
+  "threading.Thread": ["threads"],
+};
 /** Fewer are a program's ordinary business. */
 const FEWEST = 15;
 const MOST = 400;
 
-/** Of the kind that there is most of, evenly over their addresses; none where no kind is numerous. */
-export function handleObjects({ graph, types }: ObjectGraph): {
+/** Of the kinds whose figures grow, the one that there is most of, evenly over their addresses; "" and none where no
+ * such kind is numerous. */
+export function handleObjects(
+  { graph, types }: ObjectGraph,
+  growing: ReadonlySet<Metric>,
+): {
   readonly type: string;
   readonly nodes: readonly NodeId[];
 } {
-  const kinds = Array.from({ length: types.count }, (_, row) => kindOf(types, row));
+  const kinds = Array.from({ length: types.count }, (_, row) => kindOf(types, row, growing));
   const byKind = new Map<string, NodeId[]>();
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
     const kind = kinds[graph.type[node] as number];
@@ -33,19 +39,24 @@ export function handleObjects({ graph, types }: ObjectGraph): {
       same.push(node);
     }
   }
-  const [[type, all] = ["", []]] = [...byKind].sort((a, b) => b[1].length - a[1].length);
+  const numerous = [...byKind].filter(([, same]) => same.length >= FEWEST);
+  const [[type, all] = ["", []]] = numerous.sort((a, b) => b[1].length - a[1].length);
   const step = Math.max(1, all.length / MOST);
-  const count = all.length < FEWEST ? 0 : Math.min(all.length, MOST);
+  const count = Math.min(all.length, MOST);
   return {
     type,
     nodes: Array.from({ length: count }, (_, n) => all[Math.floor(n * step)] as NodeId),
   };
 }
 
-function kindOf(types: ObjectGraph["types"], type: number): string | null {
+function kindOf(
+  types: ObjectGraph["types"],
+  type: number,
+  growing: ReadonlySet<Metric>,
+): string | null {
   for (let row = type; row >= 0; row = types.bases[row] as number) {
     const name = types.name(row);
-    if (HANDLE_TYPES.has(name)) {
+    if (TOLD_BY[name]?.some((metric) => growing.has(metric))) {
       return name;
     }
   }

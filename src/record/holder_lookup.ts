@@ -35,9 +35,10 @@ import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
+import { openerOf } from "./handle_openers.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
-import type { LookupRequest, LookupSite, SampledStack } from "./suspect_watch.js";
+import type { HandleTraces, LookupRequest, LookupSite } from "./suspect_watch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "./types.js";
 
 /** What a lookup may take of this machine's memory. */
@@ -180,17 +181,18 @@ function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): bool
   return tensor >= graph.firstObject && isMadeByGraph(copy, graph.address[tensor] as Address);
 }
 
-/** What holds most of the program's open files, sockets, mappings or threads; none where they are few. */
+/** What holds most of those of the program's open files, sockets, mappings or threads that grow, and who makes them;
+ * none where they are few and nobody is known to open descriptors either. */
 function handlesRows(
   objects: ObjectGraph,
   pid: Pid,
-  sampled: readonly SampledStack[],
+  { growing, opened, sampled }: HandleTraces,
 ): HolderRow[] {
-  const { type, nodes } = handleObjects(objects);
-  const madeAt = makerOf(objects, nodes, sampled);
+  const { type, nodes } = handleObjects(objects, growing);
+  const madeAt = openerOf(pid, type, opened) ?? makerOf(objects, nodes, sampled);
   const held = nodes.filter((node) => wayOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
-  return nodes.length === 0
+  return nodes.length === 0 && madeAt === null
     ? []
     : [
         {

@@ -5,19 +5,22 @@ import { locatePython } from "../cpython/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Pid } from "../model/units.js";
+import { threadCpu } from "./clock.js";
+import { giveWay } from "./give_way.js";
 import { lookUpHolders } from "./holder_lookup.js";
 import { censusBatch, countsOf } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
 import type { LookupAnswer, LookupRequest } from "./suspect_watch.js";
 import type { CensusBatch } from "./types.js";
 
-const begun = performance.now();
+giveWay();
+const cpu = threadCpu();
 const request = workerData as LookupRequest;
 const { batch, census } = lookUpHolders(request);
 parentPort?.postMessage({
   batch,
   census: census ?? countAlone(request.pid),
-  tookMs: performance.now() - begun,
+  cpuMs: cpu(),
 } satisfies LookupAnswer);
 
 /** A heap too large for a graph is still counted; null where the program cannot be looked into at all. */

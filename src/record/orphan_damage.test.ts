@@ -134,16 +134,19 @@ test(
 );
 
 test("another version: of the pool it is refused by name, of a segment it is said", () => {
+  const other = CONSTANTS.TM_SEGMENT_VERSION + 41;
   const pool = Buffer.from(whole);
-  pool.writeUInt32LE(CONSTANTS.TM_SEGMENT_VERSION + 41, POOL_HEADER.version);
+  pool.writeUInt32LE(other, POOL_HEADER.version);
   const path = join(folder, "run.tidemark");
   copyFileSync(left, path);
   writeFileSync(`${path}.orphan`, pool);
-  expect(() => finishOrphan(path)).toThrow(/TM-E006.*version 42/);
+  expect(() => finishOrphan(path)).toThrow(new RegExp(`TM-E006.*version ${other}`));
 
   const segment = Buffer.from(whole);
   const at = Number(segment.readBigUInt64LE(POOL_HEADER.slots_offset));
-  segment.writeUInt32LE(CONSTANTS.TM_SEGMENT_VERSION + 41, at + SEGMENT_HEADER.version);
+  segment.writeUInt32LE(other, at + SEGMENT_HEADER.version);
   expect(fold(segment)).toBe("folded");
-  expect(openRecording(path).limits.join("\n")).toMatch(/process 100: .*version 42/);
+  expect(openRecording(path).limits.join("\n")).toMatch(
+    new RegExp(`process 100: .*version ${other}`),
+  );
 });

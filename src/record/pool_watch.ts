@@ -8,6 +8,7 @@ import { Symboliser } from "../native/index.js";
 import { parseSegmentHeader, type SegmentHeader } from "../segment/header.js";
 import {
   type LiveSamples,
+  type Opening,
   type PoolReader,
   type PoolSlot,
   ProfileAssembler,
@@ -242,6 +243,11 @@ export class PoolWatch {
   /** Of each process: its sampled live allocations as of the last look. */
   liveSamples(): ReadonlyMap<Pid, LiveSamples> {
     return this.assembler.liveSamples();
+  }
+
+  /** Of each process: who opened its descriptors, as of the last look. */
+  openings(): ReadonlyMap<Pid, readonly Opening[]> {
+    return this.assembler.openings();
   }
 
   /** null for a slot that was read to its end and could not be freed. */

@@ -277,7 +277,7 @@ export class Recorder {
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.startMs;
-        this.suspects.looked(taken, () => (pool as PoolWatch).liveSamples(), elapsedMs);
+        this.suspects.looked(taken, pool as PoolWatch, elapsedMs);
       }
       writer.agentLimits(timeMs, taken.limits);
     }

@@ -14,8 +14,9 @@
 import { Worker } from "node:worker_threads";
 import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
 import type { ProfileTables } from "../model/profile.js";
+import type { Metric } from "../model/series.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
-import type { LiveSamples } from "../segment/index.js";
+import type { LiveSamples, Opening } from "../segment/index.js";
 import { HandleGrowth } from "./handle_growth.js";
 import type { TakenLook } from "./pool_watch.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
@@ -23,10 +24,10 @@ import type { MetricRow } from "./writer.js";
 
 /** Start-up is no growth. */
 const FIRST_MS: Millis = 8_000;
-const NEXT_AFTER = 1.4;
-/** Share of the time that lookups may take, once they have taken so much in all. */
+const NEXT_AFTER = 1.7;
+/** Share of the time that lookups may take, once they have taken so much CPU time in all. */
 const SHARE = 0.005;
-const FREE_MS: Millis = 10_000;
+const FREE_MS: Millis = 5_000;
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** That are looked at for who makes handles. */
@@ -44,9 +45,24 @@ const SMALLEST_KEPT_BYTES = 200_000;
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
-  /** Its open files, sockets, mappings or threads grow: what holds those, and which of these stacks makes them?
-   * null: they do not. */
-  readonly handles: readonly SampledStack[] | null;
+  /** Its open files, sockets, mappings or threads grow: what holds those, and which stack makes them? null: they
+   * do not. */
+  readonly handles: HandleTraces | null;
+}
+
+/** What may tell who makes handles. */
+export interface HandleTraces {
+  /** Figures of the process. */
+  readonly growing: ReadonlySet<Metric>;
+  /** Where descriptors grow: those that were opened after the start and a while ago; some may be closed. */
+  readonly opened: readonly Opening[];
+  readonly sampled: readonly SampledStack[];
+}
+
+/** What the agents know of each process, beside the profile. */
+export interface AgentsKnow {
+  liveSamples(): ReadonlyMap<Pid, LiveSamples>;
+  openings(): ReadonlyMap<Pid, readonly Opening[]>;
 }
 
 export interface LookupSite {
@@ -70,7 +86,7 @@ export interface SampledStack {
 export interface LookupAnswer {
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;
-  readonly tookMs: Millis;
+  readonly cpuMs: Millis;
 }
 
 export class SuspectWatch {
@@ -94,21 +110,30 @@ export class SuspectWatch {
     this.handles.polled(rows);
   }
 
-  looked(taken: TakenLook, samples: () => ReadonlyMap<Pid, LiveSamples>, elapsedMs: Millis): void {
+  looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
     this.builder.add({ ...taken.tables, ...taken.look });
     if (elapsedMs < this.nextMs || this.worker !== null) {
       return;
     }
-    const growing = judgeSites(this.builder.build(), this.startMs)
+    const sites = judgeSites(this.builder.build(), this.startMs)
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const pid = growing[0]?.site.pid ?? (this.handles.suspected ? this.root : null);
+    const { growing } = this.handles;
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
     if (pid !== null) {
-      const live = samples().get(pid);
+      const live = agents.liveSamples().get(pid);
       const found = this.addressesBySite(pid, taken.tables, live);
-      const handles = this.handles.suspected && pid === this.root ? youngOf(live) : null;
+      const opened = agents.openings().get(pid) ?? [];
+      const handles =
+        growing.size > 0 && pid === this.root
+          ? {
+              growing,
+              opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
+              sampled: youngOf(live),
+            }
+          : null;
       this.ask(
-        { pid, handles, sites: this.sitesOf(found, growing, taken.look.timeMs) },
+        { pid, handles, sites: this.sitesOf(found, sites, taken.look.timeMs) },
         elapsedMs,
         taken.look.timeMs,
       );
@@ -143,7 +168,7 @@ export class SuspectWatch {
     timeMs: TimeMs,
   ): LookupSite[] {
     const wanted = new Map(growing.map((judgement) => [judgement.site.key, judgement]));
-    const settledMs = this.startMs + (timeMs - this.startMs) / 3;
+    const settledMs = this.settledMs(timeMs);
     return [...found].flatMap(([site, rows]) => {
       const judgement = wanted.get(site);
       return judgement === undefined
@@ -157,6 +182,17 @@ export class SuspectWatch {
             },
           ];
     });
+  }
+
+  /** What lives from before belongs to the start. */
+  private settledMs(timeMs: TimeMs): TimeMs {
+    return this.startMs + (timeMs - this.startMs) / 3;
+  }
+
+  private kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
+    const settledMs = this.settledMs(timeMs);
+    const oldMs = oldEnough(settledMs, timeMs);
+    return openings.filter(({ openedMs }) => openedMs >= settledMs && openedMs <= oldMs);
   }
 
   private addressesBySite(
@@ -185,10 +221,10 @@ export class SuspectWatch {
       workerData: request,
     });
     this.worker = worker;
-    worker.on("message", ({ batch, census, tookMs }: LookupAnswer) => {
-      this.spentMs += tookMs;
+    worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
+      this.spentMs += cpuMs;
       if (this.spentMs > FREE_MS) {
-        this.nextMs = Math.max(this.nextMs, elapsedMs + tookMs / SHARE);
+        this.nextMs = Math.max(this.nextMs, elapsedMs + cpuMs / SHARE);
       }
       if (this.worker !== worker) {
         return; // closed meanwhile
@@ -239,10 +275,15 @@ function youngOf(samples: LiveSamples | undefined): SampledStack[] {
   return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
 }
 
+/** What came later may be gone in a moment. */
+function oldEnough(settledMs: TimeMs, nowMs: TimeMs): TimeMs {
+  return nowMs - (nowMs - settledMs) / 6;
+}
+
 /** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */
 function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Address[] {
-  const old = nowMs - (nowMs - settledMs) / 6;
-  const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= old);
+  const oldMs = oldEnough(settledMs, nowMs);
+  const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= oldMs);
   const from = (kept.length > 0 ? kept : [...rows]).sort((a, b) => a.bornMs - b.bornMs);
   const step = Math.max(1, from.length / MOST_ADDRESSES);
   return Array.from(

@@ -87,7 +87,7 @@ export interface HolderBatch {
 
 export interface HolderRow {
   readonly site: string;
-  /** Of handles: the stack whose samples lie in them, of the dictionary; null where none does. */
+  /** Of handles: the stack that makes them, of the dictionary; null where it is not known. */
   readonly madeAt: StackId | null;
   readonly looked: number;
   readonly held: number;

@@ -19,6 +19,7 @@ import { EventRing } from "./events.js";
 import type { SegmentHeader } from "./header.js";
 import { gatherLimits, limitsOf } from "./limits.js";
 import { type LiveSamples, liveSamplesOf } from "./live_samples.js";
+import { type Opening, openingsOf } from "./openings.js";
 import type { SegmentLook } from "./reader.js";
 import { sitesOf } from "./sites.js";
 
@@ -171,6 +172,17 @@ export class ProfileAssembler {
     for (const { pid, look, dictionary } of this.#watched.values()) {
       if (look !== null) {
         found.set(pid, liveSamplesOf(look, dictionary));
+      }
+    }
+    return found;
+  }
+
+  /** Of each process: who opened its descriptors, as of its last renewal. Stacks as {@link liveSamples}'. */
+  openings(): Map<Pid, readonly Opening[]> {
+    const found = new Map<Pid, readonly Opening[]>();
+    for (const { pid, look, dictionary } of this.#watched.values()) {
+      if (look !== null) {
+        found.set(pid, openingsOf(look, dictionary));
       }
     }
     return found;

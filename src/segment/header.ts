@@ -8,6 +8,7 @@ import {
   FRAME,
   LABEL,
   LIVE,
+  OPENING,
   SECTION,
   SEGMENT_HEADER,
   SITE,
@@ -82,6 +83,7 @@ const STRIDES = [
   SITE.size,
   LIVE.size,
   EVENT.size,
+  OPENING.size,
 ] as const;
 
 const STATES = [null, "armed", "disarmed", "ended"] as const;

@@ -16,5 +16,6 @@ export type { SymbolSource } from "./dictionary.js";
 export type { SegmentHeader } from "./header.js";
 export { poolLimits } from "./limits.js";
 export type { LiveSamples } from "./live_samples.js";
+export type { Opening } from "./openings.js";
 export { monotonicMs, type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
 export { type SegmentLook, SegmentReader } from "./reader.js";

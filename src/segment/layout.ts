@@ -4,7 +4,7 @@
 export const CONSTANTS = {
   TM_POOL_MAGIC: 0x4c4f4f504b524d54n,
   TM_SEGMENT_MAGIC: 0x544d47534b524d54n,
-  TM_SEGMENT_VERSION: 1,
+  TM_SEGMENT_VERSION: 2,
   TM_PAGE: 4096,
   TM_DEFAULT_SLOT_COUNT: 1024,
   TM_SLOT_STRIDE: 16777216,
@@ -22,7 +22,8 @@ export const CONSTANTS = {
   TM_SECTION_SITES: 5,
   TM_SECTION_LIVE: 6,
   TM_SECTION_EVENTS: 7,
-  TM_SECTION_COUNT: 8,
+  TM_SECTION_OPENINGS: 8,
+  TM_SECTION_COUNT: 9,
   TM_SECTION_BLOCKS: 64,
   TM_STATE_EMPTY: 0,
   TM_STATE_ARMED: 1,
@@ -46,7 +47,7 @@ export const CONSTANTS = {
   TM_LIMIT_COVERED: 8192,
   TM_LIMIT_TURNED_OFF: 1024,
   TM_LIMIT_HOOKS_REPLACED: 2048,
-  TM_LOG_BYTES: 768,
+  TM_LOG_BYTES: 704,
   TM_COMMAND_BYTES: 512,
   TM_FRAME_PYTHON: 0,
   TM_FRAME_NATIVE: 1,
@@ -102,7 +103,7 @@ export const SECTION = {
 } as const;
 
 export const SEGMENT_HEADER = {
-  size: 3816,
+  size: 4040,
   magic: 0,
   version: 8,
   state: 12,
@@ -137,7 +138,7 @@ export const SEGMENT_HEADER = {
   command_length: 736,
   log_length: 740,
   log: 744,
-  sections: 1512,
+  sections: 1448,
 } as const;
 
 export const FRAME = {
@@ -218,4 +219,10 @@ export const EVENT = {
   value: 16,
   label: 24,
   sequence_end: 28,
+} as const;
+
+export const OPENING = {
+  size: 8,
+  stack: 0,
+  after_s: 4,
 } as const;

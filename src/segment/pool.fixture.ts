@@ -10,6 +10,7 @@ import {
   FRAME,
   LABEL,
   LIVE,
+  OPENING,
   POOL_HEADER,
   POOL_SLOT,
   SECTION,
@@ -31,6 +32,7 @@ const STRIDES = [
   SITE.size,
   LIVE.size,
   EVENT.size,
+  OPENING.size,
 ];
 
 export interface SiteFigures {
@@ -264,6 +266,15 @@ export class SegmentFixture {
     this.seal(at, EVENT.size);
     this.setCount(CONSTANTS.TM_SECTION_EVENTS, number + 1);
     this.touch(CONSTANTS.TM_SECTION_EVENTS, number % capacity);
+  }
+
+  opening(descriptor: number, stack: string, afterSeconds: number): void {
+    const kind = CONSTANTS.TM_SECTION_OPENINGS;
+    const at = this.record(kind, descriptor);
+    this.view.setUint32(at + OPENING.stack, stack === "" ? 0 : this.stack(stack), true);
+    this.view.setUint32(at + OPENING.after_s, afterSeconds, true);
+    this.setCount(kind, Math.max(this.count(kind), descriptor + 1));
+    this.touch(kind, descriptor);
   }
 
   /** Offset of a record within the segment. */

@@ -8,6 +8,7 @@ import {
   FRAME,
   LABEL,
   LIVE,
+  OPENING,
   SEGMENT_HEADER,
   SITE,
   STACK_NODE,
@@ -26,6 +27,7 @@ export interface SegmentLook {
   readonly sites: RewrittenCopy;
   readonly live: RewrittenCopy;
   readonly events: RewrittenCopy;
+  readonly openings: RewrittenCopy;
   /** Records that stayed torn after three tries. */
   readonly torn: number;
   /** Records that the segment counts, but that lie beyond the file's end. */
@@ -44,6 +46,7 @@ export class SegmentReader {
   readonly #sites = new RewrittenCopy(SITE.size, CONSTANTS.TM_SECTION_BLOCKS);
   readonly #live = new RewrittenCopy(LIVE.size, CONSTANTS.TM_SECTION_BLOCKS);
   readonly #events = new RewrittenCopy(EVENT.size, CONSTANTS.TM_SECTION_BLOCKS);
+  readonly #openings = new RewrittenCopy(OPENING.size, CONSTANTS.TM_SECTION_BLOCKS, false);
   readonly #fd: number;
   readonly #range: { readonly offset: number; readonly length: number };
   readonly #source: string;
@@ -98,6 +101,8 @@ export class SegmentReader {
     const sites = sections[CONSTANTS.TM_SECTION_SITES]!;
     this.#live.refresh(read, live, live.capacity);
     this.#sites.refresh(read, sites, sites.count);
+    const openings = sections[CONSTANTS.TM_SECTION_OPENINGS]!;
+    this.#openings.refresh(read, openings, openings.count);
     // The figures first, the dictionaries after by counts read anew: every id that a figure names is
     // then below them.
     const after = this.#parse(this.#page());
@@ -160,7 +165,7 @@ export class SegmentReader {
   }
 
   #look(header: SegmentHeader): SegmentLook {
-    const rewritten = [this.#threads, this.#sites, this.#live, this.#events];
+    const rewritten = [this.#threads, this.#sites, this.#live, this.#events, this.#openings];
     const all = [this.#strings, this.#frames, this.#stacks, this.#labels, ...rewritten];
     return {
       header,
@@ -172,6 +177,7 @@ export class SegmentReader {
       sites: this.#sites,
       live: this.#live,
       events: this.#events,
+      openings: this.#openings,
       torn: rewritten.reduce((sum, copy) => sum + copy.torn, 0),
       missing: all.reduce((sum, copy) => sum + copy.missing, 0),
     };

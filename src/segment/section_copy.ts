@@ -35,7 +35,8 @@ export class AppendedCopy {
 }
 
 /** A section whose records are rewritten in place, guarded by a sequence number in their first and last
- * four bytes. A record that stays torn keeps its last whole copy (zeros where there was none). */
+ * four bytes. A record that stays torn keeps its last whole copy (zeros where there was none). One whose
+ * records are written in one store (`guarded` false) has none that is torn. */
 export class RewrittenCopy {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
@@ -52,6 +53,7 @@ export class RewrittenCopy {
   constructor(
     readonly stride: number,
     blocks: number,
+    private readonly guarded = true,
   ) {
     this.#copied = new Float64Array(blocks).fill(-1);
   }
@@ -105,7 +107,7 @@ export class RewrittenCopy {
     for (let row = 0; row < there; row++) {
       const at = row * stride;
       const record = scratch.subarray(at, at + stride);
-      let whole = isWhole(view, at, stride);
+      let whole = !this.guarded || isWhole(view, at, stride);
       for (let tries = 1; tries < TRIES && !whole; tries++) {
         whole =
           read(record, section.offset + (from + row) * stride) === stride &&

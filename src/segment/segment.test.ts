@@ -107,6 +107,30 @@ describe("a segment", () => {
     expect(after.look.sites.allocatedBytes[0]).toBe(1_000_000);
   });
 
+  it("tells who opened each descriptor last", () => {
+    const segment = pythonProcess();
+    segment.opening(3, "main;load", 2);
+    segment.opening(70, "main;parse", 3);
+    const reader = readerOf(pool);
+    const assembler = new ProfileAssembler();
+    const process = assembler.begin(reader.look()!.header);
+    const openings = () => {
+      assembler.renew(process, reader.look()!);
+      return assembler
+        .openings()
+        .get(42)
+        ?.map(({ descriptor, openedMs }) => [descriptor, openedMs - START_REALTIME_MS]);
+    };
+    expect(openings()).toEqual([
+      [3, 2000],
+      [70, 3000],
+    ]);
+    segment.opening(3, "", 4); // opened anew, by nobody knows whom
+    segment.opening(70, "main;load", 9);
+    pool.save();
+    expect(openings()).toEqual([[70, 9000]]);
+  });
+
   it("reads a block again only when its generation changed", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);

@@ -84,7 +84,9 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
   const live =
     suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
-  const head = `${what}${rate}, ${formatShare(suspect.share)} of the growth${live}${pid}`;
+  const growth =
+    (step ?? hour) > 0 ? `${rate}, ${formatShare(suspect.share)} of the growth` : "little memory";
+  const head = `${what}${growth}${live}${pid}`;
   printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
   for (const [index, frame] of frames.reverse().entries()) {

@@ -32,7 +32,7 @@ export interface ShareRequest {
   readonly taken: SharedArrayBuffer;
 }
 
-/** Does something with helpers: as many as the program's size and this machine make worth their start. */
+/** Does something with helpers, and ends them. */
 export async function withHelpers<Result>(
   memory: Memory,
   work: (helpers: readonly Worker[]) => Promise<Result>,
@@ -45,6 +45,7 @@ export async function withHelpers<Result>(
   }
 }
 
+/** As many as the program's size and this machine make worth their start. */
 export function startHelpers(pid: Pid): Worker[] {
   const large = (readStatus(pid)?.rssBytes ?? 0) >= LEAST_BYTES;
   const helpers = large ? Math.min(availableParallelism(), MOST_THREADS) - 1 : 0;
@@ -86,6 +87,7 @@ function shareOf(helper: Worker, request: ShareRequest): Promise<CensusShare | n
   return new Promise((resolve) => {
     if (helper.threadId === ENDED) {
       resolve(null);
+      return;
     }
     helper.once("message", resolve);
     helper.once("error", () => resolve(null));

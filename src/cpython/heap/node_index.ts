@@ -6,10 +6,14 @@ import type { NodeId } from "../../model/heap_graph.js";
 import type { HeapCopy } from "./heap_copy.js";
 
 const GROUPS_A_PAGE = 8;
+/** A byte for each of the MiB of 256 GiB, wherever in memory they lie: most words lead to no object, and are told
+ * here without a look at their page. */
+const PLACES = 2 ** 18;
 
 export class NodeIndex {
   readonly #bits: Uint32Array;
   readonly #before: Uint32Array;
+  readonly #places = new Uint8Array(PLACES);
 
   /** `addresses` ascending; the object at `addresses[n]` is node `first + n`. */
   constructor(
@@ -21,7 +25,9 @@ export class NodeIndex {
     this.#before = new Uint32Array(copy.pages * GROUPS_A_PAGE);
     for (let n = 0; n < addresses.length; n++) {
       const low = addresses[n] >>> 0;
-      const page = copy.pageAt(low, Math.floor(addresses[n] / 2 ** 32));
+      const high = Math.floor(addresses[n] / 2 ** 32);
+      const page = copy.pageAt(low, high);
+      this.#places[placeOf(low, high)] = 1;
       const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
       if (this.#bits[group] === 0) {
         this.#before[group] = first + n;
@@ -32,7 +38,7 @@ export class NodeIndex {
 
   /** The object that begins at an address given in halves; 0 where none does. */
   find(low: number, high: number): NodeId {
-    if ((low & 15) !== 0) {
+    if ((low & 15) !== 0 || this.#places[placeOf(low, high)] === 0) {
       return 0;
     }
     const page = this.copy.pageAt(low, high);
@@ -51,6 +57,10 @@ export class NodeIndex {
   at(address: number): NodeId {
     return this.find(address >>> 0, Math.floor(address / 2 ** 32));
   }
+}
+
+function placeOf(low: number, high: number): number {
+  return ((high << 12) | (low >>> 20)) & (PLACES - 1);
 }
 
 function countBits(bits: number): number {

@@ -32,6 +32,7 @@ export const allocator: Rule = {
     const kept = suspects.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
     const grows =
       growth.rise >= SMALLEST_RISE_BYTES &&
+      growth.rise >= ERRORS * unused.standardErrorBytes &&
       isLarge(anon) &&
       (anon.shape === "growing" || growth.shape === "growing") &&
       growth.rise >= MOST_OF_GROWTH * anon.rise &&

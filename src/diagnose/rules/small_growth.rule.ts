@@ -17,6 +17,8 @@ const LEAST_KEPT_BYTES = 500_000;
 const LEAST_SAMPLES = 5;
 const UNSURE = new Set<SiteCourse>(["small", "hints"]);
 const MS_PER_MINUTE = 60_000;
+/** 95 %: of many sites with few samples some look larger than they are. */
+const STANDARD_ERRORS = 2;
 
 /** A site that may leak, in a window too short for its rate: the verdict says how long it would take. */
 export const smallGrowth: Rule = {
@@ -30,7 +32,7 @@ export const smallGrowth: Rule = {
     const [first] = sites
       .filter(
         (judgement) =>
-          judgement.slope >= LEAST_SLOPE &&
+          leastSlope(judgement) >= LEAST_SLOPE &&
           judgement.keptBytes >= LEAST_KEPT_BYTES &&
           keptSamples(judgement) >= LEAST_SAMPLES &&
           (judgement.course === "fills"
@@ -46,6 +48,11 @@ export const smallGrowth: Rule = {
     return { ...silent(detail), kind: "insufficient-evidence", weight: 0.55 };
   },
 };
+
+/** What it surely grows by, by ms. */
+function leastSlope({ site, keptBytes, slope }: SiteJudgement): number {
+  return slope * (1 - (STANDARD_ERRORS * site.standardErrorBytes) / Math.max(1, keptBytes));
+}
 
 /** Until what the last two thirds keep is as much, and in as many samples, as a suspect's. */
 function windowNeeded(judgement: SiteJudgement, windowMs: number): number {

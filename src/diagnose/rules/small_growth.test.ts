@@ -28,6 +28,16 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     expect(of(text.replace("50s", "35s")).verdict.kind).toBe("cache-plateau");
   });
 
+  test("an estimate that errs by half of itself is not worth a word either", () => {
+    const evidence = evidenceOf(`minute 0.5\n${service}\n${leak}8`);
+    const sites = evidence.sites?.sites.map((site) => ({
+      ...site,
+      standardErrorBytes: (site.liveBytes.at(-1) ?? 0) / 2,
+    }));
+    const coarse = { ...evidence, sites: { ...evidence.sites, sites } } as typeof evidence;
+    expect(diagnose(coarse).verdict.kind).toBe("steady");
+  });
+
   test("less than half a MiB a minute, or what comes and goes, is not worth a word", () => {
     expect(of(`minute 0.5\n${service}\nsite note keeps 0.005/s samples=4`).verdict.kind).toBe(
       "steady",

@@ -1,0 +1,30 @@
+/** Who opened each of a process's descriptors, as its agent wrote it down. */
+import type { StackId, TimeMs } from "../model/units.js";
+import type { ProcessDictionary } from "./dictionary.js";
+import { OPENING } from "./layout.js";
+import type { SegmentLook } from "./reader.js";
+
+/** The latest opening of a descriptor; whether it is still open is not told. */
+export interface Opening {
+  readonly descriptor: number;
+  readonly stack: StackId;
+  /** To the second. */
+  readonly openedMs: TimeMs;
+}
+
+export function openingsOf(look: SegmentLook, dictionary: ProcessDictionary): Opening[] {
+  const { bytes } = look.openings;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  const openings: Opening[] = [];
+  for (let at = 0; at + OPENING.size <= bytes.length; at += OPENING.size) {
+    const stack = view.getUint32(at + OPENING.stack, true);
+    if (stack !== 0) {
+      openings.push({
+        descriptor: at / OPENING.size,
+        stack: dictionary.stack(stack),
+        openedMs: look.header.startRealtimeMs + view.getUint32(at + OPENING.after_s, true) * 1000,
+      });
+    }
+  }
+  return openings;
+}
