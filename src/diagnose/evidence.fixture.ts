@@ -16,8 +16,8 @@
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
  * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one.
- * A site may carry `domain=native`, `samples=4`, `objects=9000`, `pid=43`, `own=no` (a library's alone) and
- * `file=/lib/torch/nn/functional.py`.
+ * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
+ * `pid=43`, `own=no` (a library's alone) and `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
@@ -215,6 +215,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     ]),
   ];
   const times = lookTimes(spanMs);
+  const objects = Number(options.get("objects") ?? 1000);
   const copied = Number(options.get("copied") ?? 0);
   const copies = (look: number) => (look >= times.length - copied ? 2 : 1);
   return {
@@ -228,11 +229,16 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       (time, look) => copies(look) * live(time - FIXTURE_START_MS),
     ),
     allocatedBytes: Float64Array.from(times, (time) => 2 * (time - FIXTURE_START_MS)),
-    objects: Float64Array.from(times, (_, look) => copies(look)),
-    liveObjects:
-      how === "swells" ? copies(times.length - 1) : Number(options.get("objects") ?? 1000),
+    objects: Float64Array.from(times, (time, look) =>
+      how === "swells"
+        ? copies(look)
+        : (copies(look) * objects * live(time - FIXTURE_START_MS)) / live(spanMs),
+    ),
+    liveObjects: how === "swells" ? copies(times.length - 1) : objects,
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
-    standardErrorBytes: live(spanMs) / 20,
+    standardErrorBytes: options.has("error")
+      ? Number(options.get("error")) * MIB
+      : live(spanMs) / 20,
     cohortBytes,
     keptStacks: stacks.map((frames, id) => ({ id, frames, share: 1 / stacks.length })),
   };

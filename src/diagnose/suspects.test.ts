@@ -16,6 +16,7 @@ function seenAt(text: string, looks: readonly number[], live?: readonly number[]
       ...site,
       liveBytes: live ? Float64Array.from(live) : pick(site.liveBytes),
       allocatedBytes: pick(site.allocatedBytes),
+      objects: pick(site.objects),
     })),
   };
 }
@@ -48,6 +49,18 @@ test("on a busy machine two looks tell whether survivors of every age still beco
   const full = [2, 4, 38, 36].map((mib) => mib * 2 ** 20);
   expect(courseOf(seenAt(keeps, [1, 2, 13, 23], full))).toBe("fills");
   expect(courseOf(seenAt(keeps, [1, 2, 23]))).toBe("keeps");
+});
+
+test("a table that is made anew, larger, hides nobody who fills it", () => {
+  const strings = evidenceOf("site record keeps 0.5/s");
+  const filled = withSite(strings, (column, bytes, n) => {
+    const size = column === "liveBytes" ? (n < 15 ? 30 : 60) : n === 10 ? 60 : 0;
+    return bytes + size * 2 ** 20;
+  });
+  expect(courseOf(filled)).toBe("keeps");
+  // As many objects as before: one block that came, and no more.
+  const same = filled.sites.map((site) => ({ ...site, objects: site.objects.fill(1000) }));
+  expect(courseOf({ ...filled, sites: same })).not.toBe("keeps");
 });
 
 test("what leapt at the end rose, what was made anew and larger did not", () => {

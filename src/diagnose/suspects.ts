@@ -7,7 +7,7 @@ import type { Bytes, Millis, TimeMs } from "../model/units.js";
 import { assessGrowth } from "./growth.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
-import { theilSen } from "./trend.js";
+import { median, theilSen } from "./trend.js";
 
 /** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
  * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `swells`: a few
@@ -34,6 +34,8 @@ const LEAST_QUARTER = 0.2;
 /** Live bytes must have grown by this share of what was kept. */
 const LEAST_GROWTH_OF_KEPT = 0.4;
 const LEAST_LAST_SLOPE = 0.25;
+/** Of the median quarter: what is no more births alone. */
+const STANDS_OUT = 3;
 /** A rate that falls below this from one third of the window to the next, twice, is a cache that fills. */
 const FALLING = 0.6;
 /** Fewer looks than this after the first third, on a machine that is busy: the first and the last decide. */
@@ -76,15 +78,30 @@ function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs
   if (ratesFall(site, histories, startMs)) {
     return { ...judgement, course: "fills" };
   }
-  const mean = keptBytes / QUARTERS;
+  const countRises =
+    assessGrowth({ times: histories.lookTimes, values: Array.from(site.objects) }).shape ===
+    "growing";
+  const births = countRises ? withoutTables(kept) : kept;
+  const born = births.reduce((sum, bytes) => sum + bytes, 0);
+  const mean = born / QUARTERS;
   // The youngest quarter holds what is only passing through, too: the others must stand without it.
-  const older = kept.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0) / (QUARTERS - 1);
-  const rises = risesStill(site, histories, settledMs, keptBytes);
-  if (older >= LEAST_QUARTER * mean && kept.slice(0, -1).every((b) => b >= LEAST_QUARTER * older)) {
-    const last = kept.at(-1) ?? 0;
+  const older = births.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0) / (QUARTERS - 1);
+  const rises = risesStill(site, histories, settledMs, born, countRises);
+  if (
+    older >= LEAST_QUARTER * mean &&
+    births.slice(0, -1).every((b) => b >= LEAST_QUARTER * older)
+  ) {
+    const last = births.at(-1) ?? 0;
     return { ...judgement, course: rises && last >= LEAST_QUARTER * older ? "keeps" : "fills" };
   }
   return { ...judgement, course: older >= LEAST_QUARTER * mean ? "fills" : "churns" };
+}
+
+/** The table of a dict or list that grows is made anew, larger, now and then: young as a whole, whatever the age
+ * of what it holds. Where ever more objects live, a quarter that stands out so far is that, and counts as the others. */
+function withoutTables(quarters: readonly Bytes[]): Bytes[] {
+  const usual = median(quarters);
+  return quarters.map((bytes) => (bytes > STANDS_OUT * usual ? usual : bytes));
 }
 
 /** Whether a site of few samples looks as if it kept what it makes. */
@@ -201,6 +218,7 @@ function risesStill(
   { lookTimes }: SiteHistories,
   settledMs: TimeMs,
   keptBytes: Bytes,
+  countRises: boolean,
 ): boolean {
   const from = lookTimes.findIndex((time) => time >= settledMs);
   const times = lookTimes.slice(from);
@@ -221,7 +239,7 @@ function risesStill(
   return (
     slope * span >= expected &&
     lastSlope >= LEAST_LAST_SLOPE * slope &&
-    assessGrowth({ times, values: live }).shape !== "stepped"
+    (countRises || assessGrowth({ times, values: live }).shape !== "stepped")
   );
 }
 
