@@ -14,7 +14,7 @@ import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { formatRatio, median, ratioWithInterval } from "./statistics.mjs";
-import { tools } from "./tools.mjs";
+import { toolNames, tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const { values: options } = parseArgs({
@@ -25,9 +25,7 @@ const { values: options } = parseArgs({
     tools: { type: "string" },
   },
 });
-const chosenTools = options.tools?.split(";") ?? Object.keys(tools);
-for (const name of chosenTools)
-  if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
+const chosenTools = toolNames(options.tools);
 /** A service that a peer cannot run answers nobody. */
 const LOAD_TIMEOUT_MS = 120_000;
 const python = await benchPython();

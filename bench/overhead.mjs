@@ -18,11 +18,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { SetupError } from "../scripts/command.mjs";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { formatRatio, mean, overall, ratioWithInterval } from "./statistics.mjs";
-import { tools } from "./tools.mjs";
+import { toolNames, tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const resultsFile = join(here, "results/overhead.json");
@@ -56,10 +57,13 @@ const { values: options } = parseArgs({
     tools: { type: "string" },
   },
 });
-const chosenTools = options.tools?.split(";") ?? Object.keys(tools);
-const chosenWorkloads = options.only ? options.only.split(",") : workloads;
-for (const name of chosenTools)
-  if (!tools[name]) throw new Error(`no tool ${name}: ${Object.keys(tools).join(", ")}`);
+const chosenTools = toolNames(options.tools);
+const chosenWorkloads = options.only?.split(",") ?? workloads;
+for (const name of chosenWorkloads) {
+  if (!workloads.includes(name)) {
+    throw new SetupError(`no workload ${name}: it is one of ${workloads.join(", ")}`);
+  }
+}
 
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));

@@ -1,6 +1,7 @@
 /** The tools whose cost is measured, as command lines. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { SetupError } from "../scripts/command.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -95,3 +96,17 @@ export const tools = {
     script,
   ],
 };
+
+/**
+ * The names of those chosen: all of them unless told.
+ * @param {string | undefined} chosen names with a semicolon between them
+ */
+export function toolNames(chosen) {
+  const names = chosen?.split(";") ?? Object.keys(tools);
+  for (const name of names) {
+    if (!tools[name]) {
+      throw new SetupError(`no tool "${name}": it is one of ${Object.keys(tools).join("; ")}`);
+    }
+  }
+  return names;
+}
