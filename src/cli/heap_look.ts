@@ -197,14 +197,14 @@ function graphParts(
 }
 
 function pathsTo(objects: ObjectGraph, to: string): NonNullable<HeapJson["paths"]> {
-  return findRootPaths(objects, nodesOf(objects, to)).map(
-    ({ path, retainedBytes, objects: count }) => ({
-      to,
-      path: [...path],
-      retainedBytes,
-      objects: count,
-    }),
-  );
+  const nodes = nodesOf(objects, to);
+  const type = objects.graph.typeNames[objects.graph.type[nodes[0] as NodeId] as number] as string;
+  return findRootPaths(objects, nodes).map(({ path, retainedBytes, objects: count }) => ({
+    to: isAddress(to) ? to : type,
+    path: [...path],
+    retainedBytes,
+    objects: count,
+  }));
 }
 
 function answersTo(
@@ -218,9 +218,10 @@ function answersTo(
   };
 }
 
-/** What --to means: an address, or a type's name. Throws TM-E052. */
+/** What --to means: an address, or a type's name; without its module, too, where one type alone is named so.
+ * Throws TM-E052. */
 function nodesOf(objects: ObjectGraph, to: string): NodeId[] {
-  if (/^0x[0-9a-f]+$/i.test(to)) {
+  if (isAddress(to)) {
     const node = nodeAt(objects, Number(to));
     if (node === 0) {
       throw noSuchObject(`at ${to}`);
@@ -228,10 +229,24 @@ function nodesOf(objects: ObjectGraph, to: string): NodeId[] {
     return [node];
   }
   const nodes = nodesOfType(objects, to);
-  if (nodes.length === 0) {
-    throw noSuchObject(`of type ${to}`);
+  if (nodes.length > 0) {
+    return nodes;
   }
-  return nodes;
+  const named = [...new Set(objects.graph.typeNames)]
+    .filter((name) => name.endsWith(`.${to}`))
+    .map((name) => ({ name, nodes: nodesOfType(objects, name) }))
+    .filter((type) => type.nodes.length > 0);
+  if (named.length !== 1) {
+    throw noSuchObject(
+      `of type ${to}`,
+      named.map(({ name }) => name),
+    );
+  }
+  return named[0]?.nodes ?? [];
+}
+
+function isAddress(to: string): boolean {
+  return /^0x[0-9a-f]+$/i.test(to);
 }
 
 function hex(address: number): string {

@@ -157,7 +157,8 @@ function suspectJson(
   const { evidence } = observations;
   const { site } = suspect;
   const sampled = site.liveBytes.length > 0;
-  const times = evidence.sites?.lookTimes ?? evidence.census?.timesMs ?? [];
+  const histories = site.domain === "files" ? evidence.mappings : evidence.sites;
+  const times = histories?.lookTimes ?? evidence.census?.timesMs ?? [];
   const holder = namedHolder(observations, suspect, kind);
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
@@ -169,7 +170,7 @@ function suspectJson(
     stack: [...(site.keptStacks[0]?.frames ?? [])],
     domain: site.domain,
     pid: site.pid,
-    ages: evidence.sites && sampled ? agesOf(site, evidence.sites, evidence.window.startMs) : [],
+    ages: histories && sampled ? agesOf(site, histories, evidence.window.startMs) : [],
     history: sampled
       ? times.map((timeMs, look) => ({ timeMs, bytes: Math.round(site.liveBytes[look] ?? 0) }))
       : [],

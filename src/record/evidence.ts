@@ -14,7 +14,8 @@ import type { HolderBatch, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
-/** The last look is of a program that has freed nearly all it had: the one before tells more. */
+/** Less than that is left of memory, or of mappings, at the last look: the program has given back what it had, and
+ * the look before tells more. */
 const FREED_AT_END = 0.9;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
@@ -95,16 +96,21 @@ async function siteHistories(
   }
   const sites = new SiteHistoryBuilder();
   const mappings = new SiteHistoryBuilder();
+  let mapped = 0;
   for (const [done, index] of chosen.entries()) {
     const profile = recording.profileOf(index);
     sites.add(profile);
-    mappings.add({ ...profile, sites: profile.files });
+    const mappedNow = profile.files.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
+    if (recording.looks[index]?.kind !== "end" || mappedNow >= FREED_AT_END * mapped) {
+      mappings.add({ ...profile, sites: profile.files });
+    }
+    mapped = mappedNow;
     await tell(done + 1, chosen.length);
   }
   return { sites: sites.build(), mappings: mappings.build() };
 }
 
-/** Evenly over time; the last that tells of the program at work is always among them. */
+/** Evenly over time; the last that tells of the program's memory at work is always among them. */
 function chooseLooks({ looks }: Recording): number[] {
   let last = looks.length - 1;
   const [before, end] = [looks[last - 1], looks[last]];

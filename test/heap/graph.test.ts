@@ -191,6 +191,8 @@ describe("tidemark heap", () => {
     expect(stdout.split("\n").length).toBeLessThan(45);
     const { stdout: ways } = await heap(String(waiting.pid), "--to", "collections.deque");
     expect(ways).toMatch(/module __main__ -> records -> collections.deque/);
+    const { stdout: short } = await heap(String(waiting.pid), "--to", "deque", "--json");
+    expect(validate<HeapJson>(short, "heap").paths?.[0]?.to).toBe("collections.deque");
     expect(stdout + ways).not.toMatch(/xxxxx|user 7/);
     const { stdout: dot } = await heap(
       String(waiting.pid),
@@ -205,6 +207,9 @@ describe("tidemark heap", () => {
   test("what cannot be is refused in one line", async () => {
     const { pid } = waiting;
     expect((await fails(String(pid), "--to", "no.Such")).stderr).toMatch(/TM-E052/);
+    expect((await fails(String(pid), "--to", "CFunctionType")).stderr).toMatch(
+      /TM-E052.*several types are named so: ctypes\.\w+\.<locals>\.CFunctionType, /,
+    );
     expect((await fails(String(pid), "--to", "0x10")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--retained", "--max-pause", "1ms")).stderr).toMatch(
       /TM-E050/,

@@ -49,7 +49,10 @@ export function buildCommand(): Command {
     )
     .argument("<target>", "process id, or path of a core file")
     .option("--retained", "what each type and container keeps alive, and who holds it")
-    .option("--to <what>", "ways from roots to the objects of a type, or to one at 0x...")
+    .option(
+      "--to <what>",
+      "ways from roots to the objects of a type (deque will do for collections.deque), or to one at 0x...",
+    )
     .option("--exact", "count while the program stands still")
     .addOption(
       new Option("--max-pause <time>", "the program may stand still for this long, as in 500ms, 2s")

@@ -9,6 +9,7 @@
 import type { Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { GC_HEAD_BYTES, type HeapLayout, PRE_HEADER_BYTES } from "./layout.js";
+import { readCString } from "./small_objects.js";
 import { readTypeName, type TypeName } from "./type_names.js";
 
 /** Row of a {@link TypeTable}. */
@@ -81,11 +82,12 @@ const NAMED_SHAPES: Readonly<Record<string, number>> = {
 };
 
 // PyTypeObject, the part that no version has moved:
-//   0 refcount  8 ob_type  16 ob_size  24 tp_name  32 tp_basicsize  40 tp_itemsize  168 tp_flags
-//   208 tp_weaklistoffset  256 tp_base  264 tp_dict  288 tp_dictoffset
+//   0 refcount  8 ob_type  16 ob_size  24 tp_name  32 tp_basicsize  40 tp_itemsize  48 tp_dealloc
+//   168 tp_flags  208 tp_weaklistoffset  256 tp_base  264 tp_dict  288 tp_dictoffset
 const TYPE_HEAD_BYTES = 296;
 const LONGEST_CHAIN = 32;
 const LARGEST_BASIC = 1 << 20;
+const STATIC_NAME = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
 const NOT_A_TYPE = -2;
 const ABSENT = -1;
 
@@ -206,12 +208,12 @@ export class TypeTable {
     const basicSize = word(32);
     const itemSize = word(40);
     const plausible =
-      (flags & FLAG_READY) !== 0 &&
       view.getUint32(172, true) === 0 &&
       basicSize >= 16 &&
       basicSize < LARGEST_BASIC &&
       itemSize < LARGEST_BASIC &&
-      word(24) > 4096;
+      word(24) > 4096 &&
+      ((flags & FLAG_READY) !== 0 || this.#isNeverReady(flags, word));
     if (!plausible) {
       return NOT_A_TYPE;
     }
@@ -233,6 +235,19 @@ export class TypeTable {
     // `type` comes from `object`, whose type is `type`: its base would lead back here.
     const baseRow = base === 0 || meta === address ? ABSENT : this.#find(base, depth);
     return this.#add(address, { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset });
+  }
+
+  /** A static type that its module never makes ready, as 3.9 does with functools._lru_list_elem
+   * (Modules/_functoolsmodule.c): nothing was filled in, and objects of it live all the same. So little tells it
+   * that its name must be one. */
+  #isNeverReady(flags: number, word: (at: Bytes) => number): boolean {
+    return (
+      (flags & FLAG_HEAPTYPE) === 0 &&
+      word(48) !== 0 &&
+      word(256) === 0 &&
+      word(264) === 0 &&
+      STATIC_NAME.test(readCString(this.memory, word(24)) ?? "")
+    );
   }
 
   #find(address: Address, depth: number): TypeRow {
