@@ -13,6 +13,7 @@
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0
  *     collector off
+ *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
  * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one.
@@ -48,6 +49,7 @@ export function evidenceOf(text: string): Evidence {
   const mappings: SiteHistory[] = [];
   const holders: HolderEvidence[] = [];
   const types: string[][] = [];
+  let ledgersMs: readonly Millis[] | null = null;
   const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
   for (const words of lines) {
     if (words[0] === "site") {
@@ -59,6 +61,8 @@ export function evidenceOf(text: string): Evidence {
     } else if (words[0] === "collector") {
       const enabled = words[1] !== "off";
       collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
+    } else if (words[0] === "ledgers") {
+      ledgersMs = words.slice(1).map((word) => Number.parseFloat(word) * 1000);
     } else if (words[0] === "census") {
       types.push(words.slice(1));
     } else if (words[0] !== "minute") {
@@ -78,7 +82,7 @@ export function evidenceOf(text: string): Evidence {
       startedMs: FIXTURE_START_MS,
     },
     window: { startMs: FIXTURE_START_MS, endMs },
-    processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs)),
+    processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs, ledgersMs)),
     events: [],
     ...(sites.length > 0 ? { sites: historiesOf(sites, spanMs) } : {}),
     ...(mappings.length > 0 ? { mappings: historiesOf(mappings, spanMs) } : {}),
@@ -149,7 +153,10 @@ function processOf(
   pid: number,
   metrics: ReadonlyMap<Metric, Course>,
   spanMs: Millis,
+  ledgersMs: readonly Millis[] | null,
 ): ProcessEvidence {
+  const wasRead = (metric: Metric, ms: Millis) =>
+    ledgersMs === null || !metric.startsWith("ledger.") || ledgersMs.includes(ms);
   const times = Array.from({ length: Math.floor(spanMs / POLL_MS) }, (_, i) => i * POLL_MS);
   const withDefault = new Map(metrics);
   const anon = metrics.get("anonRssBytes") ?? (() => 50 * MIB);
@@ -167,7 +174,10 @@ function processOf(
       pid,
       timesMs: Float64Array.from(times, (ms) => FIXTURE_START_MS + ms),
       values: new Map(
-        [...withDefault].map(([metric, course]) => [metric, Float64Array.from(times, course)]),
+        [...withDefault].map(([metric, course]) => [
+          metric,
+          Float64Array.from(times, (ms) => (wasRead(metric, ms) ? course(ms) : Number.NaN)),
+        ]),
       ),
     },
   };

@@ -1,6 +1,6 @@
 /** What the ledgers of a window say of a part. They are few: whether there is growth, RSS says; they say of
  * what. */
-import type { LedgerPartName } from "../model/ledger.js";
+import { LEDGER_PARTS, type LedgerPartName } from "../model/ledger.js";
 import { ledgerMetric } from "../model/series.js";
 import type { Bytes, Millis } from "../model/units.js";
 import { afterFirstThird } from "./growth.js";
@@ -28,6 +28,22 @@ export function partGrowth(
   return values.length < fewest || spanMs <= 0
     ? null
     : { rise: level - (values[0] as number), spanMs, level };
+}
+
+/** Of all that grew over the newest ledgers, what several parts have: to be held against other evidence where a
+ * short window has too few ledgers behind its first third. null where there are too few at all, or nothing grew. */
+export function shareOfNewest(
+  process: ProcessObservation,
+  parts: readonly LedgerPartName[],
+): number | null {
+  const rises = LEDGER_PARTS.flatMap((part) => {
+    const values = process.readings(ledgerMetric(part)).values.slice(-FEWEST_TO_CONTRADICT);
+    const rise = (values.at(-1) ?? 0) - (values[0] ?? 0);
+    return values.length < FEWEST_TO_CONTRADICT || rise <= 0 ? [] : [{ part, rise }];
+  });
+  const all = rises.reduce((sum, { rise }) => sum + rise, 0);
+  const own = rises.reduce((sum, { part, rise }) => sum + (parts.includes(part) ? rise : 0), 0);
+  return all > 0 ? own / all : null;
 }
 
 /** Rise of several parts together; null where ledgers are too few to be held against other evidence. */

@@ -17,7 +17,7 @@ import type { CoreLedger } from "../model/ledger.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";
 import { wholePages } from "./divide.js";
-import { limitsOf, mallocFigures, pythonFigures } from "./figures.js";
+import { bundledWhere, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
 import { HeldPages } from "./held_pages.js";
 import { divideAll } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
@@ -38,6 +38,8 @@ export function readCoreLedger(core: CoreMemory): CoreLedger {
   });
   const trimBytes =
     heap === null ? null : wholePages(heap.trimmable.starts, heap.trimmable.ends, presentOf);
+  const claims = claimsOf({ arenas, pools, heap, stacks });
+  const parts = divideAll(mappings, presentOf, claims, trimBytes);
   return {
     pid: core.leftBy,
     python: python?.version ?? "",
@@ -49,10 +51,10 @@ export function readCoreLedger(core: CoreMemory): CoreLedger {
     vmsBytes: mappings.reduce((sum, { start, end }) => sum + end - start, 0),
     truncatedBytes: core.gaps.truncatedBytes,
     leftOutBytes: core.gaps.leftOutBytes,
-    parts: divideAll(mappings, presentOf, claimsOf({ arenas, pools, heap, stacks }), trimBytes),
+    parts,
     malloc: heap === null ? null : mallocFigures(heap),
     pymalloc: arenas === null ? null : pythonFigures(arenas, pools),
-    limits: limitsOf(core.mappings, python, arenas, pools, heap),
+    limits: limitsOf(core.mappings, python, arenas, pools, heap, bundledWhere(parts, core)),
   };
 }
 

@@ -1,9 +1,19 @@
 /** What the allocators say of themselves, and what of them could not be seen. */
 import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
-import type { Mapping } from "../linux/memory.js";
-import type { LedgerLimit, MallocFigures, PythonFigures } from "../model/ledger.js";
+import type { Mapping, Memory } from "../linux/memory.js";
+import type { LedgerLimit, LedgerPart, MallocFigures, PythonFigures } from "../model/ledger.js";
+import { type BundledAllocator, bundledAllocators } from "../native/bundled_allocators.js";
 import { foreignAllocators } from "../native/foreign_allocators.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
+
+/** Less is no allocator's worth a word. */
+const SMALLEST_BUNDLED_BYTES = 8 << 20;
+
+/** Allocators within libraries, where memory of nobody known is enough to ask for one. */
+export function bundledWhere(parts: readonly LedgerPart[], memory: Memory): BundledAllocator[] {
+  const unknown = parts.find(({ part }) => part === "anon.other");
+  return (unknown?.bytes ?? 0) < SMALLEST_BUNDLED_BYTES ? [] : bundledAllocators(memory);
+}
 
 export function mallocFigures(heap: GlibcHeap): MallocFigures {
   const sum = (of: (arena: GlibcHeap["arenas"][number]) => number) =>
@@ -34,6 +44,7 @@ export function limitsOf(
   arenas: PythonArenas | null,
   pools: PoolCounts | null,
   heap: GlibcHeap | null,
+  bundled: readonly BundledAllocator[],
 ): LedgerLimit[] {
   const limits: LedgerLimit[] = [];
   const add = (kind: LedgerLimit["kind"], figures: Partial<LedgerLimit> = {}) =>
@@ -47,6 +58,9 @@ export function limitsOf(
   const others = foreignAllocators(mappings);
   for (const name of others) {
     add("allocator", { name });
+  }
+  for (const { allocator, library } of bundled) {
+    add("allocator", { name: `${allocator} in ${library}` });
   }
   if (heap === null) {
     if (others.length === 0) {

@@ -154,6 +154,22 @@ test.skipIf(environment.packagesPython === null)(
   },
 );
 
+test.skipIf(environment.packagesPython === null)(
+  "an allocator that a library carries inside it is named",
+  async () => {
+    const path = environment.packagesPython as string;
+    const text = "import pyarrow\nkept = pyarrow.array(range(4_000_000))\nsay(kept.nbytes)\n";
+    const { pid, said } = await kept(startPython({ path }, text));
+    const ledger = readLedger(pid, "full");
+    expectWhole(ledger);
+    expect(bytesOf(ledger, "anon.other")).toBeGreaterThan(said as unknown as number);
+    const named = ledger.limits.filter(({ kind }) => kind === "allocator").map(({ name }) => name);
+    expect(named.some((name) => /^(?:mi|je)malloc in libarrow\.so/.test(name))).toBe(true);
+    expect(named.some((name) => name.includes("python"))).toBe(false);
+    expect(readLedger(pid, "cheap").limits).toEqual([]); // a quick look opens no files
+  },
+);
+
 test.skipIf(environment.torchPython === null)("tensors are malloc's", async () => {
   const program = await kept(
     startPython(

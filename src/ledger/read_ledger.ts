@@ -31,7 +31,7 @@ import type { Address, Bytes, Pid } from "../model/units.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";
 import { wholePages } from "./divide.js";
-import { limitsOf, mallocFigures, pythonFigures } from "./figures.js";
+import { bundledWhere, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
 import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
@@ -57,6 +57,8 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
     const residentOf = (start: Address, end: Address) => memory.resident(start, end);
     const trimBytes =
       heap === null ? null : wholePages(heap.trimmable.starts, heap.trimmable.ends, residentOf);
+    const parts = divideAll(mappings.map(presentMapping), residentOf, claims, trimBytes);
+    const bundled = depth === "cheap" ? [] : bundledWhere(parts, memory);
     const total = (of: (mapping: ResidentMapping) => Bytes) =>
       mappings.reduce((sum, mapping) => sum + of(mapping), 0);
     return {
@@ -71,10 +73,10 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
       vmsBytes: status.vmsBytes,
       anonymousHugeBytes: total(({ anonymousHugeBytes }) => anonymousHugeBytes),
       hugetlbBytes: total(({ hugetlbBytes }) => hugetlbBytes),
-      parts: divideAll(mappings.map(presentMapping), residentOf, claims, trimBytes),
+      parts,
       malloc: heap === null ? null : mallocFigures(heap),
       python: arenas === null ? null : pythonFigures(arenas, pools),
-      limits: limitsOf(mappings, readInterpreter(pid), arenas, pools, heap),
+      limits: limitsOf(mappings, readInterpreter(pid), arenas, pools, heap, bundled),
     };
   } finally {
     memory.close();

@@ -1,18 +1,15 @@
 /**
  * The functions of an ELF64 object, by address: from .symtab, else .dynsym.
- * Source: elf(5); System V ABI, chapter 4 (sections, string table, symbol table).
+ * Source: elf(5); System V ABI, chapter 4 (string table, symbol table).
  *
- *   file header, 64 bytes       40 u64 section headers' offset   58 u16 their size   60 u16 their count
- *   section header, 64 bytes    4 u32 type   24 u64 offset   32 u64 size   40 u32 link   56 u64 entry size
  *   symbol, 24 bytes            0 u32 name   4 u8 info (type: low half)   6 u16 section   8 u64 value   16 u64 size
  *
  * Only the symbol table is read into memory, as a sorted index; names are read one by one when asked
  * for. Every offset and size is checked against the file's, for a mapped path may lead to any bytes.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { readRange, readSections, type Section } from "./elf_sections.js";
 
-const FILE_HEADER_BYTES = 64;
-const SECTION_HEADER_BYTES = 64;
 const SYMBOL_BYTES = 24;
 const SYMTAB = 2;
 const DYNSYM = 11;
@@ -26,13 +23,6 @@ const ADDRESS_LIMIT = 2 ** 32;
 const LONGEST_NAME = 16_384;
 /** How far a symbol without a size (hand-written assembly) reaches at most. */
 const UNSIZED_REACH = 65_536;
-
-interface Section {
-  readonly type: number;
-  readonly offset: number;
-  readonly size: number;
-  readonly link: number;
-}
 
 export class ElfSymbols {
   readonly #path: string;
@@ -172,51 +162,6 @@ function functionsOf(symbols: Buffer, names: Section): SymbolColumns {
     sizes: sizes.slice(0, length),
     names: nameOffsets.slice(0, length),
   };
-}
-
-function readSections(fd: number, fileSize: number): Section[] {
-  const head = readRange(fd, fileSize, 0, FILE_HEADER_BYTES);
-  // Magic, then 64-bit and little-endian.
-  if (head === null || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2 || head[5] !== 1) {
-    return [];
-  }
-  if (head.readUInt16LE(58) !== SECTION_HEADER_BYTES) {
-    return [];
-  }
-  const offset = Number(head.readBigUInt64LE(40));
-  // More than 65279 sections are counted in the first one's size.
-  const first = readRange(fd, fileSize, offset, SECTION_HEADER_BYTES);
-  const count = head.readUInt16LE(60) || Number(first?.readBigUInt64LE(32) ?? 0);
-  const table = readRange(fd, fileSize, offset, count * SECTION_HEADER_BYTES);
-  if (table === null) {
-    return [];
-  }
-  return Array.from({ length: count }, (_, index) => {
-    const at = index * SECTION_HEADER_BYTES;
-    return {
-      type: table.readUInt32LE(at + 4),
-      offset: Number(table.readBigUInt64LE(at + 24)),
-      size: Number(table.readBigUInt64LE(at + 32)),
-      link: table.readUInt32LE(at + 40),
-    };
-  });
-}
-
-/** The bytes, or null where the file does not hold all of them. */
-function readRange(fd: number, fileSize: number, offset: number, length: number): Buffer | null {
-  if (!(length > 0 && offset + length <= fileSize)) {
-    return null;
-  }
-  const bytes = Buffer.alloc(length);
-  let done = 0;
-  while (done < length) {
-    const count = readSync(fd, bytes, done, length - done, offset + done);
-    if (count === 0) {
-      return null; // it was cut meanwhile
-    }
-    done += count;
-  }
-  return bytes;
 }
 
 /** null where the file cannot be opened, is none, or fails to be read. */

@@ -6,6 +6,11 @@ const LIBRARY =
 /** Names that an allocator gives its mappings (prctl PR_SET_VMA_ANON_NAME). */
 const NAMED = /^\[anon:(?:je_|(tcmalloc|mimalloc|jemalloc|scudo))/;
 
+/** Whether the file is an allocator's own library. */
+export function isAllocatorLibrary({ path }: Mapping): boolean {
+  return LIBRARY.test(path);
+}
+
 /** Allocators beside glibc's that a program has loaded, by name, each once. Their state is version
  * dependent and without invariants that would carry a reading from outside: what they hold is opaque. */
 export function foreignAllocators(mappings: readonly Mapping[]): string[] {

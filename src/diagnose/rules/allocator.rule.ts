@@ -1,6 +1,6 @@
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
-import { riseOf } from "../ledger_growth.js";
+import { riseOf, shareOfNewest } from "../ledger_growth.js";
 import type { Observations } from "../observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
@@ -18,6 +18,7 @@ const ERRORS = 4;
 /** Of the growth, what the ledger must find in the allocators' own parts. */
 const LEAST_IN_LEDGER = 0.25;
 const FREE_PARTS: readonly LedgerPartName[] = ["malloc.free", "python.free"];
+const KEPT_PARTS: readonly LedgerPartName[] = [...FREE_PARTS, "python.used"];
 
 /** Private memory grows and what lives in it does not: the program freed it, the allocator keeps it. */
 export const allocator: Rule = {
@@ -59,8 +60,9 @@ export const allocator: Rule = {
  * arena's pages are divided by pools. Blocks that are filled at last, and pages that somebody asked the kernel
  * for, are not live at any site, either, but in other parts. */
 function isElsewhere(target: ProcessObservation, rise: Bytes): boolean {
-  const kept = riseOf(target, [...FREE_PARTS, "python.used"]);
-  return kept !== null && kept < LEAST_IN_LEDGER * rise;
+  const kept = riseOf(target, KEPT_PARTS);
+  const share = kept === null ? shareOfNewest(target, KEPT_PARTS) : kept / rise;
+  return share !== null && share < LEAST_IN_LEDGER;
 }
 
 /** It grew once and never came back. */

@@ -250,6 +250,19 @@ describe("allocator", () => {
     expect(verdict(`${text}\nledger.malloc.used 9 + 1/s`)).toBe("warm-up");
   });
 
+  test("few ledgers of a short window say so, too", () => {
+    const text = `anonRssBytes 40 + 1/s
+      site work churns 10
+      ledgers 3s 6s 12s 24s
+      ledger.python.free 1
+      ledger.python.used 9`;
+    expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
+      "allocator-retention",
+    );
+    // An allocator that nobody stands in front of: what it holds may all live.
+    expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
+  });
+
   test("memory that lives accounts for the growth", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
     expect(ruleSays("allocator", text)?.says).toBe("silent");

@@ -1,0 +1,81 @@
+/**
+ * Allocators that a library carries inside it, as libarrow does mimalloc and polars jemalloc: neither a file nor a
+ * mapping is named after them. But each has messages for its user, and their beginning is in the read-only data of
+ * every build. Read from the files: the program's own pages stay as they are.
+ */
+import { closeSync, fstatSync, readSync } from "node:fs";
+import { basename } from "node:path";
+import type { Mapping, Memory } from "../linux/memory.js";
+import type { Bytes } from "../model/units.js";
+import { readSections } from "./elf_sections.js";
+import { isAllocatorLibrary } from "./foreign_allocators.js";
+
+export interface BundledAllocator {
+  readonly allocator: string;
+  /** Name of the file. */
+  readonly library: string;
+}
+
+const MESSAGES: readonly (readonly [allocator: string, message: Buffer])[] = [
+  ["jemalloc", Buffer.from("<jemalloc>: ")],
+  ["mimalloc", Buffer.from("mimalloc: error: ")],
+  ["tcmalloc", Buffer.from("tcmalloc: large alloc ")],
+];
+const LONGEST_MESSAGE = Math.max(...MESSAGES.map(([, message]) => message.length));
+/** CPython from 3.13 on carries mimalloc, and asks it for nothing but where it is told to. */
+const INTERPRETER = /^(?:lib)?python\d/;
+const PIECE_BYTES = 1 << 22;
+
+/** Of all code that is mapped; each file once. */
+export function bundledAllocators(memory: Memory): BundledAllocator[] {
+  const files = new Map<string, Mapping>();
+  for (const mapping of memory.mappings) {
+    if (mapping.executable && mapping.inode !== 0) {
+      files.set(mapping.path, mapping);
+    }
+  }
+  return [...files]
+    .map(([path, mapping]) => ({ library: basename(path), mapping }))
+    .filter(({ library, mapping }) => !INTERPRETER.test(library) && !isAllocatorLibrary(mapping))
+    .flatMap(({ library, mapping }) =>
+      allocatorsIn(memory, mapping).map((allocator) => ({ allocator, library })),
+    );
+}
+
+function allocatorsIn(memory: Memory, mapping: Mapping): string[] {
+  const file = memory.openFile(mapping);
+  if (file === null) {
+    return [];
+  }
+  try {
+    const fileBytes = fstatSync(file).size;
+    const found = new Set<string>();
+    for (const { name, offset, size } of readSections(file, fileBytes)) {
+      if (name === ".rodata") {
+        search(file, offset, Math.min(offset + size, fileBytes), found);
+      }
+    }
+    return [...found];
+  } catch {
+    return []; // its disk fails, or it was cut meanwhile
+  } finally {
+    closeSync(file);
+  }
+}
+
+function search(file: number, start: Bytes, end: Bytes, found: Set<string>): void {
+  const piece = Buffer.alloc(Math.min(PIECE_BYTES, Math.max(0, end - start)));
+  for (let at = start; at < end; ) {
+    const read = readSync(file, piece, 0, Math.min(piece.length, end - at), at);
+    const bytes = piece.subarray(0, read);
+    for (const [allocator, message] of MESSAGES) {
+      if (bytes.includes(message)) {
+        found.add(allocator);
+      }
+    }
+    if (read <= LONGEST_MESSAGE) {
+      return;
+    }
+    at += at + read < end ? read - LONGEST_MESSAGE : read;
+  }
+}
