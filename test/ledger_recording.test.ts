@@ -9,7 +9,7 @@ import { afterAll, expect, test } from "vitest";
 import { LEDGER_METRICS, ledgerMetric } from "../src/model/series.js";
 import { openRecording } from "../src/record/index.js";
 import { launchBrowser } from "./browser.js";
-import { anyInterpreter } from "./environment.js";
+import { anyInterpreter, environment } from "./environment.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
 
 /** 48 MiB of blocks and some objects, until it is told to end. */
@@ -79,6 +79,31 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
     await browser.close();
   }
 });
+
+test.skipIf(environment.packagesPython === null)(
+  "memory of an allocator that a library carries inside it is said to be in no site",
+  async () => {
+    const recording = join(scratch(), "arrow.tidemark");
+    const arrow = "import pyarrow, sys\nkept = pyarrow.array(range(8_000_000))\nsys.stdin.read()\n";
+    program = spawn(
+      tidemark,
+      [
+        ...["run", "--quiet", "-o", recording, "--"],
+        ...[environment.packagesPython as string, "-c", arrow],
+      ],
+      { stdio: ["pipe", "inherit", "inherit"] },
+    );
+    const ended = once(program, "exit");
+    const said = () => (hasLedger(recording) ? openRecording(recording).limits : []);
+    while (!said().some((limit) => /malloc in libarrow\.so/.test(limit))) {
+      expect(program.exitCode).toBeNull();
+      await setTimeout(200);
+    }
+    program.stdin?.end();
+    await ended;
+  },
+  60_000,
+);
 
 function hasLedger(recording: string): boolean {
   if (!existsSync(recording)) {

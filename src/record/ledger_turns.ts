@@ -1,19 +1,25 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
 import { readLedger } from "../ledger/index.js";
+import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import { ledgerMetric } from "../model/series.js";
-import type { Pid, TimeMs } from "../model/units.js";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import { bundledAllocators } from "../native/index.js";
 import type { MetricRow } from "./writer.js";
 
 export interface LedgerTurn {
   readonly rows: readonly MetricRow[];
-  /** Why there are none; "" where there are, or where the process has just ended. */
-  readonly refusal: string;
+  /** What the ledger could not see, each a sentence; why there is none, unless the process has just ended. */
+  readonly limits: readonly string[];
 }
+
+/** Memory that no site explains is worth a look into the program's libraries, once. */
+const MUCH_UNKNOWN_BYTES: Bytes = 32 << 20;
 
 export class LedgerTurns {
   /** When each process had its last turn, as a count of turns. */
   private readonly last = new Map<Pid, number>();
+  private readonly searched = new Set<Pid>();
   private turns = 0;
 
   /** @param living the processes to choose from, each with the number of its series. */
@@ -21,6 +27,7 @@ export class LedgerTurns {
     for (const pid of this.last.keys()) {
       if (!living.has(pid)) {
         this.last.delete(pid);
+        this.searched.delete(pid);
       }
     }
     let chosen: Pid | null = null;
@@ -30,11 +37,35 @@ export class LedgerTurns {
       }
     }
     if (chosen === null) {
-      return { rows: [], refusal: "" };
+      return { rows: [], limits: [] };
     }
     this.turns += 1;
     this.last.set(chosen, this.turns);
-    return read(chosen, living.get(chosen) as number, timeMs);
+    return this.read(chosen, living.get(chosen) as number, timeMs);
+  }
+
+  private read(pid: Pid, series: number, timeMs: TimeMs): LedgerTurn {
+    try {
+      const { parts } = readLedger(pid, "cheap");
+      const rows = parts.map(({ part, bytes }) => ({
+        timeMs,
+        series,
+        metric: ledgerMetric(part),
+        value: bytes,
+      }));
+      const unknown = parts.find(({ part }) => part === "anon.other")?.bytes ?? 0;
+      if (unknown < MUCH_UNKNOWN_BYTES || this.searched.has(pid)) {
+        return { rows, limits: [] };
+      }
+      this.searched.add(pid);
+      return { rows, limits: unseenAllocators(pid) };
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
+      return { rows: [], limits };
+    }
   }
 
   private lastOf(pid: Pid): number {
@@ -42,20 +73,14 @@ export class LedgerTurns {
   }
 }
 
-function read(pid: Pid, series: number, timeMs: TimeMs): LedgerTurn {
+function unseenAllocators(pid: Pid): string[] {
+  const memory = openProcessMemory(pid);
   try {
-    const { parts } = readLedger(pid, "cheap");
-    const rows = parts.map(({ part, bytes }) => ({
-      timeMs,
-      series,
-      metric: ledgerMetric(part),
-      value: bytes,
-    }));
-    return { rows, refusal: "" };
-  } catch (error) {
-    if (!(error instanceof TidemarkError)) {
-      throw error;
-    }
-    return { rows: [], refusal: error.exitCode === 3 ? error.what : "" };
+    return bundledAllocators(memory).map(
+      ({ allocator, library }) =>
+        `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
+    );
+  } finally {
+    memory.close();
   }
 }

@@ -227,11 +227,9 @@ export class Recorder {
 
   /** Its figures belong to the poll just made: a process's rows are in order of time. */
   private readLedger(timeMs: TimeMs): void {
-    const { rows, refusal } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
+    const { rows, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
     this.pendingMetrics.push(...rows);
-    if (refusal !== "") {
-      this.options.writer.limits(timeMs, [`No ledger was read: ${refusal}.`]);
-    }
+    this.options.writer.limits(timeMs, limits);
   }
 
   private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {

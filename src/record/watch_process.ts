@@ -107,11 +107,9 @@ class Seen {
     this.lastMs = poll.timeMs;
   }
 
-  ledger({ rows, refusal }: LedgerTurn): void {
+  ledger({ rows, limits }: LedgerTurn): void {
     this.add(rows);
-    if (refusal !== "" && this.limits.length === 0) {
-      this.limits.push(`No ledger was read: ${refusal}.`);
-    }
+    this.limits.push(...limits.filter((sentence) => !this.limits.includes(sentence)));
   }
 
   limited(sentence: string): void {
