@@ -1,9 +1,11 @@
 /** Programs that leak and that do not, judged as a user would have them judged. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
+import { openRecording } from "../src/record/index.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, type Outcome, removeScratch, scratch, tidemark } from "./run.js";
 
@@ -64,8 +66,20 @@ test("a recording: the kind, the line, who holds it, how fast, what to do", asyn
 });
 
 test("what the growth is made of: objects by type, counted as it ran", async () => {
+  const recording = join(folder, "counted.tidemark");
+  const words = ["run", "--quiet", "-o", recording, "--", python, "leaky.py", "100"];
+  const counted = spawn(tidemark, words, { cwd: folder, stdio: "ignore" });
+  children.push(counted);
+  const ended = once(counted, "exit");
+  // How often it counts is by what counting takes, and a busy machine takes longer.
+  await vi.waitFor(() => expect(openRecording(recording).censuses.length).toBeGreaterThan(1), {
+    timeout: 90_000,
+    interval: 500,
+  });
+  counted.kill("SIGTERM");
+  await ended;
   const { census, evidence } = JSON.parse(
-    (await diagnose("leaky.tidemark", "--json")).stdout,
+    (await diagnose("counted.tidemark", "--json")).stdout,
   ) as DiagnosisJson;
   expect(census?.taken).toBeGreaterThan(1);
   const [first] = census?.types ?? [];

@@ -37,15 +37,14 @@ export function copyTooLarge(name: string, needed: Bytes, most: Bytes): Tidemark
   );
 }
 
-/** TM-E052: no object is of the type, or stands at the address, that was asked for. `alike`: types of which
- * any could have been meant. */
-export function noSuchObject(what: string, alike: readonly string[] = []): TidemarkError {
+/** TM-E052: no object is of the type, or stands at the address, that was asked for. */
+export function noSuchObject(what: string, typesNamedSo: readonly string[] = []): TidemarkError {
   return new TidemarkError(
     "TM-E052",
     2,
     `no object is ${oneLine(what)}`,
-    alike.length > 0
-      ? `several types are named so: ${oneLine(alike.join(", "))}`
+    typesNamedSo.length > 0
+      ? `several types are named so: ${oneLine(typesNamedSo.join(", "))}`
       : "types are named module.qualname, as the census prints them",
     "see the types with: tidemark heap PID --top 0",
   );

@@ -32,7 +32,7 @@ def fetch(server, number):
 
 
 def keep(size):
-    received.append(bytearray(size * 10))  # known: received
+    received.append(bytearray(size * 100))  # known: received
 
 
 def main():
