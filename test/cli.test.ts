@@ -29,6 +29,21 @@ describe("help", () => {
     expect((await cli([])).stdout).toBe(stdout);
   });
 
+  test("advice and pages name no command that is not there", () => {
+    const pages = readdirSync(join(repository, "docs"))
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `docs/${name}`);
+    const named = ["README.md", ...pages].flatMap((page) => {
+      const text = readFileSync(join(repository, page), "utf8");
+      const pattern =
+        page === "docs/advice.md" ? /\btidemark ([a-z]+)/g : /`(?:npx )?tidemark ([a-z]+)/g;
+      return [...text.matchAll(pattern)].map(([, command]) => command as string);
+    });
+    const known: readonly string[] = [...COMMAND_NAMES, "help"];
+    expect(named.length).toBeGreaterThan(30);
+    expect(named.filter((command) => !known.includes(command))).toEqual([]);
+  });
+
   test("the version is the package's", async () => {
     const { version } = JSON.parse(readFileSync(join(repository, "package.json"), "utf8"));
     expect((await cli(["--version"])).stdout).toBe(`${version}\n`);

@@ -236,13 +236,12 @@ function nodesOf(objects: ObjectGraph, to: string): NodeId[] {
     .filter((name) => name.endsWith(`.${to}`))
     .map((name) => ({ name, nodes: nodesOfType(objects, name) }))
     .filter((type) => type.nodes.length > 0);
-  if (named.length !== 1) {
-    throw noSuchObject(
-      `of type ${to}`,
-      named.map(({ name }) => name),
-    );
+  const [only, ...others] = named;
+  if (only === undefined || others.length > 0) {
+    const names = named.map(({ name }) => name);
+    throw noSuchObject(`of type ${to}`, names);
   }
-  return named[0]?.nodes ?? [];
+  return only.nodes;
 }
 
 function isAddress(to: string): boolean {

@@ -77,7 +77,7 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A030",
-    text: "Free what the native code hands out; tidemark memcheck shows the C line, --native the C stack.",
+    text: "Free what the native code hands out; tidemark run --native shows the C stack that asks for it.",
     when: "Memory asked for by C or C++ grows and no Python object refers to it.",
     kinds: ["native-leak"],
     before: "result = lib.encode(data)",

@@ -14,10 +14,11 @@ import { locatePython } from "../cpython/index.js";
 import type { CoreMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { CoreLedger } from "../model/ledger.js";
+import { bundledAllocators } from "../native/bundled_allocators.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";
 import { wholePages } from "./divide.js";
-import { bundledWhere, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
+import { hasMuchUnknown, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
 import { HeldPages } from "./held_pages.js";
 import { divideAll } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
@@ -40,6 +41,7 @@ export function readCoreLedger(core: CoreMemory): CoreLedger {
     heap === null ? null : wholePages(heap.trimmable.starts, heap.trimmable.ends, presentOf);
   const claims = claimsOf({ arenas, pools, heap, stacks });
   const parts = divideAll(mappings, presentOf, claims, trimBytes);
+  const bundled = hasMuchUnknown(parts) ? bundledAllocators(core) : [];
   return {
     pid: core.leftBy,
     python: python?.version ?? "",
@@ -54,7 +56,7 @@ export function readCoreLedger(core: CoreMemory): CoreLedger {
     parts,
     malloc: heap === null ? null : mallocFigures(heap),
     pymalloc: arenas === null ? null : pythonFigures(arenas, pools),
-    limits: limitsOf(core.mappings, python, arenas, pools, heap, bundledWhere(parts, core)),
+    limits: limitsOf(core.mappings, python, arenas, pools, heap, bundled),
   };
 }
 

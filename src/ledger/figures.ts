@@ -1,18 +1,17 @@
 /** What the allocators say of themselves, and what of them could not be seen. */
 import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
-import type { Mapping, Memory } from "../linux/memory.js";
+import type { Mapping } from "../linux/memory.js";
 import type { LedgerLimit, LedgerPart, MallocFigures, PythonFigures } from "../model/ledger.js";
-import { type BundledAllocator, bundledAllocators } from "../native/bundled_allocators.js";
+import type { BundledAllocator } from "../native/bundled_allocators.js";
 import { foreignAllocators } from "../native/foreign_allocators.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
 
-/** Less is no allocator's worth a word. */
-const SMALLEST_BUNDLED_BYTES = 8 << 20;
+/** Less is not worth a look into the program's libraries. */
+const MUCH_UNKNOWN_BYTES = 16 << 20;
 
-/** Allocators within libraries, where memory of nobody known is enough to ask for one. */
-export function bundledWhere(parts: readonly LedgerPart[], memory: Memory): BundledAllocator[] {
-  const unknown = parts.find(({ part }) => part === "anon.other");
-  return (unknown?.bytes ?? 0) < SMALLEST_BUNDLED_BYTES ? [] : bundledAllocators(memory);
+/** Whether so much memory is of nobody known that an allocator within a library may have it. */
+export function hasMuchUnknown(parts: readonly LedgerPart[]): boolean {
+  return parts.some(({ part, bytes }) => part === "anon.other" && bytes >= MUCH_UNKNOWN_BYTES);
 }
 
 export function mallocFigures(heap: GlibcHeap): MallocFigures {

@@ -28,10 +28,11 @@ import { processGone } from "../model/errors.js";
 import type { Ledger } from "../model/ledger.js";
 import { noResidentFigures } from "../model/ledger_errors.js";
 import type { Address, Bytes, Pid } from "../model/units.js";
+import { bundledAllocators } from "../native/bundled_allocators.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";
 import { wholePages } from "./divide.js";
-import { bundledWhere, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
+import { hasMuchUnknown, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
 import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
@@ -58,7 +59,7 @@ export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
     const trimBytes =
       heap === null ? null : wholePages(heap.trimmable.starts, heap.trimmable.ends, residentOf);
     const parts = divideAll(mappings.map(presentMapping), residentOf, claims, trimBytes);
-    const bundled = depth === "cheap" ? [] : bundledWhere(parts, memory);
+    const bundled = depth === "full" && hasMuchUnknown(parts) ? bundledAllocators(memory) : [];
     const total = (of: (mapping: ResidentMapping) => Bytes) =>
       mappings.reduce((sum, mapping) => sum + of(mapping), 0);
     return {

@@ -1,9 +1,9 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
-import { readLedger } from "../ledger/index.js";
+import { hasMuchUnknown, readLedger } from "../ledger/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import { ledgerMetric } from "../model/series.js";
-import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import type { Pid, TimeMs } from "../model/units.js";
 import { bundledAllocators } from "../native/index.js";
 import type { MetricRow } from "./writer.js";
 
@@ -13,12 +13,10 @@ export interface LedgerTurn {
   readonly limits: readonly string[];
 }
 
-/** Memory that no site explains is worth a look into the program's libraries, once. */
-const MUCH_UNKNOWN_BYTES: Bytes = 32 << 20;
-
 export class LedgerTurns {
   /** When each process had its last turn, as a count of turns. */
   private readonly last = new Map<Pid, number>();
+  /** Whose libraries were looked into for allocators of theirs: once is enough. */
   private readonly searched = new Set<Pid>();
   private turns = 0;
 
@@ -53,8 +51,7 @@ export class LedgerTurns {
         metric: ledgerMetric(part),
         value: bytes,
       }));
-      const unknown = parts.find(({ part }) => part === "anon.other")?.bytes ?? 0;
-      if (unknown < MUCH_UNKNOWN_BYTES || this.searched.has(pid)) {
+      if (this.searched.has(pid) || !hasMuchUnknown(parts)) {
         return { rows, limits: [] };
       }
       this.searched.add(pid);

@@ -87,6 +87,7 @@ const NAMED_SHAPES: Readonly<Record<string, number>> = {
 const TYPE_HEAD_BYTES = 296;
 const LONGEST_CHAIN = 32;
 const LARGEST_BASIC = 1 << 20;
+/** module.Name, as a static type that is none of builtins' has it in tp_name. */
 const STATIC_NAME = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
 const NOT_A_TYPE = -2;
 const ABSENT = -1;
