@@ -154,12 +154,19 @@ export function topPlaces(profile: Profile, figure: Figure): string[] {
     .map(([place]) => place);
 }
 
+/** What lives of the sites (by row) that `belongs` picks. */
+export function liveOf({ sites }: Profile, belongs: (site: number) => boolean): Estimate {
+  let [bytes, variance, samples] = [0, 0, 0];
+  for (let site = 0; site < sites.length; site++) {
+    if (!belongs(site)) continue;
+    bytes += sites.liveBytes[site];
+    variance += sites.liveVariance[site];
+    samples += sites.liveSamples[site];
+  }
+  return { bytes, standardError: Math.sqrt(variance), samples };
+}
+
 /** Estimated bytes of one domain. */
 export function domainBytes(profile: Profile, domain: keyof typeof Domain): number {
-  const { sites } = profile;
-  let sum = 0;
-  for (let site = 0; site < sites.length; site++) {
-    if (sites.domain[site] === Domain[domain]) sum += sites.liveBytes[site];
-  }
-  return sum;
+  return liveOf(profile, (site) => profile.sites.domain[site] === Domain[domain]).bytes;
 }

@@ -2,20 +2,20 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import type { Recording } from "../../src/record/types.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
+import { expectEstimate, liveOf } from "../truth.js";
 import { attach, killAll, nameOf, removeScratch, start, type Target } from "./targets.js";
 
 afterEach(killAll);
 afterAll(removeScratch);
 
-/** Forks once before it is attached to, and whenever a line comes. A child says its pid once it holds 40 MB,
+/** Forks once before it is attached to, and whenever a line comes. A child says its pid once it holds 160 MB,
  * and then what its own agent's state is, whenever that has changed. */
 const PARENT = `
 import os, sys, time
 def grow(name):
     kept = []
-    for _ in range(400):
+    for _ in range(1600):
         kept.append(bytearray(100_000))
     print(name, os.getpid(), flush=True)
     said = ""
@@ -39,17 +39,8 @@ for line in sys.stdin:
         bytearray(50_000)
 `;
 
-/** Live bytes that the last look ascribes to a process. */
-function liveBytesOf(recording: Recording, pid: number): number {
-  const { sites, processes } = recording.profileAt("end");
-  let sum = 0;
-  for (let row = 0; row < sites.liveBytes.length; row++) {
-    if (processes[sites.process[row] as number]?.pid === pid) {
-      sum += sites.liveBytes[row] as number;
-    }
-  }
-  return sum;
-}
+/** Bytes that a child holds. */
+const GROWN = 1600 * 100_000;
 
 async function pidOf(target: Target, name: string): Promise<number> {
   await target.said(`${name} `);
@@ -79,9 +70,9 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     expect(byPid.get(target.pid)?.profiled).toBe(true);
     expect(byPid.get(late)).toMatchObject({ profiled: true, python: interpreter.version });
     expect(byPid.get(early)?.profiled).toBe(false);
-    const live = liveBytesOf(recording, late);
-    expect(live).toBeGreaterThan(20e6);
-    expect(live).toBeLessThan(80e6);
+    const profile = recording.profileAt("end");
+    const ofLate = (site: number) => profile.processes[profile.sites.process[site]]?.pid === late;
+    expectEstimate(liveOf(profile, ofLate), GROWN, 0.05);
     expect(recording.limits.join()).toMatch(/Children that it forks/);
     await target.said("state late inert");
     expect(target.output()).toMatch(/^state early none$/m);

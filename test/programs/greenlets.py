@@ -11,13 +11,13 @@ stores = {"left": [], "right": []}
 
 
 def left_side():
-    for _ in range(300):
+    for _ in range(1500):
         stores["left"].append(bytes(40_000))  # known: left
         right.switch()
 
 
 def right_side():
-    for _ in range(300):
+    for _ in range(1500):
         nested(5)
         left.switch()
 
