@@ -24,4 +24,5 @@ export {
   moduleAttribute,
   moduleEntry,
   type PythonThread,
+  threadNames,
 } from "./threads.js";

@@ -34,6 +34,20 @@ export function listThreads(python: PythonRuntime): PythonThread[] {
   });
 }
 
+/** threading's names of the threads of all interpreters, by thread id (in the process's own pid namespace).
+ * Throws TM-E024. */
+export function threadNames(python: PythonRuntime): Map<number, string> {
+  const byTid = new Map<number, string>();
+  for (const interpreter of python.interpreters) {
+    const names = threadingNames(python, interpreter);
+    for (const { tid, pthread } of walkThreads(python, interpreter)) {
+      const name = names.get(pthread);
+      if (tid !== null && name !== undefined) byTid.set(tid, name);
+    }
+  }
+  return byTid;
+}
+
 /** The PyThreadState that holds the interpreter's GIL; 0 where none does. From 3.12 on interpreters may have
  * one each. */
 export function gilHolder(python: PythonRuntime, interpreter: Address): Address {

@@ -23,7 +23,7 @@ export interface PoolProfile {
 export function profilePool(descriptor: number, source: string): PoolProfile {
   const pool = new PoolReader(descriptor, source);
   const header = pool.header();
-  const assembler = new ProfileAssembler(new Symboliser());
+  const assembler = new ProfileAssembler({ symbols: new Symboliser() });
   const processes: SegmentHeader[] = [];
   const unread: string[] = [];
   for (const slot of pool.slots()) {

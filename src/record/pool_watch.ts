@@ -20,6 +20,7 @@ import type { SeriesRow } from "./batches.js";
 import { monotonicMs } from "./clock.js";
 import { processLives } from "./process_identity.js";
 import type { ProcessTree, TreePoll } from "./process_tree.js";
+import { ThreadNames } from "./thread_names.js";
 import type { AgentFigures } from "./types.js";
 
 export interface TakenLook {
@@ -57,7 +58,11 @@ const MOST_WALKS = 20;
 
 /** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
 export class PoolWatch {
-  private readonly assembler = new ProfileAssembler(new Symboliser());
+  private readonly names = new ThreadNames();
+  private readonly assembler = new ProfileAssembler({
+    symbols: new Symboliser(),
+    threads: this.names,
+  });
   private readonly watched = new Map<string, Watched>();
   /** Sentences about segments that made no sense, by pid. */
   private readonly damaged = new Map<Pid, string>();
@@ -248,6 +253,11 @@ export class PoolWatch {
   /** Of each process: who opened its descriptors, as of the last look. */
   openings(): ReadonlyMap<Pid, readonly Opening[]> {
     return this.assembler.openings();
+  }
+
+  /** No look comes any more. */
+  close(): void {
+    this.names.close();
   }
 
   /** null for a slot that was read to its end and could not be freed. */

@@ -102,6 +102,7 @@ export class Recorder {
     this.take(timeMs, poll);
     this.look("end", timeMs);
     this.take(timeMs, this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    pool?.close();
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
@@ -147,6 +148,7 @@ export class Recorder {
     this.poll(monotonicMs() - this.startMs);
     const timeMs = nowMs();
     this.look("end", timeMs);
+    this.options.pool?.close();
     this.flush(timeMs);
     this.options.writer.end({
       timeMs,

@@ -14,7 +14,7 @@ import { newSiteTable, pickSites } from "../model/site_columns.js";
 import { ProfileTablesBuilder } from "../model/tables_builder.js";
 import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/units.js";
 import { cohortBounds } from "./cohorts.js";
-import { labelWords, ProcessDictionary, type SymbolSource } from "./dictionary.js";
+import { labelWords, type NameSources, ProcessDictionary } from "./dictionary.js";
 import { EventRing } from "./events.js";
 import type { SegmentHeader } from "./header.js";
 import { gatherLimits, limitsOf } from "./limits.js";
@@ -48,7 +48,7 @@ const ENDED_APART = 256;
 const MAX_PROCESSES = 65_535;
 
 export class ProfileAssembler {
-  readonly #symbols: SymbolSource | null;
+  readonly #sources: NameSources;
   readonly #builder = new ProfileTablesBuilder();
   readonly #watched = new Map<ProcessIndex, Watched>();
   /** Rows of ended processes, oldest first, without cohorts: nothing of theirs lives. */
@@ -65,9 +65,8 @@ export class ProfileAssembler {
   #startMs: TimeMs = Number.POSITIVE_INFINITY;
   #processes = 0;
 
-  /** `symbols`: names the functions of native frames; null leaves them as object and address. */
-  constructor(symbols: SymbolSource | null = null) {
-    this.#symbols = symbols;
+  constructor(sources: NameSources = {}) {
+    this.#sources = sources;
   }
 
   /** Takes up a process that has a segment. `pid`, `parentPid`: as the recorder's namespace has them. */
@@ -88,7 +87,7 @@ export class ProfileAssembler {
       dictionary: new ProcessDictionary(
         this.#builder,
         { index, pid, startedMs: header.startRealtimeMs },
-        this.#symbols,
+        this.#sources,
       ),
       events: new EventRing(),
       look: null,

@@ -30,6 +30,21 @@ export interface SymbolSource {
   names(pid: Pid, startedMs: TimeMs, path: string, addresses: readonly Address[]): string[];
 }
 
+/** Who knows what a program calls its threads: `ThreadNames` of src/record, handed in from above. */
+export interface ThreadNameSource {
+  /** By thread id; null: not now, and asking again later may help. */
+  names(pid: Pid, startedMs: TimeMs): ReadonlyMap<number, string> | null;
+}
+
+/** What a profile says beyond what its segment does; what is missing is left as the segment has it. */
+export interface NameSources {
+  readonly symbols?: SymbolSource;
+  readonly threads?: ThreadNameSource;
+}
+
+/** Looks at which a thread is asked for its name: one that runs no Python has none. */
+const MOST_ASKED = 3;
+
 /** Whose dictionary it is. */
 export interface DictionaryOwner {
   readonly index: ProcessIndex;
@@ -40,7 +55,7 @@ export interface DictionaryOwner {
 export class ProcessDictionary {
   readonly #builder: ProfileTablesBuilder;
   readonly #owner: DictionaryOwner;
-  readonly #symbols: SymbolSource | null;
+  readonly #sources: NameSources;
   readonly #strings = new Map<number, StringId>([[0, 0]]);
   readonly #frames: FrameId[] = [];
   readonly #stacks: StackId[] = [];
@@ -48,16 +63,18 @@ export class ProcessDictionary {
   readonly #threads: ThreadIndex[] = [];
   /** What the last renewal knew of each thread, to add or change rows only where needed. */
   readonly #threadKeys: string[] = [];
+  /** What the program calls them, and how often it was asked, by row. */
+  readonly #givenNames: (string | undefined)[] = [];
+  readonly #asked: number[] = [];
   #otherThreads: ThreadIndex | null = null;
   #damagedStack: StackId | null = null;
   /** Numbers that named nothing, so far. */
   damaged = 0;
 
-  /** `symbols`: null leaves native frames without names. */
-  constructor(builder: ProfileTablesBuilder, owner: DictionaryOwner, symbols: SymbolSource | null) {
+  constructor(builder: ProfileTablesBuilder, owner: DictionaryOwner, sources: NameSources) {
     this.#builder = builder;
     this.#owner = owner;
-    this.#symbols = symbols;
+    this.#sources = sources;
   }
 
   /** Takes over the rows that came since the last look. */
@@ -123,7 +140,8 @@ export class ProcessDictionary {
   /** Names of the native frames in rows `from` to `to`, asked for object by object. */
   #symbolNames(view: DataView, from: number, to: number, strings: Uint8Array): Map<number, string> {
     const names = new Map<number, string>();
-    if (this.#symbols === null) {
+    const { symbols } = this.#sources;
+    if (symbols === undefined) {
       return names;
     }
     const rowsByFile = new Map<number, number[]>();
@@ -139,7 +157,7 @@ export class ProcessDictionary {
     for (const [file, rows] of rowsByFile) {
       const path = this.#builder.text(this.#string(strings, file));
       const addresses = rows.map((row) => addressOf(view, row * FRAME.size));
-      const found = this.#symbols.names(pid, startedMs, path, addresses);
+      const found = symbols.names(pid, startedMs, path, addresses);
       rows.forEach((row, index) => {
         names.set(row, found[index] ?? "");
       });
@@ -187,31 +205,47 @@ export class ProcessDictionary {
   }
 
   #renewThreads({ threads }: SegmentLook): void {
-    const view = viewOf(threads.bytes);
-    for (let row = 0; row < threads.count; row++) {
-      const at = row * THREAD.size;
-      const tid = view.getUint32(at + THREAD.tid, true);
-      const field = threads.bytes.subarray(at + THREAD.name, at + THREAD.name + THREAD_NAME_BYTES);
-      const name = readField(field);
-      const isMain = view.getUint32(at + THREAD.is_main, true) !== 0;
+    const rows = threadRows(threads);
+    this.#askNames(rows);
+    rows.forEach(({ tid, isMain, kernelName }, row) => {
+      const name = this.#givenNames[row] ?? kernelName;
       const key = `${tid} ${isMain} ${name}`;
       if (this.#threadKeys[row] === key) {
-        continue;
+        return;
       }
       this.#threadKeys[row] = key;
       const index = this.#threads[row];
+      const thread = { process: this.#owner.index, tid, name, isMain };
       if (tid === 0) {
         this.#threads[row] = this.otherThreads();
       } else if (index === undefined || index === this.#otherThreads) {
-        this.#threads[row] = this.#builder.addThread({
-          process: this.#owner.index,
-          tid,
-          name,
-          isMain,
-        });
+        this.#threads[row] = this.#builder.addThread(thread);
       } else {
-        this.#builder.setThread(index, { process: this.#owner.index, tid, name, isMain });
+        this.#builder.setThread(index, thread);
       }
+    });
+  }
+
+  /** A main thread alone needs no name. Of rows with one id the last is the thread that runs. */
+  #askNames(rows: readonly ThreadRow[]): void {
+    const { threads: source } = this.#sources;
+    const unnamed = rows.flatMap(({ tid }, row) =>
+      tid !== 0 && this.#givenNames[row] === undefined && (this.#asked[row] ?? 0) < MOST_ASKED
+        ? [row]
+        : [],
+    );
+    if (source === undefined || unnamed.every((row) => rows[row]!.isMain)) {
+      return;
+    }
+    const names = source.names(this.#owner.pid, this.#owner.startedMs);
+    if (names === null) {
+      return;
+    }
+    const newest = new Map(rows.map(({ tid }, row) => [tid, row]));
+    for (const row of unnamed) {
+      const { tid } = rows[row]!;
+      this.#asked[row] = (this.#asked[row] ?? 0) + 1;
+      this.#givenNames[row] = newest.get(tid) === row ? names.get(tid) : undefined;
     }
   }
 
@@ -264,4 +298,23 @@ function addressOf(view: DataView, at: number): Address {
 
 function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+interface ThreadRow {
+  /** 0: not set up yet. */
+  readonly tid: number;
+  readonly isMain: boolean;
+  readonly kernelName: string;
+}
+
+function threadRows({ bytes, count }: SegmentLook["threads"]): ThreadRow[] {
+  const view = viewOf(bytes);
+  return Array.from({ length: count }, (_, row) => {
+    const at = row * THREAD.size;
+    return {
+      tid: view.getUint32(at + THREAD.tid, true),
+      isMain: view.getUint32(at + THREAD.is_main, true) !== 0,
+      kernelName: readField(bytes.subarray(at + THREAD.name, at + THREAD.name + THREAD_NAME_BYTES)),
+    };
+  });
 }

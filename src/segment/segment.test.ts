@@ -53,9 +53,11 @@ describe("a segment", () => {
     segment.site("main;libx.so+2a0", { live: 1 });
     const asked: unknown[] = [];
     const assembler = new ProfileAssembler({
-      names: (pid, startedMs, path, addresses) => {
-        asked.push([pid, startedMs, path, addresses]);
-        return ["grow_buffer", ""];
+      symbols: {
+        names: (pid, startedMs, path, addresses) => {
+          asked.push([pid, startedMs, path, addresses]);
+          return ["grow_buffer", ""];
+        },
       },
     });
     const reader = readerOf(pool);
@@ -69,6 +71,41 @@ describe("a segment", () => {
       "main;parse",
       "main;libx.so+2a0",
     ]);
+  });
+
+  it("asks what the program calls its threads: not for a main thread alone, and not for ever", () => {
+    pool = new PoolFixture();
+    const segment = pool.segment(1, 42);
+    const main = segment.thread(42, "python");
+    segment.site("main", { live: 1, thread: main });
+    let [asked, known] = [0, null as ReadonlyMap<number, string> | null];
+    const names = () => {
+      asked += 1;
+      return known;
+    };
+    const assembler = new ProfileAssembler({ threads: { names } });
+    const reader = readerOf(pool);
+    const process = assembler.begin(reader.look()!.header);
+    const look = () => {
+      pool.save();
+      assembler.renew(process, reader.look()!);
+      const { threads } = assembler.take(START_REALTIME_MS + 1000).tables;
+      return threads.map(({ tid, name }) => `${tid} ${name}`);
+    };
+    expect(look()).toEqual(["42 python"]);
+    expect(asked).toBe(0);
+    segment.thread(43, "python");
+    segment.thread(44, "grpc");
+    segment.thread(43, "python"); // the kernel gave the number of a thread that has ended again
+    expect(look()).toEqual(["42 python", "43 python", "44 grpc", "43 python"]);
+    known = new Map([
+      [42, "MainThread"],
+      [43, "loader"],
+    ]);
+    for (let again = 0; again < 5; again++) {
+      expect(look()).toEqual(["42 MainThread", "43 python", "44 grpc", "43 loader"]);
+    }
+    expect(asked).toBe(1 + 3);
   });
 
   it("shows when each site's bytes were born", () => {

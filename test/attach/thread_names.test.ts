@@ -1,0 +1,85 @@
+/** Threads are told by the names that their program gave them, whatever the kernel knows them by. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { openRecording } from "../../src/record/index.js";
+import { anyInterpreter, environment } from "../environment.js";
+import { readText, record, removeScratch as removeRecordings, until } from "../run.js";
+import { attach, killAll, nameOf, removeScratch, scratch, start } from "./targets.js";
+
+afterEach(killAll);
+afterAll(removeScratch);
+afterAll(removeRecordings);
+
+/** Names that the kernel would cut, or not know, and a thread that threading never made; each allocates until the
+ * program's input ends, or a file is there. */
+const PROGRAM = `
+import _thread, os, sys, threading, time
+def work():
+    kept = []
+    while True:
+        kept.append(bytearray(50_000))
+        if len(kept) > 100: del kept[:]
+        time.sleep(0.002)
+for name in ("load orders of customers", "send \\u00e9v\\u00e9nements"):
+    threading.Thread(target=work, name=name, daemon=True).start()
+_thread.start_new_thread(work, ())
+print("up", flush=True)
+if len(sys.argv) > 1:
+    while not os.path.exists(sys.argv[1]): time.sleep(0.05)
+else:
+    for line in sys.stdin: pass
+print("well")
+`;
+const GIVEN = ["load orders of customers", "send événements"];
+
+/** Names of the threads other than the main one that a recording has so far. */
+function namesIn(path: string): string[] {
+  const recording = openRecording(path);
+  if (recording.looks.length === 0) return [];
+  return recording
+    .profileAt("end")
+    .threads.filter(({ tid, isMain }) => tid !== 0 && !isMain)
+    .map(({ name }) => name);
+}
+
+const hasAll = (names: readonly string[]) =>
+  names.length >= 3 && GIVEN.every((name) => names.includes(name));
+
+describe.each(
+  environment.interpreters
+    .filter(({ freeThreaded }) => !freeThreaded)
+    .map((one) => [nameOf(one), one] as const),
+)("%s", (_name, interpreter) => {
+  test("of a program that is attached to", async () => {
+    const target = await start(interpreter, PROGRAM);
+    const recordingPath = join(scratch, `${target.pid}.tidemark`);
+    const begun = Date.now();
+    await attach(target.pid, {
+      recordingPath,
+      // Looks come a second apart at first.
+      enough: (elapsedMs) =>
+        elapsedMs > 1500 && (Date.now() - begun > 30_000 || hasAll(namesIn(recordingPath))),
+    });
+    const names = namesIn(recordingPath);
+    expect(names).toEqual(expect.arrayContaining(GIVEN));
+    // The kernel's name of a thread that threading does not know: its program's.
+    expect(names.filter((name) => !GIVEN.includes(name))).toEqual([expect.stringMatching(/^py/)]);
+    target.child.stdin?.end();
+    expect(await target.ended()).toEqual({ code: 0, signal: null });
+  });
+});
+
+test("of a program that was started under it", async () => {
+  const [recording, end] = [join(scratch, "run.tidemark"), join(scratch, "end")];
+  const outcome = await record([anyInterpreter().path, "-c", PROGRAM, end], {
+    recording,
+    started: async (_child, { stdout }) => {
+      await until(() => readText(stdout).includes("up"));
+      await until(() => hasAll(namesIn(recording)));
+      writeFileSync(end, "");
+    },
+  });
+  expect(outcome.stdout).toContain("well");
+  expect(namesIn(recording)).toEqual(expect.arrayContaining(GIVEN));
+});
