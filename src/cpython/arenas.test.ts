@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { environment } from "../../test/environment.js";
 import { startPython } from "../../test/python_program.js";
 import { openProcessMemory } from "../linux/index.js";
-import { countPools, findArenas } from "./arenas.js";
+import { ArenaPlaces, countPools, findArenas } from "./arenas.js";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -69,5 +69,41 @@ test.each(withOwnState)(
     expect(new Set(arenas.addresses).size).toBe(arenas.addresses.length);
     expect(pools.unread).toBe(0);
     expect(pools.usedBlocks.reduce((sum, used) => sum + used, 0)).toBeGreaterThan(200_000);
+  },
+);
+
+const CHANGING = `
+kept = [str(i) for i in range(100_000)]
+say(0)
+more = [(i, str(i)) for i in range(1_500_000)]
+say(0)
+del kept[:]
+del more[::2]
+say(0)
+more = None
+kept = [str(i) for i in range(300_000)]
+${ISOLATED}`;
+
+test.each(environment.interpreters.filter(({ freeThreaded }) => !freeThreaded))(
+  "what is found where the last look found it is what a search finds: Python $version at $path",
+  async (interpreter) => {
+    const hasOwnState = withOwnState.includes(interpreter);
+    const program = await startPython(
+      interpreter,
+      hasOwnState ? CHANGING : CHANGING.replace(ISOLATED, "say(0)"),
+    );
+    stops.push(program.stop);
+    const places = new ArenaPlaces();
+    const counts: number[] = [];
+    for (let stage = 0; stage < 4; stage++) {
+      if (stage > 0) await program.go();
+      const memory = openProcessMemory(program.pid);
+      const again = findArenas(memory, places);
+      expect(again).toEqual(findArenas(memory));
+      expect(places.words.length).toBeGreaterThan(0);
+      counts.push(again?.addresses.length ?? 0);
+      memory.close();
+    }
+    expect(counts[1]).toBeGreaterThan(4 * (counts[0] as number));
   },
 );

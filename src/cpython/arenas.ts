@@ -19,10 +19,13 @@
  * on) have arenas of their own: their states, which lie anywhere, are asked for them where the interpreter's
  * layout is known. Source: Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
  */
-import type { Mapping, Memory } from "../linux/memory.js";
+import { findMapping } from "../linux/maps.js";
+import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
+import { MemoryReader } from "../linux/memory_reader.js";
 import { ResidentWords } from "../linux/resident_words.js";
 import { TidemarkError } from "../model/errors.js";
 import type { Address, Bytes } from "../model/units.js";
+import { listInterpreters } from "./fingerprint.js";
 import { locatePython, type PythonRuntime } from "./locate.js";
 
 const ARENA_OBJECT = 48;
@@ -56,13 +59,48 @@ export interface PythonArenas {
   readonly totalPools: Uint32Array;
 }
 
+/** Where a process's arenas were found: handed in again, it spares the next look the search. */
+export class ArenaPlaces {
+  /** Words of the interpreter's data that held the array's address. Some of them may come to lead elsewhere,
+   * as what points to its first entry does; the one that always holds it is among them. */
+  words: readonly Address[] = [];
+  /** False: the main interpreter's alone. To find the others takes longer than all else. */
+  ofOthers = true;
+  /** undefined: not looked for yet; null: nothing is known of it. */
+  python: Pick<PythonRuntime, "layout" | "address" | "mainInterpreter"> | null | undefined;
+}
+
 /** null where there are none: no CPython, `PYTHONMALLOC=malloc`, a free-threaded build (mimalloc). */
-export function findArenas(memory: Memory): PythonArenas | null {
+export function findArenas(memory: Memory, places = new ArenaPlaces()): PythonArenas | null {
   const words = new ResidentWords(memory);
-  for (const { start, end } of interpreterData(memory.mappings)) {
-    const found = searchData(memory, words, start, end);
-    if (found !== null) {
-      return joined([found, ...arenasOfOthers(memory, words, found)]);
+  let found = largestOf(words, places.words);
+  if (found === null) {
+    places.python = undefined;
+    found = search(memory, words, places);
+  }
+  return found && places.ofOthers
+    ? joined([found, ...arenasOfOthers(memory, words, found, places)])
+    : found;
+}
+
+function largestOf(words: ResidentWords, places: readonly Address[]): PythonArenas | null {
+  let largest: PythonArenas | null = null;
+  for (const array of new Set(places.map((place) => words.word(place)))) {
+    const arenas = readArray(words, array);
+    if (arenas !== null && arenas.addresses.length > (largest?.addresses.length ?? 0)) {
+      largest = arenas;
+    }
+  }
+  return largest;
+}
+
+function search(memory: Memory, words: ResidentWords, places: ArenaPlaces): PythonArenas | null {
+  const data = interpreterData(memory.mappings);
+  for (const range of data) {
+    const array = searchData(memory, words, range);
+    if (array !== null) {
+      places.words = data.flatMap((other) => wordsThatHold(memory, other, array));
+      return readArray(words, array);
     }
   }
   return null;
@@ -73,16 +111,18 @@ function arenasOfOthers(
   memory: Memory,
   words: ResidentWords,
   { addresses, poolBytes }: PythonArenas,
+  places: ArenaPlaces,
 ): PythonArenas[] {
-  const python = locateOrNull(memory);
+  places.python ??= places.python === undefined ? locateOrNull(memory) : null;
+  const { python } = places;
   const offset = python?.layout.interpreter.obmalloc ?? null;
   const arenasAt = python?.layout.obmalloc.arenas ?? null;
-  if (python === null || offset === null || arenasAt === null) {
+  if (python == null || offset === null || arenasAt === null) {
     return [];
   }
   const known = new Set(addresses);
   const found: PythonArenas[] = [];
-  for (const interpreter of python.interpreters.slice(1)) {
+  for (const interpreter of othersOf(memory, python)) {
     const place = interpreter + offset;
     const state = python.layout.interpreter.obmallocIsPointer === 1 ? words.word(place) : place;
     const arenas = readArray(words, words.word(state + arenasAt));
@@ -95,9 +135,23 @@ function arenasOfOthers(
   return found;
 }
 
+function othersOf(
+  memory: Memory,
+  { layout, address, mainInterpreter }: NonNullable<ArenaPlaces["python"]>,
+): Address[] {
+  const reader = new MemoryReader(memory);
+  return (
+    orNull(() => listInterpreters({ reader, layout }, address, mainInterpreter))?.slice(1) ?? []
+  );
+}
+
 function locateOrNull(memory: Memory): PythonRuntime | null {
+  return orNull(() => locatePython(memory));
+}
+
+function orNull<Found>(find: () => Found): Found | null {
   try {
-    return locatePython(memory);
+    return find();
   } catch (error) {
     if (error instanceof TidemarkError) {
       return null;
@@ -124,7 +178,7 @@ function joined(several: readonly PythonArenas[]): PythonArenas {
 }
 
 /** Writable data of libpython, with what follows it for the zeroed part; else the program's own. */
-function interpreterData(mappings: readonly Mapping[]): { start: Address; end: Address }[] {
+function interpreterData(mappings: readonly Mapping[]): AddressRange[] {
   const library = mappings.some(({ path }) => LIBRARY.test(path));
   const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
   return mappings.flatMap((mapping, index) => {
@@ -140,40 +194,64 @@ function interpreterData(mappings: readonly Mapping[]): { start: Address; end: A
 
 const LIBRARY = /\/libpython3[^/]*\.so[^/]*$/;
 
-function searchData(
+/** The address of the largest array of arenas that a word of the range leads to. */
+function searchData(memory: Memory, words: ResidentWords, range: AddressRange): Address | null {
+  let best: Address | null = null;
+  let most = 0;
+  const seen = new Set<Address>();
+  visitPointers(memory, range, (target) => {
+    if (!seen.has(target)) {
+      seen.add(target);
+      const arenas = readArray(words, target)?.addresses.length ?? 0;
+      // A pointer into the array's middle would show fewer of them.
+      if (arenas > most) {
+        [best, most] = [target, arenas];
+      }
+    }
+  });
+  return best;
+}
+
+function wordsThatHold(memory: Memory, range: AddressRange, wanted: Address): Address[] {
+  const found: Address[] = [];
+  visitPointers(memory, range, (target, place) => {
+    if (target === wanted) {
+      found.push(place);
+    }
+  });
+  return found;
+}
+
+/** Words of resident memory that may be the address of an array of arenas: of memory that is no program's or
+ * library's own, as code and constants are, which most of these words lead to. */
+function visitPointers(
   memory: Memory,
-  words: ResidentWords,
-  start: Address,
-  end: Address,
-): PythonArenas | null {
+  { start, end }: AddressRange,
+  visit: (target: Address, place: Address) => void,
+): void {
+  const possible = memory.mappings.filter(
+    ({ writable, inode, shared }) => writable && (inode === 0 || shared),
+  );
   const piece = new Uint8Array(PIECE);
   const values = new Uint32Array(piece.buffer);
-  let best: PythonArenas | null = null;
-  const seen = new Set<number>();
   for (const range of memory.resident(start, end)) {
     for (let from = range.start; from < range.end; from += PIECE) {
       const length = memory.readInto(from, piece.subarray(0, Math.min(PIECE, range.end - from)));
       for (let index = 0; index + 1 < length / 4; index += 2) {
         const high = values[index + 1]!;
         const low = values[index]!;
+        const target = low + high * HIGH;
         if (
-          high >= 0x8000 ||
-          (low & 15) !== 0 ||
-          high + low < PAGE ||
-          seen.has(low + high * HIGH)
+          high < 0x8000 &&
+          high + low !== 0 &&
+          (low & 15) === 0 &&
+          findMapping(possible, target) >= 0
         ) {
-          continue;
-        }
-        seen.add(low + high * HIGH);
-        const arenas = readArray(words, low + high * HIGH);
-        // A pointer into the array's middle would show fewer of them.
-        if (arenas !== null && arenas.addresses.length > (best?.addresses.length ?? 0)) {
-          best = arenas;
+          visit(target, from + index * 4);
         }
       }
     }
   }
-  return best;
 }
 
 /** null where the address holds no array of arenas. */

@@ -111,7 +111,8 @@ export function checkFingerprint(python: PythonMemory, memory: Memory, runtime: 
   return { version, interpreters, mainInterpreter, typeType };
 }
 
-function listInterpreters(
+/** All interpreters, the main one first; null for a list that is none. Throws TM-E024. */
+export function listInterpreters(
   { reader, layout }: PythonMemory,
   runtime: Address,
   main: Address,

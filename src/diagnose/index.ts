@@ -17,7 +17,7 @@ export { handlesSite } from "./named_holder.js";
 export { shortPath } from "./short_path.js";
 export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
 export { evidenceOfSnapshots } from "./snapshot_evidence.js";
-export { judgeSites, type SiteJudgement } from "./suspects.js";
+export { judgeSites, type SiteCourse, type SiteJudgement } from "./suspects.js";
 export { theilSen } from "./trend.js";
 export { growingTypes } from "./type_growth.js";
 export { diagnose } from "./verdict.js";

@@ -15,7 +15,7 @@
  * | no Python, no glibc, another allocator | the same memory by its mappings' names; `limits` says so |
  * | torn or damaged heap | what could be read; the rest of it counts as used, `limits` says how much |
  */
-import { countPools, findArenas } from "../cpython/arenas.js";
+import { ArenaPlaces, countPools, findArenas } from "../cpython/arenas.js";
 import {
   openProcessMemory,
   readInterpreter,
@@ -36,13 +36,14 @@ import { hasMuchUnknown, limitsOf, mallocFigures, pythonFigures } from "./figure
 import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
-/** Throws TM-E020 (gone) or TM-E021 (not permitted). */
-export function readLedger(pid: Pid, depth: "cheap" | "full"): Ledger {
+/** @param places where the process's arenas were found by the ledger before, for this one to begin with
+ * Throws TM-E020 (gone) or TM-E021 (not permitted). */
+export function readLedger(pid: Pid, depth: "cheap" | "full", places = new ArenaPlaces()): Ledger {
   const started = performance.now();
   const atMs = Date.now();
   const memory = openProcessMemory(pid);
   try {
-    const arenas = findArenas(memory);
+    const arenas = findArenas(memory, places);
     const pools = arenas === null || depth === "cheap" ? null : countPools(memory, arenas);
     const heap = readGlibcHeap(memory, depth, arenas === null ? [] : arenaRanges(arenas));
     const stacks = findThreadStacks(memory, readStackPointers(pid));

@@ -49,7 +49,7 @@ export class HolderReader {
 }
 
 /** Objects hold it, and yet nothing common was found. */
-function isTorn({ path, held, looked }: HolderRow): boolean {
+export function isTorn({ path, held, looked }: HolderRow): boolean {
   return path.length === 0 && held > looked / 2;
 }
 

@@ -1,4 +1,5 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
+import { ArenaPlaces } from "../cpython/arenas.js";
 import { hasMuchUnknown, readLedger } from "../ledger/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
@@ -13,60 +14,72 @@ export interface LedgerTurn {
   readonly limits: readonly string[];
 }
 
+/** What is kept of a process from one of its ledgers to the next. */
+interface Kept {
+  /** Its last turn, as a count of turns; 0: none yet. */
+  turn: number;
+  readonly places: ArenaPlaces;
+  /** Much of it was unknown: its libraries were looked into for allocators of theirs, once, and from then on
+   * other interpreters than the main one are asked for. */
+  searched: boolean;
+}
+
 export class LedgerTurns {
-  /** When each process had its last turn, as a count of turns. */
-  private readonly last = new Map<Pid, number>();
-  /** Whose libraries were looked into for allocators of theirs: once is enough. */
-  private readonly searched = new Set<Pid>();
+  private readonly kept = new Map<Pid, Kept>();
   private turns = 0;
 
   /** @param living the processes to choose from, each with the number of its series. */
   next(living: ReadonlyMap<Pid, number>, timeMs: TimeMs): LedgerTurn {
-    for (const pid of this.last.keys()) {
+    for (const pid of this.kept.keys()) {
       if (!living.has(pid)) {
-        this.last.delete(pid);
-        this.searched.delete(pid);
+        this.kept.delete(pid);
       }
     }
+    const turnOf = (pid: Pid) => this.kept.get(pid)?.turn ?? 0;
     let chosen: Pid | null = null;
     for (const pid of living.keys()) {
-      if (chosen === null || this.lastOf(pid) < this.lastOf(chosen)) {
+      if (chosen === null || turnOf(pid) < turnOf(chosen)) {
         chosen = pid;
       }
     }
     if (chosen === null) {
       return { rows: [], limits: [] };
     }
+    const kept = this.kept.get(chosen) ?? newlyMet();
+    this.kept.set(chosen, kept);
     this.turns += 1;
-    this.last.set(chosen, this.turns);
-    return this.read(chosen, living.get(chosen) as number, timeMs);
+    kept.turn = this.turns;
+    return read(chosen, kept, living.get(chosen) as number, timeMs);
   }
+}
 
-  private read(pid: Pid, series: number, timeMs: TimeMs): LedgerTurn {
-    try {
-      const { parts } = readLedger(pid, "cheap");
-      const rows = parts.map(({ part, bytes }) => ({
-        timeMs,
-        series,
-        metric: ledgerMetric(part),
-        value: bytes,
-      }));
-      if (this.searched.has(pid) || !hasMuchUnknown(parts)) {
-        return { rows, limits: [] };
-      }
-      this.searched.add(pid);
-      return { rows, limits: unseenAllocators(pid) };
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-      const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
-      return { rows: [], limits };
+function newlyMet(): Kept {
+  const places = new ArenaPlaces();
+  places.ofOthers = false;
+  return { turn: 0, places, searched: false };
+}
+
+function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn {
+  try {
+    const { parts } = readLedger(pid, "cheap", kept.places);
+    const rows = parts.map(({ part, bytes }) => ({
+      timeMs,
+      series,
+      metric: ledgerMetric(part),
+      value: bytes,
+    }));
+    if (kept.searched || !hasMuchUnknown(parts)) {
+      return { rows, limits: [] };
     }
-  }
-
-  private lastOf(pid: Pid): number {
-    return this.last.get(pid) ?? 0;
+    kept.searched = true;
+    kept.places.ofOthers = true;
+    return { rows, limits: unseenAllocators(pid) };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
+    return { rows: [], limits };
   }
 }
 

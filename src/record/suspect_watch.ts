@@ -8,26 +8,41 @@
  *
  * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
  * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
- * part, and, once seconds were spent, never so often that it takes more than a small share of the time. The
- * newest is kept. One that has its copy when the program ends is waited for, a little.
+ * part, and, once seconds were spent, never so often that it takes more than a small share of the time. Where
+ * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
+ * copy when the program ends is waited for, a little.
  */
 import { Worker } from "node:worker_threads";
-import { judgeSites, SiteHistoryBuilder, type SiteJudgement } from "../diagnose/index.js";
+import {
+  judgeSites,
+  type SiteCourse,
+  SiteHistoryBuilder,
+  type SiteJudgement,
+} from "../diagnose/index.js";
 import type { ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples, Opening } from "../segment/index.js";
 import { HandleGrowth } from "./handle_growth.js";
+import { isTorn } from "./holder_reader.js";
 import type { TakenLook } from "./pool_watch.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
 import type { MetricRow } from "./writer.js";
 
-/** Start-up is no growth. */
-const FIRST_MS: Millis = 8_000;
-const NEXT_AFTER = 1.7;
+/** When the first comes, and how much longer the run must be at each later one. Start-up is no growth. */
+interface Pace {
+  readonly firstMs: Millis;
+  readonly nextAfter: number;
+}
+const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
+/** The last copy was torn just above what was looked for. */
+const TORN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
+const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Share of the time that lookups may take, once they have taken so much CPU time in all. */
 const SHARE = 0.005;
 const FREE_MS: Millis = 5_000;
+/** Sites that rise still, and may be called a leak. */
+const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells"]);
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** That are looked at for who makes handles. */
@@ -92,7 +107,11 @@ export interface LookupAnswer {
 export class SuspectWatch {
   private readonly builder = new SiteHistoryBuilder();
   private worker: Worker | null = null;
-  private nextMs: Millis = FIRST_MS;
+  /** Of the newest lookup: how long the run was, and whether its copy was torn. */
+  private askedMs: Millis = 0;
+  private torn = false;
+  /** So long it takes for what was spent to be a small share. */
+  private restMs: Millis = 0;
   private spentMs: Millis = 0;
   private readonly handles: HandleGrowth;
 
@@ -103,7 +122,7 @@ export class SuspectWatch {
     private readonly found: (batch: HolderBatch) => void,
     private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
   ) {
-    this.handles = new HandleGrowth(startMs, FIRST_MS);
+    this.handles = new HandleGrowth(startMs, SUSPECTED.firstMs);
   }
 
   polled(rows: readonly MetricRow[]): void {
@@ -112,15 +131,16 @@ export class SuspectWatch {
 
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
     this.builder.add({ ...taken.tables, ...taken.look });
-    if (elapsedMs < this.nextMs || this.worker !== null) {
+    if (!this.isDue(elapsedMs, true) || this.worker !== null) {
       return;
     }
     const sites = judgeSites(this.builder.build(), this.startMs)
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
     const { growing } = this.handles;
+    const suspected = growing.size > 0 || sites.some(({ course }) => ACCUSED.has(course));
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
-    if (pid !== null) {
+    if (pid !== null && this.isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
       const found = this.addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
@@ -160,6 +180,11 @@ export class SuspectWatch {
   close(): void {
     void this.worker?.terminate();
     this.worker = null;
+  }
+
+  private isDue(elapsedMs: Millis, suspected: boolean): boolean {
+    const { firstMs, nextAfter } = suspected ? (this.torn ? TORN : SUSPECTED) : FILLING;
+    return elapsedMs >= Math.max(firstMs, this.askedMs * nextAfter, this.restMs);
   }
 
   private sitesOf(
@@ -216,7 +241,7 @@ export class SuspectWatch {
   }
 
   private ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
-    this.nextMs = elapsedMs * NEXT_AFTER;
+    this.askedMs = elapsedMs;
     const worker = new Worker(new URL("./holder_worker.js", import.meta.url), {
       workerData: request,
     });
@@ -224,8 +249,9 @@ export class SuspectWatch {
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
       this.spentMs += cpuMs;
       if (this.spentMs > FREE_MS) {
-        this.nextMs = Math.max(this.nextMs, elapsedMs + cpuMs / SHARE);
+        this.restMs = elapsedMs + cpuMs / SHARE;
       }
+      this.torn = batch?.rows.some(isTorn) ?? false;
       if (this.worker !== worker) {
         return; // closed meanwhile
       }

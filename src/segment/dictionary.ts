@@ -204,9 +204,11 @@ export class ProcessDictionary {
     }
   }
 
-  #renewThreads({ threads }: SegmentLook): void {
+  #renewThreads({ header, threads }: SegmentLook): void {
     const rows = threadRows(threads);
-    this.#askNames(rows);
+    if (header.python !== "") {
+      this.#askNames(rows);
+    }
     rows.forEach(({ tid, isMain, kernelName }, row) => {
       const name = this.#givenNames[row] ?? kernelName;
       const key = `${tid} ${isMain} ${name}`;
