@@ -53,6 +53,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["Link", ["module __main__", "undo", ".top"]],
       ["InClosure", ["module __main__", "handler", "closure variable seen"]],
       ["InDefault", ["module __main__", "add", "default of bucket"]],
+      ["InModules", ["sys.modules"]],
     ])("%s is held by a name that the module leads to", (type, expected) => {
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
     });

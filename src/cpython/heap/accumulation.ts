@@ -7,13 +7,14 @@
  *                                                          └─> ...
  *
  * A module, a class and an object of few fields hold what their names say and do not grow: where ways part
- * there, two leaks share them, and the larger counts. A chain (each link holds the next: tracebacks, linked
+ * there, two leaks share them, and the larger counts. Where nearly each object has a module of its own, it is
+ * sys.modules that grows. A chain (each link holds the next: tracebacks, linked
  * nodes) is told by its first link.
  */
 import type { NodeId } from "../../model/heap_graph.js";
 import type { PathTree } from "../../model/heap_paths.js";
 import type { Bytes } from "../../model/units.js";
-import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_MODULES } from "./graph.js";
 import type { StepNames } from "./step_names.js";
 import {
   SHAPE_DEQUE,
@@ -84,10 +85,18 @@ export function accumulationPoint(
     ways = through;
   }
   const [end, before] = [steps.at(-1)?.node ?? 0, steps.at(-2)?.node ?? 0];
+  if (end === ROOT_MODULES && areMany(byStep(ways, steps.length), nodes)) {
+    return objects.modules;
+  }
   if (end < FIRST_OBJECT || isNamespace(objects, names, end, before)) {
     return 0;
   }
   return firstLink(objects, names, steps) ?? end;
+}
+
+/** Modules that are made as the program runs. */
+function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean {
+  return modules.length >= Math.max(FEWEST_LINKS, nodes.length / 2);
 }
 
 /** Ways by the node that follows, the most first. */

@@ -4,7 +4,9 @@ import asyncio
 import contextvars
 import functools
 import os
+import sys
 import threading
+import types
 
 COUNT = 40
 
@@ -18,7 +20,7 @@ InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThre
 InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
-InService = held("InService")
+InService, InModules = map(held, ["InService", "InModules"])
 
 # Two that grow side by side in one module, the module's dict is neither.
 several = [InList(n) for n in range(COUNT)]
@@ -151,6 +153,16 @@ async def serve():
     pending = [InCoroutine(n) for n in range(COUNT)]
     await asyncio.get_running_loop().create_future()
     pending.clear()
+
+
+def make_rules(number):
+    module = types.ModuleType(f"rules_{number}")
+    module.rule = InModules(number)
+    sys.modules[module.__name__] = module
+
+
+for number in range(COUNT):
+    make_rules(number)
 
 
 def main():
