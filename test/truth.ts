@@ -121,20 +121,22 @@ export function expectFigure(
     expect(exact, missed).toBeLessThan(SURE_PERIODS * period);
     return;
   }
-  const { bytes, standardError } = estimate;
-  const claim = `${said}: estimated ${bytes} ± ${standardError}, exactly ${exact}`;
-  // Too few samples state too small an error: what the truth's own number of samples would have stated.
-  const fairError = standardError * Math.sqrt(Math.max(1, exact / bytes));
-  expect(Math.abs(bytes - exact), claim).toBeLessThanOrEqual(5 * fairError + slack * exact);
+  expectEstimate(estimate, exact, slack, said);
   // An error as large as the figure would pass the line above whatever the figure.
-  expect(standardError, claim).toBeLessThanOrEqual(0.75 * exact);
+  expect(estimate.standardError, said).toBeLessThanOrEqual(0.75 * exact);
 }
 
 /** As {@link expectFigure}, of an estimate at hand. */
-export function expectEstimate(estimate: Estimate | undefined, exact: number, slack = 0.02): void {
+export function expectEstimate(
+  estimate: Estimate | undefined,
+  exact: number,
+  slack = 0.02,
+  said = "bytes",
+): void {
   const { bytes, standardError } = estimate ?? { bytes: 0, standardError: 0 };
+  // Too few samples state too small an error: what the truth's own number of samples would have stated.
   const fairError = standardError * Math.sqrt(Math.max(1, exact / Math.max(bytes, 1)));
-  const claim = `estimated ${bytes} ± ${standardError}, exactly ${exact}`;
+  const claim = `${said}: estimated ${bytes} ± ${standardError}, exactly ${exact}`;
   expect(Math.abs(bytes - exact), claim).toBeLessThanOrEqual(5 * fairError + slack * exact);
 }
 

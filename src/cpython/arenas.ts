@@ -23,7 +23,7 @@ import { findMapping } from "../linux/maps.js";
 import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
 import { MemoryReader } from "../linux/memory_reader.js";
 import { ResidentWords } from "../linux/resident_words.js";
-import { TidemarkError } from "../model/errors.js";
+import { orNull } from "../model/errors.js";
 import type { Address, Bytes } from "../model/units.js";
 import { listInterpreters } from "./fingerprint.js";
 import { locatePython, type PythonRuntime } from "./locate.js";
@@ -113,11 +113,13 @@ function arenasOfOthers(
   { addresses, poolBytes }: PythonArenas,
   places: ArenaPlaces,
 ): PythonArenas[] {
-  places.python ??= places.python === undefined ? locateOrNull(memory) : null;
+  if (places.python === undefined) {
+    places.python = orNull(() => locatePython(memory));
+  }
   const { python } = places;
   const offset = python?.layout.interpreter.obmalloc ?? null;
   const arenasAt = python?.layout.obmalloc.arenas ?? null;
-  if (python == null || offset === null || arenasAt === null) {
+  if (python === null || offset === null || arenasAt === null) {
     return [];
   }
   const known = new Set(addresses);
@@ -143,21 +145,6 @@ function othersOf(
   return (
     orNull(() => listInterpreters({ reader, layout }, address, mainInterpreter))?.slice(1) ?? []
   );
-}
-
-function locateOrNull(memory: Memory): PythonRuntime | null {
-  return orNull(() => locatePython(memory));
-}
-
-function orNull<Found>(find: () => Found): Found | null {
-  try {
-    return find();
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      return null;
-    }
-    throw error;
-  }
 }
 
 function joined(several: readonly PythonArenas[]): PythonArenas {
@@ -241,12 +228,7 @@ function visitPointers(
         const high = values[index + 1]!;
         const low = values[index]!;
         const target = low + high * HIGH;
-        if (
-          high < 0x8000 &&
-          high + low !== 0 &&
-          (low & 15) === 0 &&
-          findMapping(possible, target) >= 0
-        ) {
+        if (high < 0x8000 && (low & 15) === 0 && findMapping(possible, target) >= 0) {
           visit(target, from + index * 4);
         }
       }

@@ -68,6 +68,18 @@ export class TidemarkError extends Error {
   }
 }
 
+/** null where what is asked for ends in a TidemarkError: it is not there, or cannot be read. */
+export function orNull<Value>(find: () => Value): Value | null {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
 /** TM-E001: a bug of Tidemark's. */
 export function internalError(cause: unknown): TidemarkError {
   const detail = cause instanceof Error ? cause.message : String(cause);

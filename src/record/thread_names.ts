@@ -10,7 +10,7 @@
  */
 import { locatePython, type PythonRuntime, threadNames } from "../cpython/index.js";
 import { openProcessMemory } from "../linux/index.js";
-import { TidemarkError } from "../model/errors.js";
+import { orNull } from "../model/errors.js";
 import type { Millis, Pid, TimeMs } from "../model/units.js";
 import { monotonicMs, threadCpu } from "./clock.js";
 
@@ -31,16 +31,9 @@ export class ThreadNames {
       return null;
     }
     const cpu = threadCpu();
-    try {
-      return threadNames(this.python(pid, startedMs));
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-      return new Map();
-    } finally {
-      this.spentMs += cpu();
-    }
+    const names = orNull(() => threadNames(this.python(pid, startedMs)));
+    this.spentMs += cpu();
+    return names ?? new Map();
   }
 
   close(): void {

@@ -12,7 +12,6 @@
  * All throw TidemarkError alone.
  */
 export { type AgentTotals, ProfileAssembler } from "./assembler.js";
-export type { NameSources, SymbolSource, ThreadNameSource } from "./dictionary.js";
 export type { SegmentHeader } from "./header.js";
 export { poolLimits } from "./limits.js";
 export type { LiveSamples } from "./live_samples.js";

@@ -14,7 +14,7 @@ def worker(share):
     slots = [None] * (share * 100)
     stores[share] = slots
     for index in range(len(slots)):
-        slots[index] = bytes(1000)  # known: worker
+        slots[index] = bytes(4000)  # known: worker
         bytes(500)
 
 

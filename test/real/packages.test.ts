@@ -76,9 +76,9 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
       isMain || tid === 0 ? [] : [liveOf(profile, (site) => sites.thread[site] === thread)],
     );
     const largest = ofEach.sort((one, other) => other.bytes - one.bytes).slice(0, 4);
-    // So many blocks of 1033 bytes, and the list of them.
+    // So many blocks of 4033 bytes, and the list of them.
     [400, 300, 200, 100].forEach((share, rank) => {
-      expectEstimate(largest[rank], share * 100 * (1033 + 8), 0.05);
+      expectEstimate(largest[rank], share * 100 * (4033 + 8), 0.05);
     });
   });
 

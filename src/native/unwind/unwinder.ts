@@ -26,7 +26,7 @@ import {
   MemoryReader,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
+import { orNull, TidemarkError } from "../../model/errors.js";
 import { baseName } from "../../model/frame_text.js";
 import type { NativeFrame, NativeStack } from "../../model/native_stack.js";
 import type { Address } from "../../model/units.js";
@@ -243,17 +243,6 @@ export class Unwinder implements ThreadUnwinder {
 }
 
 const NOWHERE = { function: "code outside any object file", file: "" };
-
-function orNull<Value>(read: () => Value): Value | null {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      return null;
-    }
-    throw error;
-  }
-}
 
 /** Whether a word just below `address` lies behind the end of a copy that is not the whole stack. */
 function beyond({ stacks }: HeldThread, address: Address): boolean {
