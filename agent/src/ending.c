@@ -1,10 +1,12 @@
 /* ending.c - quiet while the interpreter is taken down.
  *
  * From the first sight of finalising on nothing is sampled, and the end of a sample is one bit set, by
- * nobody's lock. So the teardown takes no longer than it would without us: daemon threads that come
- * back to an interpreter that ended may crash in CPython itself (3.9, 3.10), and the less time passes
- * the better. And what lives at the process's end is what the program held, not what the teardown
- * left of it.
+ * nobody's lock. So the teardown takes no longer than it would without us: a daemon thread that comes
+ * back to an interpreter that ended may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
+ * the freed interpreter). It waits for the GIL, which the main thread gives up for good shortly before
+ * the process exits; a single system call between the two, on a busy machine, and every eighth program
+ * with daemon threads crashed. So what needs one, the CPU's clock, is read when the end begins. And what
+ * lives at the process's end is what the program held, not what the teardown left of it.
  *
  *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised anew --> NONE
  *
@@ -84,6 +86,10 @@ int tm_quiet(void)
     if (state == NONE) {
         ending.since_ms = now;
         __atomic_store_n(&ending.state, QUIET, __ATOMIC_RELEASE);
+        if (tm_try_lock()) {
+            tm_control_report();
+            tm_unlock();
+        }
     }
     if (!is_over(now))
         return 1;

@@ -223,21 +223,22 @@ void tm_start(void)
 /* Exit handlers run: what lives now is the last look. Nothing is freed, for threads may
  * still be inside; a child between vfork and exec that calls exit() is not this image.
  *
- * A few stores into pages already mapped, and no waiting: daemon threads that come back to
- * an interpreter that ended may crash in CPython itself (3.9, 3.10), so the less time passes
- * here the better, and a thread inside the lock may be off its core for long. Such a thread
- * finishes its record; only the slow path's time then stays as of the controller's last look. */
+ * A few stores into pages already mapped, and no waiting: a thread inside the lock may be off its
+ * core for long. Such a thread finishes its record; only the slow path's time then stays as of the
+ * controller's last look. Where an interpreter ended, no system call either: one is enough for a daemon
+ * thread to come back to it (ending.c). What would need one was written when the end began. */
 #ifndef TM_TEST_ENTRIES
 __attribute__((destructor))
 #endif
 void tm_end(void)
 {
-    if (!tm_armed() || tm_core.pid != tm_own_pid())
+    int finalised = tm_python_finalises();
+    if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;
     if (tm_settings.attached)
         tm_enable(0); /* nobody need leave now: everything goes in a moment */
     __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
-    if (tm_try_lock()) {
+    if (!finalised && tm_try_lock()) {
         tm_control_report();
         tm_unlock();
     }

@@ -9,15 +9,23 @@ Arguments and output as of python_check.py.
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 
 from python_interpreters import interpreters, shared_library
 from python_segment import Layout, read_pool
-from python_trial import Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes
+from python_trial import (Failure, Interpreter, Skipped, barrier, compile_program, estimate, expect, expect_barred,
+                          expect_bytes)
 
 OTHER_ALLOCATORS = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]
 LIMIT_FOREIGN_ALLOCATOR = 1 << 8
+
+
+class Ended(Failure):
+    def __init__(self, check, ended):
+        super().__init__(f"{check} ended with {ended.returncode}: {ended.stderr[-900:]}")
+        self.status = ended.returncode
 
 
 def run_late(python, check, environment=(), period="4K", preload="", cycles=30):
@@ -34,7 +42,8 @@ def run_late(python, check, environment=(), period="4K", preload="", cycles=30):
          f"{python.inside}/programs/late.py", f"{python.inside}/{os.path.basename(python.library)}",
          f"period={period},dir={inside}", check],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
-    expect(ended.returncode == 0 and not ended.stderr, f"{check} ended with {ended.returncode}: {ended.stderr[-900:]}")
+    if ended.returncode != 0 or ended.stderr:
+        raise Ended(check, ended)
     segments = [s for path in sorted(os.listdir(pools)) for s in read_pool(os.path.join(pools, path), python.layout)]
     return ended.stdout, segments
 
@@ -97,9 +106,24 @@ def check_preloaded(python):
 
 
 def check_exits(python):
-    output, segments = run_late(python, "exits")
+    """A daemon thread that comes back to an interpreter that ended may crash in CPython itself: on a busy machine
+    3.10.13 did in 1 to 2 of 100 ends with no agent at all. Whether the agent adds to it, check_silent tells."""
+    for attempts_left in reversed(range(3)):
+        try:
+            output, segments = run_late(python, "exits")
+        except Ended as crash:
+            if crash.status != -signal.SIGSEGV or python.minor > 10 or not attempts_left:
+                raise
+        else:
+            break
     expect(segments[0].state == 3, f"state {segments[0].state}")
     compare_figures(output, segments[0])
+
+
+def check_silent(python):
+    output, segments = run_late(python, "silent", [("BARRIER", barrier(python))])
+    expect_barred(output)
+    expect(segments[0].state == 3, f"state {segments[0].state}")
 
 
 def check_copies(python):
@@ -144,6 +168,7 @@ CHECKS = [
     ("allocator modes", check_modes),
     ("the recorder is gone", check_lapsed),
     ("the end of an armed process", check_exits),
+    ("no system call after the interpreter's end", check_silent),
     ("a memfd, and a second copy", check_copies),
     ("libpython opened by a host for itself", check_hosted),
 ]

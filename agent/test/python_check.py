@@ -18,8 +18,8 @@ import sys
 from python_interpreters import interpreters, shared_library
 from python_pretenders import check_late_pretender, check_pretenders
 from python_segment import FRAMES_ONLY, FULL, LIMIT_DEBUG, LIMIT_HOOKS_REPLACED, MALLOC, Layout
-from python_trial import (Failure, Interpreter, Skipped, compile_program, estimate, expect, expect_bytes, farthest,
-                          sampling_chance)
+from python_trial import (Failure, Interpreter, Skipped, barrier, compile_program, estimate, expect, expect_barred,
+                          expect_bytes, farthest, sampling_chance)
 
 PYTHON = 0
 NATIVE_FRAME = 1
@@ -174,6 +174,14 @@ def check_daemons(python):
         expect(output == "ended\n", f"printed {output!r}")
 
 
+def check_silent(python):
+    library = f"{python.inside}/{os.path.basename(python.library)}"
+    words = [("LATE", f"{library} - silent"), ("BARRIER", barrier(python))]
+    output, segments = python.run("late.py", environment=words)
+    expect_barred(output)
+    expect(segments[0].state == 3, f"state {segments[0].state}")
+
+
 def large_blocks(segment):
     """Whole millions of bytes -> the innermost Python function that asked for them."""
     functions = {}
@@ -304,6 +312,7 @@ CHECKS = [
     ("tracemalloc started and stopped meanwhile", check_traced),
     ("native stacks", check_native),
     ("daemon threads at exit", check_daemons),
+    ("no system call after the interpreter's end", check_silent),
     ("live at the end is the heap before teardown", check_ends),
     ("a host that outlives its interpreter", check_outlives),
     ("a host that unloads its interpreter", check_unloads),

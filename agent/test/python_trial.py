@@ -108,3 +108,15 @@ def compile_program(source, program, *options):
     subprocess.run([compiler, "-O1", "-w", "-fno-builtin", *options, os.path.join(HERE, "python_programs", source), "-o", program, "-ldl"],
                    check=True)
     return True
+
+
+def barrier(python):
+    """Inside its folder, the library with which a program bars itself from system calls at its exit."""
+    if not compile_program("barrier.c", f"{python.scratch}/barrier.so", "-shared", "-fPIC"):
+        raise Skipped("no C compiler")
+    return f"{python.inside}/barrier.so"
+
+
+def expect_barred(output):
+    if output != "0\n":
+        raise Skipped(f"the system gives no filters of system calls: {os.strerror(int(output))}")
