@@ -1,7 +1,7 @@
 /** Which objects are new: CPython keeps no time of birth, but an address at which no object lay before is one
  * of an object that came since. */
 import { wholeRegions } from "../cpython/heap/heap_parts.js";
-import { HeapScan } from "../cpython/heap/heap_scan.js";
+import { addressOf, type FoundObjects, HeapScan } from "../cpython/heap/heap_scan.js";
 import { type HeapLayout, heapLayout } from "../cpython/heap/layout.js";
 import { TypeTable } from "../cpython/heap/type_table.js";
 import { locatePython } from "../cpython/locate.js";
@@ -67,8 +67,11 @@ function scan(memory: Memory, visit: (address: Address, type: () => string) => v
   const layout = layoutOf(memory);
   const types = new TypeTable(memory, layout);
   const visitor = {
-    object: (row: number, address: Address) => visit(address, () => types.name(row)),
-    block: () => {},
+    objects: (found: FoundObjects) => {
+      for (let n = 0; n < found.count; n++) {
+        visit(addressOf(found, n), () => types.name(found.types[n] as number));
+      }
+    },
   };
   new HeapScan(memory, layout, types, visitor).run(wholeRegions(memory));
 }

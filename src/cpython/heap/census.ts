@@ -8,18 +8,27 @@ import type { Bytes } from "../../model/units.js";
 import { DeferredTables, type Storage } from "./deferred_tables.js";
 import { HashedAddresses } from "./hashed_addresses.js";
 import { type HeapPart, wholeRegions } from "./heap_parts.js";
-import { HeapScan, type HeapVisitor, type ScanFigures } from "./heap_scan.js";
+import {
+  addressOf,
+  type FoundObjects,
+  HeapScan,
+  type HeapVisitor,
+  type ScanFigures,
+} from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
-import { dictTables, ownBytes } from "./object_size.js";
+import { fixedBytes, intBytes, ownBytes, strBytes } from "./object_size.js";
 import { ownDataBytes, ownTableBytes } from "./small_objects.js";
 import {
   SHAPE_ARRAY,
   SHAPE_C_DATA,
   SHAPE_DICT,
+  SHAPE_INT,
   SHAPE_NDARRAY,
   SHAPE_ORDERED_DICT,
+  SHAPE_STR,
   SHAPE_TENSOR,
   SHAPE_TYPE,
+  type TypeRow,
   TypeTable,
 } from "./type_table.js";
 
@@ -137,11 +146,40 @@ class CensusRow {
   }
 }
 
+/** What an object of a type takes to be counted, as bits; 0: not judged yet. */
+const JUDGED = 1;
+/** It may be tracked by the garbage collector, or not. */
+const SEE_TRACKED = 2;
+/** Its own size differs from that of others; str and int, of which there are most, are told apart. */
+const MEASURE = 4;
+const MEASURE_STR = 8;
+const MEASURE_INT = 16;
+const MEASURES: ReadonlyMap<number, number> = new Map([
+  [SHAPE_STR, MEASURE_STR],
+  [SHAPE_INT, MEASURE_INT],
+]);
+/** It owns something elsewhere; a dict its table. */
+const FOLLOW = 32;
+const FOLLOW_DICT = 64;
+const FOLLOWS: ReadonlyMap<number, number> = new Map([
+  [SHAPE_DICT, FOLLOW_DICT],
+  [SHAPE_ORDERED_DICT, FOLLOW_DICT],
+  [SHAPE_TYPE, FOLLOW],
+  [SHAPE_NDARRAY, FOLLOW],
+  [SHAPE_ARRAY, FOLLOW],
+  [SHAPE_C_DATA, FOLLOW],
+  [SHAPE_TENSOR, FOLLOW],
+]);
+
+/** Of a dict's table, as small_objects.ts draws it. */
+const TABLE_HEAD: Bytes = 40;
+
 class CensusCounter implements HeapVisitor {
   #objects = new Float64Array(1024);
   #bytes = new Float64Array(1024);
   #buffers = new Float64Array(1024);
   #tracked = new Float64Array(1024);
+  #efforts = new Uint8Array(1024);
   readonly #deferred: DeferredTables;
 
   constructor(
@@ -152,34 +190,62 @@ class CensusCounter implements HeapVisitor {
     this.#deferred = new DeferredTables(memory, layout);
   }
 
-  object(row: number, address: number, at: number, words: Uint32Array, room: Bytes): void {
-    const { types } = this;
-    if (row >= this.#objects.length) {
-      this.#grow(row);
-    }
-    this.#objects[row] += 1;
-    this.#bytes[row] += ownBytes(types, this.layout, row, words, at, room);
-    this.#buffers[row] += types.inlineValues[row];
-    if (types.isGc[row] && (words[at - 4] !== 0 || words[at - 3] !== 0)) {
-      this.#tracked[row] += 1;
-    }
-    switch (types.shapes[row]) {
-      case SHAPE_DICT:
-      case SHAPE_ORDERED_DICT: {
-        const { keys, values } = dictTables(words, at);
-        // Most tables lie near their dict, in what was read already.
-        const near = at + (keys - address) / 4;
-        const inSight = values === 0 && near >= 0 && near + 10 < words.length && near % 2 === 0;
-        const bytes = inSight ? ownTableBytes(this.layout, words, near) : 0;
-        if (bytes > 0) {
-          this.#bytes[row] += bytes;
-        } else {
-          this.#deferred.addDict(row, keys, values !== 0);
-        }
-        break;
+  objects(found: FoundObjects): void {
+    const { types, layout } = this;
+    const { words, base, places, rooms } = found;
+    const end = base + words.byteLength;
+    this.#makeRoom(types.count);
+    const [objects, bytes, tracked] = [this.#objects, this.#bytes, this.#tracked];
+    for (let n = 0; n < found.count; n++) {
+      const row = found.types[n] as TypeRow;
+      const at = places[n] as number;
+      const room = rooms[n] as Bytes;
+      const effort = this.#efforts[row] || this.#judge(row);
+      objects[row] += 1;
+      if (effort & SEE_TRACKED && (words[at - 4] !== 0 || words[at - 3] !== 0)) {
+        tracked[row] += 1;
       }
+      if (effort & MEASURE_STR) {
+        bytes[row] += types.preHeaders[row] + strBytes(layout, words, at, room);
+      } else if (effort & MEASURE_INT) {
+        const own = intBytes(layout, types.basicSizes[row] as Bytes, words, at);
+        bytes[row] += types.preHeaders[row] + Math.min(own, room);
+      } else if (effort & MEASURE) {
+        bytes[row] += ownBytes(types, layout, row, words, at, room);
+      }
+      if (effort & FOLLOW_DICT) {
+        const keys = words[at + 8] + words[at + 9] * 2 ** 32;
+        const isSplit = words[at + 10] !== 0 || words[at + 11] !== 0;
+        // Most tables lie near their dict, in what was read already.
+        const isNear = keys >= base && keys + TABLE_HEAD < end && (words[at + 8] & 7) === 0;
+        const table = isNear && !isSplit ? ownTableBytes(layout, words, (keys - base) >>> 2) : 0;
+        if (table > 0) {
+          bytes[row] += table;
+        } else {
+          this.#deferred.addDict(row, keys, isSplit);
+        }
+      } else if (effort & FOLLOW) {
+        this.#follow(row, found, n);
+      }
+    }
+  }
+
+  #judge(row: TypeRow): number {
+    const { types } = this;
+    const shape = types.shapes[row] as number;
+    const measure = fixedBytes(types, row) === null ? (MEASURES.get(shape) ?? MEASURE) : 0;
+    const effort =
+      JUDGED | (types.isGc[row] ? SEE_TRACKED : 0) | measure | (FOLLOWS.get(shape) ?? 0);
+    this.#efforts[row] = effort;
+    return effort;
+  }
+
+  #follow(row: TypeRow, found: FoundObjects, n: number): void {
+    const { words } = found;
+    const at = found.places[n] as number;
+    switch (this.types.shapes[row]) {
       case SHAPE_TYPE:
-        this.#deferred.addTypeKeys(row, address + this.layout.heapTypeCachedKeys);
+        this.#deferred.addTypeKeys(row, addressOf(found, n) + this.layout.heapTypeCachedKeys);
         break;
       case SHAPE_NDARRAY:
         this.#deferred.addNdarray(row, words, at);
@@ -191,31 +257,32 @@ class CensusCounter implements HeapVisitor {
         this.#buffers[row] += ownDataBytes(words, at);
         break;
       case SHAPE_TENSOR:
-        this.#deferred.addTensor(row, address);
+        this.#deferred.addTensor(row, addressOf(found, n));
         break;
     }
-  }
-
-  block(): void {
-    // A dict's table, a list's items: counted with the object that owns it.
   }
 
   share(figures: ScanFigures): CensusShare {
     this.#deferred.resolve((row, bytes) => {
       this.#bytes[row] += bytes;
     });
-    const met = Array.from(
-      { length: Math.min(this.types.count, this.#objects.length) },
-      (_, row) => row,
-    ).filter((row) => this.#objects[row] > 0);
+    const met = Array.from({ length: this.#objects.length }, (_, row) => row).filter(
+      (row) => this.#objects[row] > 0,
+    );
     const place = new Map(met.map((row, n) => [row, n]));
     const column = (values: Float64Array) => Float64Array.from(met, (row) => values[row]);
     return {
       typeNames: met.map((row) => this.types.name(row)),
       modules: met.map((row) => this.types.module(row)),
       objects: column(this.#objects),
-      bytes: column(this.#bytes),
-      bufferBytes: column(this.#buffers),
+      bytes: Float64Array.from(
+        met,
+        (row) => this.#bytes[row] + this.#objects[row] * (fixedBytes(this.types, row) ?? 0),
+      ),
+      bufferBytes: Float64Array.from(
+        met,
+        (row) => this.#buffers[row] + this.#objects[row] * this.types.inlineValues[row],
+      ),
       tracked: column(this.#tracked),
       figures,
       storages: this.#deferred
@@ -225,9 +292,12 @@ class CensusCounter implements HeapVisitor {
     };
   }
 
-  #grow(row: number): void {
+  #makeRoom(rows: number): void {
+    if (rows <= this.#objects.length) {
+      return;
+    }
     const wider = (values: Float64Array) => {
-      const grown = new Float64Array(Math.max(row + 1, values.length * 2));
+      const grown = new Float64Array(rows * 2);
       grown.set(values);
       return grown;
     };
@@ -235,5 +305,6 @@ class CensusCounter implements HeapVisitor {
     this.#bytes = wider(this.#bytes);
     this.#buffers = wider(this.#buffers);
     this.#tracked = wider(this.#tracked);
+    this.#efforts = new Uint8Array(rows * 2); // judged anew
   }
 }

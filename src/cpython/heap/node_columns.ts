@@ -2,7 +2,7 @@
 
 import { growingFloat64, growingUint32 } from "../../model/growing_column.js";
 import type { Bytes } from "../../model/units.js";
-import type { HeapVisitor } from "./heap_scan.js";
+import { addressOf, type FoundObjects, type HeapVisitor } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { ownBytes } from "./object_size.js";
 import type { TypeTable } from "./type_table.js";
@@ -22,16 +22,16 @@ export class NodeColumns implements HeapVisitor {
     readonly layout: HeapLayout,
   ) {}
 
-  object(row: number, address: number, at: number, words: Uint32Array, room: Bytes): void {
-    this.address.push(address);
-    this.type.push(row);
-    this.shallow.push(
-      ownBytes(this.types, this.layout, row, words, at, room) + this.types.inlineValues[row],
-    );
-    this.room.push(room < MOST_ROOM ? room : MOST_ROOM);
-  }
-
-  block(): void {
-    // What is no object is reached through its owner.
+  objects(found: FoundObjects): void {
+    const { types, layout } = this;
+    for (let n = 0; n < found.count; n++) {
+      const row = found.types[n] as number;
+      const room = found.rooms[n] as Bytes;
+      const own = ownBytes(types, layout, row, found.words, found.places[n] as number, room);
+      this.address.push(addressOf(found, n));
+      this.type.push(row);
+      this.shallow.push(own + (types.inlineValues[row] as Bytes));
+      this.room.push(room < MOST_ROOM ? room : MOST_ROOM);
+    }
   }
 }

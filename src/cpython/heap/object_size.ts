@@ -3,7 +3,7 @@
  * that. What stands in the object itself is added up at once; a dict's table and an array's dimensions
  * lie elsewhere, and the caller is told where.
  */
-import type { Address, Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import type { HeapLayout } from "./layout.js";
 import {
   SHAPE_ARRAY,
@@ -33,6 +33,28 @@ const SLACK = 64;
 const LARGEST_FRAME = 1 << 20;
 /** offsetof(PyLongObject, ob_digit). */
 const INT_HEAD_BYTES = 24;
+
+/** Shapes of which each object must be looked at. */
+const VARIABLE: ReadonlySet<number> = new Set([
+  SHAPE_STR,
+  SHAPE_INT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_BYTEARRAY,
+  SHAPE_DEQUE,
+  SHAPE_TYPE,
+  SHAPE_TUPLE,
+  SHAPE_BYTES,
+  SHAPE_FRAME,
+]);
+
+/** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
+export function fixedBytes(types: TypeTable, row: TypeRow): Bytes | null {
+  const shape = types.shapes[row] as number;
+  const hasItems = types.itemSizes[row] !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
+  return VARIABLE.has(shape) || hasItems ? null : types.preHeaders[row] + types.basicSizes[row];
+}
 
 /**
  * Bytes of an object without what lies in tables elsewhere. `words[at]` is its first u32; `room` bytes
@@ -103,14 +125,16 @@ function signedAt(words: Uint32Array, at: number): number {
   return words[at] + (words[at + 1] | 0) * 2 ** 32;
 }
 
-/** Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above three bits of sign. */
-function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
+/** Without what stands before the object. Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above
+ * three bits of sign. */
+export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
   const digits = layout.taggedInts ? countAt(words, at + 4) / 8 : Math.abs(signedAt(words, at + 4));
   const head = layout.taggedInts ? basic : INT_HEAD_BYTES;
   return head + Math.max(Math.floor(digits), layout.leastDigits) * 4;
 }
 
-function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
+/** Without what stands before the object. */
+export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
   const length = countAt(words, at + 4);
   const state = words[at + 8];
   const kind = (state >>> 2) & 7;
@@ -184,15 +208,4 @@ function strInBlock(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
   return (state >>> 6) & 1
     ? layout.asciiBytes + length + 1
     : layout.compactBytes + (length + 1) * ((state >>> 2) & 7);
-}
-
-/** Where the table of a dict lies, and its values where other dicts share the table. */
-export function dictTables(
-  words: Uint32Array,
-  at: number,
-): { readonly keys: Address; readonly values: Address } {
-  return {
-    keys: words[at + 8] + words[at + 9] * 2 ** 32,
-    values: words[at + 10] + words[at + 11] * 2 ** 32,
-  };
 }
