@@ -1,7 +1,11 @@
-/** The rules about devices, on heartbeats of a recording. Snapshots: test/gpu/device_cases.test.ts. */
+/** The rules about devices, on heartbeats of a recording and on what snapshots grew by; whole snapshots are in
+ * test/gpu/device_cases.test.ts. */
 import { describe, expect, test } from "vitest";
 import type { VerdictKind } from "../../model/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents.js";
+import type { GpuCategory, GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
 import { evidenceOf } from "../evidence.fixture.js";
+import { evidenceOfSnapshots } from "../snapshot_evidence.js";
 import { diagnose } from "../verdict.js";
 
 /** A device of 80 GiB: what it has free, what is reserved and allocated, MiB; the rest is others'. */
@@ -74,3 +78,104 @@ describe("out of memory", () => {
     );
   });
 });
+
+describe("gpu-graph", () => {
+  const TORCH = "/env/lib/python3.12/site-packages/torch/nn";
+  const ofPass = (line: number) => [
+    frame("linear", `${TORCH}/functional.py`, 100 + line),
+    frame("Module._call_impl", `${TORCH}/modules/module.py`, 1500),
+    frame("Model.forward", "/app/model.py", line),
+    frame("train", "/app/train.py", 40),
+  ];
+  const own = [frame("remember", "/app/train.py", 52), frame("train", "/app/train.py", 40)];
+
+  test("results of several operations of a pass stay from step to step", () => {
+    const { verdict: found, suspects } = judged([keeps(2, ofPass(10)), keeps(3, ofPass(11))]);
+    expect(found.kind).toBe("graph-retention");
+    expect(found.summary).toContain("model.py");
+    expect(suspects[0]?.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
+  });
+
+  test("one tensor a step is kept alone, whatever made it", () => {
+    expect(judged([keeps(2, ofPass(10))]).verdict.kind).toBe("gpu-leak");
+  });
+
+  test("most of the growth lies elsewhere", () => {
+    const growth = [keeps(1, ofPass(10)), keeps(1, ofPass(11)), keeps(6, own)];
+    expect(judged(growth).verdict.kind).toBe("gpu-leak");
+  });
+
+  test("gradients belong to parameters, whichever pass made them", () => {
+    const growth = [keeps(2, ofPass(10), "gradients"), keeps(3, ofPass(11), "gradients")];
+    expect(judged(growth).verdict.kind).toBe("gpu-leak");
+  });
+
+  test("functions called forward are a pass only where PyTorch calls them", () => {
+    const forward = (line: number) => [frame("Queue.forward", "/app/queue.py", line)];
+    expect(judged([keeps(2, forward(10)), keeps(3, forward(11))]).verdict.kind).toBe("gpu-leak");
+  });
+
+  test("nothing stays", () => {
+    expect(judged([]).verdict.kind).not.toBe("graph-retention");
+  });
+});
+
+const STEPS = 20;
+
+function frame(name: string, file: string, line: number): FrameJson {
+  return { function: name, file, line, kind: "python" };
+}
+
+/** MiB that a site keeps a step. */
+function keeps(
+  mib: number,
+  stack: FrameJson[],
+  category: GpuCategory = "activations",
+): GpuGrowthJson {
+  const bytesPerStep = mib * 2 ** 20;
+  const bytes = bytesPerStep * STEPS;
+  return {
+    ...{ stack, bytes, allocations: STEPS, category, sure: true },
+    ...{ bytesPerStep, steps: STEPS, startBytes: 0 },
+  };
+}
+
+/** The diagnosis of a snapshot of one device with that growth, and nothing else wrong. */
+function judged(growth: GpuGrowthJson[]) {
+  const bytes = growth.reduce((sum, site) => sum + site.bytes, 64 * 2 ** 20);
+  const device: GpuDeviceJson = {
+    device: 0,
+    segments: 4,
+    events: 1000,
+    complete: true,
+    end: {
+      reservedBytes: bytes,
+      allocatedBytes: bytes,
+      activeBytes: bytes,
+      requestedBytes: bytes,
+    },
+    peak: {
+      requestedBytes: bytes,
+      reservedBytes: bytes,
+      eventIndex: 1000,
+      timeUs: 0,
+      sites: growth,
+    },
+    timeline: [],
+    highestReservedBytes: bytes,
+    waste: { roundingBytes: 0, splitBytes: 0, cachedBytes: 0 },
+    largestFreeBytes: 0,
+    fragmentation: [],
+    outOfMemory: [],
+    cacheReleases: { count: 0, beforeRequest: 0 },
+    sites: growth,
+    stepsFrom: "optimizer",
+    growth,
+    disagreements: { count: 0, first: [] },
+  };
+  const snapshot = {
+    ...{ schema: "tidemark.gpu/1" as const, file: "snapshot.pickle", devices: [device] },
+    ...{ advice: [], limits: [] },
+  };
+  return diagnose(evidenceOfSnapshots([snapshot]));
+}
