@@ -7,7 +7,7 @@ import { START_MS, writeSmallRecording } from "./fixtures/recording.js";
 import { openRecording } from "./reader.js";
 import { buildReport } from "./report.js";
 import { summarize } from "./summary.js";
-import type { Recording } from "./types.js";
+import type { Moment, Recording } from "./types.js";
 import { RecordingWriter } from "./writer.js";
 
 const MIB = 2 ** 20;
@@ -60,6 +60,34 @@ describe("sites", () => {
     expect(summarize(small, START_MS + 1500)).toMatchObject({ atMs: START_MS + 1000 });
     expect(() => summarize(small, START_MS - HOUR)).toThrow(/TM-E014.*it covers/);
     expect(() => summarize(small, START_MS + HOUR)).toThrow(/TM-E014/);
+  });
+});
+
+describe("what a place that is not listed may hold", () => {
+  /** The recording with a coarse period from its 500th ms to its 700th. */
+  const coarse = (): Recording =>
+    Object.create(small, {
+      events: {
+        value: [
+          { timeMs: START_MS + 500, pid: 101, kind: "period", detail: "", value: 4 * MIB },
+          { timeMs: START_MS + 700, pid: 101, kind: "period", detail: "", value: 65536 },
+        ],
+      },
+    });
+  const inPeriods = (recording: Recording, moment: Moment, period: number) =>
+    (summarize(recording, moment).agent.unseenUpToBytes ?? 0) / period;
+
+  test("goes by the coarsest period that was in force until then", () => {
+    expect(inPeriods(small, "end", small.meta.periodBytes)).toBeCloseTo(3.69, 2);
+    expect(inPeriods(coarse(), "end", 4 * MIB)).toBeCloseTo(3.69, 2);
+    expect(inPeriods(coarse(), START_MS + 1500, 4 * MIB)).toBeCloseTo(3.69, 2);
+  });
+
+  test("what comes later does not count", () => {
+    const [first] = small.looks;
+    const later = { timeMs: START_MS + 2000, pid: 101, kind: "period", detail: "", value: 4 * MIB };
+    const recording: Recording = Object.create(small, { events: { value: [later] } });
+    expect(inPeriods(recording, first?.timeMs ?? 0, small.meta.periodBytes)).toBeCloseTo(3.69, 2);
   });
 });
 

@@ -156,12 +156,27 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
   const periodBytes = look?.agent.periodBytes || recording.meta.periodBytes;
   return {
     periodBytes,
-    unseenUpToBytes: unseenUpToBytes(periodBytes),
+    unseenUpToBytes: unseenUpToBytes(coarsestPeriod(recording, look?.timeMs)),
     samples: look?.agent.samples ?? 0,
     lost: look?.agent.lost ?? 0,
     cpuMs: look?.agent.cpuMs ?? 0,
     allocatedBytesPerSecond: seconds > 0 ? allocated / seconds : 0,
   };
+}
+
+/** The most that lay between two samples, on average, at any time until then: what lives may have come when
+ * samples were rarer than they are now. */
+export function coarsestPeriod(
+  { meta, looks, events }: Recording,
+  untilMs: TimeMs = Number.POSITIVE_INFINITY,
+): Bytes {
+  const periods = [
+    ...looks.map(({ timeMs, agent }) => ({ timeMs, value: agent.periodBytes })),
+    ...events.filter(({ kind }) => kind === "period"),
+  ];
+  return periods
+    .filter(({ timeMs }) => timeMs <= untilMs)
+    .reduce((coarsest, { value }) => Math.max(coarsest, value ?? 0), meta.periodBytes);
 }
 
 /** Only where an agent was meant to run: otherwise the reason is a limit already. */

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SummaryJson } from "../../src/model/documents.js";
 import type { Profile } from "../../src/model/profile.js";
 import type { Recording } from "../../src/record/index.js";
+import { coarsestPeriod } from "../../src/record/summary.js";
 import { environment, type Interpreter } from "../environment.js";
 import { programs, type RecordedOutcome, record, removeScratch, repository } from "../run.js";
 import { domainBytes, expectFigure, placeOf, type Truth, topPlaces, truthIn } from "../truth.js";
@@ -32,10 +33,11 @@ describe.each(
   test.runIf(!interpreter.freeThreaded)(
     "each known line has its bytes, within the stated error",
     () => {
+      const coarsest = coarsestPeriod(recording);
       for (const known of truth.sites) {
-        expectFigure(end, known, "live", known.liveBytes);
+        expectFigure(end, known, "live", known.liveBytes, 0.02, coarsest);
         if (known.allocatedBytes !== null)
-          expectFigure(end, known, "allocated", known.allocatedBytes);
+          expectFigure(end, known, "allocated", known.allocatedBytes, 0.02, coarsest);
       }
     },
   );

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { coarsestPeriod } from "../../src/record/summary.js";
 import { compare, expectSame } from "../behaviour.js";
 import { environment } from "../environment.js";
 import {
@@ -37,11 +38,13 @@ async function recordKnown(
 ): Promise<RecordedOutcome> {
   const outcome = await record(command, settings);
   expect(outcome.status, outcome.stderr).toBe(0);
-  const profile = outcome.open().profileAt("end");
+  const recording = outcome.open();
+  const profile = recording.profileAt("end");
+  const coarsest = coarsestPeriod(recording);
   for (const known of truthIn(outcome.stdout).sites) {
-    expectFigure(profile, known, "live", known.liveBytes);
+    expectFigure(profile, known, "live", known.liveBytes, 0.02, coarsest);
     if (known.allocatedBytes !== null) {
-      expectFigure(profile, known, "allocated", known.allocatedBytes);
+      expectFigure(profile, known, "allocated", known.allocatedBytes, 0.02, coarsest);
     }
   }
   return outcome;
@@ -131,7 +134,8 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
     expect(outcome.stderr).toMatch(/Application shutdown complete/);
     const [known] = truthIn(outcome.stdout).sites;
     const recording = outcome.open();
-    expectFigure(recording.profileAt("peak"), known, "peak", known.liveBytes, 0.04);
+    const coarsest = coarsestPeriod(recording);
+    expectFigure(recording.profileAt("peak"), known, "peak", known.liveBytes, 0.04, coarsest);
     expect(topPlaces(recording.profileAt("peak"), "peak").slice(0, 3)).toContain(placeOf(known));
   });
 
