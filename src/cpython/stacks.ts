@@ -18,7 +18,7 @@ import {
   type Task,
   type ThreadUnwinder,
 } from "../linux/index.js";
-import { TidemarkError } from "../model/errors.js";
+import { orFailure, TidemarkError } from "../model/errors.js";
 import type { NativeStack } from "../model/native_stack.js";
 import type { Address, Millis, Pid, TimeMs } from "../model/units.js";
 import { CodeReader } from "./code.js";
@@ -140,17 +140,6 @@ async function holdOrReason(pid: Pid) {
   } catch (error) {
     if (error instanceof TidemarkError) {
       return error.what;
-    }
-    throw error;
-  }
-}
-
-function orFailure<Value>(read: () => Value): Value | TidemarkError {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      return error;
     }
     throw error;
   }

@@ -68,16 +68,22 @@ export class TidemarkError extends Error {
   }
 }
 
-/** null where what is asked for ends in a TidemarkError: it is not there, or cannot be read. */
-export function orNull<Value>(find: () => Value): Value | null {
+/** What is asked for, or the TidemarkError in which that ends. */
+export function orFailure<Value>(find: () => Value): Value | TidemarkError {
   try {
     return find();
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return null;
+      return error;
     }
     throw error;
   }
+}
+
+/** null where what is asked for ends in a TidemarkError: it is not there, or cannot be read. */
+export function orNull<Value>(find: () => Value): Value | null {
+  const found = orFailure(find);
+  return found instanceof TidemarkError ? null : found;
 }
 
 /** TM-E001: a bug of Tidemark's. */

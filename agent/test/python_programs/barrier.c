@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define LET_THROUGH(number) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -32,7 +33,8 @@ static struct sock_filter filter[] = {
 static void raise_barrier(void)
 {
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(1); /* without it nothing would be told */
 }
 
 /* 0, or the error number where the system has no filters to give. */
