@@ -14,6 +14,8 @@ export interface PartGrowth {
   readonly rise: Bytes;
   readonly spanMs: Millis;
   readonly level: Bytes;
+  /** Of the time for which RSS is judged, what lies between those two ledgers. */
+  readonly covered: number;
 }
 
 /** From the first to the last ledger after the first third; null where there are too few. */
@@ -24,10 +26,15 @@ export function partGrowth(
 ): PartGrowth | null {
   const { times, values } = afterFirstThird(process.readings(ledgerMetric(part)));
   const level = values.at(-1) ?? 0;
-  const spanMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
-  return values.length < fewest || spanMs <= 0
-    ? null
-    : { rise: level - (values[0] as number), spanMs, level };
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const spanMs = last - first;
+  if (values.length < fewest || spanMs <= 0) {
+    return null;
+  }
+  const judged = afterFirstThird(process.readings("rssBytes")).times;
+  const [from = 0, to = 0] = [judged[0], judged.at(-1)];
+  const covered = Math.max(0, last - Math.max(first, from)) / Math.max(1, to - from);
+  return { rise: level - (values[0] as number), spanMs, level, covered };
 }
 
 /** Of all that grew over the newest ledgers, what several parts have: to be held against other evidence where a

@@ -71,8 +71,9 @@ const CHEAP_SPACE = 2 ** 34;
 const FULL_PAGES = 2 ** 26;
 const FULL_SPACE = 2 ** 39;
 const ALL = Number.POSITIVE_INFINITY;
-/** A program at work may be caught in the middle of a change. */
-const TRIES = 3;
+/** A program at work may be caught in the middle of a change: one that grows its heap and gives it back at every
+ * step is, at one try in four. */
+const TRIES = 12;
 
 /**
  * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.

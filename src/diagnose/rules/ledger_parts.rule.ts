@@ -22,6 +22,10 @@ const MOST_OF_GROWTH = 0.5;
  * that is not told apart. */
 const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 
+/** What is free rises whenever a heap finds its size, and less and less: of the time for which RSS is judged,
+ * ledgers must show so much. */
+const LEAST_COVERED_OF_FREE = 1 / 3;
+
 /** RSS grows, and the ledger tells which part of it. Sites know more, where there are any. */
 export const ledgerParts: Rule = {
   name: "ledger-parts",
@@ -43,7 +47,9 @@ export const ledgerParts: Rule = {
       return silent("No part of the ledger grows on its own.");
     }
     const detail = `${first.part} grows by ${rateText(first.rise / first.spanMs)}, to ${bytesText(first.level)}: ${percent(first.rise / all)} of what grows.`;
-    if (suspects.length > 0) {
+    const kind = MEANING[first.part] ?? null;
+    const isEarly = kind === "allocator-retention" && first.covered < LEAST_COVERED_OF_FREE;
+    if (suspects.length > 0 || isEarly) {
       return silent(detail);
     }
     if (evidence.sites && first.part === "malloc.used") {
@@ -51,7 +57,7 @@ export const ledgerParts: Rule = {
     }
     return {
       says: "leak",
-      kind: MEANING[first.part] ?? null,
+      kind,
       weight: UNSURE.has(first.part) ? 0.6 : 0.7,
       detail,
     };

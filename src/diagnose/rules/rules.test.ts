@@ -282,6 +282,15 @@ describe("ledger-parts", () => {
     expect(verdict(`${rss}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
   });
 
+  test("what was free early tells nothing of the rest of the window", () => {
+    const text = `${rss}\nledger.malloc.used 20`;
+    const growing = "ledger.malloc.free 5 + 1/s";
+    expect(verdict(`${text}\nledgers 10s 20s 40s\n${growing}`)).toBe("allocator-retention");
+    expect(ruleSays("ledger-parts", `${text}\nledgers 10s 20s 25s\n${growing}`)?.says).toBe(
+      "silent",
+    );
+  });
+
   test("parts that only change places say nothing", () => {
     const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
     expect(ruleSays("ledger-parts", text)?.says).toBe("silent");
