@@ -11,7 +11,7 @@
  *     site buffer swells 1/s                     one block, made anew and larger all the time
  *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
  *     child 43 anonRssBytes 20 + 0.5/s
- *     holder record held=40 path=app>history type=list entries=900 bound=0
+ *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     collector off
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
@@ -57,7 +57,7 @@ export function evidenceOf(text: string): Evidence {
     } else if (words[0] === "mapping") {
       mappings.push(siteOf([...words, "domain=files"], spanMs));
     } else if (words[0] === "holder") {
-      holders.push(holderOf(words, sites));
+      holders.push(holderOf(words, sites, spanMs));
     } else if (words[0] === "collector") {
       const enabled = words[1] !== "off";
       collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
@@ -254,7 +254,11 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   };
 }
 
-function holderOf(words: readonly string[], sites: readonly SiteHistory[]): HolderEvidence {
+function holderOf(
+  words: readonly string[],
+  sites: readonly SiteHistory[],
+  spanMs: Millis,
+): HolderEvidence {
   const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
   const number = (name: string) => Number(options.get(name) ?? 0);
   const path = options.get("path")?.split(">") ?? [];
@@ -263,6 +267,9 @@ function holderOf(words: readonly string[], sites: readonly SiteHistory[]): Hold
     site:
       sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
       typeKey(TARGET, words[1] as string),
+    foundMs:
+      FIXTURE_START_MS +
+      (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
     madeAt: [],
     looked: 40,
     held: number("held"),

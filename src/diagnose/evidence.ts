@@ -44,6 +44,8 @@ export interface HolderEvidence {
   readonly pid: Pid;
   /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}. */
   readonly site: string;
+  /** When it was looked up. */
+  readonly foundMs: TimeMs;
   /** Of handles: the stack whose samples lie in them, leaf first; empty where none does. */
   readonly madeAt: readonly FrameJson[];
   /** Addresses that were looked up; how many a Python object holds; how many only garbage holds. */

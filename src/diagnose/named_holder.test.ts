@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FrameJson } from "../model/documents.js";
-import { evidenceOf } from "./evidence.fixture.js";
+import { evidenceOf, FIXTURE_START_MS } from "./evidence.fixture.js";
 import type { HolderEvidence } from "./evidence.js";
 import { handlesSite } from "./named_holder.js";
 import { diagnose } from "./verdict.js";
@@ -11,6 +11,7 @@ function holder(site: string, path: readonly string[]): HolderEvidence {
   return {
     pid: TARGET,
     site,
+    foundMs: FIXTURE_START_MS,
     madeAt: [],
     looked: 40,
     held: 40,

@@ -20,7 +20,7 @@ import {
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
 import { CensusSchedule } from "./census_schedule.js";
 import { holderEvidenceOf } from "./evidence.js";
-import type { HolderBatch } from "./types.js";
+import type { HolderBatch, HolderLookup } from "./types.js";
 
 const START_SHARE = 1 / 3;
 /** Of the watch, when holders are looked up: late, for most is there then, and early enough to be told. */
@@ -62,7 +62,7 @@ export class CensusWatch {
   private busy = false;
   private remembered = false;
   private lookups = 0;
-  private batch: HolderBatch | null = null;
+  private found: HolderLookup | null = null;
   private refusal = "";
 
   constructor(
@@ -88,7 +88,7 @@ export class CensusWatch {
     }
     if (this.wantsHolders && elapsedMs >= LOOKUP_SHARE * this.forMs) {
       this.lookups += 1;
-      this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true));
+      this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true), nowMs);
     } else if (this.schedule.due(elapsedMs)) {
       this.count(elapsedMs, nowMs);
     }
@@ -111,10 +111,10 @@ export class CensusWatch {
   /** What was found; nothing is asked any more. */
   close(): Pick<Evidence, "census" | "holders" | "collectors"> & { readonly refusal: string } {
     void this.worker.terminate();
-    const { batch } = this;
+    const { found } = this;
     return {
       ...(this.counts.length > 0 ? { census: this.census() } : {}),
-      ...(batch ? holderEvidenceOf([batch]) : {}),
+      ...(found ? holderEvidenceOf([found]) : {}),
       refusal: this.refusal,
     };
   }
@@ -122,7 +122,7 @@ export class CensusWatch {
   /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
    * looked up again. */
   private get wantsHolders(): boolean {
-    return this.lookups < (heldShare(this.batch) < MOST_UNHELD ? MOST_LOOKUPS : 1);
+    return this.lookups < (heldShare(this.found) < MOST_UNHELD ? MOST_LOOKUPS : 1);
   }
 
   private count(elapsedMs: Millis, timeMs: TimeMs): void {
@@ -139,7 +139,7 @@ export class CensusWatch {
     });
   }
 
-  private lookUp(growing: ReturnType<typeof growingTypes>): void {
+  private lookUp(growing: ReturnType<typeof growingTypes>, timeMs: TimeMs): void {
     const types = growing
       .slice(0, MOST_TYPES)
       .flatMap(({ site }) =>
@@ -147,8 +147,9 @@ export class CensusWatch {
       );
     if (types.length > 0) {
       this.ask({ ask: "holders", types }, ({ answer }) => {
-        if (answer.kind === "holders" && heldShare(answer.batch) >= heldShare(this.batch)) {
-          this.batch = answer.batch;
+        const batch = answer.kind === "holders" ? answer.batch : null;
+        if (batch !== null && heldShare(batch) >= heldShare(this.found)) {
+          this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
         }
       });
     }

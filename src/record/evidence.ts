@@ -10,7 +10,7 @@ import type { FrameJson } from "../model/documents.js";
 import type { StackId } from "../model/units.js";
 import { censusEvidence } from "./recorded_census.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
-import type { HolderBatch, Recording, Tell } from "./types.js";
+import type { HolderLookup, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
@@ -46,7 +46,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
 
 /** `framesOf`: of a stack of the dictionary, where there is one. */
 export function holderEvidenceOf(
-  lookups: readonly HolderBatch[],
+  lookups: readonly HolderLookup[],
   framesOf: (stack: StackId) => readonly FrameJson[] = () => [],
 ): Required<Pick<Evidence, "holders" | "collectors">> {
   return {
@@ -62,12 +62,13 @@ function framesIn(recording: Recording, stack: StackId): FrameJson[] {
 }
 
 function holdersOf(
-  { pid, rows }: HolderBatch,
+  { pid, rows }: HolderLookup,
   framesOf: (stack: StackId) => readonly FrameJson[],
 ): HolderEvidence[] {
-  return rows.map(({ site, madeAt, looked, held, garbage, graph, bound, ...holder }) => ({
+  return rows.map(({ site, foundMs, madeAt, looked, held, garbage, graph, bound, ...holder }) => ({
     pid,
     site,
+    foundMs,
     madeAt: madeAt === null ? [] : framesOf(madeAt),
     looked,
     held,

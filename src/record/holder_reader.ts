@@ -1,6 +1,6 @@
-import type { Pid } from "../model/units.js";
+import type { Pid, TimeMs } from "../model/units.js";
 import { checkTable, demand, record } from "./batch_check.js";
-import type { HolderBatch, HolderRow } from "./types.js";
+import type { HolderBatch, HolderLookup, HolderRow } from "./types.js";
 
 const ROW = {
   site: "string",
@@ -19,10 +19,10 @@ const ROW = {
 /** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
  * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
 export class HolderReader {
-  private readonly byPid = new Map<Pid, HolderBatch>();
+  private readonly byPid = new Map<Pid, HolderLookup>();
 
   /** Throws BatchError for what no recorder can have written. */
-  add(value: unknown): void {
+  add(value: unknown, timeMs: TimeMs): void {
     checkTable(value, { pid: "number" }, "holders");
     const { rows, collector } = record(value, "holders");
     demand(Array.isArray(rows), "holders.rows is no list");
@@ -34,7 +34,8 @@ export class HolderReader {
     }
     const batch = value as HolderBatch;
     const older = new Map(this.byPid.get(batch.pid)?.rows.map((row) => [row.site, row]));
-    const merged = batch.rows.map((row) => {
+    const merged = batch.rows.map((one) => {
+      const row = { ...one, foundMs: timeMs };
       const before = older.get(row.site);
       older.delete(row.site);
       const found = before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
@@ -43,7 +44,7 @@ export class HolderReader {
     this.byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
   }
 
-  newest(): HolderBatch[] {
+  newest(): HolderLookup[] {
     return [...this.byPid.values()];
   }
 }

@@ -22,7 +22,7 @@ import { processLives } from "./process_identity.js";
 import { readCensus } from "./recorded_census.js";
 import { SeriesReader } from "./series_reader.js";
 import type {
-  HolderBatch,
+  HolderLookup,
   LookMoment,
   Moment,
   RecordedCensus,
@@ -150,7 +150,7 @@ export class OpenRecording implements Recording {
     return this.end !== null;
   }
 
-  get holderLookups(): readonly HolderBatch[] {
+  get holderLookups(): readonly HolderLookup[] {
     return this.holders.newest();
   }
 
@@ -242,7 +242,7 @@ export class OpenRecording implements Recording {
         this.takeLimits(batch);
         break;
       case FrameKind.holders:
-        this.holders.add(batch);
+        this.holders.add(batch, place.head.timeMs);
         break;
       case FrameKind.census:
         this.censuses.push(readCensus(batch, place.head.timeMs));

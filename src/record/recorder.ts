@@ -66,7 +66,7 @@ export class Recorder {
     this.suspects = new SuspectWatch(
       options.pid,
       options.startedMs,
-      (batch) => options.writer.holders(nowMs(), batch),
+      (timeMs, batch) => options.writer.holders(timeMs, batch),
       (timeMs, census) => options.writer.census(timeMs, census),
     );
   }

@@ -115,11 +115,12 @@ export class SuspectWatch {
   private spentMs: Millis = 0;
   private readonly handles: HandleGrowth;
 
-  /** `found` is told of every lookup that came to something, `counted` of its census and when it was asked for. */
+  /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
+   * for. */
   constructor(
     private readonly root: Pid,
     private readonly startMs: TimeMs,
-    private readonly found: (batch: HolderBatch) => void,
+    private readonly found: (timeMs: TimeMs, batch: HolderBatch) => void,
     private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
   ) {
     this.handles = new HandleGrowth(startMs, SUSPECTED.firstMs);
@@ -259,7 +260,7 @@ export class SuspectWatch {
         this.counted(timeMs, census);
       }
       if (batch) {
-        this.found(batch);
+        this.found(timeMs, batch);
       }
     });
     // A lookup that fails is one that found nothing.

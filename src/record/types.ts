@@ -85,6 +85,15 @@ export interface HolderBatch {
   readonly rows: readonly HolderRow[];
 }
 
+/** Of a recording's lookups what is newest, each row with the time of the one that found it. */
+export interface HolderLookup extends Omit<HolderBatch, "rows"> {
+  readonly rows: readonly FoundHolder[];
+}
+
+export interface FoundHolder extends HolderRow {
+  readonly foundMs: TimeMs;
+}
+
 export interface HolderRow {
   readonly site: string;
   /** Of handles: the stack that makes them, of the dictionary; null where it is not known. */
@@ -125,7 +134,7 @@ export interface Recording {
   /** Times of {@link looks}. */
   readonly lookTimes: readonly TimeMs[];
   /** What was found to hold the memory of sites that grew: of each process the newest lookup. */
-  readonly holderLookups: readonly HolderBatch[];
+  readonly holderLookups: readonly HolderLookup[];
   /** Ascending by time; empty where nothing ever grew. */
   readonly censuses: readonly RecordedCensus[];
   /** null: still growing, or the recorder was killed. */

@@ -1,8 +1,11 @@
+import type { Bytes, TimeMs } from "../../model/units.js";
+import type { Observations } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
+import type { SiteJudgement } from "../suspects.js";
 import { percent } from "../words.js";
 
 const MOST_OF_GROWTH = 0.6;
-/** Of a site's live bytes at the end; the lookup is older. */
+/** Of a site's live bytes when the holder was found. */
 const LEAST_HELD = 0.3;
 
 /** What grows is held by a container that carries its own bound and is not there yet. */
@@ -14,8 +17,9 @@ export const boundedHolder: Rule = {
     const bounded = suspects.flatMap((suspect) => {
       const found = observations.holderOf(suspect);
       // What holds much less than the site has live holds some of it by chance.
-      const live = suspect.site.liveBytes.at(-1) ?? 0;
-      return found?.bound && found.holder && found.holder.retainedBytes >= LEAST_HELD * live
+      return found?.bound &&
+        found.holder &&
+        found.holder.retainedBytes >= LEAST_HELD * liveAt(observations, suspect, found.foundMs)
         ? [{ suspect, bound: found.bound, holder: found.holder }]
         : [];
     });
@@ -35,3 +39,14 @@ export const boundedHolder: Rule = {
     };
   },
 };
+
+/** Live bytes of a suspect at the last look at or before a time, else at the first. */
+function liveAt({ evidence }: Observations, { site }: SiteJudgement, timeMs: TimeMs): Bytes {
+  const times =
+    (site.type === undefined ? evidence.sites?.lookTimes : evidence.census?.timesMs) ?? [];
+  const look = Math.max(
+    0,
+    times.findLastIndex((time) => time <= timeMs),
+  );
+  return site.liveBytes[look] ?? 0;
+}
