@@ -2,7 +2,8 @@
  * `npm run leakbench`, with the words of `usage` below.
  *
  * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), holds each
- * verdict against the label beside it, prints a table and writes JSON. A whole run of the repository's
+ * verdict against the label beside it, prints a table and writes JSON; the recording of what was judged
+ * wrongly is kept beside that. A whole run of the repository's
  * own cases also writes docs/leakbench.md. With `--peers` the same cases run under other tools instead,
  * and the page's part about them is written.
  */
@@ -18,7 +19,7 @@ import { readCases } from "./leakbench/cases.mjs";
 import { page, table } from "./leakbench/page.mjs";
 import { askable, peerNames, runPeer } from "./leakbench/peers.mjs";
 import { peersOf, peersPart, peersTable, withPeers } from "./leakbench/peers_page.mjs";
-import { runCase } from "./leakbench/run_case.mjs";
+import { runCase, ways } from "./leakbench/run_case.mjs";
 import { total } from "./leakbench/score.mjs";
 import { root } from "./setup.mjs";
 
@@ -33,6 +34,8 @@ const usage = `usage: npm run leakbench -- [CASE...] [OPTIONS]
   --python PATH  the interpreter for all of them
   --jobs N       how many at a time; half the cores unless told
   --json FILE    where the results go; leakbench/results unless told
+  --way WAY      run: from their start, under \`tidemark run\` (unless told);
+                 attach, outside: watched as they run by \`tidemark diagnose PID\`, outside with --no-agent
   --peers        the same programs under tracemalloc, memray and scalene
 
   npm run leakbench -- lru_cache_method
@@ -59,6 +62,7 @@ function parseWords(args) {
       python: { type: "string" },
       jobs: { type: "string", default: String(Math.max(1, Math.floor(cpus().length / 2))) },
       json: { type: "string" },
+      way: { type: "string", default: "run" },
       peers: { type: "boolean", default: false },
     },
   });
@@ -74,24 +78,30 @@ async function leakbench() {
   const jobs = Number(values.jobs);
   if (!Number.isInteger(jobs) || jobs < 1)
     throw new SetupError("--jobs needs a whole number from 1");
+  const way = ways.get(values.way);
+  if (way === undefined) throw new SetupError(`--way is one of ${[...ways.keys()].join(", ")}`);
   const cases = readCases(folder, positionals);
-  const whole = folder === ownCases && positionals.length === 0 && values.python === undefined;
+  const whole =
+    folder === ownCases &&
+    positionals.length === 0 &&
+    values.python === undefined &&
+    values.way === "run";
   await (values.peers
     ? underPeers(cases, jobs, values, whole)
-    : underTidemark(cases, jobs, values, whole));
+    : underTidemark(cases, jobs, { ...values, way }, whole));
 }
 
 /**
  * @param {import("./leakbench/cases.mjs").LabelledCase[]} cases
  * @param {number} jobs
- * @param {{json?: string, python?: string}} options
- * @param {boolean} whole every case of the repository, by the set-up's interpreters
+ * @param {{json?: string, python?: string, way: import("./leakbench/run_case.mjs").Way}} options
+ * @param {boolean} whole every case of the repository, by the set-up's interpreters and under `tidemark run`
  */
 async function underTidemark(cases, jobs, options, whole) {
   await build();
   const environment = await knownEnvironment();
   const results = await inParallel(cases, jobs, async (labelled) => {
-    const result = await runCase(labelled, environment, options.python);
+    const result = await runCase(labelled, environment, options);
     process.stdout.write(`${table([result])}\n`);
     return result;
   });

@@ -1,45 +1,104 @@
 /** One case, as a user would run it. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { capture } from "../command.mjs";
 import { root } from "../setup.mjs";
-import { score } from "./score.mjs";
+import { isRight, score } from "./score.mjs";
+
+const tidemark = join(root, "bin/tidemark");
+
+/**
+ * A program's command and what it needs -> the verdict's document.
+ * @typedef {{command: string[], seconds: number, folder: string, recording: string}} Trial
+ * @typedef {(trial: Trial) => Promise<any>} Way
+ */
+
+/** How long a program runs before it is watched, and after: it has started, and does not end meanwhile. */
+const startSeconds = 4;
+const leftSeconds = 30;
+
+/** @type {ReadonlyMap<string, Way>} */
+export const ways = new Map([
+  ["run", fromItsStart],
+  ["attach", (trial) => asItRuns(trial, [])],
+  ["outside", (trial) => asItRuns(trial, ["--no-agent"])],
+]);
 
 /**
  * @param {import("./cases.mjs").LabelledCase} labelled
  * @param {import("../environment.mjs").Environment} environment
- * @param {string | undefined} python another interpreter than the set-up's
+ * @param {{python?: string, way: Way}} options another interpreter than the set-up's
  * @returns {Promise<import("./score.mjs").CaseResult>}
  */
-export async function runCase(labelled, environment, python) {
-  const { expect, folder, name } = labelled;
+export async function runCase(labelled, environment, { python, way }) {
+  const { expect, folder } = labelled;
   const interpreter = python ?? (await interpreterFor(expect.packages, environment));
   if (interpreter === null)
     return score(labelled, { skipped: `needs ${expect.packages.join(", ")}` }, 0);
   const place = mkdtempSync(join(tmpdir(), "tidemark-leakbench-"));
-  const recording = join(place, `${name}.tidemark`);
+  const recording = join(place, "case.tidemark");
+  const seconds = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
+  const command = [interpreter, join(folder, "case.py")];
   const begun = Date.now();
   try {
-    const seconds = process.env.LEAKBENCH_SECONDS ?? String(expect.seconds);
-    const run = await capture(
-      join(root, "bin/tidemark"),
-      ["run", "-o", recording, "--", interpreter, join(folder, "case.py")],
-      { cwd: folder, env: { ...process.env, LEAKBENCH_SECONDS: seconds } },
-    );
-    if (run.status !== 0)
-      return score(labelled, { skipped: `the case ended with ${run.status}` }, Date.now() - begun);
-    const diagnosed = await capture(join(root, "bin/tidemark"), [
-      ...["diagnose", recording, "--json", "--quiet"],
-    ]);
-    const diagnosis = JSON.parse(diagnosed.output);
-    return score(labelled, { diagnosis }, Date.now() - begun);
+    const diagnosis = await way({ command, seconds, folder, recording });
+    const result = score(labelled, { diagnosis }, Date.now() - begun);
+    if (!isRight(result) && existsSync(recording)) keep(recording, labelled.name);
+    return result;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return score(labelled, { skipped: `no diagnosis: ${why}` }, Date.now() - begun);
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
+}
+
+/**
+ * What was judged wrongly is looked at again.
+ * @param {string} recording
+ * @param {string} name
+ */
+function keep(recording, name) {
+  const results = join(root, "leakbench/results");
+  mkdirSync(results, { recursive: true });
+  copyFileSync(recording, join(results, `${name}.tidemark`));
+}
+
+/** @param {Trial} trial */
+async function fromItsStart({ command, seconds, folder, recording }) {
+  const env = { ...process.env, LEAKBENCH_SECONDS: String(seconds) };
+  const run = await capture(tidemark, ["run", "-o", recording, "--", ...command], {
+    cwd: folder,
+    env,
+  });
+  if (run.status !== 0) throw new Error(`the case ended with ${run.status}`);
+  return diagnosed([recording]);
+}
+
+/** @param {Trial} trial @param {string[]} options */
+async function asItRuns({ command: [file = "", ...args], seconds, folder }, options) {
+  const env = {
+    ...process.env,
+    LEAKBENCH_SECONDS: String(startSeconds + seconds + leftSeconds),
+  };
+  const program = spawn(file, args, { cwd: folder, env, stdio: "ignore", detached: true });
+  try {
+    await pause(startSeconds * 1000);
+    return await diagnosed([String(program.pid), "--for", `${seconds}s`, ...options]);
+  } finally {
+    // With its children.
+    if (program.pid !== undefined) process.kill(-program.pid, "SIGKILL");
+  }
+}
+
+/** @param {string[]} args */
+async function diagnosed(args) {
+  const { status, output } = await capture(tidemark, ["diagnose", ...args, "--json", "--quiet"]);
+  if (status !== 0) throw new Error(output.trim());
+  return JSON.parse(output);
 }
 
 /**

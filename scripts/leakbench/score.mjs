@@ -35,6 +35,11 @@ export function score({ name, expect }, { diagnosis, skipped }, ms) {
   };
 }
 
+/** @param {CaseResult} result the verdict, the culprit and the holder, where the label names them */
+export function isRight({ verdictRight, culpritRank, holderRight }) {
+  return verdictRight && culpritRank !== 0 && holderRight !== false;
+}
+
 /**
  * The first suspect whose stack holds the culprit: its function by its last name, in its file.
  * @param {{file: string, functions: string[]}} culprit

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { diagnose, type Evidence, evidenceOfSnapshots } from "../../diagnose/index.js";
 import { analyse } from "../../gpu/analyse.js";
 import { readInterpreter } from "../../linux/index.js";
@@ -48,11 +48,10 @@ export function buildCommand(): Command {
         "snapshot of PyTorch's device allocator.",
     )
     .argument("<target>", "a recording, the pid of a live process, or an allocator snapshot")
-    .option(
-      "--for <time>",
-      "how long to watch a live process (default 60s)",
-      parseDuration,
-      DEFAULT_FOR,
+    .addOption(
+      new Option("--for <time>", "how long to watch a live process")
+        .default(DEFAULT_FOR, "60s")
+        .argParser(parseDuration),
     )
     .option("--no-agent", "watch a live process from outside alone: nothing enters it")
     .option(

@@ -31,7 +31,11 @@ export function buildCommand(): Command {
     )
     .addOption(new Option("--sort <by>", "sort by").choices(SORT_KEYS).default("rss"))
     .option("--tree", "children below their parents")
-    .option("--interval <time>", "time between looks (default 1s)", parseDuration, INTERVAL_MS);
+    .addOption(
+      new Option("--interval <time>", "time between looks")
+        .default(INTERVAL_MS, "1s")
+        .argParser(parseDuration),
+    );
   withListOptions(command, "processes", 0);
   withCommonOptions(command, "stdout");
   return withExamples(
