@@ -10,13 +10,15 @@ import type { FrameJson } from "../model/documents.js";
 import type { StackId } from "../model/units.js";
 import { censusEvidence } from "./recorded_census.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
-import type { HolderLookup, Recording, Tell } from "./types.js";
+import type { HolderLookup, LookMoment, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
 /** Less than that is left of memory, or of mappings, at the last look: the program has given back what it had, and
  * the look before tells more. */
 const FREED_AT_END = 0.9;
+/** Of the run: a program may take so long to give back what it had. */
+const LONGEST_END_SHARE = 0.08;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
@@ -113,12 +115,7 @@ async function siteHistories(
 
 /** Evenly over time; the last that tells of the program's memory at work is always among them. */
 function chooseLooks({ looks }: Recording): number[] {
-  let last = looks.length - 1;
-  const [before, end] = [looks[last - 1], looks[last]];
-  if (end?.kind === "end" && before && end.liveBytes < FREED_AT_END * before.liveBytes) {
-    last -= 1;
-  }
-  const usable = looks.slice(0, last + 1);
+  const usable = looks.slice(0, lastAtWork(looks) + 1);
   if (usable.length <= MOST_LOOKS) {
     return usable.map((_, index) => index);
   }
@@ -129,4 +126,28 @@ function chooseLooks({ looks }: Recording): number[] {
     chosen.set(Math.floor((look.timeMs - first) / width), index);
   }
   return [...chosen.values()];
+}
+
+/** Index of the last look that is not of the program's end: from the look at the end backwards, each that finds a
+ * tenth less than the one before is. -1: there is none at all. */
+export function lastAtWork(
+  looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
+): number {
+  const end = looks.at(-1);
+  let last = looks.length - 1;
+  if (end?.kind !== "end") {
+    return last;
+  }
+  const lasted = end.timeMs - (looks[0]?.timeMs ?? 0);
+  for (; last > 0; last--) {
+    const [before, look] = looks.slice(last - 1, last + 1) as [
+      (typeof looks)[0],
+      (typeof looks)[0],
+    ];
+    const isOfEnd = end.timeMs - look.timeMs <= LONGEST_END_SHARE * lasted;
+    if (!isOfEnd || look.liveBytes >= FREED_AT_END * before.liveBytes) {
+      return last;
+    }
+  }
+  return last;
 }

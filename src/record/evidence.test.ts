@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { lastAtWork } from "./evidence.js";
+import type { LookMoment } from "./types.js";
+
+/** Of a run of 100 s: "10s 40" is a look and the live bytes that it found; the last is the one at the end. */
+function looks(text: string): Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[] {
+  const rows = text.split(",").map((row) => row.trim().split("s "));
+  return rows.map(([time, live], i) => ({
+    kind: i === rows.length - 1 ? "end" : "poll",
+    timeMs: 1000 * Number(time),
+    liveBytes: Number(live),
+  }));
+}
+
+test("the last look of a program at work", () => {
+  expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(3);
+  expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(2);
+  // One poll met the end, too: what it had left is no course of the program's.
+  expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 98s 40, 100s 5"))).toBe(2);
+  // A program at work gives back, too.
+  expect(lastAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(2);
+  expect(lastAtWork(looks("0s 10, 50s 60, 98s 30, 100s 30"))).toBe(3);
+});
+
+test("where there is hardly a look, or none", () => {
+  expect(lastAtWork([])).toBe(-1);
+  expect(lastAtWork(looks("1s 0"))).toBe(0);
+});
