@@ -26,7 +26,7 @@ import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { handlesSite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory.js";
-import { processGone, TidemarkError } from "../model/errors.js";
+import { orNull, processGone, TidemarkError } from "../model/errors.js";
 import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
@@ -47,6 +47,10 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const MOST_TENSORS = 400;
+/** Of the Python objects that were looked up: more that nobody seems to hold are looked up again, where the copy is
+ * no larger than that. */
+const MOST_UNHELD = 0.5;
+const LARGEST_AGAIN: Bytes = 2 ** 28;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
 
@@ -58,16 +62,7 @@ export function lookUpHolders(request: LookupRequest): {
   try {
     const memory = openProcessMemory(request.pid);
     try {
-      const { objects, python } = graphOf(memory);
-      const batch = {
-        pid: request.pid,
-        collector: collectorOf(python),
-        rows: [
-          ...rowsOf(objects, request.sites),
-          ...(request.handles ? handlesRows(objects, request.pid, request.handles) : []),
-        ],
-      };
-      return { batch, census: censusBatch(request.pid, countGraph(objects)) };
+      return lookUpTwice(memory, request);
     } finally {
       memory.close();
     }
@@ -79,11 +74,48 @@ export function lookUpHolders(request: LookupRequest): {
   }
 }
 
+type Lookup = ReturnType<typeof lookUp>;
+
+/** Where a large dict grew while it was copied, all that it holds seems to be held by nobody. The second look comes
+ * at another moment, and is quicker: its code is warm. What C holds is found so both times. */
+function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
+  const first = lookUp(memory, request);
+  const missed = unheld(first, request);
+  if (missed <= MOST_UNHELD || first.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
+    return first;
+  }
+  const second = orNull(() => lookUp(memory, request));
+  return second !== null && unheld(second, request) < missed ? second : first;
+}
+
+/** Share of the Python objects looked up. */
+function unheld({ batch }: Lookup, { sites }: LookupRequest): number {
+  const python = new Set(sites.flatMap(({ site, python: is }) => (is ? [site] : [])));
+  const rows = batch.rows.filter(({ site }) => python.has(site));
+  const looked = rows.reduce((sum, row) => sum + row.looked, 0);
+  const known = rows.reduce((sum, row) => sum + row.held + row.garbage, 0);
+  return looked === 0 ? 0 : 1 - known / looked;
+}
+
+function lookUp(memory: Memory, request: LookupRequest) {
+  const { objects, python, copiedBytes } = graphOf(memory);
+  const batch: HolderBatch = {
+    pid: request.pid,
+    collector: collectorOf(python),
+    rows: [
+      ...rowsOf(objects, request.sites),
+      ...(request.handles ? handlesRows(objects, request.pid, request.handles) : []),
+    ],
+  };
+  return { batch, census: censusBatch(request.pid, countGraph(objects)), copiedBytes };
+}
+
 /** As the program runs on: some of what just changes is torn, and most of what stays is not. Sites that grow
  * ask for what stays. */
 function graphOf(memory: Memory): {
   readonly objects: ObjectGraph;
   readonly python: PythonRuntime;
+  readonly copiedBytes: Bytes;
 } {
   const python = locatePython(memory);
   const layout = heapLayout(Number(/^3\.(\d+)/.exec(python.version)?.[1]));
@@ -106,7 +138,7 @@ function graphOf(memory: Memory): {
       demandRunning();
     }
   });
-  return { objects, python };
+  return { objects, python, copiedBytes: bytes };
 }
 
 /** The program goes on: what is copied later has changed more. Mappings are made downwards, so the newest
