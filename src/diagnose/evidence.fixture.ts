@@ -16,14 +16,15 @@
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
  *
- * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one.
+ * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one; `beside=9000` small
+ * objects stand at the same site.
  * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
  * `pid=43`, `own=no` (a library's alone) and `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
-import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "./site_history.js";
 import { typeKey } from "./type_growth.js";
 
 const MIB = 2 ** 20;
@@ -228,23 +229,33 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const objects = Number(options.get("objects") ?? 1000);
   const copied = Number(options.get("copied") ?? 0);
   const copies = (look: number) => (look >= times.length - copied ? 2 : 1);
+  const liveBytes = Float64Array.from(
+    times,
+    (time, look) => copies(look) * live(time - FIXTURE_START_MS),
+  );
+  const liveObjects = Float64Array.from(times, (time, look) =>
+    how === "swells"
+      ? copies(look)
+      : (copies(look) * objects * live(time - FIXTURE_START_MS)) / live(spanMs),
+  );
+  const isLarge = liveBytes.map((own, look) =>
+    own >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number) ? 1 : 0,
+  );
+  const ofLarge = (values: Float64Array) =>
+    values.map((value, look) => value * (isLarge[look] as number));
+  // As of a stack of its own within the site.
+  const beside = Number(options.get("beside") ?? 0);
   return {
     key: `${pid} ${domain} ${name}`,
     place: name,
     own: options.get("own") !== "no",
     pid,
     domain,
-    liveBytes: Float64Array.from(
-      times,
-      (time, look) => copies(look) * live(time - FIXTURE_START_MS),
-    ),
+    liveBytes,
     allocatedBytes: Float64Array.from(times, (time) => 2 * (time - FIXTURE_START_MS)),
-    objects: Float64Array.from(times, (time, look) =>
-      how === "swells"
-        ? copies(look)
-        : (copies(look) * objects * live(time - FIXTURE_START_MS)) / live(spanMs),
-    ),
-    liveObjects: how === "swells" ? copies(times.length - 1) : objects,
+    objects: liveObjects.map((count) => count + beside),
+    large: { bytes: ofLarge(liveBytes), objects: ofLarge(liveObjects) },
+    liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: options.has("error")
       ? Number(options.get("error")) * MIB

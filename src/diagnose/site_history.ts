@@ -27,6 +27,9 @@ export interface SiteHistory {
   readonly allocatedBytes: Float64Array;
   /** Live objects by look. */
   readonly objects: Float64Array;
+  /** Of those of its stacks alone whose objects are large on the mean ({@link LARGE_BLOCK_BYTES}); absent where no
+   * stacks are known. */
+  readonly large?: Courses;
   /** Of the last look. */
   readonly liveObjects: Objects;
   readonly liveSamples: number;
@@ -38,6 +41,12 @@ export interface SiteHistory {
   readonly keptStacks: readonly KeptStack[];
   /** Where it stands for all objects of a type (type_growth.ts): no agent saw who made them. */
   readonly type?: string;
+}
+
+/** By look. */
+export interface Courses {
+  readonly bytes: Float64Array;
+  readonly objects: Float64Array;
 }
 
 export interface KeptStack {
@@ -64,6 +73,8 @@ export interface SiteHistories {
 }
 
 const MOST_STACKS = 12;
+/** Bytes an object: smaller ones are told by their ages. */
+export const LARGE_BLOCK_BYTES = 256_000;
 
 const DOMAIN_NAMES: Readonly<Record<number, SiteDomain>> = {
   [Domain.python]: "python",
@@ -79,6 +90,8 @@ interface Gathered {
   readonly live: Map<number, Bytes>;
   readonly allocated: Map<number, Bytes>;
   readonly objects: Map<number, Objects>;
+  readonly largeBytes: Map<number, Bytes>;
+  readonly largeObjects: Map<number, Objects>;
   last: LastLook | null;
 }
 
@@ -108,7 +121,12 @@ export class SiteHistoryBuilder {
       const group = this.groupOf(profile, row);
       addTo(group.live, look, sites.liveBytes[row] as number);
       addTo(group.allocated, look, sites.allocatedBytes[row] as number);
-      addTo(group.objects, look, sites.liveObjects[row] as number);
+      const objects = sites.liveObjects[row] as number;
+      addTo(group.objects, look, objects);
+      if ((sites.liveBytes[row] as number) >= LARGE_BLOCK_BYTES * Math.max(1, objects)) {
+        addTo(group.largeBytes, look, sites.liveBytes[row] as number);
+        addTo(group.largeObjects, look, objects);
+      }
       total += sites.allocatedBytes[row] as number;
     }
     this.totals.push(total);
@@ -152,6 +170,8 @@ export class SiteHistoryBuilder {
         live: new Map(),
         allocated: new Map(),
         objects: new Map(),
+        largeBytes: new Map(),
+        largeObjects: new Map(),
         last: null,
       };
       this.groups.set(key, group);
@@ -202,6 +222,10 @@ export class SiteHistoryBuilder {
       liveBytes: this.column(group.live),
       allocatedBytes: this.column(group.allocated),
       objects: this.column(group.objects),
+      large: {
+        bytes: this.column(group.largeBytes),
+        objects: this.column(group.largeObjects),
+      },
       liveObjects: last.objects,
       liveSamples: last.samples,
       standardErrorBytes: Math.sqrt(last.variance),

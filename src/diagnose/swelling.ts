@@ -4,11 +4,9 @@
  * say nothing; that it never goes back, and rises to the end, does.
  */
 import type { Bytes, TimeMs } from "../model/units.js";
-import type { SiteHistories, SiteHistory } from "./site_history.js";
+import type { Courses, SiteHistories, SiteHistory } from "./site_history.js";
 import { theilSen } from "./trend.js";
 
-/** Bytes a block: smaller ones are told by their ages. */
-const SMALLEST_BLOCK_BYTES = 256_000;
 const SMALLEST_RISE_BYTES = 2_000_000;
 /** What comes must stand against what was there. */
 const LEAST_RISE_SHARE = 0.2;
@@ -24,26 +22,24 @@ interface Swelling {
 
 /** How a site swells over the last two thirds of the looks; null where it does not. */
 export function swellingOf(
-  site: SiteHistory,
+  { large }: SiteHistory,
   { lookTimes }: SiteHistories,
   startMs: TimeMs,
 ): Swelling | null {
-  return (
-    swells(site, site.liveBytes, lookTimes, startMs) ??
-    swells(site, withoutCopies(site), lookTimes, startMs)
-  );
+  return large === undefined
+    ? null
+    : (swells(large.bytes, lookTimes, startMs) ?? swells(withoutCopies(large), lookTimes, startMs));
 }
 
 /** As if the looks had met as many blocks each: the last ones may all have fallen into the making of a new
  * block, while the old one lives. */
-function withoutCopies({ liveBytes, objects }: SiteHistory): Float64Array {
+function withoutCopies({ bytes, objects }: Courses): Float64Array {
   const blocks = objects.map((count) => Math.max(1, count));
   const fewest = blocks.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-  return liveBytes.map((bytes, look) => (bytes / (blocks[look] as number)) * fewest);
+  return bytes.map((live, look) => (live / (blocks[look] as number)) * fewest);
 }
 
 function swells(
-  site: SiteHistory,
   live: Float64Array,
   lookTimes: readonly TimeMs[],
   startMs: TimeMs,
@@ -59,11 +55,7 @@ function swells(
   const first = levels[0] as number;
   const last = levels.at(-1) as number;
   const rise = last - first;
-  const blocks = Math.max(1, site.liveObjects);
-  if (
-    (site.liveBytes.at(-1) ?? 0) < SMALLEST_BLOCK_BYTES * blocks ||
-    rise < Math.max(SMALLEST_RISE_BYTES, LEAST_RISE_SHARE * first)
-  ) {
+  if (rise < Math.max(SMALLEST_RISE_BYTES, LEAST_RISE_SHARE * first)) {
     return null;
   }
   const steps = levels.slice(1).map((level, i) => level - (levels[i] as number));

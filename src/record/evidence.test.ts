@@ -16,10 +16,11 @@ test("the last look of a program at work", () => {
   expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(3);
   expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(2);
   // One poll met the end, too: what it had left is no course of the program's.
-  expect(lastAtWork(looks("0s 10, 50s 40, 90s 60, 98s 40, 100s 5"))).toBe(2);
+  expect(lastAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(3);
+  expect(lastAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(3);
   // A program at work gives back, too.
   expect(lastAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(2);
-  expect(lastAtWork(looks("0s 10, 50s 60, 98s 30, 100s 30"))).toBe(3);
+  expect(lastAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(5);
 });
 
 test("where there is hardly a look, or none", () => {

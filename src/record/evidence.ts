@@ -19,6 +19,7 @@ const MOST_LOOKS = 48;
 const FREED_AT_END = 0.9;
 /** Of the run: a program may take so long to give back what it had. */
 const LONGEST_END_SHARE = 0.08;
+const FEW_LOOKS = 3;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
@@ -128,26 +129,23 @@ function chooseLooks({ looks }: Recording): number[] {
   return [...chosen.values()];
 }
 
-/** Index of the last look that is not of the program's end: from the look at the end backwards, each that finds a
- * tenth less than the one before is. -1: there is none at all. */
+/** Index of the last look that is not of the program's end; -1: there is none at all. The look at the end is of it
+ * where a tenth is gone; those shortly before it, where they and all after them find a tenth less than any of
+ * the few before: a program that comes and goes was as low before. */
 export function lastAtWork(
   looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {
-  const end = looks.at(-1);
-  let last = looks.length - 1;
-  if (end?.kind !== "end") {
+  const last = looks.length - 1;
+  const end = looks[last];
+  if (end?.kind !== "end" || last === 0) {
     return last;
   }
-  const lasted = end.timeMs - (looks[0]?.timeMs ?? 0);
-  for (; last > 0; last--) {
-    const [before, look] = looks.slice(last - 1, last + 1) as [
-      (typeof looks)[0],
-      (typeof looks)[0],
-    ];
-    const isOfEnd = end.timeMs - look.timeMs <= LONGEST_END_SHARE * lasted;
-    if (!isOfEnd || look.liveBytes >= FREED_AT_END * before.liveBytes) {
-      return last;
-    }
-  }
-  return last;
+  const live = looks.map(({ liveBytes }) => liveBytes);
+  const fromMs = end.timeMs - LONGEST_END_SHARE * (end.timeMs - (looks[0] as LookMoment).timeMs);
+  const fallen = looks.findIndex(({ timeMs }, i) => {
+    const usual = FREED_AT_END * Math.min(...live.slice(Math.max(0, i - FEW_LOOKS), i));
+    return i > 0 && timeMs >= fromMs && live.slice(i).every((bytes) => bytes < usual);
+  });
+  const isFreed = end.liveBytes < FREED_AT_END * (live[last - 1] as number);
+  return fallen > 0 ? fallen - 1 : isFreed ? last - 1 : last;
 }

@@ -48,6 +48,8 @@ describe("age-cohorts", () => {
   test("one block that is made anew, larger each time, has no old survivors and leaks all the same", () => {
     const text = "anonRssBytes 40 + 1/s\nsite append swells 1/s domain=native file=/lib/numpy/a.py";
     expect(verdict(`${text} copied=4`)).toBe("python-leak");
+    // Small objects that stand at the same site hide no block.
+    expect(verdict(`${text} copied=4 beside=20000`)).toBe("python-leak");
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
     expect(verdict(text)).toBe("python-leak");
     // Gone before it could be looked up: nobody's, for the moment.
