@@ -74,6 +74,7 @@ npm run leakbench                              # all; writes this page
 npm run leakbench -- stats_dict module_list    # some
 npm run leakbench -- --cases DIR --python PATH # other cases, another interpreter
 npm run leakbench -- --jobs 2                  # two at a time: samples get coarser on a busy machine
+npm run leakbench -- --way attach              # watched as they run: \`tidemark diagnose PID\`
 \`\`\`
 
 ${madeOn} ${new Date().toISOString().slice(0, 10)}, that of the table:
