@@ -60,7 +60,7 @@ export function summaryOf(
     if (growth.bytesPerHour > 0) {
       parts.push(`${bytesText(growth.bytesPerHour)}/h`);
     }
-  } else if (growth.bytesPerHour > 0 && LEAKS.has(kind)) {
+  } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${bytesText(growth.bytesPerHour)}/h`);
   } else {
     parts.push(
@@ -75,11 +75,9 @@ export function summaryOf(
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
 }
 
-const LEAKS = new Set<VerdictKind>([
-  "allocator-retention",
-  "file-growth",
-  "shm-growth",
-  "child-growth",
-  "copy-on-write",
-  "handle-leak",
+const HARMLESS = new Set<VerdictKind>([
+  "steady",
+  "warm-up",
+  "cache-plateau",
+  "insufficient-evidence",
 ]);

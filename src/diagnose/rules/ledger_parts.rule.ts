@@ -1,9 +1,11 @@
 import type { VerdictKind } from "../../model/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/ledger.js";
+import { headlineOf } from "../headline.js";
 import { partGrowth } from "../ledger_growth.js";
-import { SMALLEST_RISE_BYTES } from "../observations.js";
+import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesText, percent, rateText } from "../words.js";
+import { mayKeep, type SiteJudgement } from "../suspects.js";
+import { bytesText, frameText, percent, rateText } from "../words.js";
 
 /** Which part speaks for what, where no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
@@ -29,7 +31,8 @@ const LEAST_COVERED_OF_FREE = 1 / 3;
 /** RSS grows, and the ledger tells which part of it. Sites know more, where there are any. */
 export const ledgerParts: Rule = {
   name: "ledger-parts",
-  judge({ target, suspects, evidence }) {
+  judge(observations) {
+    const { target, suspects, evidence } = observations;
     const parts = PARTS.flatMap((part) => {
       const growth = partGrowth(target, part);
       return growth ? [{ part, ...growth }] : [];
@@ -55,14 +58,41 @@ export const ledgerParts: Rule = {
     if (evidence.sites && first.part === "malloc.used") {
       return touched(detail);
     }
-    return {
-      says: "leak",
-      kind,
-      weight: UNSURE.has(first.part) ? 0.6 : 0.7,
-      detail,
-    };
+    const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
+    const found = { says: "leak", kind, weight, detail } as const;
+    const slope = first.rise / first.spanMs;
+    const meanwhile = first.part === "anon.other" ? keptMeanwhile(observations, slope) : [];
+    const [most] = meanwhile;
+    return most === undefined
+      ? found
+      : {
+          ...found,
+          detail: `${detail} What ${frameText(headlineOf(most.site))} keeps meanwhile may hold it.`,
+          suspects: meanwhile,
+          growth: target.growth("rssBytes"),
+        };
   },
 };
+
+/** A library with an allocator of its own: samples fall on the small objects alone that hold its memory. The growth
+ * that nobody sees is divided by what they grow by. */
+function keptMeanwhile({ sites, evidence }: Observations, unseenSlope: number): SiteJudgement[] {
+  const histories = evidence.sites;
+  if (histories === undefined) {
+    return [];
+  }
+  const small = sites.filter(
+    (judgement) =>
+      judgement.site.own &&
+      judgement.course === "small" &&
+      mayKeep(judgement, histories, evidence.window.startMs),
+  );
+  const all = small.reduce((sum, { slope }) => sum + slope, 0);
+  return small.map((judgement) => ({
+    ...judgement,
+    slope: (judgement.slope / all) * unseenSlope,
+  }));
+}
 
 /** The agent sees what is asked of malloc: where no site grows and malloc does, pages of blocks that were
  * there before become resident, as they are written for the first time. */

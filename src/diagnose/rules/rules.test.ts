@@ -287,6 +287,17 @@ describe("ledger-parts", () => {
     expect(verdict(`${rss}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
   });
 
+  test("memory that no sample falls on: what keeps small objects meanwhile may hold it", () => {
+    const text = `${rss}\nledger.anon.other 9 + 1/s\nsite ingest keeps 0.01/s samples=9\nsite parse churns 9`;
+    const { verdict: told, suspects } = diagnose(evidenceOf(text));
+    expect(told.kind).toBe("native-leak");
+    expect(told.summary).toContain("ingest (app.py:7) is where they come from; 3.5 GiB/h");
+    expect(suspects).toMatchObject([{ stack: [{ function: "ingest" }], share: 1 }]);
+    const nobody = diagnose(evidenceOf(text.replace("keeps 0.01/s", "churns 1")));
+    expect(nobody.verdict.summary).toBe("Native memory is never freed: 3.5 GiB/h.");
+    expect(nobody.suspects).toEqual([]);
+  });
+
   test("what was free early tells nothing of the rest of the window", () => {
     const text = `${rss}\nledger.malloc.used 20`;
     const growing = "ledger.malloc.free 5 + 1/s";
