@@ -12,8 +12,9 @@ import { launchBrowser } from "./browser.js";
 import { anyInterpreter, environment } from "./environment.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
 
-/** 48 MiB of blocks and some objects, until it is told to end. */
-const PROGRAM = `import sys
+/** 48 MiB of blocks and some objects, and a mapping that nobody writes to, until it is told to end. */
+const PROGRAM = `import mmap, sys
+space = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 blocks = [bytearray(b"x") * (4 << 20) for _ in range(12)]
 objects = [str(i) for i in range(100_000)]
 sys.stdin.read()
@@ -65,6 +66,9 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   expect(malloc?.bytes).toBeGreaterThan(48 * MIB);
   const text = await execute([tidemark, "summary", recording]);
   expect(text.stdout).toMatch(/^By part .*malloc\.used/m);
+  expect(text.stdout).toMatch(
+    /^ +2\d\d MiB of it is mapped, and at most [\d.]+ [KM]iB of that resident/m,
+  );
 
   const page = join(folder, "app.html");
   expect((await execute([tidemark, "report", recording, "-o", page])).status).toBe(0);

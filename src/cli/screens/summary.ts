@@ -39,6 +39,7 @@ export interface SummaryContext {
 const DEFAULT_PROCESSES = 8;
 const LABEL_WIDTH = 11;
 const SHOWN_PARTS = 4;
+const MUCH_MAPPED_BYTES = 32 << 20;
 
 export function printSummary(
   screen: Screen,
@@ -109,6 +110,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     `peak ${withError(atPeak)}${when}`,
     ...(context.moment === "peak" ? [] : [now]),
   ]);
+  printMapped(screen, summary);
   printFacts(screen, "Allocated", [
     `${withError(allocated)} in all`,
     `${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`,
@@ -125,10 +127,24 @@ function printLedgerParts(screen: Screen, { summary: { ledger, window } }: Summa
     .slice(0, SHOWN_PARTS)
     .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
   const at = formatDuration(Math.max(0, ledger.atMs - window.startMs));
-  const text = `${words.join(" · ")} at ${at}`;
-  for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
-    screen.line(label(screen, index === 0 ? "By part" : "") + line);
+  printLabelled(screen, "By part", `${words.join(" · ")} at ${at}`);
+}
+
+/** A mapping lives from the call on and is resident as it is written: what the ledger leaves over for all of them
+ * bounds that. Told where most of them is not, for sites of mappings look larger than they are. */
+function printMapped(screen: Screen, { sites, ledger, window }: SummaryJson): void {
+  const mapped = sites
+    .filter(({ domain }) => domain === "mapped")
+    .reduce((sum, { liveBytes }) => sum + liveBytes, 0);
+  const resident = (ledger?.parts ?? [])
+    .filter(({ part }) => part === "anon.other" || part === "shm")
+    .reduce((sum, { bytes }) => sum + bytes, 0);
+  if (ledger === undefined || mapped < MUCH_MAPPED_BYTES || resident > mapped / 2) {
+    return;
   }
+  const at = formatDuration(Math.max(0, ledger.atMs - window.startMs));
+  const text = `${formatBytes(mapped)} of it is mapped, and at most ${formatBytes(resident)} of that resident, at ${at}`;
+  printLabelled(screen, "", text, screen.paint.dim);
 }
 
 /** Facts side by side where they fit, else one below the other; RSS with its course behind. */
