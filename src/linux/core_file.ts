@@ -6,7 +6,7 @@
  *                     NOTE: who left it, and which file was mapped where (core_file_notes.ts)
  *
  * What was not dumped of a mapped file is read from that file when it is here and its build id is the one
- * in the core. What is missing is counted, and told: nothing is read by guess.
+ * in the core; where its build id was not dumped either, its headers must be. What is missing is counted, and told: nothing is read by guess.
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
@@ -14,10 +14,11 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors.js";
 import type { Address, Bytes, Pid, TimeMs } from "../model/units.js";
-import { readBuildId } from "./core_file_build_id.js";
+import { headBytes, readBuildId } from "./core_file_build_id.js";
 import { readAt, readFully, readHeaders } from "./core_file_format.js";
 import { type CoreSegment, mappingsOf, notDumped } from "./core_file_mappings.js";
 import { CoreNotes } from "./core_file_notes.js";
+import type { ReadAt } from "./elf_header.js";
 import { findMapping } from "./maps.js";
 import type { AddressRange, Mapping, Memory } from "./memory.js";
 
@@ -142,6 +143,17 @@ class CoreFile implements CoreMemory {
   }
 
   readInto(address: Address, target: Uint8Array): Bytes {
+    return this.#read(address, target, (index, within, rest) =>
+      this.#readFile(index, within, rest),
+    );
+  }
+
+  /** `readUndumped`: what the core does not hold of a mapping, from `within` on; 0 where it cannot be read. */
+  #read(
+    address: Address,
+    target: Uint8Array,
+    readUndumped: (index: number, within: Bytes, target: Uint8Array) => Bytes,
+  ): Bytes {
     let done = 0;
     while (done < target.length) {
       const index = findMapping(this.mappings, address + done);
@@ -157,7 +169,7 @@ class CoreFile implements CoreMemory {
               target.subarray(done, done + Math.min(target.length - done, segment.held - within)),
               segment.offset + within,
             )
-          : this.#readFile(index, within, target.subarray(done));
+          : readUndumped(index, within, target.subarray(done));
       if (got === 0) {
         break;
       }
@@ -189,21 +201,19 @@ class CoreFile implements CoreMemory {
 
   #match(path: string): number | null {
     const first = this.mappings.find((mapping) => mapping.path === path && mapping.offset === 0);
-    const head = first === undefined ? -1 : this.#segments[this.mappings.indexOf(first)]?.held;
-    const wanted =
-      first === undefined || !head || head <= 0
-        ? null
-        : readBuildId((offset, length) => {
-            const bytes = Buffer.alloc(length);
-            return bytes.subarray(0, this.readInto(first.start + offset, bytes));
-          });
-    if (wanted === null) {
+    if (first === undefined) {
       return null;
     }
+    const held: ReadAt = (offset, length) => {
+      const bytes = Buffer.alloc(length);
+      return bytes.subarray(
+        0,
+        this.#read(first.start + offset, bytes, () => 0),
+      );
+    };
     try {
       const file = openSync(path, "r");
-      const found = readBuildId((offset, length) => readAt(file, offset, length));
-      if (found === wanted) {
+      if (isImageOf(held, (offset, length) => readAt(file, offset, length))) {
         return file;
       }
       closeSync(file);
@@ -248,4 +258,14 @@ class CoreFile implements CoreMemory {
     this.#files.clear();
     closeSync(this.descriptor);
   }
+}
+
+/** By the build id; where the core does not hold that, by the headers of all segments. */
+function isImageOf(held: ReadAt, file: ReadAt): boolean {
+  const wanted = readBuildId(held, "image");
+  if (wanted !== null) {
+    return readBuildId(file, "file") === wanted;
+  }
+  const length = headBytes(held);
+  return length > 0 && held(0, length).equals(file(0, length));
 }

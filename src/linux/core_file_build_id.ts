@@ -2,34 +2,60 @@
  * The build id of an ELF file or of its image in memory (the linker's --build-id): the note NT_GNU_BUILD_ID
  * of the owner "GNU", in hexadecimal. Two files with one id are the same.
  */
+import type { Bytes } from "../model/units.js";
 import type { ReadAt } from "./elf_header.js";
 
+const HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
+const LOAD = 1;
 const NOTE = 4;
 const NT_GNU_BUILD_ID = 3;
 const MOST_HEADERS = 64;
 const MOST_NOTE_BYTES = 4096;
 
-/** null: no ELF file, no such note, or it is not there to read. Offsets are the file's: notes lie in the
- * first page, which is mapped as it stands in the file. */
-export function readBuildId(readAt: ReadAt): string | null {
-  const head = readAt(0, 64);
-  if (head.length < 64 || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2) {
-    return null;
-  }
-  const count = Math.min(head.readUInt16LE(56), MOST_HEADERS);
-  const table = readAt(Number(head.readBigUInt64LE(32)), count * PROGRAM_HEADER_BYTES);
-  for (let at = 0; at + PROGRAM_HEADER_BYTES <= table.length; at += PROGRAM_HEADER_BYTES) {
-    if (table.readUInt32LE(at) !== NOTE) {
-      continue;
-    }
-    const length = Math.min(Number(table.readBigUInt64LE(at + 32)), MOST_NOTE_BYTES);
-    const id = idIn(readAt(Number(table.readBigUInt64LE(at + 8)), length));
+/**
+ * null: no ELF file, no such note, or it is not there to read.
+ * @param readAt of a file by its offsets, of an image by the distance from where its first page is mapped: tools
+ * that change a library's headers (patchelf, and so most wheels) move its notes away from there.
+ */
+export function readBuildId(readAt: ReadAt, from: "file" | "image"): string | null {
+  const { table } = headOf(readAt);
+  const headers = Array.from(
+    { length: Math.floor(table.length / PROGRAM_HEADER_BYTES) },
+    (_, row) => table.subarray(row * PROGRAM_HEADER_BYTES, (row + 1) * PROGRAM_HEADER_BYTES),
+  );
+  const first = headers.find((header) => header.readUInt32LE(0) === LOAD);
+  const base = first === undefined ? 0n : first.readBigUInt64LE(16) - first.readBigUInt64LE(8);
+  for (const header of headers.filter((header) => header.readUInt32LE(0) === NOTE)) {
+    const place = from === "file" ? header.readBigUInt64LE(8) : header.readBigUInt64LE(16) - base;
+    const length = Math.min(Number(header.readBigUInt64LE(32)), MOST_NOTE_BYTES);
+    const id = place < 0n ? null : idIn(readAt(Number(place), length));
     if (id !== null) {
       return id;
     }
   }
   return null;
+}
+
+/** How many bytes the ELF header and the program headers take, where those follow on it; 0: no such file. Sizes,
+ * offsets and addresses of all segments are among them: where nothing tells an image's build id, they tell whether
+ * a file is the one it was made of. */
+export function headBytes(readAt: ReadAt): Bytes {
+  const { table, offset } = headOf(readAt);
+  return table.length === 0 ? 0 : offset + table.length;
+}
+
+function headOf(readAt: ReadAt): { readonly table: Buffer; readonly offset: Bytes } {
+  const head = readAt(0, HEADER_BYTES);
+  if (head.length < HEADER_BYTES || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2) {
+    return { table: Buffer.alloc(0), offset: 0 };
+  }
+  const count = Math.min(head.readUInt16LE(56), MOST_HEADERS);
+  const offset = Number(head.readBigUInt64LE(32));
+  const table = readAt(offset, count * PROGRAM_HEADER_BYTES);
+  return table.length < count * PROGRAM_HEADER_BYTES
+    ? { table: Buffer.alloc(0), offset: 0 }
+    : { table, offset };
 }
 
 function idIn(notes: Buffer): string | null {

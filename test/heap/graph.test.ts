@@ -23,7 +23,7 @@ import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
 import type { HeapDiffJson, HeapJson } from "../../src/model/heap_document.js";
 import { pathTo } from "../../src/model/heap_paths.js";
 import { anyInterpreter, environment } from "../environment.js";
-import { start, type Waiting } from "../python_program.js";
+import { start, startPython, type Waiting } from "../python_program.js";
 import { repository, tidemark } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-heap-"));
@@ -296,6 +296,23 @@ describe.runIf(hasGcore())("core files", () => {
       expect(outcome).toMatch(/cut off|TM-E005|TM-E007|TM-E054/);
     }
   });
+
+  test.runIf(environment.packagesPython !== null)(
+    "wheels, whose headers a tool has changed, are matched all the same",
+    async () => {
+      const program = "import numpy, pandas\nheld = numpy.ones(1 << 20)\nsay({})\n";
+      const waiting = await startPython({ path: environment.packagesPython as string }, program);
+      await run("gcore", ["-o", join(folder, "wheels"), String(waiting.pid)]);
+      await waiting.stop();
+      const { stdout, stderr } = await run(tidemark, [
+        ...["heap", join(folder, `wheels.${waiting.pid}`), "--json"],
+      ]);
+      const { types } = JSON.parse(stdout) as HeapJson;
+      const arrays = types.find(({ type }) => type === "numpy.ndarray");
+      expect(arrays?.bytes).toBeGreaterThan(8 << 20);
+      expect(stderr).not.toContain("not here");
+    },
+  );
 });
 
 function hasGcore(): boolean {
