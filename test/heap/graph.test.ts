@@ -269,6 +269,22 @@ describe("tidemark heap", () => {
   });
 });
 
+test("items of one list, all alike, hide no other holder", async () => {
+  const program = `cache = [bytearray(1 << 20) for _ in range(30)]
+log = [bytearray(100) for _ in range(3000)]
+say({})
+`;
+  const waiting = await startPython({ path: anyInterpreter().path }, program);
+  try {
+    const paths = largestHolders((await graphOf(waiting.pid)).objects, 6).map(({ path }) => path);
+    expect(paths).toContainEqual(["module __main__", "cache"]);
+    expect(paths).toContainEqual(["module __main__", "log"]);
+    expect(paths.filter((path) => path.at(-1) === "list[...]")).toHaveLength(1);
+  } finally {
+    await waiting.stop();
+  }
+});
+
 describe.runIf(hasGcore())("core files", () => {
   test("a core says what the program said; cut off or with holes, it says so", async () => {
     const waiting = await start([anyInterpreter().path, service, asked, "12000"]);

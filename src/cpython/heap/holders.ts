@@ -174,9 +174,13 @@ const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
   [SHAPE_SET]: 24,
 };
 
-/** The objects that retain most while none of what they retain does nearly as much: where memory gathers. */
+/** Of all that is retained: where less gathers is not worth a word. */
+const LEAST_GATHERED = 1 / 5000;
+
+/** The objects that retain most while none of what they retain does nearly as much: where memory gathers. Of those
+ * that the same words lead to, as to the items of a list, the largest alone: they would hide all others. */
 export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
-  const { graph, tree, types, end } = objects;
+  const { graph, tree, types, paths, end } = objects;
   const drop = new Float64Array(graph.nodes);
   const largestChild = new Float64Array(graph.nodes);
   for (let n = tree.order.length - 1; n > 0; n--) {
@@ -189,15 +193,24 @@ export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
     }
     drop[node] = isPart ? 0 : tree.retained[node] - largestChild[node];
   }
-  const top: NodeId[] = [];
+  const gathering: NodeId[] = [];
+  const least = LEAST_GATHERED * tree.retained[0];
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    const least = top.length === most ? drop[top[most - 1] as NodeId] : -1;
     if (drop[node] > least) {
-      const place = top.findIndex((other) => drop[other] < drop[node]);
-      top.splice(place < 0 ? top.length : place, 0, node);
-      top.length = Math.min(top.length, most);
+      gathering.push(node);
     }
   }
+  gathering.sort((a, b) => drop[b] - drop[a]);
   const names = new StepNames(objects);
-  return top.map((node) => describeHolder(objects, names, node));
+  const byWords = new Map<string, NodeId>();
+  for (const node of gathering) {
+    const words = [...names.words(pathTo(paths, node)), names.typeName(node)].join("\n");
+    if (!byWords.has(words)) {
+      byWords.set(words, node);
+    }
+    if (byWords.size === most) {
+      break;
+    }
+  }
+  return [...byWords.values()].map((node) => describeHolder(objects, names, node));
 }
