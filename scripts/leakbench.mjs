@@ -3,9 +3,9 @@
  *
  * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), holds each
  * verdict against the label beside it, prints a table and writes JSON; the recording of what was judged
- * wrongly is kept beside that. A whole run of the repository's
- * own cases also writes docs/leakbench.md. With `--peers` the same cases run under other tools instead,
- * and the page's part about them is written.
+ * wrongly is kept in leakbench/results. A whole run of the repository's own cases also writes
+ * docs/leakbench.md. With `--peers` the same cases run under other tools instead, and the page's part about
+ * them is written.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";

@@ -1,8 +1,9 @@
 /** One case, as a user would run it. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { capture } from "../command.mjs";
 import { root } from "../setup.mjs";
@@ -43,10 +44,16 @@ export async function runCase(labelled, environment, { python, way }) {
   const seconds = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
   const command = [interpreter, join(folder, "case.py")];
   const begun = Date.now();
+  const kept = join(root, "leakbench/results", `${labelled.name}.tidemark`);
+  rmSync(kept, { force: true });
   try {
     const diagnosis = await way({ command, seconds, folder, recording });
     const result = score(labelled, { diagnosis }, Date.now() - begun);
-    if (!isRight(result) && existsSync(recording)) keep(recording, labelled.name);
+    // What was judged wrongly is looked at again.
+    if (!isRight(result) && existsSync(recording)) {
+      mkdirSync(dirname(kept), { recursive: true });
+      copyFileSync(recording, kept);
+    }
     return result;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
@@ -54,17 +61,6 @@ export async function runCase(labelled, environment, { python, way }) {
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
-}
-
-/**
- * What was judged wrongly is looked at again.
- * @param {string} recording
- * @param {string} name
- */
-function keep(recording, name) {
-  const results = join(root, "leakbench/results");
-  mkdirSync(results, { recursive: true });
-  copyFileSync(recording, join(results, `${name}.tidemark`));
 }
 
 /** @param {Trial} trial */
@@ -85,12 +81,21 @@ async function asItRuns({ command: [file = "", ...args], seconds, folder }, opti
     LEAKBENCH_SECONDS: String(startSeconds + seconds + leftSeconds),
   };
   const program = spawn(file, args, { cwd: folder, env, stdio: "ignore", detached: true });
+  await once(program, "spawn");
   try {
     await pause(startSeconds * 1000);
     return await diagnosed([String(program.pid), "--for", `${seconds}s`, ...options]);
   } finally {
-    // With its children.
-    if (program.pid !== undefined) process.kill(-program.pid, "SIGKILL");
+    endGroup(/** @type {number} */ (program.pid));
+  }
+}
+
+/** Ends a program with its children. @param {number} pid */
+function endGroup(pid) {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // All of them have ended.
   }
 }
 

@@ -238,11 +238,10 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       ? copies(look)
       : (copies(look) * objects * live(time - FIXTURE_START_MS)) / live(spanMs),
   );
-  const isLarge = liveBytes.map((own, look) =>
-    own >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number) ? 1 : 0,
-  );
+  const isLarge = (look: number) =>
+    (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
   const ofLarge = (values: Float64Array) =>
-    values.map((value, look) => value * (isLarge[look] as number));
+    values.map((value, look) => (isLarge(look) ? value : 0));
   // As of a stack of its own within the site.
   const beside = Number(options.get("beside") ?? 0);
   return {

@@ -3,7 +3,7 @@ import type { Metric } from "../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { assessGrowth, type Growth } from "./growth.js";
-import type { Readings } from "./readings.js";
+import { type Readings, readingsAtWork } from "./readings.js";
 import { judgeSites, type SiteJudgement } from "./suspects.js";
 import { growingTypes } from "./type_growth.js";
 
@@ -137,9 +137,6 @@ export function isLarge({ rise, level }: Growth): boolean {
 
 /** The last moments are the program's end, not its course: their readings are left out. */
 const END_SHARE = 0.02;
-/** An interpreter that frees all it has may take so much longer: what then falls is left out, too. */
-const LONGEST_END_SHARE = 0.08;
-const FALLEN = 0.9;
 
 function readingsOf({ series, endedMs }: ProcessEvidence, metric: Metric): Readings {
   const times: number[] = [];
@@ -158,21 +155,8 @@ function readingsOf({ series, endedMs }: ProcessEvidence, metric: Metric): Readi
   if (endedMs === null) {
     return { times, values };
   }
-  const kept = withoutEnd(values, times, last - (last - first) * LONGEST_END_SHARE);
+  const kept = readingsAtWork({ times, values }, first, last);
   return { times: times.slice(0, kept), values: values.slice(0, kept) };
-}
-
-/** How many of the readings are of the program at work: what falls after `fromMs` below all that came
- * shortly before is its end. */
-function withoutEnd(values: readonly number[], times: readonly TimeMs[], fromMs: TimeMs): number {
-  const end = times.findIndex((time) => time >= fromMs);
-  if (end < 0) {
-    return values.length;
-  }
-  const before = values.slice(Math.max(0, end - (values.length - end)), end);
-  const usual = FALLEN * Math.min(...before);
-  const fallen = values.findIndex((value, i) => i >= end && value < usual);
-  return fallen < 0 ? values.length : fallen;
 }
 
 /** Private memory that no live allocation accounts for, at the looks. */

@@ -181,7 +181,11 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
 }
 
 /** A figure of the looks as of a time, between looks in proportion; 0 before the first. */
-function valueAt({ lookTimes }: SiteHistories, values: Float64Array, timeMs: TimeMs): number {
+export function valueAt(
+  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+  values: Float64Array,
+  timeMs: TimeMs,
+): number {
   const after = lookTimes.findIndex((time) => time >= timeMs);
   if (after <= 0) {
     return after === 0 ? 0 : (values.at(-1) ?? 0);

@@ -6,7 +6,8 @@
  *                     NOTE: who left it, and which file was mapped where (core_file_notes.ts)
  *
  * What was not dumped of a mapped file is read from that file when it is here and its build id is the one
- * in the core; where its build id was not dumped either, its headers must be. What is missing is counted, and told: nothing is read by guess.
+ * in the core; where that was not dumped either, its headers must be the same. What is missing is counted, and
+ * told: nothing is read by guess.
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
@@ -14,7 +15,7 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors.js";
 import type { Address, Bytes, Pid, TimeMs } from "../model/units.js";
-import { headBytes, readBuildId } from "./core_file_build_id.js";
+import { isImageOf } from "./core_file_build_id.js";
 import { readAt, readFully, readHeaders } from "./core_file_format.js";
 import { type CoreSegment, mappingsOf, notDumped } from "./core_file_mappings.js";
 import { CoreNotes } from "./core_file_notes.js";
@@ -211,15 +212,17 @@ class CoreFile implements CoreMemory {
         this.#read(first.start + offset, bytes, () => 0),
       );
     };
+    let file: number;
     try {
-      const file = openSync(path, "r");
-      if (isImageOf(held, (offset, length) => readAt(file, offset, length))) {
-        return file;
-      }
-      closeSync(file);
+      file = openSync(path, "r");
     } catch {
-      // It is not here.
+      return null; // it is not here
     }
+    const isFile = fstatSync(file).isFile();
+    if (isFile && isImageOf(held, (offset, length) => readAt(file, offset, length))) {
+      return file;
+    }
+    closeSync(file);
     return null;
   }
 
@@ -258,14 +261,4 @@ class CoreFile implements CoreMemory {
     this.#files.clear();
     closeSync(this.descriptor);
   }
-}
-
-/** By the build id; where the core does not hold that, by the headers of all segments. */
-function isImageOf(held: ReadAt, file: ReadAt): boolean {
-  const wanted = readBuildId(held, "image");
-  if (wanted !== null) {
-    return readBuildId(file, "file") === wanted;
-  }
-  const length = headBytes(held);
-  return length > 0 && held(0, length).equals(file(0, length));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { headBytes, readBuildId } from "./core_file_build_id.js";
+import { isImageOf, readBuildId } from "./core_file_build_id.js";
 
 const ID = "00112233445566778899aabbccddeeff00112233";
 const PAGE = 0x1000;
@@ -58,15 +58,24 @@ test("a program that is not moved about in memory", () => {
   expect(readBuildId(reader(image), "image")).toBe(ID);
 });
 
-test("where the note is not held, the headers are", () => {
+test("where the note is not held, the headers tell the file", () => {
   const { file, image } = patchedLibrary();
   const held = reader(image.subarray(0, PAGE));
   expect(readBuildId(held, "image")).toBeNull();
-  expect(headBytes(held)).toBe(64 + 3 * 56);
-  expect(held(0, headBytes(held))).toEqual(reader(file)(0, headBytes(held)));
+  expect(isImageOf(held, reader(file))).toBe(true);
+  const other = Buffer.from(file);
+  other.writeBigUInt64LE(0x8000n, 64 + 56 + 16);
+  expect(isImageOf(held, reader(other))).toBe(false);
 });
 
-test("what is no ELF file, or cut off within its headers, has neither", () => {
+test("where it is held, another build of the same shape is another file", () => {
+  const { file, image } = patchedLibrary();
+  expect(isImageOf(reader(image), reader(file))).toBe(true);
+  file[0x2000 + 16] = 0xff;
+  expect(isImageOf(reader(image), reader(file))).toBe(false);
+});
+
+test("what is no ELF file, or cut off within its headers, is nothing's image", () => {
   const { file } = patchedLibrary();
   for (const bytes of [
     Buffer.alloc(0),
@@ -75,6 +84,6 @@ test("what is no ELF file, or cut off within its headers, has neither", () => {
     file.subarray(0, 100),
   ]) {
     expect(readBuildId(reader(bytes), "file")).toBeNull();
-    expect(headBytes(reader(bytes))).toBe(0);
+    expect(isImageOf(reader(bytes), reader(bytes))).toBe(false);
   }
 });

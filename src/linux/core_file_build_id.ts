@@ -2,7 +2,6 @@
  * The build id of an ELF file or of its image in memory (the linker's --build-id): the note NT_GNU_BUILD_ID
  * of the owner "GNU", in hexadecimal. Two files with one id are the same.
  */
-import type { Bytes } from "../model/units.js";
 import type { ReadAt } from "./elf_header.js";
 
 const HEADER_BYTES = 64;
@@ -19,10 +18,10 @@ const MOST_NOTE_BYTES = 4096;
  * that change a library's headers (patchelf, and so most wheels) move its notes away from there.
  */
 export function readBuildId(readAt: ReadAt, from: "file" | "image"): string | null {
-  const { table } = headOf(readAt);
+  const all = headersOf(readAt) ?? Buffer.alloc(HEADER_BYTES);
   const headers = Array.from(
-    { length: Math.floor(table.length / PROGRAM_HEADER_BYTES) },
-    (_, row) => table.subarray(row * PROGRAM_HEADER_BYTES, (row + 1) * PROGRAM_HEADER_BYTES),
+    { length: (all.length - HEADER_BYTES) / PROGRAM_HEADER_BYTES },
+    (_, row) => all.subarray(HEADER_BYTES + row * PROGRAM_HEADER_BYTES),
   );
   const first = headers.find((header) => header.readUInt32LE(0) === LOAD);
   const base = first === undefined ? 0n : first.readBigUInt64LE(16) - first.readBigUInt64LE(8);
@@ -37,25 +36,26 @@ export function readBuildId(readAt: ReadAt, from: "file" | "image"): string | nu
   return null;
 }
 
-/** How many bytes the ELF header and the program headers take, where those follow on it; 0: no such file. Sizes,
- * offsets and addresses of all segments are among them: where nothing tells an image's build id, they tell whether
- * a file is the one it was made of. */
-export function headBytes(readAt: ReadAt): Bytes {
-  const { table, offset } = headOf(readAt);
-  return table.length === 0 ? 0 : offset + table.length;
+/** Whether an image was made of a file: by the build id; where the image does not hold that, by the headers, for
+ * sizes, offsets and addresses of all segments are among them. */
+export function isImageOf(image: ReadAt, file: ReadAt): boolean {
+  const wanted = readBuildId(image, "image");
+  if (wanted !== null) {
+    return readBuildId(file, "file") === wanted;
+  }
+  const [ours, theirs] = [headersOf(image), headersOf(file)];
+  return ours !== null && theirs !== null && ours.equals(theirs);
 }
 
-function headOf(readAt: ReadAt): { readonly table: Buffer; readonly offset: Bytes } {
+/** The ELF header and all program headers behind it; null: no ELF file, or they are not there to read. */
+function headersOf(readAt: ReadAt): Buffer | null {
   const head = readAt(0, HEADER_BYTES);
   if (head.length < HEADER_BYTES || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2) {
-    return { table: Buffer.alloc(0), offset: 0 };
+    return null;
   }
-  const count = Math.min(head.readUInt16LE(56), MOST_HEADERS);
-  const offset = Number(head.readBigUInt64LE(32));
-  const table = readAt(offset, count * PROGRAM_HEADER_BYTES);
-  return table.length < count * PROGRAM_HEADER_BYTES
-    ? { table: Buffer.alloc(0), offset: 0 }
-    : { table, offset };
+  const bytes = Math.min(head.readUInt16LE(56), MOST_HEADERS) * PROGRAM_HEADER_BYTES;
+  const table = readAt(Number(head.readBigUInt64LE(32)), bytes);
+  return table.length < bytes ? null : Buffer.concat([head, table]);
 }
 
 function idIn(notes: Buffer): string | null {

@@ -20,6 +20,7 @@ import {
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
 import { CensusSchedule } from "./census_schedule.js";
 import { holderEvidenceOf } from "./evidence.js";
+import { heldShare } from "./holder_reader.js";
 import type { HolderBatch, HolderLookup } from "./types.js";
 
 const START_SHARE = 1 / 3;
@@ -122,7 +123,7 @@ export class CensusWatch {
   /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
    * looked up again. */
   private get wantsHolders(): boolean {
-    return this.lookups < (heldShare(this.found) < MOST_UNHELD ? MOST_LOOKUPS : 1);
+    return this.lookups < (heldShare(this.found?.rows ?? []) < MOST_UNHELD ? MOST_LOOKUPS : 1);
   }
 
   private count(elapsedMs: Millis, timeMs: TimeMs): void {
@@ -148,7 +149,7 @@ export class CensusWatch {
     if (types.length > 0) {
       this.ask({ ask: "holders", types }, ({ answer }) => {
         const batch = answer.kind === "holders" ? answer.batch : null;
-        if (batch !== null && heldShare(batch) >= heldShare(this.found)) {
+        if (batch !== null && heldShare(batch.rows) >= heldShare(this.found?.rows ?? [])) {
           this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
         }
       });
@@ -180,17 +181,4 @@ export class CensusWatch {
     }));
     return { pid: this.pid, timesMs: this.counts.map(({ timeMs }) => timeMs), types };
   }
-}
-
-/** Of what was looked up, what an object of Python's, or garbage, holds; 0 where nothing was. */
-function heldShare(batch: HolderBatch | null): number {
-  const sum = (of: (row: HolderBatch["rows"][number]) => number) =>
-    (batch?.rows ?? []).reduce((all, row) => all + of(row), 0);
-  return (
-    sum(({ held, garbage }) => held + garbage) /
-    Math.max(
-      1,
-      sum(({ looked }) => looked),
-    )
-  );
 }

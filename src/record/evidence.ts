@@ -3,6 +3,7 @@ import {
   type Evidence,
   framesOf,
   type HolderEvidence,
+  readingsAtWork,
   SiteHistoryBuilder,
   shortPath,
 } from "../diagnose/index.js";
@@ -14,12 +15,9 @@ import type { HolderLookup, LookMoment, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
-/** Less than that is left of memory, or of mappings, at the last look: the program has given back what it had, and
- * the look before tells more. */
+/** Less than that is left of mappings at the last look: the program has given back what it had, and the look before
+ * tells more. */
 const FREED_AT_END = 0.9;
-/** Of the run: a program may take so long to give back what it had. */
-const LONGEST_END_SHARE = 0.08;
-const FEW_LOOKS = 3;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
@@ -116,7 +114,7 @@ async function siteHistories(
 
 /** Evenly over time; the last that tells of the program's memory at work is always among them. */
 function chooseLooks({ looks }: Recording): number[] {
-  const usable = looks.slice(0, lastAtWork(looks) + 1);
+  const usable = looks.slice(0, looksAtWork(looks));
   if (usable.length <= MOST_LOOKS) {
     return usable.map((_, index) => index);
   }
@@ -129,23 +127,16 @@ function chooseLooks({ looks }: Recording): number[] {
   return [...chosen.values()];
 }
 
-/** Index of the last look that is not of the program's end; -1: there is none at all. The look at the end is of it
- * where a tenth is gone; those shortly before it, where they and all after them find a tenth less than any of
- * the few before: a program that comes and goes was as low before. */
-export function lastAtWork(
+/** How many of the looks are of the program at work: the one at its end, and a poll shortly before it, may have met
+ * a program that gives back what it had. */
+export function looksAtWork(
   looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {
-  const last = looks.length - 1;
-  const end = looks[last];
-  if (end?.kind !== "end" || last === 0) {
-    return last;
+  const [first, end] = [looks[0], looks.at(-1)];
+  if (first === undefined || end?.kind !== "end") {
+    return looks.length;
   }
-  const live = looks.map(({ liveBytes }) => liveBytes);
-  const fromMs = end.timeMs - LONGEST_END_SHARE * (end.timeMs - (looks[0] as LookMoment).timeMs);
-  const fallen = looks.findIndex(({ timeMs }, i) => {
-    const usual = FREED_AT_END * Math.min(...live.slice(Math.max(0, i - FEW_LOOKS), i));
-    return i > 0 && timeMs >= fromMs && live.slice(i).every((bytes) => bytes < usual);
-  });
-  const isFreed = end.liveBytes < FREED_AT_END * (live[last - 1] as number);
-  return fallen > 0 ? fallen - 1 : isFreed ? last - 1 : last;
+  const times = looks.map(({ timeMs }) => timeMs);
+  const values = looks.map(({ liveBytes }) => liveBytes);
+  return Math.max(1, readingsAtWork({ times, values }, first.timeMs, end.timeMs));
 }

@@ -36,6 +36,7 @@ import { conservativeOwners } from "./conservative_owners.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
+import { heldShare } from "./holder_reader.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
 import type { HandleTraces, LookupRequest, LookupSite } from "./suspect_watch.js";
@@ -47,9 +48,9 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const MOST_TENSORS = 400;
-/** Of the Python objects that were looked up: more that nobody seems to hold are looked up again, where the copy is
+/** Of the Python objects that were looked up: where fewer seem to be held they are looked up again, if the copy is
  * no larger than that. */
-const MOST_UNHELD = 0.5;
+const LEAST_HELD = 0.5;
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
@@ -79,22 +80,17 @@ type Lookup = ReturnType<typeof lookUp>;
 /** Where a large dict grew while it was copied, all that it holds seems to be held by nobody. The second look comes
  * at another moment, and is quicker: its code is warm. What C holds is found so both times. */
 function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
+  const python = new Set(request.sites.flatMap((site) => (site.python ? [site.site] : [])));
+  const rowsOfPython = ({ batch }: Lookup) =>
+    batch.rows.filter(({ site, looked }) => python.has(site) && looked > 0);
   const first = lookUp(memory, request);
-  const missed = unheld(first, request);
-  if (missed <= MOST_UNHELD || first.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
+  const rows = rowsOfPython(first);
+  const held = heldShare(rows);
+  if (rows.length === 0 || held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
     return first;
   }
-  const second = orNull(() => lookUp(memory, request));
-  return second !== null && unheld(second, request) < missed ? second : first;
-}
-
-/** Share of the Python objects looked up. */
-function unheld({ batch }: Lookup, { sites }: LookupRequest): number {
-  const python = new Set(sites.flatMap(({ site, python: is }) => (is ? [site] : [])));
-  const rows = batch.rows.filter(({ site }) => python.has(site));
-  const looked = rows.reduce((sum, row) => sum + row.looked, 0);
-  const known = rows.reduce((sum, row) => sum + row.held + row.garbage, 0);
-  return looked === 0 ? 0 : 1 - known / looked;
+  const second = memory.refresh() ? orNull(() => lookUp(memory, request)) : null;
+  return second !== null && heldShare(rowsOfPython(second)) > held ? second : first;
 }
 
 function lookUp(memory: Memory, request: LookupRequest) {

@@ -54,6 +54,12 @@ export function isTorn({ path, held, looked }: HolderRow): boolean {
   return path.length === 0 && held > looked / 2;
 }
 
+/** Of what was looked up, what an object of Python's, or garbage, holds; 0 where nothing was. */
+export function heldShare(rows: readonly HolderRow[]): number {
+  const looked = rows.reduce((sum, row) => sum + row.looked, 0);
+  return rows.reduce((sum, { held, garbage }) => sum + held + garbage, 0) / Math.max(1, looked);
+}
+
 function countsOf({ looked, held, garbage, graph }: HolderRow) {
   return { looked, held, garbage, graph };
 }

@@ -1,7 +1,7 @@
 import type { Bytes, TimeMs } from "../../model/units.js";
 import type { Observations } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
+import { type SiteJudgement, valueAt } from "../suspects.js";
 import { percent } from "../words.js";
 
 const MOST_OF_GROWTH = 0.6;
@@ -40,13 +40,8 @@ export const boundedHolder: Rule = {
   },
 };
 
-/** Live bytes of a suspect at the last look at or before a time, else at the first. */
+/** Live bytes of a suspect at a time. */
 function liveAt({ evidence }: Observations, { site }: SiteJudgement, timeMs: TimeMs): Bytes {
-  const times =
-    (site.type === undefined ? evidence.sites?.lookTimes : evidence.census?.timesMs) ?? [];
-  const look = Math.max(
-    0,
-    times.findLastIndex((time) => time <= timeMs),
-  );
-  return site.liveBytes[look] ?? 0;
+  const seen = site.type === undefined ? evidence.sites?.lookTimes : evidence.census?.timesMs;
+  return valueAt({ lookTimes: seen ?? [] }, site.liveBytes, timeMs);
 }
