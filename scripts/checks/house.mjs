@@ -1,12 +1,17 @@
 /** Small rules of the repository that no other tool knows. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
 import { npm, root } from "../setup.mjs";
 import { say, sum, verdicts } from "./stream.mjs";
 
 export async function checkHouse() {
-  return sum([registriesAreUnnamed(), await lockFileIsWhole(), await linksLeadSomewhere()]);
+  return sum([
+    registriesAreUnnamed(),
+    await lockFileIsWhole(),
+    await linksLeadSomewhere(),
+    await casesAreUnnamed(),
+  ]);
 }
 
 /**
@@ -58,4 +63,18 @@ async function linksLeadSomewhere() {
   });
   for (const line of broken) say(line);
   return verdicts([pages.length > 0 && broken.length === 0]);
+}
+
+/** A diagnosis goes by what it sees: what ships knows no case of the leak bench. */
+async function casesAreUnnamed() {
+  const cases = readdirSync(join(root, "leakbench/cases"));
+  const names = cases.flatMap((name) => ["-e", name]);
+  const { status, output } = await capture(
+    "git",
+    ["grep", "--untracked", "-nwF", ...names, "--", "src", "agent", "python", "web"],
+    { cwd: root },
+  );
+  const nothingFound = 1;
+  if (status !== nothingFound) say(`a case of the leak bench is named here:\n${output}`);
+  return verdicts([cases.length > 0 && status === nothingFound]);
 }

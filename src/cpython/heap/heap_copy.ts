@@ -5,23 +5,25 @@
  *   directory: address / 64 MiB -> table of 16,384 pages -> number of the copied page (0: not copied)
  *   pages      one after the other in one buffer; neighbours in memory are neighbours here
  *
- * The buffer is made and touched before the program is stopped: fresh pages of one's own would cost five
- * times the copying. What is copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind
- * the pause: whether one of them refers to an object decides what a root is called, never what is one.
+ * Bytes are seen through views of a part: one of all bytes could be no larger than 4 GiB. The buffer is made
+ * and touched before the program is stopped: fresh pages of one's own would cost five times the copying. What is
+ * copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind the pause: whether one of
+ * them refers to an object decides what a root is called, never what is one.
  */
 import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { sumOf } from "./copy_plan.js";
 
 const PAGE = 4096;
+const WORDS_A_PAGE = PAGE / 4;
 const PAGES_A_TABLE = 2 ** 14;
 const TABLE_BYTES = PAGE * PAGES_A_TABLE;
 /** Copied at once, in bytes. */
 const PIECE = 4 * 2 ** 20;
 /** As many as Node has threads for it. */
 const READ_AT_ONCE = 4;
-/** Node's buffers hold no more (20; later ones do, and numbers of words then need more than 32 bits). */
-export const LARGEST_COPY: Bytes = 2 ** 32 - 2 * PAGE;
+/** Numbers of its words stay below 2^31: those take part in arithmetic of 32 bits. */
+export const LARGEST_COPY: Bytes = 2 ** 33 - 2 * PAGE;
 
 /** A part of a range, and its place in the copy. */
 interface Piece {
@@ -37,7 +39,6 @@ export class HeapCopy implements Memory {
   /** All copied pages, as u32. */
   readonly words: Uint32Array;
   readonly ranges: readonly AddressRange[];
-  readonly #bytes: Uint8Array;
   readonly #directory = new Map<number, Uint32Array>();
   #lastTable = -1;
   #last: Uint32Array | undefined;
@@ -52,13 +53,10 @@ export class HeapCopy implements Memory {
     this.name = source.name;
     this.mappings = source.mappings;
     this.ranges = [];
-    const size = Math.ceil(room / PAGE + 1) * PAGE;
-    this.#bytes = new Uint8Array(size);
-    for (let at = 0; at < size; at += PAGE) {
-      this.#bytes[at] = 1;
+    this.words = new Uint32Array(Math.ceil(room / PAGE + 1) * WORDS_A_PAGE);
+    for (let at = WORDS_A_PAGE; at < this.words.length; at += WORDS_A_PAGE) {
+      this.words[at] = 1;
     }
-    this.#bytes[0] = 0;
-    this.words = new Uint32Array(this.#bytes.buffer);
   }
 
   get pages(): number {
@@ -126,8 +124,7 @@ export class HeapCopy implements Memory {
       const page = this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
       if (page !== 0) {
         copyMissing(at);
-        const from = page * PAGE + (at % PAGE);
-        this.source.readInto(at, this.#bytes.subarray(from, from + next - at));
+        this.source.readInto(at, this.#bytes(page * PAGE + (at % PAGE), next - at));
         missing = next;
       }
       at = next;
@@ -137,13 +134,13 @@ export class HeapCopy implements Memory {
 
   *#pieces(ranges: readonly AddressRange[]): Generator<Piece> {
     this.mappings = this.source.mappings;
-    const most = this.#bytes.length / PAGE;
+    const most = this.words.length / WORDS_A_PAGE;
     for (const { start, end } of ranges) {
       for (let address = start; address < end && this.#pages < most; address += PIECE) {
         const length = Math.min(PIECE, end - address, (most - this.#pages) * PAGE);
         const page = this.#pages;
         this.#pages += Math.ceil(length / PAGE);
-        yield { address, page, target: this.#bytes.subarray(page * PAGE, page * PAGE + length) };
+        yield { address, page, target: this.#bytes(page * PAGE, length) };
       }
     }
   }
@@ -166,7 +163,7 @@ export class HeapCopy implements Memory {
   /** Index in `words` of an address given in halves; -1 where it was not copied. */
   indexAt(low: number, high: number): number {
     const page = this.pageAt(low, high);
-    return page === 0 ? -1 : page * (PAGE / 4) + ((low & (PAGE - 1)) >>> 2);
+    return page === 0 ? -1 : page * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
   }
 
   /** Number of the copied page that holds an address; 0: none. */
@@ -187,6 +184,10 @@ export class HeapCopy implements Memory {
   word(address: Address): number {
     const at = this.index(address);
     return at < 0 ? -1 : this.words[at] + this.words[at + 1] * 2 ** 32;
+  }
+
+  #bytes(from: Bytes, length: Bytes): Uint8Array {
+    return new Uint8Array(this.words.buffer, from, length);
   }
 
   #enter(address: Address, page: number): void {
@@ -216,8 +217,7 @@ export class HeapCopy implements Memory {
       }
       const within = at % PAGE;
       const length = Math.min(PAGE - within, target.length - done);
-      const from = page * PAGE + within;
-      target.set(this.#bytes.subarray(from, from + length), done);
+      target.set(this.#bytes(page * PAGE + within, length), done);
       done += length;
     }
     return done;
