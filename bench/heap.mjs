@@ -9,7 +9,7 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { availableParallelism, freemem, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -35,6 +35,8 @@ const LONGEST_PEER_MS = 60_000;
 const BEAT_SECONDS = 4;
 /** Heaps beyond it are left to Tidemark alone: the tools within would take minutes, and as much memory again. */
 const LARGEST_PEER_GIB = 1;
+/** Of the free memory, for a graph. */
+const MOST_OF_FREE = 0.9;
 const peers = {
   objgraph: "import objgraph; objgraph.typestats()",
   pympler: "from pympler import muppy, summary; summary.summarize(muppy.get_objects())",
@@ -100,6 +102,8 @@ const mib = (/** @type {number} */ bytes) =>
 const rate = (/** @type {Answer} */ { objects, ms: took }) =>
   `${(objects / took / 1000).toFixed(1)} M/s`;
 
+/** Bytes of memory, by the last graph. */
+let takenAnObject = 0;
 /** @type {string[][]} */
 const censusRows = [];
 /** @type {string[][]} */
@@ -127,7 +131,10 @@ async function measure(name, records, besides) {
     mib(exact.ownBytes),
   ]);
   console.error(censusRows.at(-1)?.join("  "));
-  const graph = await looks(program.pid, "graph", large ? 1 : 3);
+  const graph = graphFits(census.objects)
+    ? await looks(program.pid, "graph", large ? 1 : 3)
+    : { objects: census.objects, refused: "more memory than this machine has to spare" };
+  if (graph.refused === undefined) takenAnObject = graph.ownBytes / graph.objects;
   graphRows.push(
     graph.refused === undefined
       ? [
@@ -148,6 +155,12 @@ async function measure(name, records, besides) {
     if (records * recordBytes <= LARGEST_PEER_GIB * 2 ** 30) await measurePeers(name, program);
   }
   await program.stop();
+}
+
+/** By what the heap before took for each object: the stated memory has room for more references than these have.
+ * @param {number} objects */
+function graphFits(objects) {
+  return objects * takenAnObject < freemem() * MOST_OF_FREE;
 }
 
 /** @typedef {Awaited<ReturnType<typeof startProgram>>} Program */

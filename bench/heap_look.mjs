@@ -3,7 +3,6 @@
  *
  *     node bench/heap_look.mjs PID census|exact|graph
  */
-import { freemem } from "node:os";
 import {
   countObjects,
   countObjectsExactly,
@@ -25,7 +24,6 @@ if (kind === "graph") {
   try {
     const options = {
       ...LONG,
-      maxBytes: freemem() * 0.7,
       onPlan: (/** @type {number} */ _objects, /** @type {number} */ bytes) => {
         found.statedBytes = bytes;
       },
