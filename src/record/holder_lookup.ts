@@ -94,7 +94,8 @@ function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
 }
 
 function lookUp(memory: Memory, request: LookupRequest) {
-  const { objects, python, copiedBytes } = graphOf(memory);
+  const swells = request.sites.some(({ swelling }) => swelling !== null);
+  const { objects, python, copiedBytes } = graphOf(memory, swells);
   const batch: HolderBatch = {
     pid: request.pid,
     collector: collectorOf(python),
@@ -107,8 +108,11 @@ function lookUp(memory: Memory, request: LookupRequest) {
 }
 
 /** As the program runs on: some of what just changes is torn, and most of what stays is not. Sites that grow
- * ask for what stays. */
-function graphOf(memory: Memory): {
+ * ask for what stays; those that swell, for what is always new. */
+function graphOf(
+  memory: Memory,
+  swells: boolean,
+): {
   readonly objects: ObjectGraph;
   readonly python: PythonRuntime;
   readonly copiedBytes: Bytes;
@@ -128,9 +132,12 @@ function graphOf(memory: Memory): {
     }
   };
   demandRunning();
-  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renew) => {
+  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renewal) => {
     if (runs()) {
-      renew();
+      renewal.containers();
+      if (swells) {
+        renewal.newValues();
+      }
       demandRunning();
     }
   });
@@ -173,8 +180,9 @@ function rowOf(
   owners: ReadonlyMap<Address, NodeId>,
 ): HolderRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
-  const moved = found.length === 0 && swelling !== null;
-  const nodes = moved ? objectsOfSize(objects, swelling.least, swelling.most) : found;
+  const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
+  const moved = swelling !== null && !found.some(isHeld);
+  const nodes = moved ? newest(objects, swelling.least, swelling.most) : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
@@ -191,8 +199,9 @@ function rowOf(
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
-/** Objects whose own memory is of such a size; none where they are more than an old one and its successor. */
-function objectsOfSize({ graph }: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
+/** Objects whose own memory is of such a size; none where they are more than an old one and its successor. Of these
+ * two a name leads to the successor, and at most a word on a stack to the old one. */
+function newest({ graph, paths }: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const nodes: NodeId[] = [];
   for (let node = graph.firstObject; node < graph.nodes; node++) {
     const own = graph.shallow[node] as number;
@@ -200,7 +209,8 @@ function objectsOfSize({ graph }: ObjectGraph, least: Bytes, most: Bytes): NodeI
       nodes.push(node);
     }
   }
-  return nodes.length > 2 ? [] : nodes;
+  const roots = nodes.map((node) => pathTo(paths, node)[0] ?? 0);
+  return nodes.length > 2 ? [] : nodes.filter((_, n) => roots[n] === Math.min(...roots));
 }
 
 /** A tensor that a graph made, or its storage. */

@@ -1,7 +1,7 @@
 /** Who holds objects of a program that runs on while its heap is copied, and moves what it holds all the time. */
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/record/holder_lookup.js";
-import { anyInterpreter } from "../environment.js";
+import { anyInterpreter, environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 
 /** `grow` and `shrink`: each gets a new table every few thousand items. */
@@ -63,4 +63,68 @@ say(0)
   const path = ["module __main__", "upload", ".received"];
   expect(rowsFor(5 << 20, 7 << 20)).toMatchObject([{ looked: 1, held: 1, graph: 0, path }]);
   expect(rowsFor(5 << 20, 6 << 20)).toMatchObject([{ looked: 0, held: 0, graph: 0, path: [] }]);
+});
+
+/** Again and again anew: what is there at one moment is gone a moment later. */
+const renewing = (anew: string, seconds: number) => `
+import time
+class Part: pass
+class Whole:
+    def __init__(self, text):
+        self.part = Part()
+        self.part.texts = {"large": [text]}
+class Upload: pass
+upload = Upload()
+names = {}
+def serve():
+    global text
+    while True:
+        ${anew}
+        time.sleep(${seconds})
+threading.Thread(target=serve, name="server", daemon=True).start()
+time.sleep(0.2)
+say(0)
+`;
+
+describe.each(
+  environment.interpreters
+    .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
+    .map((interpreter) => [interpreter.version, interpreter] as const),
+)("Python %s: who holds what is always new", (_version, interpreter) => {
+  /** How many of the looks find it whole: of what consists of many parts, some fall into its making. */
+  test.each([
+    ["a global", "text = bytes(6 << 20)", 0.001, 8, /^module __main__ -> text$/],
+    [
+      "an attribute",
+      "upload.text = bytes(6 << 20)",
+      0.001,
+      8,
+      /^module __main__ -> upload -> .text$/,
+    ],
+    ["an item", "names['text'] = bytes(6 << 20)", 0.001, 8, /^module __main__ -> names$/],
+    [
+      "a local",
+      "kept = bytes(6 << 20)",
+      0.001,
+      8,
+      /^thread server -> frame serve .* -> local kept$/,
+    ],
+    [
+      "a part of a whole",
+      "upload.whole = Whole(bytes(6 << 20))",
+      0.05,
+      6,
+      /^module __main__ -> upload -> .whole -> .part -> .texts -> dict\["large"\]$/,
+    ],
+  ])("%s", async (_name, anew, seconds, least, path) => {
+    waiting = await startPython(interpreter, renewing(anew, seconds));
+    const swelling = { least: 6 << 20, most: 7 << 20 };
+    const sites = [{ site: "text", python: false, addresses: [GONE], swelling }];
+    const found = Array.from(
+      { length: LOOKS },
+      () => lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows[0]?.path,
+    );
+    const right = found.filter((words) => words?.join(" -> ").match(path));
+    expect(right.length, JSON.stringify(found)).toBeGreaterThanOrEqual(least);
+  });
 });

@@ -77,6 +77,12 @@ export class FrameLocals {
     return [...frames.values()].filter((frame) => frame !== null);
   }
 
+  /** The copy was renewed: locals are read anew. */
+  forget(): void {
+    this.#python.reader.forget();
+    this.#holders = null;
+  }
+
   /** Frame objects that run: none from 3.11 on, where they are no objects. */
   get runningObjects(): Address[] {
     return this.#python.layout.frame.owner === null

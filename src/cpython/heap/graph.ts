@@ -19,11 +19,12 @@ import type { HeapCopy } from "./heap_copy.js";
 import { wholeRegions } from "./heap_parts.js";
 import { HeapScan, type ScanFigures } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
-import { NodeColumns } from "./node_columns.js";
+import { NodeColumns, withObjects } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { OwnedBuffers } from "./owned_buffers.js";
 import { References } from "./references.js";
 import { renewContainers } from "./renewed_containers.js";
+import { renewValues } from "./renewed_values.js";
 import {
   FIRST_OBJECT,
   findRoots,
@@ -82,24 +83,37 @@ export interface RootPlaces {
   readonly frames: FrameLocals;
 }
 
-/** `beforeReferences`: where the program runs on, it may have its containers read once more. */
+/** Reads once more what moved while it was copied. */
+export interface Renewal {
+  containers(): void;
+  /** Takes a further look at all names. */
+  newValues(): void;
+}
+
+/** `beforeReferences`: where the program runs on, it may have some of it read once more. */
 export function buildGraph(
   copy: HeapCopy,
   layout: HeapLayout,
   places: RootPlaces,
-  beforeReferences: (renew: () => void) => void = () => {},
+  beforeReferences: (renewal: Renewal) => void = () => {},
 ): ObjectGraph {
   const types = new TypeTable(copy, layout);
-  const columns = new NodeColumns(types, layout);
-  const figures = new HeapScan(copy, layout, types, columns).run(wholeRegions(copy));
-  const addresses = columns.address.view();
-  beforeReferences(() => renewContainers(copy, layout, types, addresses, columns.type.view()));
-  const index = new NodeIndex(copy, addresses, FIRST_OBJECT);
-  const end = addresses.length + FIRST_OBJECT;
+  const found = new NodeColumns(types, layout);
+  const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
+  let columns = found.view();
+  beforeReferences({
+    containers: () => renewContainers(copy, layout, types, columns.address, columns.type),
+    newValues: () => {
+      columns = withObjects(columns, renewValues(copy, layout, types, columns, places.stacks));
+      places.frames.forget();
+    },
+  });
+  const index = new NodeIndex(copy, columns.address, FIRST_OBJECT);
+  const end = columns.address.length + FIRST_OBJECT;
   const objectAddress = new Float64Array(end);
-  objectAddress.set(addresses, FIRST_OBJECT);
+  objectAddress.set(columns.address, FIRST_OBJECT);
   const objectType = new Uint32Array(end);
-  objectType.set(columns.type.view(), FIRST_OBJECT);
+  objectType.set(columns.type, FIRST_OBJECT);
   const storages = findStorages(copy, types, objectAddress, objectType, FIRST_OBJECT, end);
 
   const nodes = end + storages.addresses.length;
@@ -112,7 +126,7 @@ export function buildGraph(
     type.fill(types.addKind("torch storage"), end);
   }
   const shallow = new Float64Array(nodes);
-  shallow.set(columns.shallow.view(), FIRST_OBJECT);
+  shallow.set(columns.shallow, FIRST_OBJECT);
   shallow.set(storages.bytes, end);
 
   const edges = new EdgeColumn();
@@ -139,11 +153,10 @@ export function buildGraph(
       shallow[current] += bytes;
     },
   });
-  const room = columns.room.view();
   for (let node = FIRST_OBJECT; node < end; node++) {
     current = node;
     objectStart[node] = edges.length;
-    references.visit(address[node], type[node], room[node - FIRST_OBJECT]);
+    references.visit(address[node], type[node], columns.room[node - FIRST_OBJECT]);
     const storage = storages.ofTensor.get(node);
     if (storage !== undefined) {
       edges.push(storage);

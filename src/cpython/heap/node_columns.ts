@@ -1,21 +1,37 @@
 /** The first pass over a copy: every object becomes a row, in the order of addresses. */
 
 import { growingFloat64, growingUint32 } from "../../model/growing_column.js";
-import type { Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/units.js";
 import { addressOf, type FoundObjects, type HeapVisitor } from "./heap_scan.js";
 import type { HeapLayout } from "./layout.js";
 import { ownBytes } from "./object_size.js";
-import type { TypeTable } from "./type_table.js";
+import { lastAtMost } from "./owned_buffers.js";
+import type { TypeRow, TypeTable } from "./type_table.js";
 
 const MOST_ROOM = 0xffffffff;
 
-export class NodeColumns implements HeapVisitor {
-  readonly address = growingFloat64();
-  readonly type = growingUint32();
+export interface FoundObject {
+  readonly address: Address;
+  readonly type: TypeRow;
   /** Without tables that lie elsewhere. */
-  readonly shallow = growingFloat64();
+  readonly shallow: Bytes;
   /** Bytes from the object to its block's end; the largest u32 where it is more. */
-  readonly room = growingUint32();
+  readonly room: Bytes;
+}
+
+/** Objects as columns, in the order of addresses. */
+export interface ObjectColumns {
+  readonly address: Float64Array;
+  readonly type: Uint32Array;
+  readonly shallow: Float64Array;
+  readonly room: Uint32Array;
+}
+
+export class NodeColumns implements HeapVisitor {
+  readonly #address = growingFloat64();
+  readonly #type = growingUint32();
+  readonly #shallow = growingFloat64();
+  readonly #room = growingUint32();
 
   constructor(
     readonly types: TypeTable,
@@ -28,10 +44,61 @@ export class NodeColumns implements HeapVisitor {
       const row = found.types[n] as number;
       const room = found.rooms[n] as Bytes;
       const own = ownBytes(types, layout, row, found.words, found.places[n] as number, room);
-      this.address.push(addressOf(found, n));
-      this.type.push(row);
-      this.shallow.push(own + (types.inlineValues[row] as Bytes));
-      this.room.push(room < MOST_ROOM ? room : MOST_ROOM);
+      this.#address.push(addressOf(found, n));
+      this.#type.push(row);
+      this.#shallow.push(own + (types.inlineValues[row] as Bytes));
+      this.#room.push(room < MOST_ROOM ? room : MOST_ROOM);
     }
   }
+
+  view(): ObjectColumns {
+    return {
+      address: this.#address.view(),
+      type: this.#type.view(),
+      shallow: this.#shallow.view(),
+      room: this.#room.view(),
+    };
+  }
+}
+
+/** The same with a few objects more, each in its place; or instead of what was found there. */
+export function withObjects(columns: ObjectColumns, more: readonly FoundObject[]): ObjectColumns {
+  const rowAtMost = (address: Address) =>
+    lastAtMost(columns.address.length, (row) => columns.address[row], address);
+  const enter = (to: ObjectColumns, row: number, object: FoundObject) => {
+    to.address[row] = object.address;
+    to.type[row] = object.type;
+    to.shallow[row] = object.shallow;
+    to.room[row] = Math.min(object.room, MOST_ROOM);
+  };
+  const isThere = (object: FoundObject) => {
+    const row = rowAtMost(object.address);
+    const found = row >= 0 && columns.address[row] === object.address;
+    if (found) {
+      enter(columns, row, object);
+    }
+    return found;
+  };
+  const added = more.filter((object) => !isThere(object)).sort((a, b) => a.address - b.address);
+  const length = columns.address.length + added.length;
+  const wider = {
+    address: new Float64Array(length),
+    type: new Uint32Array(length),
+    shallow: new Float64Array(length),
+    room: new Uint32Array(length),
+  };
+  let from = 0;
+  const copyUntil = (row: number, before: number) => {
+    for (const name of ["address", "type", "shallow", "room"] as const) {
+      wider[name].set(columns[name].subarray(from, row), from + before);
+    }
+    from = row;
+  };
+  for (const [n, object] of added.entries()) {
+    const row = rowAtMost(object.address) + 1;
+    copyUntil(row, n);
+    enter(wider, row + n, object);
+  }
+  copyUntil(columns.address.length, added.length);
+  return wider;
 }

@@ -10,7 +10,12 @@ const GROUPS_A_PAGE = 8;
  * here without a look at their page. */
 const PLACES = 2 ** 18;
 
-export class NodeIndex {
+/** Tells the object at an address given in halves; 0: none. */
+export interface ObjectIndex {
+  find(low: number, high: number): NodeId;
+}
+
+export class NodeIndex implements ObjectIndex {
   readonly #bits: Uint32Array;
   readonly #before: Uint32Array;
   readonly #places = new Uint8Array(PLACES);

@@ -7,7 +7,7 @@ import type { Address, Bytes } from "../../model/units.js";
 import { BufferReferences, type ReferenceSink } from "./buffer_references.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
-import type { NodeIndex } from "./node_index.js";
+import type { ObjectIndex } from "./node_index.js";
 import { type KeysTable, parseKeys, splitValuesStart } from "./small_objects.js";
 import {
   SHAPE_ARRAY,
@@ -56,7 +56,7 @@ export class References {
     readonly copy: HeapCopy,
     readonly layout: HeapLayout,
     readonly types: TypeTable,
-    readonly index: NodeIndex,
+    readonly index: ObjectIndex,
     readonly sink: ReferenceSink,
   ) {
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));

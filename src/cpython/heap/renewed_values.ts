@@ -1,0 +1,252 @@
+/**
+ * What a program makes anew all the time (results = concatenate(results, more)) is never in a copy together with
+ * the name that it goes by: the name is copied with the address of a value that was made after its memory was.
+ *
+ *   copy      dict of names (late) ──> value     copied early: free memory then
+ *   renewed   dict of names, now   ──> value, now: an object more, and so is what was made with it
+ *
+ * So what refers to nothing that the copy knows is read once more, together with what it refers to by then. What is
+ * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
+ */
+import type { AddressRange } from "../../linux/memory.js";
+import type { Address, Bytes } from "../../model/units.js";
+import type { HeapCopy } from "./heap_copy.js";
+import { heapRegions } from "./heap_regions.js";
+import type { HeapLayout } from "./layout.js";
+import type { FoundObject, ObjectColumns } from "./node_columns.js";
+import { NodeIndex, type ObjectIndex } from "./node_index.js";
+import { ownBytes } from "./object_size.js";
+import { lastAtMost } from "./owned_buffers.js";
+import { References } from "./references.js";
+import { readKeys, readWords } from "./small_objects.js";
+import {
+  SHAPE_BYTES,
+  SHAPE_DICT,
+  SHAPE_FRAME,
+  SHAPE_INT,
+  SHAPE_LEAF,
+  SHAPE_LIST,
+  SHAPE_NDARRAY,
+  SHAPE_STR,
+  type TypeRow,
+  type TypeTable,
+} from "./type_table.js";
+
+/** Read once more: each takes the time of some reads. */
+const MOST_RENEWED = 2_000;
+const MOST_VALUES = 5_000;
+/** From what is gone to who refers to that, and so on. */
+const MOST_PASSES = 4;
+/** To meet the program between two steps. */
+const MOST_ATTEMPTS = 3;
+/** Of an object or its table; what it refers to behind that is left out. */
+const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
+/** What tells an object's size. */
+const HEAD_BYTES: Bytes = 256;
+const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
+  SHAPE_STR,
+  SHAPE_BYTES,
+  SHAPE_INT,
+  SHAPE_LEAF,
+]);
+
+/** Objects that live now and are none of the columns'; the copy holds them then. `stacks`: where frames keep their
+ * locals, from 3.11 on. */
+export function renewValues(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  types: TypeTable,
+  columns: ObjectColumns,
+  stacks: readonly AddressRange[],
+): readonly FoundObject[] {
+  copy.source.refresh(); // a value may lie where nothing was mapped before
+  const renewal = new ValueRenewal(copy, layout, types, columns.address);
+  const { address, type, shallow, room } = columns;
+  let gone = -1;
+  for (let pass = 0; pass < MOST_PASSES && renewal.gone > gone; pass++) {
+    gone = renewal.gone;
+    for (let n = 0; n < address.length && !renewal.isOver; n++) {
+      const row = type[n];
+      const shape = types.shapes[row];
+      // Whatever has a name stands in one of these.
+      if (shape === SHAPE_DICT || shape === SHAPE_FRAME || types.managedDict[row]) {
+        renewal.renew({ address: address[n], type: row, shallow: shallow[n], room: room[n] });
+      }
+    }
+  }
+  // Locals last: they hold what is being made, too.
+  for (const stack of stacks) {
+    renewal.renewStack(stack);
+  }
+  return renewal.values;
+}
+
+/** Addresses in the heap at which no object is known, or none any more. */
+class UnknownObjects implements ObjectIndex {
+  readonly gone = new Set<Address>();
+  /** Objects more. */
+  readonly known = new Set<Address>();
+  readonly #found = new Set<Address>();
+  readonly #regions: readonly AddressRange[];
+  readonly #index: NodeIndex;
+
+  constructor(copy: HeapCopy, addresses: Float64Array) {
+    this.#index = new NodeIndex(copy, addresses, 1);
+    this.#regions = heapRegions(copy.source);
+  }
+
+  /** Those that are asked for meanwhile. */
+  during(visit: () => void): readonly Address[] {
+    this.#found.clear();
+    visit();
+    return [...this.#found];
+  }
+
+  find(low: number, high: number): 0 {
+    const address = high * 2 ** 32 + low;
+    if ((low & 15) !== 0 || this.known.has(address)) {
+      return 0;
+    }
+    const isUnknown = this.#index.find(low, high) === 0 && this.#isInHeap(address);
+    if (isUnknown || this.gone.has(address)) {
+      this.#found.add(address);
+    }
+    return 0;
+  }
+
+  #isInHeap(address: Address): boolean {
+    const regions = this.#regions;
+    const place = lastAtMost(regions.length, (n) => (regions[n] as AddressRange).start, address);
+    return place >= 0 && address < (regions[place] as AddressRange).end;
+  }
+}
+
+class ValueRenewal {
+  readonly values: FoundObject[] = [];
+  readonly #unknown: UnknownObjects;
+  /** References as the copy has them. */
+  readonly #copied: References;
+  /** References as they are now: tables are read anew before their entries are followed. */
+  readonly #present: References;
+  readonly #head = new Uint32Array(HEAD_BYTES / 4);
+  #renewed = 0;
+
+  constructor(
+    readonly copy: HeapCopy,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+    addresses: Float64Array,
+  ) {
+    this.#unknown = new UnknownObjects(copy, addresses);
+    const edge = () => undefined;
+    const owns = (table: Address, bytes: Bytes) => this.#copyAnew(table, bytes);
+    this.#copied = new References(copy, layout, types, this.#unknown, { edge, owns: edge });
+    this.#present = new References(copy, layout, types, this.#unknown, { edge, owns });
+  }
+
+  /** How many objects of the copy were found to be gone. */
+  get gone(): number {
+    return this.#unknown.gone.size;
+  }
+
+  get isOver(): boolean {
+    return this.#renewed >= MOST_RENEWED || this.values.length >= MOST_VALUES;
+  }
+
+  renew(object: FoundObject): void {
+    const { address, type, room } = object;
+    const { gone, known } = this.#unknown;
+    const copied = () => this.#copied.visit(address, type, room);
+    if (gone.has(address) || known.has(address) || this.#unknown.during(copied).length === 0) {
+      return;
+    }
+    if (this.#typeAt(address) === type) {
+      this.#take(() => this.#visitAnew(object));
+    } else {
+      gone.add(address);
+    }
+  }
+
+  renewStack({ start, end }: AddressRange): void {
+    const visit = () => this.#copied.range(start, end - start);
+    if (this.#unknown.during(visit).length > 0) {
+      this.#take(() => {
+        this.#copyAnew(start, end - start);
+        visit();
+      });
+    }
+  }
+
+  /** What is referred to now is an object more; and so on, from each of those. */
+  #take(visitAnew: () => void): void {
+    const waiting = [visitAnew];
+    for (let visit = waiting.pop(); visit !== undefined && !this.isOver; visit = waiting.pop()) {
+      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+        this.#renewed += 1;
+        const addresses = this.#unknown.during(visit);
+        const values = addresses.flatMap((address) => this.#valueAt(address) ?? []);
+        this.values.push(...values);
+        for (const value of values) {
+          this.#unknown.known.add(value.address);
+          if (!WITHOUT_REFERENCES.has(this.types.shapes[value.type])) {
+            waiting.push(() => this.#visitAnew(value));
+          }
+        }
+        if (values.length === addresses.length) {
+          break;
+        }
+      }
+    }
+  }
+
+  #visitAnew({ address, type, room }: FoundObject): void {
+    const { copy, types } = this;
+    const before = types.preHeaders[type];
+    this.#copyAnew(address - before, before + room);
+    // Of other tables a visit tells place and size.
+    if (types.shapes[type] === SHAPE_LIST) {
+      this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
+    } else if (types.shapes[type] === SHAPE_NDARRAY) {
+      const dimensions = copy.words[copy.index(address + 24)];
+      this.#copyAnew(copy.word(address + 32), dimensions * 16);
+    } else if (types.shapes[type] === SHAPE_DICT) {
+      const keys = readKeys(copy.source, this.layout, copy.word(address + 32));
+      this.#copyAnew(keys?.address ?? 0, keys?.bytes ?? 0);
+    }
+    this.#present.visit(address, type, room);
+  }
+
+  #copyAnew(start: Address, bytes: Bytes): void {
+    if (start > 0 && bytes > 0) {
+      this.copy.renew(start, Math.min(bytes, LARGEST_PIECE));
+    }
+  }
+
+  /** Of the object that lives there now; negative: none does. */
+  #typeAt(address: Address): TypeRow {
+    const [count = 0, type = 0] = readWords(this.copy.source, address, 2) ?? [];
+    // In a free block the address of the next one stands where an object has its count.
+    const high = Math.floor(count / 2 ** 32) % (this.layout.countFlags ? 2 ** 16 : 2 ** 32);
+    return count > 0 && high === 0 ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32)) : -1;
+  }
+
+  /** The object that lives there now; null: none does. */
+  #valueAt(address: Address): FoundObject | null {
+    const { copy, layout, types } = this;
+    const row = this.#typeAt(address);
+    if (row < 0) {
+      return null;
+    }
+    this.#head.fill(0);
+    copy.source.readInto(address, new Uint8Array(this.#head.buffer));
+    const own = ownBytes(types, layout, row, this.#head, 0, Number.MAX_SAFE_INTEGER);
+    const before = types.preHeaders[row];
+    // No more than its own: what stands behind it is another's, as it was.
+    this.#copyAnew(address - before, Math.min(own, before + HEAD_BYTES));
+    if (copy.index(address) < 0) {
+      return null; // the copy has no room for it
+    }
+    const values = types.inlineValues[row];
+    return { address, type: row, shallow: own + values, room: own - before + values };
+  }
+}
