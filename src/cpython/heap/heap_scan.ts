@@ -1,6 +1,6 @@
 /**
  * One pass over a program's anonymous memory that meets every Python object in it, once, by address:
- * 4 MiB at a time into one buffer, decoded where it lies. No list of the interpreter's is walked, so a
+ * 1 MiB at a time into one buffer, decoded where it lies. No list of the interpreter's is walked, so a
  * program that runs meanwhile costs accuracy at the edges and never leads astray.
  *
  *   anonymous, writable, resident
@@ -70,7 +70,8 @@ export interface ScanFigures {
   debugHooks: boolean;
 }
 
-const WINDOW = 4 * 2 ** 20;
+/** Half of what a processor of today keeps for itself: what was just read is decoded from there. */
+const WINDOW = 2 ** 20;
 /** Behind the window, for objects that begin at its end. */
 const OVERLAP = 64 * 1024;
 const PAGE = 4096;
