@@ -240,8 +240,6 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   );
   const isLarge = (look: number) =>
     (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
-  const ofLarge = (values: Float64Array) =>
-    values.map((value, look) => (isLarge(look) ? value : 0));
   // As of a stack of its own within the site.
   const beside = Number(options.get("beside") ?? 0);
   return {
@@ -253,7 +251,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     liveBytes,
     allocatedBytes: Float64Array.from(times, (time) => 2 * (time - FIXTURE_START_MS)),
     objects: liveObjects.map((count) => count + beside),
-    large: { bytes: ofLarge(liveBytes), objects: ofLarge(liveObjects) },
+    largeBytes: liveBytes.map((live, look) => (isLarge(look) ? live : 0)),
     liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: options.has("error")

@@ -27,9 +27,9 @@ export interface SiteHistory {
   readonly allocatedBytes: Float64Array;
   /** Live objects by look. */
   readonly objects: Float64Array;
-  /** Of those of its stacks alone whose objects are large on the mean ({@link LARGE_BLOCK_BYTES}); absent where no
-   * stacks are known. */
-  readonly large?: Courses;
+  /** Live bytes by look of those of its stacks alone whose objects are large on the mean ({@link LARGE_BLOCK_BYTES});
+   * absent where no stacks are known. */
+  readonly largeBytes?: Float64Array;
   /** Of the last look. */
   readonly liveObjects: Objects;
   readonly liveSamples: number;
@@ -41,12 +41,6 @@ export interface SiteHistory {
   readonly keptStacks: readonly KeptStack[];
   /** Where it stands for all objects of a type (type_growth.ts): no agent saw who made them. */
   readonly type?: string;
-}
-
-/** By look. */
-export interface Courses {
-  readonly bytes: Float64Array;
-  readonly objects: Float64Array;
 }
 
 export interface KeptStack {
@@ -91,7 +85,6 @@ interface Gathered {
   readonly allocated: Map<number, Bytes>;
   readonly objects: Map<number, Objects>;
   readonly largeBytes: Map<number, Bytes>;
-  readonly largeObjects: Map<number, Objects>;
   last: LastLook | null;
 }
 
@@ -125,7 +118,6 @@ export class SiteHistoryBuilder {
       addTo(group.objects, look, objects);
       if ((sites.liveBytes[row] as number) >= LARGE_BLOCK_BYTES * Math.max(1, objects)) {
         addTo(group.largeBytes, look, sites.liveBytes[row] as number);
-        addTo(group.largeObjects, look, objects);
       }
       total += sites.allocatedBytes[row] as number;
     }
@@ -171,7 +163,6 @@ export class SiteHistoryBuilder {
         allocated: new Map(),
         objects: new Map(),
         largeBytes: new Map(),
-        largeObjects: new Map(),
         last: null,
       };
       this.groups.set(key, group);
@@ -222,10 +213,7 @@ export class SiteHistoryBuilder {
       liveBytes: this.column(group.live),
       allocatedBytes: this.column(group.allocated),
       objects: this.column(group.objects),
-      large: {
-        bytes: this.column(group.largeBytes),
-        objects: this.column(group.largeObjects),
-      },
+      largeBytes: this.column(group.largeBytes),
       liveObjects: last.objects,
       liveSamples: last.samples,
       standardErrorBytes: Math.sqrt(last.variance),

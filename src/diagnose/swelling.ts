@@ -4,7 +4,7 @@
  * say nothing; that it never goes back, and rises to the end, does.
  */
 import type { Bytes, TimeMs } from "../model/units.js";
-import type { Courses, SiteHistories, SiteHistory } from "./site_history.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { theilSen } from "./trend.js";
 
 const SMALLEST_RISE_BYTES = 2_000_000;
@@ -14,6 +14,8 @@ const FEWEST_LOOKS = 6;
 /** Of the rise: what one step may carry, what the second half must carry. */
 const LARGEST_STEP = 0.5;
 const LEAST_SECOND_HALF = 0.25;
+/** Of the look before: no block has become so much larger meanwhile. */
+const TWO_BLOCKS = 1.5;
 
 interface Swelling {
   readonly keptBytes: Bytes;
@@ -22,36 +24,36 @@ interface Swelling {
 
 /** How a site swells over the last two thirds of the looks; null where it does not. */
 export function swellingOf(
-  { large }: SiteHistory,
+  { largeBytes }: SiteHistory,
   { lookTimes }: SiteHistories,
-  startMs: TimeMs,
-): Swelling | null {
-  return large === undefined
-    ? null
-    : (swells(large.bytes, lookTimes, startMs) ?? swells(withoutCopies(large), lookTimes, startMs));
-}
-
-/** As if the looks had met as many blocks each: the last ones may all have fallen into the making of a new
- * block, while the old one lives. */
-function withoutCopies({ bytes, objects }: Courses): Float64Array {
-  const blocks = objects.map((count) => Math.max(1, count));
-  const fewest = blocks.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-  return bytes.map((live, look) => (live / (blocks[look] as number)) * fewest);
-}
-
-function swells(
-  live: Float64Array,
-  lookTimes: readonly TimeMs[],
   startMs: TimeMs,
 ): Swelling | null {
   const endMs = lookTimes.at(-1) ?? startMs;
   const from = lookTimes.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
+  if (largeBytes === undefined || from < 0) {
+    return null;
+  }
   const times = lookTimes.slice(from, -1);
-  if (from < 0 || times.length < FEWEST_LOOKS) {
+  const live = largeBytes.subarray(from);
+  return swells(live, times) ?? swells(withoutSuccessors(live), times);
+}
+
+/** As if no look had fallen into the making of a new block, while the old one lives: the last ones may all have. */
+function withoutSuccessors(live: Float64Array): Float64Array {
+  let level = Math.min(...live);
+  return live.map((bytes) => {
+    level = bytes > TWO_BLOCKS * level ? bytes / 2 : bytes;
+    return level;
+  });
+}
+
+/** `live`: at these times, and at the last look. */
+function swells(live: Float64Array, times: readonly TimeMs[]): Swelling | null {
+  if (times.length < FEWEST_LOOKS) {
     return null;
   }
   // While the new block is filled from the old one both live: what no later look goes below is the level.
-  const levels = times.map((_, i) => Math.min(...live.slice(from + i)));
+  const levels = times.map((_, i) => Math.min(...live.subarray(i)));
   const first = levels[0] as number;
   const last = levels.at(-1) as number;
   const rise = last - first;

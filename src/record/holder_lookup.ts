@@ -77,25 +77,34 @@ export function lookUpHolders(request: LookupRequest): {
 
 type Lookup = ReturnType<typeof lookUp>;
 
-/** Where a large dict grew while it was copied, all that it holds seems to be held by nobody. The second look comes
- * at another moment, and is quicker: its code is warm. What C holds is found so both times. */
+/** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
+ * The second look comes at another moment, and is quicker: its code is warm. What C holds is found so both times. */
 function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
-  const python = new Set(request.sites.flatMap((site) => (site.python ? [site.site] : [])));
-  const rowsOfPython = ({ batch }: Lookup) =>
-    batch.rows.filter(({ site, looked }) => python.has(site) && looked > 0);
-  const first = lookUp(memory, request);
-  const rows = rowsOfPython(first);
-  const held = heldShare(rows);
-  if (rows.length === 0 || held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
+  const swelling = new Set(request.sites.flatMap((one) => (one.swelling ? [one.site] : [])));
+  const python = new Set(request.sites.flatMap((one) => (one.python ? [one.site] : [])));
+  /** null: nothing was looked up that Python would hold. */
+  const heldIn = ({ batch }: Lookup) => {
+    const rows = batch.rows.flatMap((row) => {
+      // What swells, and was not met, is held by somebody all the same.
+      const looked = swelling.has(row.site) ? Math.max(1, row.looked) : row.looked;
+      return looked > 0 && (python.has(row.site) || swelling.has(row.site))
+        ? [{ ...row, looked }]
+        : [];
+    });
+    return rows.length === 0 ? null : heldShare(rows);
+  };
+  const first = lookUp(memory, request, swelling.size > 0);
+  const held = heldIn(first);
+  if (held === null || held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
     return first;
   }
-  const second = memory.refresh() ? orNull(() => lookUp(memory, request)) : null;
-  return second !== null && heldShare(rowsOfPython(second)) > held ? second : first;
+  const second = memory.refresh() ? orNull(() => lookUp(memory, request, true)) : null;
+  return second !== null && (heldIn(second) ?? 0) > held ? second : first;
 }
 
-function lookUp(memory: Memory, request: LookupRequest) {
-  const swells = request.sites.some(({ swelling }) => swelling !== null);
-  const { objects, python, copiedBytes } = graphOf(memory, swells);
+/** `newValues`: those, too, that are made anew all the time. */
+function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
+  const { objects, python, copiedBytes } = graphOf(memory, newValues);
   const batch: HolderBatch = {
     pid: request.pid,
     collector: collectorOf(python),
@@ -107,11 +116,10 @@ function lookUp(memory: Memory, request: LookupRequest) {
   return { batch, census: censusBatch(request.pid, countGraph(objects)), copiedBytes };
 }
 
-/** As the program runs on: some of what just changes is torn, and most of what stays is not. Sites that grow
- * ask for what stays; those that swell, for what is always new. */
+/** As the program runs on: some of what just changes is torn, and most of what stays is not. */
 function graphOf(
   memory: Memory,
-  swells: boolean,
+  newValues: boolean,
 ): {
   readonly objects: ObjectGraph;
   readonly python: PythonRuntime;
@@ -135,7 +143,7 @@ function graphOf(
   const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renewal) => {
     if (runs()) {
       renewal.containers();
-      if (swells) {
+      if (newValues) {
         renewal.newValues();
       }
       demandRunning();

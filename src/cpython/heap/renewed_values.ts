@@ -21,13 +21,17 @@ import { References } from "./references.js";
 import { readKeys, readWords } from "./small_objects.js";
 import {
   SHAPE_BYTES,
+  SHAPE_DEQUE,
   SHAPE_DICT,
-  SHAPE_FRAME,
   SHAPE_INT,
   SHAPE_LEAF,
   SHAPE_LIST,
+  SHAPE_MODULE,
   SHAPE_NDARRAY,
+  SHAPE_SET,
   SHAPE_STR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
   type TypeRow,
   type TypeTable,
 } from "./type_table.js";
@@ -49,6 +53,17 @@ const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
   SHAPE_INT,
   SHAPE_LEAF,
 ]);
+/** Sequences hold without a name; in what modules and types keep beside their dicts, words of the past stand, too. */
+const NAMELESS: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_TUPLE,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+  SHAPE_MODULE,
+  SHAPE_TYPE,
+]);
+/** The object alone: objects of C's that are larger are rarely one of many. */
+const LARGEST_NAMESPACE: Bytes = 4096;
 
 /** Objects that live now and are none of the columns'; the copy holds them then. `stacks`: where frames keep their
  * locals, from 3.11 on. */
@@ -67,9 +82,7 @@ export function renewValues(
     gone = renewal.gone;
     for (let n = 0; n < address.length && !renewal.isOver; n++) {
       const row = type[n];
-      const shape = types.shapes[row];
-      // Whatever has a name stands in one of these.
-      if (shape === SHAPE_DICT || shape === SHAPE_FRAME || types.managedDict[row]) {
+      if (mayName(types.shapes[row]) && room[n] <= LARGEST_NAMESPACE) {
         renewal.renew({ address: address[n], type: row, shallow: shallow[n], room: room[n] });
       }
     }
@@ -79,6 +92,11 @@ export function renewValues(
     renewal.renewStack(stack);
   }
   return renewal.values;
+}
+
+/** Whatever has a name stands in an attribute, a dict, or a field of C's. */
+function mayName(shape: number): boolean {
+  return !WITHOUT_REFERENCES.has(shape) && !NAMELESS.has(shape);
 }
 
 /** Addresses in the heap at which no object is known, or none any more. */
