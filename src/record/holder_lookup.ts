@@ -9,7 +9,13 @@
  */
 
 import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
-import { buildGraph, ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import {
+  buildGraph,
+  ROOT_GARBAGE,
+  ROOT_MODULES,
+  ROOT_NATIVE,
+  ROOT_STACKS,
+} from "../cpython/heap/graph.js";
 import { countGraph } from "../cpython/heap/graph_census.js";
 import { HeapCopy } from "../cpython/heap/heap_copy.js";
 import {
@@ -22,6 +28,12 @@ import {
 import { heapLayout } from "../cpython/heap/layout.js";
 import { rootPlaces } from "../cpython/heap/take.js";
 import { isMadeByGraph } from "../cpython/heap/tensor.js";
+import {
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+} from "../cpython/heap/type_table.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { handlesSite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
@@ -36,7 +48,7 @@ import { conservativeOwners } from "./conservative_owners.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
-import { heldShare } from "./holder_reader.js";
+import { heldByPython, LEAST_HELD } from "./holder_reader.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
 import type { HandleTraces, LookupRequest, LookupSite } from "./suspect_watch.js";
@@ -48,9 +60,7 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const MOST_TENSORS = 400;
-/** Of the Python objects that were looked up: where fewer seem to be held they are looked up again, if the copy is
- * no larger than that. */
-const LEAST_HELD = 0.5;
+/** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
@@ -80,26 +90,15 @@ type Lookup = ReturnType<typeof lookUp>;
 /** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
  * The second look comes at another moment, and is quicker: its code is warm. What C holds is found so both times. */
 function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
-  const swelling = new Set(request.sites.flatMap((one) => (one.swelling ? [one.site] : [])));
-  const python = new Set(request.sites.flatMap((one) => (one.python ? [one.site] : [])));
-  /** null: nothing was looked up that Python would hold. */
-  const heldIn = ({ batch }: Lookup) => {
-    const rows = batch.rows.flatMap((row) => {
-      // What swells, and was not met, is held by somebody all the same.
-      const looked = swelling.has(row.site) ? Math.max(1, row.looked) : row.looked;
-      return looked > 0 && (python.has(row.site) || swelling.has(row.site))
-        ? [{ ...row, looked }]
-        : [];
-    });
-    return rows.length === 0 ? null : heldShare(rows);
-  };
-  const first = lookUp(memory, request, swelling.size > 0);
-  const held = heldIn(first);
-  if (held === null || held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
+  const { sites } = request;
+  const swells = sites.some(({ swelling }) => swelling !== null);
+  const first = lookUp(memory, request, swells);
+  const held = heldByPython(first.batch.rows, sites);
+  if (held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
     return first;
   }
   const second = memory.refresh() ? orNull(() => lookUp(memory, request, true)) : null;
-  return second !== null && (heldIn(second) ?? 0) > held ? second : first;
+  return second !== null && heldByPython(second.batch.rows, sites) > held ? second : first;
 }
 
 /** `newValues`: those, too, that are made anew all the time. */
@@ -207,18 +206,33 @@ function rowOf(
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
-/** Objects whose own memory is of such a size; none where they are more than an old one and its successor. Of these
- * two a name leads to the successor, and at most a word on a stack to the old one. */
-function newest({ graph, paths }: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
+/** Of these the table grows with what they hold, and a torn one may seem to be of any size. */
+const WITH_TABLE: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+]);
+
+/** Objects whose own memory is of such a size, and to which a name leads: others are gone, or still in the making. None
+ * where they are more than one and its successor. */
+function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
+  const { graph, types, paths, frames } = objects;
   const nodes: NodeId[] = [];
   for (let node = graph.firstObject; node < graph.nodes; node++) {
     const own = graph.shallow[node] as number;
-    if (own >= least && own <= most) {
+    const shape = types.shapes[graph.type[node] as number] as number;
+    if (own >= least && own <= most && !WITH_TABLE.has(shape)) {
       nodes.push(node);
     }
   }
-  const roots = nodes.map((node) => pathTo(paths, node)[0] ?? 0);
-  return nodes.length > 2 ? [] : nodes.filter((_, n) => roots[n] === Math.min(...roots));
+  const named = nodes.filter((node) => {
+    const [root, ...way] = pathTo(paths, node);
+    // Up to 3.10 a frame is an object on the way.
+    const isLocal = (one: NodeId) => frames.wordsTo(graph.address[one] as Address) !== null;
+    return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
+  });
+  return named.length > 2 ? [] : named;
 }
 
 /** A tensor that a graph made, or its storage. */

@@ -54,6 +54,25 @@ export function isTorn({ path, held, looked }: HolderRow): boolean {
   return path.length === 0 && held > looked / 2;
 }
 
+/** Of what Python is to hold: where less is found to be held, the copy was not of one moment, or C holds it. */
+export const LEAST_HELD = 0.5;
+
+/** The share that is held of what Python is to hold: its own objects, and what swells, for somebody makes that anew. 1
+ * where none of it was looked up. */
+export function heldByPython(
+  rows: readonly HolderRow[],
+  sites: readonly { site: string; python: boolean; swelling: object | null }[],
+): number {
+  const asked = new Map(sites.map((site) => [site.site, site]));
+  const own = rows.flatMap((row) => {
+    const { python = false, swelling = null } = asked.get(row.site) ?? {};
+    // What swells, and was not met, is held by somebody all the same.
+    const looked = swelling === null ? row.looked : Math.max(1, row.looked);
+    return looked > 0 && (python || swelling !== null) ? [{ ...row, looked }] : [];
+  });
+  return own.length === 0 ? 1 : heldShare(own);
+}
+
 /** Of what was looked up, what an object of Python's, or garbage, holds; 0 where nothing was. */
 export function heldShare(rows: readonly HolderRow[]): number {
   const looked = rows.reduce((sum, row) => sum + row.looked, 0);

@@ -24,7 +24,7 @@ import type { Metric } from "../model/series.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples, Opening } from "../segment/index.js";
 import { HandleGrowth } from "./handle_growth.js";
-import { isTorn } from "./holder_reader.js";
+import { heldByPython, isTorn, LEAST_HELD } from "./holder_reader.js";
 import type { TakenLook } from "./pool_watch.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
 import type { MetricRow } from "./writer.js";
@@ -35,7 +35,7 @@ interface Pace {
   readonly nextAfter: number;
 }
 const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
-/** The last copy was torn just above what was looked for. */
+/** The last copy was torn just above what was looked for, or nobody held that. */
 const TORN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Share of the time that lookups may take, once they have taken so much CPU time in all. */
@@ -252,7 +252,10 @@ export class SuspectWatch {
       if (this.spentMs > FREE_MS) {
         this.restMs = elapsedMs + cpuMs / SHARE;
       }
-      this.torn = batch?.rows.some(isTorn) ?? false;
+      // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
+      const rows = batch?.rows ?? [];
+      const unheld = heldByPython(rows, request.sites) < LEAST_HELD;
+      this.torn = rows.some(isTorn) || (unheld && !this.torn);
       if (this.worker !== worker) {
         return; // closed meanwhile
       }
