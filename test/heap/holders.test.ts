@@ -58,6 +58,15 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
     });
 
+    test.each([
+      ["InQueue", "jobs"],
+      ["InElements", "document"],
+      ["InMemo", "pickler"],
+    ])("%s is held in a table of C's, by the object that it is of", (type, name) => {
+      // A queue has a list of its own up to 3.12.
+      expect(pathOf(`__main__.${type}`).slice(0, 2)).toEqual(["module __main__", name]);
+    });
+
     test("what grows in its own buffer is named itself", () => {
       expect(pathOf("bytearray")).toEqual(["module __main__", "upload", ".received"]);
     });

@@ -7,6 +7,7 @@ import type { Address, Bytes } from "../../model/units.js";
 import { BufferReferences, type ReferenceSink } from "./buffer_references.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
+import { blockBytes } from "./memory_blocks.js";
 import type { ObjectIndex } from "./node_index.js";
 import { type KeysTable, parseKeys, splitValuesStart } from "./small_objects.js";
 import {
@@ -25,6 +26,7 @@ import {
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
   SHAPE_STR,
+  SHAPE_TABLED,
   SHAPE_TENSOR,
   SHAPE_TUPLE,
   SHAPE_TYPE,
@@ -48,6 +50,8 @@ const FRAME_OBJECT_BYTES = 48;
 /** PyTypeObject.tp_weaklist. */
 const TYPE_WEAK_LIST = 368;
 const MOST_WORDS = 2 ** 34;
+/** An element's children, a pickler's memo: a structure, and the table that it leads to. */
+const TABLES_DEEP = 2;
 
 export class References {
   readonly #buffers: BufferReferences;
@@ -138,6 +142,9 @@ export class References {
         const end = Math.min(room, basic + items * types.itemSizes[row]);
         this.range(object + 16, end - 16, this.#weakList(object, row));
         this.#type(object, row);
+        if (types.shapes[row] === SHAPE_TABLED) {
+          this.#tables(object + 16, end - 16, TABLES_DEEP);
+        }
       }
     }
   }
@@ -186,6 +193,22 @@ export class References {
     const moved = this.types.name(row) !== "frame" || this.layout.minor < 11;
     const frame = moved ? 0 : this.copy.word(object + FRAME_OBJECT_FRAME);
     return moved || (frame > object && frame < object + room) ? room : FRAME_OBJECT_BYTES;
+  }
+
+  /** Blocks that the words of a range lead to, and on from these: what stands in them are references. */
+  #tables(start: Address, bytes: Bytes, deep: number): void {
+    for (let address = start; address < start + bytes; address += 8) {
+      const block = this.#word(address);
+      const isObject = this.index.find(block >>> 0, Math.floor(block / 2 ** 32)) !== 0;
+      const size = isObject ? 0 : blockBytes(this.copy, this.layout, block);
+      if (size > 0) {
+        this.sink.owns(block, size);
+        this.range(block, size);
+        if (deep > 1) {
+          this.#tables(block, size, deep - 1);
+        }
+      }
+    }
   }
 
   /** Where an object keeps its weak references, which refer to it and not it to them; 0: nowhere. */

@@ -36,6 +36,8 @@ export const SHAPE_ORDERED_DICT = 16;
 export const SHAPE_FRAME = 17;
 export const SHAPE_LEAF = 18;
 export const SHAPE_C_DATA = 19;
+/** Keeps references in memory of its own, in a form that C alone knows. */
+export const SHAPE_TABLED = 20;
 
 /** Include/object.h: bits of tp_flags. */
 const FLAG_INLINE_VALUES = 1 << 2;
@@ -79,6 +81,10 @@ const NAMED_SHAPES: Readonly<Record<string, number>> = {
   "_ctypes._CData": SHAPE_C_DATA,
   float: SHAPE_LEAF,
   complex: SHAPE_LEAF,
+  // Modules/_queuemodule.c from 3.13 on, Modules/_elementtree.c, Modules/_pickle.c.
+  "_queue.SimpleQueue": SHAPE_TABLED,
+  "xml.etree.ElementTree.Element": SHAPE_TABLED,
+  "_pickle.Pickler": SHAPE_TABLED,
 };
 
 // PyTypeObject, the part that no version has moved:

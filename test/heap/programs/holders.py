@@ -3,10 +3,14 @@
 import asyncio
 import contextvars
 import functools
+import io
 import os
+import pickle
+import queue
 import sys
 import threading
 import types
+import xml.etree.ElementTree
 
 COUNT = 40
 
@@ -21,6 +25,7 @@ InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "In
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 InService, InModules = map(held, ["InService", "InModules"])
+InQueue, InElements, InMemo = map(held, ["InQueue", "InElements", "InMemo"])
 
 # Two that grow side by side in one module, the module's dict is neither.
 several = [InList(n) for n in range(COUNT)]
@@ -93,6 +98,16 @@ def add(item, bucket=[], *, known={}):
 
 add.__defaults__[0].extend(InDefault(n) for n in range(COUNT))
 add.__kwdefaults__["known"].update({n: InKeywordDefault(n) for n in range(COUNT)})
+
+# C keeps these in tables of its own.
+jobs = queue.SimpleQueue()
+for n in range(COUNT):
+    jobs.put(InQueue(n))
+document = xml.etree.ElementTree.Element("document")
+for n in range(COUNT):
+    xml.etree.ElementTree.SubElement(document, "row").text = InElements(n)
+pickler = pickle.Pickler(io.BytesIO())
+pickler.dump([InMemo(n) for n in range(COUNT)])
 
 
 def produce():
