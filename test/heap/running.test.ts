@@ -6,6 +6,7 @@ import { startPython, type Waiting } from "../python_program.js";
 
 /** `grow` and `shrink`: each gets a new table every few thousand items. */
 const program = (made: string, grow: string, shrink: string) => `
+import time
 class Item: pass
 items = [Item() for _ in range(100)]
 held = ${made}
@@ -32,6 +33,12 @@ test.each([
   ["list", "list(items)", "held.append(None)", "del held[100:]"],
   ["dict", "dict(enumerate(items))", "held[n] = None", "for n in range(100, 60_000): del held[n]"],
   ["set", "set(items)", "held.add(n)", "for n in range(100, 60_000): held.discard(n)"],
+  [
+    "tuple",
+    "tuple(items) + (None,) * 60_000",
+    "globals()['held'] = held[1:] + held[:1]; time.sleep(0.03)",
+    "pass",
+  ],
 ])("a %s that moves while the heap is copied is the holder all the same", async (type, ...how) => {
   waiting = await startPython(anyInterpreter(), program(...(how as [string, string, string])));
   const addresses = waiting.said as unknown as number[];

@@ -86,7 +86,7 @@ export interface RootPlaces {
 /** Reads once more what moved while it was copied. */
 export interface Renewal {
   containers(): void;
-  /** Takes a further look at all names. */
+  /** Takes a further look at all names, and comes after the containers. */
   newValues(): void;
 }
 
@@ -101,10 +101,14 @@ export function buildGraph(
   const found = new NodeColumns(types, layout);
   const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
   let columns = found.view();
+  let gone: readonly Address[] = [];
   beforeReferences({
-    containers: () => renewContainers(copy, layout, types, columns.address, columns.type),
+    containers: () => {
+      gone = renewContainers(copy, layout, types, columns.address, columns.type);
+    },
     newValues: () => {
-      columns = withObjects(columns, renewValues(copy, layout, types, columns, places.stacks));
+      const values = renewValues(copy, layout, types, columns, gone, places.stacks);
+      columns = withObjects(columns, values);
       places.frames.forget();
     },
   });

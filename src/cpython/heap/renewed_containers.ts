@@ -6,7 +6,8 @@
  *   renewed   list, now   ──> items, now
  *
  * So containers of some size are read once more, each with its table, in the moment between two of the
- * program's steps. What they took in since the copy is not in it, and is left out.
+ * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
+ * may have been copied while it was filled.
  */
 import type { Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
@@ -18,6 +19,7 @@ import {
   SHAPE_LIST,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
+  SHAPE_TUPLE,
   type TypeTable,
 } from "./type_table.js";
 
@@ -33,15 +35,16 @@ const MOST_CONTAINERS = 20_000;
 /** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
 const HEAD_WORDS = 6;
 
-/** `address` and `row`: columns of the objects of the copy. */
+/** `address` and `row`: columns of the objects of the copy. Tells those that are gone. */
 export function renewContainers(
   copy: HeapCopy,
   layout: HeapLayout,
   types: TypeTable,
   address: Float64Array,
   row: Uint32Array,
-): void {
+): readonly Address[] {
   const { source } = copy;
+  const gone: Address[] = [];
   // All tables together are a part of the heap: what claims to be more is none.
   let left = MOST_ATTEMPTS * copy.words.byteLength;
   let retries = MOST_RETRIES;
@@ -56,11 +59,12 @@ export function renewContainers(
         source.refresh(); // a table that moved may lie where nothing was mapped before
       }
       const head = readWords(source, object, HEAD_WORDS);
-      // Another object lies there by now.
-      if (head === null || head[1] !== types.addresses[type]) {
+      // Another object lies there by now, or none.
+      if (head === null || head[0] === 0 || head[1] !== types.addresses[type]) {
+        gone.push(object);
         break;
       }
-      const table = tableOf(source, layout, types.shapes[type] as number, head);
+      const table = tableOf(source, layout, types.shapes[type] as number, object, head);
       if (table === null || !(table.bytes < left)) {
         break;
       }
@@ -69,12 +73,14 @@ export function renewContainers(
       copy.renew(object, HEAD_WORDS * 8);
       // It was its table all the time that it was read, and no new one that is being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
-      const own = copy.word(object + table.knownBy) === table.address;
+      const { knownBy } = table;
+      const own = knownBy === null || copy.word(object + knownBy) === table.address;
       if (whole && own && isFilled(copy, object, table)) {
         break;
       }
     }
   }
+  return gone;
 }
 
 /** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
@@ -111,6 +117,7 @@ function largestContainers(
 
 const SHAPES: ReadonlySet<number> = new Set([
   SHAPE_LIST,
+  SHAPE_TUPLE,
   SHAPE_DICT,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
@@ -119,8 +126,8 @@ const SHAPES: ReadonlySet<number> = new Set([
 interface Table {
   readonly address: Address;
   readonly bytes: Bytes;
-  /** Where its address, and the number of its items, stand in the container. */
-  readonly knownBy: Bytes;
+  /** Where its address, and the number of its items, stand in the container; null: it is a part of that. */
+  readonly knownBy: Bytes | null;
   readonly count: Bytes;
   /** The first item's word, those that follow, and behind the last. */
   readonly items: Address;
@@ -133,9 +140,15 @@ function tableOf(
   memory: Memory,
   layout: HeapLayout,
   shape: number,
+  object: Address,
   head: Float64Array,
 ): Table | null {
   const word = (n: number) => head[n] as number;
+  if (shape === SHAPE_TUPLE) {
+    // 16 size, then the items; from 3.14 on its hash before them
+    const places = { knownBy: null, count: 16 };
+    return plainTable(object + layout.tupleItems, word(2) * 8, 8, places);
+  }
   if (shape === SHAPE_LIST) {
     // 16 size  24 items
     return plainTable(word(3), word(2) * 8, 8, { knownBy: 24, count: 16 });

@@ -67,17 +67,18 @@ const NAMELESS: ReadonlySet<number> = new Set([
 /** The object alone: objects of C's that are larger are rarely one of many. */
 const LARGEST_NAMESPACE: Bytes = 4096;
 
-/** Objects that live now and are none of the columns'; the copy holds them then. `stacks`: where frames keep their
- * locals, from 3.11 on. */
+/** Objects that live now and are none of the columns'; the copy holds them then. `alreadyGone`: of the columns'.
+ * `stacks`: where frames keep their locals, from 3.11 on. */
 export function renewValues(
   copy: HeapCopy,
   layout: HeapLayout,
   types: TypeTable,
   columns: ObjectColumns,
+  alreadyGone: readonly Address[],
   stacks: readonly AddressRange[],
 ): readonly FoundObject[] {
   copy.source.refresh(); // a value may lie where nothing was mapped before
-  const renewal = new ValueRenewal(copy, layout, types, columns.address);
+  const renewal = new ValueRenewal(copy, layout, types, columns.address, alreadyGone);
   const { address, type, shallow, room } = columns;
   let gone = -1;
   let left = MOST_VISITED;
@@ -104,14 +105,15 @@ function mayName(shape: number): boolean {
 
 /** Addresses in the heap at which no object is known, or none any more. */
 class UnknownObjects implements ObjectIndex {
-  readonly gone = new Set<Address>();
+  readonly gone: Set<Address>;
   /** Objects more. */
   readonly known = new Set<Address>();
   readonly #found = new Set<Address>();
   readonly #regions: readonly AddressRange[];
   readonly #index: NodeIndex;
 
-  constructor(copy: HeapCopy, addresses: Float64Array) {
+  constructor(copy: HeapCopy, addresses: Float64Array, gone: readonly Address[]) {
+    this.gone = new Set(gone);
     this.#index = new NodeIndex(copy, addresses, 1);
     this.#regions = heapRegions(copy.source);
   }
@@ -157,8 +159,9 @@ class ValueRenewal {
     readonly layout: HeapLayout,
     readonly types: TypeTable,
     addresses: Float64Array,
+    gone: readonly Address[],
   ) {
-    this.#unknown = new UnknownObjects(copy, addresses);
+    this.#unknown = new UnknownObjects(copy, addresses, gone);
     const edge = () => undefined;
     const owns = (table: Address, bytes: Bytes) => this.#copyAnew(table, bytes);
     this.#copied = new References(copy, layout, types, this.#unknown, { edge, owns: edge });
