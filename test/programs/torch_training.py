@@ -1,6 +1,7 @@
 """A small network trained on the CPU, with a cache that keeps every batch's activations."""
 import os
 import sys
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -9,6 +10,8 @@ from truth import Truth
 
 truth = Truth()
 activations = []
+# Workers stay for so long after their work: their memory is read from outside, on a busy machine, too.
+SEEN_SECONDS = 3
 
 
 class Samples(Dataset):
@@ -35,7 +38,9 @@ def train(workers):
         torch.nn.Linear(256, 16384), torch.nn.ReLU(), torch.nn.Linear(16384, 10)
     )
     optimizer = torch.optim.Adam(model.parameters())
-    loader = DataLoader(Samples(), batch_size=64, num_workers=workers)
+    loader = DataLoader(
+        Samples(), batch_size=64, num_workers=workers, persistent_workers=workers > 0
+    )
     for inputs, targets in loader:
         hidden = model[0](inputs)
         remember(hidden)
@@ -43,6 +48,8 @@ def train(workers):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    if workers > 0:
+        time.sleep(SEEN_SECONDS)
     truth.site("activations", remember, sum(t.numel() * t.element_size() for t in activations))
     truth.site("worker cache", Samples.make, 1024 * sys.getsizeof(bytearray(256 * 1024)))
     return loss.item()
