@@ -24,8 +24,8 @@ interface Swelling {
 
 /** How a site swells over the last two thirds of the looks; null where it does not. */
 export function swellingOf(
-  { largeBytes }: SiteHistory,
-  { lookTimes }: SiteHistories,
+  { largeBytes }: Pick<SiteHistory, "largeBytes">,
+  { lookTimes }: Pick<SiteHistories, "lookTimes">,
   startMs: TimeMs,
 ): Swelling | null {
   const endMs = lookTimes.at(-1) ?? startMs;
@@ -64,5 +64,7 @@ function swells(live: Float64Array, times: readonly TimeMs[]): Swelling | null {
   const middle = levels[levels.length >> 1] as number;
   const evenly =
     Math.max(...steps) <= LARGEST_STEP * rise && last - middle >= LEAST_SECOND_HALF * rise;
-  return evenly ? { keptBytes: rise, slope: theilSen(times, levels).slope } : null;
+  // What is filled and emptied may be about to fill when the looks end: its level rose over the last few alone.
+  const { slope } = theilSen(times, levels);
+  return evenly && slope > 0 ? { keptBytes: rise, slope } : null;
 }

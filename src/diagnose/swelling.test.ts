@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { swellingOf } from "./swelling.js";
+
+const MIB = 2 ** 20;
+
+/** Over looks a second apart. */
+function swelling(live: readonly number[]) {
+  const largeBytes = Float64Array.from(live, (mib) => mib * MIB);
+  const lookTimes = live.map((_, look) => look * 1000);
+  return swellingOf({ largeBytes }, { lookTimes }, 0);
+}
+
+describe("a block that is made anew, larger each time", () => {
+  /** Looks that fall into the making of a new block have both; numpy.concatenate, fifty times a second. */
+  const concatenated = [
+    0, 9, 11, 13, 30, 17, 37, 40, 22, 48, 26, 28, 31, 34, 72, 40, 87, 48, 105, 115,
+  ];
+
+  test("swells, though the last looks have the old one and the new", () => {
+    const found = swelling(concatenated);
+    expect((found?.keptBytes ?? 0) / MIB).toBeGreaterThan(25);
+    expect((found?.keptBytes ?? 0) / MIB).toBeLessThan(45);
+  });
+
+  test.each([
+    [
+      "always of one size, whatever the look meets",
+      concatenated.map((_, n) => (n % 2 === 0 ? 20 : 40)),
+    ],
+    ["filled and emptied again", concatenated.map((_, n) => 5 + (n % 5) * 10)],
+    [
+      "twice as large all at once, and so from then on",
+      concatenated.map((_, n) => (n < 15 ? 20 : 40)),
+    ],
+  ])("%s: none", (_name, live) => {
+    expect(swelling(live)).toBeNull();
+  });
+});
