@@ -139,12 +139,9 @@ function graphOf(
     }
   };
   demandRunning();
-  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renewal) => {
+  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renew) => {
     if (runs()) {
-      renewal.containers();
-      if (newValues) {
-        renewal.newValues();
-      }
+      renew(newValues);
       demandRunning();
     }
   });

@@ -83,34 +83,25 @@ export interface RootPlaces {
   readonly frames: FrameLocals;
 }
 
-/** Reads once more what moved while it was copied. */
-export interface Renewal {
-  containers(): void;
-  /** Takes a further look at all names, and comes after the containers. */
-  newValues(): void;
-}
-
-/** `beforeReferences`: where the program runs on, it may have some of it read once more. */
+/** `beforeReferences`: where the program runs on, it may have its containers read once more, and, for a further look
+ * at all names, values that are newer than the copy. */
 export function buildGraph(
   copy: HeapCopy,
   layout: HeapLayout,
   places: RootPlaces,
-  beforeReferences: (renewal: Renewal) => void = () => {},
+  beforeReferences: (renew: (newValues: boolean) => void) => void = () => {},
 ): ObjectGraph {
   const types = new TypeTable(copy, layout);
   const found = new NodeColumns(types, layout);
   const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
   let columns = found.view();
-  let gone: readonly Address[] = [];
-  beforeReferences({
-    containers: () => {
-      gone = renewContainers(copy, layout, types, columns.address, columns.type);
-    },
-    newValues: () => {
+  beforeReferences((newValues) => {
+    const gone = renewContainers(copy, layout, types, columns.address, columns.type);
+    if (newValues) {
       const values = renewValues(copy, layout, types, columns, gone, places.stacks);
       columns = withObjects(columns, values);
       places.frames.forget();
-    },
+    }
   });
   const index = new NodeIndex(copy, columns.address, FIRST_OBJECT);
   const end = columns.address.length + FIRST_OBJECT;

@@ -15,7 +15,8 @@ const LARGEST_CHUNK = 2 ** 40;
 /** In the lowest bits of a chunk's size. */
 const FLAGS = 8;
 
-/** Bytes from the address to the block's end; 0 where, as far as can be told, no block begins that is in use. */
+/** Bytes from the address to the block's end; 0 where, as far as can be told, none begins. A block of a pool may be a
+ * free one, and a torn head may claim what is not there. */
 export function blockBytes(copy: HeapCopy, layout: HeapLayout, block: Address): Bytes {
   return block > 0 && block % 16 === 0
     ? pooledBytes(copy, layout, block) || chunkBytes(copy, block)

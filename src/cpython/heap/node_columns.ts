@@ -10,7 +10,7 @@ import type { TypeRow, TypeTable } from "./type_table.js";
 
 const MOST_ROOM = 0xffffffff;
 
-export interface FoundObject {
+export interface ObjectRow {
   readonly address: Address;
   readonly type: TypeRow;
   /** Without tables that lie elsewhere. */
@@ -62,23 +62,10 @@ export class NodeColumns implements HeapVisitor {
 }
 
 /** The same with a few objects more, each in its place; or instead of what was found there. */
-export function withObjects(columns: ObjectColumns, more: readonly FoundObject[]): ObjectColumns {
-  const rowAtMost = (address: Address) =>
-    lastAtMost(columns.address.length, (row) => columns.address[row], address);
-  const enter = (to: ObjectColumns, row: number, object: FoundObject) => {
-    to.address[row] = object.address;
-    to.type[row] = object.type;
-    to.shallow[row] = object.shallow;
-    to.room[row] = Math.min(object.room, MOST_ROOM);
-  };
-  const isThere = (object: FoundObject) => {
-    const row = rowAtMost(object.address);
-    const found = row >= 0 && columns.address[row] === object.address;
-    if (found) {
-      enter(columns, row, object);
-    }
-    return found;
-  };
+export function withObjects(columns: ObjectColumns, more: readonly ObjectRow[]): ObjectColumns {
+  const rowOf = ({ address }: ObjectRow, { address: all }: ObjectColumns) =>
+    lastAtMost(all.length, (row) => all[row], address);
+  const isThere = (object: ObjectRow) => columns.address[rowOf(object, columns)] === object.address;
   const added = more.filter((object) => !isThere(object)).sort((a, b) => a.address - b.address);
   const length = columns.address.length + added.length;
   const wider = {
@@ -95,10 +82,16 @@ export function withObjects(columns: ObjectColumns, more: readonly FoundObject[]
     from = row;
   };
   for (const [n, object] of added.entries()) {
-    const row = rowAtMost(object.address) + 1;
+    const row = rowOf(object, columns) + 1;
     copyUntil(row, n);
-    enter(wider, row + n, object);
+    wider.address[row + n] = object.address;
   }
   copyUntil(columns.address.length, added.length);
+  for (const object of more) {
+    const row = rowOf(object, wider);
+    wider.type[row] = object.type;
+    wider.shallow[row] = object.shallow;
+    wider.room[row] = Math.min(object.room, MOST_ROOM);
+  }
   return wider;
 }

@@ -55,6 +55,7 @@ const TABLES_DEEP = 2;
 
 export class References {
   readonly #buffers: BufferReferences;
+  #tableBytesLeft: Bytes;
 
   constructor(
     readonly copy: HeapCopy,
@@ -63,6 +64,7 @@ export class References {
     readonly index: ObjectIndex,
     readonly sink: ReferenceSink,
   ) {
+    this.#tableBytesLeft = copy.words.byteLength;
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
   }
 
@@ -195,13 +197,15 @@ export class References {
     return moved || (frame > object && frame < object + room) ? room : FRAME_OBJECT_BYTES;
   }
 
-  /** Blocks that the words of a range lead to, and on from these: what stands in them are references. */
+  /** Blocks that the words of a range lead to, and on from these: what stands in them are references. All together
+   * they are a part of the heap: what claims to be more is none. */
   #tables(start: Address, bytes: Bytes, deep: number): void {
     for (let address = start; address < start + bytes; address += 8) {
       const block = this.#word(address);
       const isObject = this.index.find(block >>> 0, Math.floor(block / 2 ** 32)) !== 0;
       const size = isObject ? 0 : blockBytes(this.copy, this.layout, block);
-      if (size > 0) {
+      if (size > 0 && size <= this.#tableBytesLeft) {
+        this.#tableBytesLeft -= size;
         this.sink.owns(block, size);
         this.range(block, size);
         if (deep > 1) {

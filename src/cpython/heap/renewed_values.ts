@@ -13,7 +13,7 @@ import type { Address, Bytes } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
-import type { FoundObject, ObjectColumns } from "./node_columns.js";
+import type { ObjectColumns, ObjectRow } from "./node_columns.js";
 import { NodeIndex, type ObjectIndex } from "./node_index.js";
 import { ownBytes } from "./object_size.js";
 import { lastAtMost } from "./owned_buffers.js";
@@ -76,7 +76,7 @@ export function renewValues(
   columns: ObjectColumns,
   alreadyGone: readonly Address[],
   stacks: readonly AddressRange[],
-): readonly FoundObject[] {
+): readonly ObjectRow[] {
   copy.source.refresh(); // a value may lie where nothing was mapped before
   const renewal = new ValueRenewal(copy, layout, types, columns.address, alreadyGone);
   const { address, type, shallow, room } = columns;
@@ -145,7 +145,7 @@ class UnknownObjects implements ObjectIndex {
 }
 
 class ValueRenewal {
-  readonly values: FoundObject[] = [];
+  readonly values: ObjectRow[] = [];
   readonly #unknown: UnknownObjects;
   /** References as the copy has them. */
   readonly #copied: References;
@@ -177,7 +177,7 @@ class ValueRenewal {
     return this.#renewed >= MOST_RENEWED || this.values.length >= MOST_VALUES;
   }
 
-  renew(object: FoundObject): void {
+  renew(object: ObjectRow): void {
     const { address, type, room } = object;
     const { gone, known } = this.#unknown;
     const copied = () => this.#copied.visit(address, type, room);
@@ -223,7 +223,7 @@ class ValueRenewal {
     }
   }
 
-  #visitAnew({ address, type, room }: FoundObject): void {
+  #visitAnew({ address, type, room }: ObjectRow): void {
     const { copy, types } = this;
     const before = types.preHeaders[type];
     this.#copyAnew(address - before, before + room);
@@ -255,7 +255,7 @@ class ValueRenewal {
   }
 
   /** The object that lives there now; null: none does. */
-  #valueAt(address: Address): FoundObject | null {
+  #valueAt(address: Address): ObjectRow | null {
     const { copy, layout, types } = this;
     const row = this.#typeAt(address);
     if (row < 0) {
