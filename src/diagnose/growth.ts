@@ -32,6 +32,8 @@ export interface Growth {
 }
 
 const FEWEST_READINGS = 8;
+/** For a line through the last third: a busy recorder reads at growing distances. */
+const FEWEST_OF_SLOPE = 3;
 /** Mann-Kendall, Theil-Sen and the slices work on this many readings at most. */
 const MOST_READINGS = 240;
 const SLICES = 12;
@@ -66,7 +68,8 @@ export function assessGrowth(all: Readings): Growth {
   const { slope, low, high } = theilSen(times, values);
   const from = times[0] as number;
   const span = (times.at(-1) as number) - from;
-  const late = times.findIndex((time) => time >= from + (span * 2) / 3);
+  const third = times.findIndex((time) => time >= from + (span * 2) / 3);
+  const late = Math.min(third, times.length - FEWEST_OF_SLOPE);
   const lastSlope = theilSen(times.slice(late), values.slice(late)).slope;
   const lastThird = slope > 0 ? lastSlope / slope : 0;
   const { z } = mannKendall(evenly(times, values));

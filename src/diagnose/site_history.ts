@@ -124,6 +124,7 @@ export class SiteHistoryBuilder {
     this.totals.push(total);
   }
 
+  /** As of the looks so far; more may follow. */
   build(): SiteHistories {
     const profile = this.lastProfile;
     if (profile) {
@@ -172,6 +173,9 @@ export class SiteHistoryBuilder {
 
   private readLast(profile: Profile): void {
     const { sites } = profile;
+    for (const group of this.groups.values()) {
+      group.last = null; // of the look at which it was built before
+    }
     const width = profile.cohorts.length;
     const settled = afterStart(profile.cohorts, this.times[0] ?? profile.timeMs);
     for (let row = 0; row < sites.length; row++) {

@@ -18,6 +18,8 @@ test("how many looks are of a program at work", () => {
   // One poll met the end, too: what it had left is no course of the program's.
   expect(looksAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
   expect(looksAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
+  // It has more left than it had two looks before.
+  expect(looksAtWork(looks("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
   // A program at work gives back, too.
   expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
   expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);

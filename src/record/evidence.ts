@@ -15,8 +15,8 @@ import type { HolderLookup, LookMoment, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
-/** Less than that is left of mappings at the last look: the program has given back what it had, and the look before
- * tells more. */
+/** Less than that is left at the last look: the program has given back what it had, and the look before tells
+ * more. */
 const FREED_AT_END = 0.9;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
@@ -138,5 +138,9 @@ export function looksAtWork(
   }
   const times = looks.map(({ timeMs }) => timeMs);
   const values = looks.map(({ liveBytes }) => liveBytes);
-  return Math.max(1, readingsAtWork({ times, values }, first.timeMs, end.timeMs));
+  const working = readingsAtWork({ times, values }, first.timeMs, end.timeMs);
+  // What it had grown to since the looks before may be more than what it has given back so far.
+  const last = looks.length - 1;
+  const gaveBack = end.liveBytes < FREED_AT_END * (values[last - 1] ?? 0);
+  return Math.max(1, gaveBack ? Math.min(working, last) : working);
 }

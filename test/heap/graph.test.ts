@@ -97,6 +97,13 @@ describe.each(
       path: ["module __main__", "SESSIONS", "dict[...]"],
       objects: 500,
     });
+    // One object hangs on each of them: their ways are alike a step higher.
+    const lists = nodesOfType(taken.objects, "list");
+    const ways = findRootPaths(taken.objects, lists);
+    expect(ways.find(({ path }) => path[1] === "SESSIONS")).toMatchObject({
+      path: ["module __main__", "SESSIONS", "dict[...]", ".history"],
+      objects: 500,
+    });
     const { history } = waiting.said as { history: string };
     const node = taken.objects.index.at(Number(history));
     expect(findRootPaths(taken.objects, [node])[0]?.path).toEqual([
