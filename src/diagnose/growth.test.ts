@@ -48,8 +48,13 @@ describe("a minute at four readings a second", () => {
   });
 
   test("a line grows where readings come at growing distances", () => {
-    const times = [0, 1.1, 2.2, 3.2, 4.8, 6.5, 7.7, 9, 10.4, 12, 13.9, 15.9, 18.3, 21.1, 24.1, 27.3, 31.2, 35.6];
-    const growth = assessGrowth({ times, values: times.map((time) => 4 + Math.floor(5 * time) * 2) });
+    const times = [
+      0, 1.1, 2.2, 3.2, 4.8, 6.5, 7.7, 9, 10.4, 12, 13.9, 15.9, 18.3, 21.1, 24.1, 27.3, 31.2, 35.6,
+    ];
+    const growth = assessGrowth({
+      times,
+      values: times.map((time) => 4 + Math.floor(5 * time) * 2),
+    });
     expect(growth.shape).toBe("growing");
     expect(growth.lastThird).toBeGreaterThan(0.9);
   });

@@ -26,6 +26,7 @@ import {
   type ObjectGraph,
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
+import { blockBytes } from "../cpython/heap/memory_blocks.js";
 import { rootPlaces } from "../cpython/heap/take.js";
 import { isMadeByGraph } from "../cpython/heap/tensor.js";
 import {
@@ -49,6 +50,7 @@ import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
 import { heldByPython, LEAST_HELD } from "./holder_reader.js";
+import { structureOwners } from "./native_structures.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
 import type { HandleTraces, LookupRequest, LookupSite } from "./suspect_watch.js";
@@ -59,6 +61,7 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 /** What grows while it is copied. */
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
+const TENSOR = "torch.Tensor";
 const MOST_TENSORS = 400;
 /** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
@@ -169,19 +172,30 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[]
   const owners = new Map(
     findObjects(objects, addresses).map(({ address, node }) => [address, node]),
   );
-  const unknown = addresses.filter((address) => !owners.has(address));
-  conservativeOwners(objects, unknown).forEach((node, n) => {
-    if (node !== 0) {
-      owners.set(unknown[n] as Address, node);
-    }
-  });
-  return sites.map((site) => rowOf(objects, site, owners));
+  const lookFurther = (ownersOf: typeof conservativeOwners) => {
+    const unknown = addresses.filter((address) => !owners.has(address));
+    ownersOf(objects, unknown).forEach((node, n) => {
+      if (node !== 0) {
+        owners.set(unknown[n] as Address, node);
+      }
+    });
+  };
+  lookFurther(conservativeOwners);
+  const isUnheld = (site: LookupSite) =>
+    site.addresses.filter((address) => !owners.has(address)).length > site.addresses.length / 2;
+  // What a graph of tensors keeps is deep, too, and told by its tensors.
+  const isDeep = sites.some(isUnheld) && nodesOfType(objects, TENSOR).length === 0;
+  if (isDeep) {
+    lookFurther(structureOwners);
+  }
+  return sites.map((site) => rowOf(objects, site, owners, isDeep));
 }
 
 function rowOf(
   objects: ObjectGraph,
   { site, python, addresses, swelling }: LookupSite,
   owners: ReadonlyMap<Address, NodeId>,
+  isDeep: boolean,
 ): HolderRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
@@ -191,9 +205,12 @@ function rowOf(
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
-  // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does.
-  // What moved and is not found says nothing either.
-  const looked = python || moved ? nodes.length : addresses.length;
+  // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does, and one that
+  // Python's allocator gave to code that keeps no object in it. What moved and is not found says nothing either.
+  const isRaw = (address: Address) =>
+    !owners.has(address) && blockBytes(objects.copy, objects.layout, address) > 0;
+  const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
+  const looked = python || moved ? nodes.length + raw : addresses.length;
   const unknown = looked - held - garbage;
   const tensors = unknown > looked / 2 ? tensorsHeld(objects) : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
@@ -288,7 +305,7 @@ function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
 /** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
  * most tensors is its holder. null where the program has no tensors. */
 function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
-  const tensors = nodesOfType(objects, "torch.Tensor");
+  const tensors = nodesOfType(objects, TENSOR);
   if (tensors.length === 0) {
     return null;
   }

@@ -8,13 +8,18 @@ import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import { lastAtMost } from "./owned_buffers.js";
 import { StepNames } from "./step_names.js";
 import {
+  SHAPE_ARRAY,
+  SHAPE_BYTEARRAY,
   SHAPE_DEQUE,
   SHAPE_DICT,
   SHAPE_LIST,
+  SHAPE_NDARRAY,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
+  SHAPE_TABLED,
   SHAPE_TENSOR,
   SHAPE_TUPLE,
+  SHAPE_TYPE,
 } from "./type_table.js";
 
 export interface Holder {
@@ -55,9 +60,32 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
   // Within an object: the last one that begins before, if it reaches so far.
   const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
   const row = lastAtMost(objectAddresses.length, (n) => objectAddresses[n], address);
-  return row >= 0 && address < objectAddresses[row] + graph.shallow[row + FIRST_OBJECT]
+  return row >= 0 && address < objectAddresses[row] + bytesInPlace(objects, row + FIRST_OBJECT)
     ? row + FIRST_OBJECT
     : 0;
+}
+
+/** What these count as theirs lies elsewhere, for the most part: a table, items, data. */
+const KEPT_ELSEWHERE: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+  SHAPE_BYTEARRAY,
+  SHAPE_ARRAY,
+  SHAPE_NDARRAY,
+  SHAPE_TENSOR,
+  SHAPE_TYPE,
+  SHAPE_TABLED,
+]);
+
+/** From an object's address to the end of the object itself. */
+export function bytesInPlace({ graph, types }: ObjectGraph, node: NodeId): Bytes {
+  const row = graph.type[node];
+  return KEPT_ELSEWHERE.has(types.shapes[row])
+    ? types.basicSizes[row]
+    : graph.shallow[node] - types.preHeaders[row];
 }
 
 function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {

@@ -19,6 +19,7 @@ export {
   typeRetained,
 } from "./graph.js";
 export {
+  bytesInPlace,
   type FoundObject,
   findObjects,
   type Holder,

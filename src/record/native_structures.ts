@@ -1,0 +1,116 @@
+/**
+ * The object that native memory hangs on, however deep in what C or C++ built: from the words of each object whose
+ * type may keep what only C knows, block by block, each block once.
+ *
+ *     SSLContext ──> SSL_CTX ──> X509_STORE ──> stack ──> X509 ──> ... ──> wanted
+ *     object         blocks of malloc's, each pointed at by a word of the one before
+ *
+ * A word is followed where an allocator's head says that a block begins there. Of several objects the one that fewest
+ * blocks lie between has it. What only a module's state or a library's variables lead to has no object.
+ */
+
+import { HashedAddresses } from "../cpython/heap/hashed_addresses.js";
+import { bytesInPlace, FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
+import { blockBytes } from "../cpython/heap/memory_blocks.js";
+import {
+  SHAPE_BYTEARRAY,
+  SHAPE_BYTES,
+  SHAPE_DICT,
+  SHAPE_INT,
+  SHAPE_LEAF,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_SET,
+  SHAPE_STR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+} from "../cpython/heap/type_table.js";
+import type { NodeId } from "../model/heap_graph.js";
+import type { Address, Bytes } from "../model/units.js";
+
+/** Of all blocks together; beyond it is left what lies deepest. */
+const MOST_BYTES: Bytes = 2 ** 29;
+const MOST_BLOCKS = 2 ** 22;
+/** Of one block: no structure is larger, and data is not looked through. */
+const LARGEST_STRUCTURE: Bytes = 2 ** 20;
+const HEAD: Bytes = 16;
+/** All that their objects keep is known, or is no object's alone. */
+const KNOWN: ReadonlySet<number> = new Set([
+  SHAPE_INT,
+  SHAPE_LIST,
+  SHAPE_TUPLE,
+  SHAPE_BYTES,
+  SHAPE_STR,
+  SHAPE_DICT,
+  SHAPE_SET,
+  SHAPE_BYTEARRAY,
+  SHAPE_LEAF,
+  SHAPE_MODULE,
+  SHAPE_TYPE,
+]);
+
+/** For each address the object that leads to the block that begins there; 0 where there is none. */
+export function structureOwners(
+  objects: ObjectGraph,
+  addresses: readonly Address[],
+): readonly NodeId[] {
+  const { graph, types, end } = objects;
+  const structures = new Structures(objects, new Set(addresses));
+  for (let node = FIRST_OBJECT; node < end; node++) {
+    if (!KNOWN.has(types.shapes[graph.type[node] as number] as number)) {
+      const start = (graph.address[node] as Address) + HEAD;
+      structures.follow(start, bytesInPlace(objects, node) - HEAD, node);
+    }
+  }
+  structures.run();
+  return addresses.map((address) => structures.ownerOf(address));
+}
+
+class Structures {
+  /** Blocks in the order in which they were met. */
+  readonly #met = new HashedAddresses();
+  readonly #owners: NodeId[] = [];
+  readonly #sizes: Bytes[] = [];
+  #bytesLeft = MOST_BYTES;
+  #wantedLeft: number;
+
+  constructor(
+    readonly objects: ObjectGraph,
+    readonly wanted: ReadonlySet<Address>,
+  ) {
+    this.#wantedLeft = wanted.size;
+  }
+
+  /** Meets the blocks that words of a range lead to. */
+  follow(start: Address, bytes: Bytes, owner: NodeId): void {
+    const { copy, layout, index } = this.objects;
+    for (let place = start; place + 8 <= start + bytes; place += 8) {
+      const block = copy.word(place);
+      if (!(block > 0) || block % 16 !== 0 || this.#met.find(block) >= 0 || index.at(block) !== 0) {
+        continue;
+      }
+      const size = blockBytes(copy, layout, block);
+      if (size > 0 && this.#met.size < MOST_BLOCKS) {
+        this.#met.add(block);
+        this.#owners.push(owner);
+        this.#sizes.push(size);
+        this.#wantedLeft -= this.wanted.has(block) ? 1 : 0;
+      }
+    }
+  }
+
+  /** From block to block, until all that is wanted was met, or nothing is left. */
+  run(): void {
+    for (let n = 0; n < this.#met.size && this.#wantedLeft > 0 && this.#bytesLeft > 0; n++) {
+      const size = this.#sizes[n] as Bytes;
+      if (size <= LARGEST_STRUCTURE) {
+        this.#bytesLeft -= size;
+        this.follow(this.#met.at(n), size, this.#owners[n] as NodeId);
+      }
+    }
+  }
+
+  ownerOf(address: Address): NodeId {
+    return this.#owners[this.#met.find(address)] ?? 0;
+  }
+}

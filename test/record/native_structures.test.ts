@@ -1,0 +1,71 @@
+/** Who holds native memory that lies deep in structures of C's. */
+import { afterEach, describe, expect, test } from "vitest";
+import { lookUpHolders } from "../../src/record/holder_lookup.js";
+import { environment } from "../environment.js";
+import { startPython, type Waiting } from "../python_program.js";
+
+/** Chains of blocks, each the one before it alone refers to, rings beside them that nothing does, and blocks of Python's
+ * allocator without an object in them. */
+const program = `
+import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+WORDS = 50
+def block(leads_to):
+    address = libc.malloc(8 * WORDS)
+    words = (ctypes.c_void_p * WORDS).from_address(address)
+    for n in range(WORDS):
+        words[n] = None
+    words[WORDS - 1] = leads_to
+    return address
+def chain():
+    deepest = address = block(None)
+    for _ in range(12):
+        address = block(address)
+    return ctypes.c_void_p(address), hex(deepest)
+class Session:
+    def __init__(self):
+        self.handle, self.deepest = chain()
+sessions = [Session() for _ in range(40)]
+deepest = [session.__dict__.pop("deepest") for session in sessions]
+lost = []
+for _ in range(40):
+    first = block(None)
+    (ctypes.c_void_p * WORDS).from_address(first)[3] = block(first)
+    lost.append(hex(first))
+first = None
+ctypes.pythonapi.PyObject_Malloc.restype = ctypes.c_void_p
+raw = [hex(ctypes.pythonapi.PyObject_Malloc(ctypes.c_size_t(400))) for _ in range(40)]
+for address in raw:
+    ctypes.memset(int(address, 16), 1, 400)
+say({"deepest": deepest, "lost": lost, "raw": raw})
+`;
+/** A word that was left where a block is not full may lead somewhere. */
+const STRAY = 2;
+let waiting: Waiting;
+afterEach(async () => await waiting.stop());
+
+describe.each(
+  environment.interpreters
+    .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
+    .map((interpreter) => [interpreter.version, interpreter] as const),
+)("Python %s", (_version, interpreter) => {
+  test("a chain of native blocks is held by the objects at its start; a ring of them, and raw blocks, by nobody", async () => {
+    waiting = await startPython(interpreter, program);
+    const { deepest, lost, raw } = waiting.said as Record<"deepest" | "lost" | "raw", string[]>;
+    const sites = [
+      { site: "deepest", python: false, addresses: deepest.map(Number), swelling: null },
+      { site: "lost", python: false, addresses: lost.map(Number), swelling: null },
+      { site: "raw", python: true, addresses: raw.map(Number), swelling: null },
+    ];
+    const rows = lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows;
+    const [ofChains, ...ofOthers] = rows ?? [];
+    expect(ofChains).toMatchObject({ looked: 40, held: 40, path: ["module __main__", "sessions"] });
+    for (const row of ofOthers) {
+      expect(row).toMatchObject({ looked: 40 });
+      expect(row.held, row.site).toBeLessThanOrEqual(STRAY);
+    }
+    expect(ofOthers).toHaveLength(2);
+  });
+});
