@@ -14,6 +14,7 @@ export type {
   TypeCourse,
 } from "./evidence.js";
 export { handlesSite } from "./named_holder.js";
+export { isImport } from "./own_code.js";
 export { readingsAtWork } from "./readings.js";
 export { shortPath } from "./short_path.js";
 export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";

@@ -33,3 +33,10 @@ function isOwnPath(file: string, functionName: string): boolean {
     (/[/\\]bin[/\\][^/\\.]+$/.test(file) && functionName === "<module>")
   );
 }
+
+const IMPORT = /^<frozen importlib\._bootstrap(?:_external)?>$/;
+
+/** Whether the stack is of a module that is being imported. */
+export function isImport(frames: readonly FrameJson[]): boolean {
+  return frames.some(({ file }) => IMPORT.test(file));
+}

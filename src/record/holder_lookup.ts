@@ -22,6 +22,7 @@ import {
   findObjects,
   type Holder,
   holderOf,
+  itselfAsHolder,
   nodesOfType,
   type ObjectGraph,
 } from "../cpython/heap/index.js";
@@ -50,6 +51,7 @@ import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
 import { heldByPython, LEAST_HELD } from "./holder_reader.js";
+import { graphsBehind } from "./live_graphs.js";
 import { structureOwners } from "./native_structures.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
@@ -63,6 +65,11 @@ const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const TENSOR = "torch.Tensor";
 const MOST_TENSORS = 400;
+const MOST_HELD = 20_000;
+/** With more results than these it is their container that counts. */
+const MOST_RANKED = 48;
+/** Of C++'s, behind the result of one step of a small model. */
+const BLOCKS_OF_A_STEP = 400;
 /** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 /** Copied in one go. */
@@ -94,14 +101,32 @@ type Lookup = ReturnType<typeof lookUp>;
  * The second look comes at another moment, and is quicker: its code is warm. What C holds is found so both times. */
 function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
   const { sites } = request;
-  const swells = sites.some(({ swelling }) => swelling !== null);
-  const first = lookUp(memory, request, swells);
+  // A program of tensors makes its results anew at each step.
+  const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
+  const first = lookUp(memory, request, isAnew);
   const held = heldByPython(first.batch.rows, sites);
-  if (held >= LEAST_HELD || first.copiedBytes > LARGEST_AGAIN) {
+  const isHeld = held >= LEAST_HELD && !first.batch.rows.some(isLooseGraph);
+  if (isHeld || first.copiedBytes > LARGEST_AGAIN) {
     return first;
   }
   const second = memory.refresh() ? orNull(() => lookUp(memory, request, true)) : null;
-  return second !== null && heldByPython(second.batch.rows, sites) > held ? second : first;
+  return second !== null && tells(second, sites) > tells(first, sites) ? second : first;
+}
+
+function loadsTensors({ mappings }: Memory): boolean {
+  return mappings.some(({ path }) => /\/libtorch_python\.so/.test(path));
+}
+
+/** A graph is kept, and the tensor on which it hangs was not met. */
+function isLooseGraph({ graph, path }: HolderRow): boolean {
+  return graph > 0 && path.length === 0;
+}
+
+/** The share of objects that are held, and of graphs. */
+function tells({ batch }: Lookup, sites: readonly LookupSite[]): number {
+  const graphs = batch.rows.filter(({ graph }) => graph > 0);
+  const loose = graphs.filter(isLooseGraph).length / Math.max(1, graphs.length);
+  return heldByPython(batch.rows, sites) + 1 - loose;
 }
 
 /** `newValues`: those, too, that are made anew all the time. */
@@ -302,24 +327,51 @@ function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
   return steps <= 0 || (path[0] === ROOT_NATIVE && steps <= 2) ? "native" : "held";
 }
 
-/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of
- * most tensors is its holder. null where the program has no tensors. */
+/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of the results of
+ * graphs is its holder, or, where none is met, that of most tensors. null where the program has none. */
 function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
   const tensors = nodesOfType(objects, TENSOR);
   if (tensors.length === 0) {
     return null;
   }
-  const step = Math.max(1, tensors.length / MOST_TENSORS);
-  const some = Array.from(
-    { length: Math.min(tensors.length, MOST_TENSORS) },
-    (_, i) => tensors[Math.floor(i * step)] as NodeId,
+  const held = evenly(
+    tensors.filter((node) => wayOf(objects, node) === "held" && !isPassing(objects, node)),
+    MOST_HELD,
   );
-  return {
-    holder: holderOf(
-      objects,
-      some.filter((node) => wayOf(objects, node) === "held"),
-    ),
-  };
+  const results = held.filter((node) => isOfGraph(objects, node));
+  const ends = results.length > MOST_RANKED ? results : largestGraphs(objects, held);
+  const [end] = ends;
+  if (end === undefined || ends.length > 1) {
+    const holders = ends.length > 0 || results.length > 0 ? ends : held;
+    return { holder: holderOf(objects, evenly(holders, MOST_TENSORS)) };
+  }
+  return { holder: itselfAsHolder(objects, end) };
+}
+
+/** On a stack, and no variable's: it is being worked on. */
+function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean {
+  const [root, ...way] = pathTo(paths, node);
+  const words = frames.wordsTo(graph.address[node] as Address);
+  return (
+    root === ROOT_STACKS && way.length === 1 && !(words?.at(-1)?.startsWith("local ") ?? false)
+  );
+}
+
+/** Of few results: one that is kept all along has the graphs of all steps behind it, the others that of one. Where there
+ * is but one of those, the other was not met. */
+function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
+  const blocks = graphsBehind(objects, nodes);
+  const most = Math.max(1, ...blocks);
+  const largest = nodes.filter((_, n) => (blocks[n] as number) >= most / 2);
+  return largest.length === 1 && most < BLOCKS_OF_A_STEP ? [] : largest;
+}
+
+function evenly(nodes: readonly NodeId[], most: number): NodeId[] {
+  const step = Math.max(1, nodes.length / most);
+  return Array.from(
+    { length: Math.min(nodes.length, most) },
+    (_, i) => nodes[Math.floor(i * step)] as NodeId,
+  );
 }
 
 /** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */

@@ -49,9 +49,9 @@ export class HolderReader {
   }
 }
 
-/** Objects hold it, and yet nothing common was found. */
-export function isTorn({ path, held, looked }: HolderRow): boolean {
-  return path.length === 0 && held > looked / 2;
+/** Objects hold it, or a graph of tensors does, and yet nothing common was found. */
+export function isTorn({ path, held, graph, looked }: HolderRow): boolean {
+  return path.length === 0 && held + graph > looked / 2;
 }
 
 /** Of what Python is to hold: where less is found to be held, the copy was not of one moment, or C holds it. */

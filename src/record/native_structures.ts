@@ -58,11 +58,10 @@ export function structureOwners(
   const structures = new Structures(objects, new Set(addresses));
   for (let node = FIRST_OBJECT; node < end; node++) {
     if (!KNOWN.has(types.shapes[graph.type[node] as number] as number)) {
-      const start = (graph.address[node] as Address) + HEAD;
-      structures.follow(start, bytesInPlace(objects, node) - HEAD, node);
+      structures.followObject(node);
     }
   }
-  structures.run();
+  structures.run(MOST_BLOCKS);
   return addresses.map((address) => structures.ownerOf(address));
 }
 
@@ -74,15 +73,41 @@ class Structures {
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
 
+  /** `wanted`: once all of them were met nothing more is; null: all there are. */
   constructor(
     readonly objects: ObjectGraph,
-    readonly wanted: ReadonlySet<Address>,
+    readonly wanted: ReadonlySet<Address> | null,
   ) {
-    this.#wantedLeft = wanted.size;
+    this.#wantedLeft = wanted?.size ?? 1;
+  }
+
+  get size(): number {
+    return this.#met.size;
+  }
+
+  followObject(node: NodeId): void {
+    const start = (this.objects.graph.address[node] as Address) + HEAD;
+    this.#follow(start, bytesInPlace(this.objects, node) - HEAD, node);
+  }
+
+  /** From block to block, until what is wanted was met, or nothing is left. */
+  run(most: number): void {
+    const goesOn = () => this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < most;
+    for (let n = 0; n < this.#met.size && goesOn(); n++) {
+      const size = this.#sizes[n] as Bytes;
+      if (size <= LARGEST_STRUCTURE) {
+        this.#bytesLeft -= size;
+        this.#follow(this.#met.at(n), size, this.#owners[n] as NodeId);
+      }
+    }
+  }
+
+  ownerOf(address: Address): NodeId {
+    return this.#owners[this.#met.find(address)] ?? 0;
   }
 
   /** Meets the blocks that words of a range lead to. */
-  follow(start: Address, bytes: Bytes, owner: NodeId): void {
+  #follow(start: Address, bytes: Bytes, owner: NodeId): void {
     const { copy, layout, index } = this.objects;
     for (let place = start; place + 8 <= start + bytes; place += 8) {
       const block = copy.word(place);
@@ -90,27 +115,12 @@ class Structures {
         continue;
       }
       const size = blockBytes(copy, layout, block);
-      if (size > 0 && this.#met.size < MOST_BLOCKS) {
+      if (size > 0) {
         this.#met.add(block);
         this.#owners.push(owner);
         this.#sizes.push(size);
-        this.#wantedLeft -= this.wanted.has(block) ? 1 : 0;
+        this.#wantedLeft -= this.wanted?.has(block) ? 1 : 0;
       }
     }
-  }
-
-  /** From block to block, until all that is wanted was met, or nothing is left. */
-  run(): void {
-    for (let n = 0; n < this.#met.size && this.#wantedLeft > 0 && this.#bytesLeft > 0; n++) {
-      const size = this.#sizes[n] as Bytes;
-      if (size <= LARGEST_STRUCTURE) {
-        this.#bytesLeft -= size;
-        this.follow(this.#met.at(n), size, this.#owners[n] as NodeId);
-      }
-    }
-  }
-
-  ownerOf(address: Address): NodeId {
-    return this.#owners[this.#met.find(address)] ?? 0;
   }
 }

@@ -14,6 +14,7 @@
  */
 import { Worker } from "node:worker_threads";
 import {
+  isImport,
   judgeSites,
   type SiteCourse,
   SiteHistoryBuilder,
@@ -53,6 +54,8 @@ const LONGEST_FIRST_MS: Millis = 30_000;
 /** From a look to the copy of the heap; and what a block may have grown by in one step. */
 const LONGEST_COPY_MS: Millis = 3_000;
 const LEAST_STEP_BYTES: Bytes = 2 ** 18;
+/** Of what a site kept. */
+const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
 const SMALLEST_KEPT_BYTES = 200_000;
 
@@ -139,7 +142,7 @@ export class SuspectWatch {
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
     const { growing } = this.handles;
-    const suspected = growing.size > 0 || sites.some(({ course }) => ACCUSED.has(course));
+    const suspected = growing.size > 0 || sites.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
     if (pid !== null && this.isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
@@ -281,6 +284,15 @@ interface Born {
   readonly address: Address;
   readonly bytes: Bytes;
   readonly bornMs: TimeMs;
+}
+
+/** A program that imports for long is not at work yet; modules that it makes all the time are looked up later. */
+function isSuspect({ course, site }: SiteJudgement): boolean {
+  const imported = site.keptStacks.reduce(
+    (sum, { frames, share }) => sum + (isImport(frames) ? share : 0),
+    0,
+  );
+  return ACCUSED.has(course) && imported < MOST_IMPORTED;
 }
 
 /** Its largest block, and what that has become when a copy of the heap is complete. */

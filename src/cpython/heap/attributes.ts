@@ -61,11 +61,11 @@ function inPlace(objects: ObjectGraph, node: NodeId, name: string): Address | nu
 }
 
 /** The type's shared keys name the values that stand behind an object, or where it points. Addresses of the
- * name, a str, and of the value, 0 where it is not set. */
+ * name, a str, of the value, 0 where it is not set, and of the word that refers to it. */
 export function* valuesInPlace(
   { copy, layout, types, graph }: ObjectGraph,
   node: NodeId,
-): Iterable<{ readonly key: Address; readonly value: Address }> {
+): Iterable<{ readonly key: Address; readonly value: Address; readonly at: Address }> {
   const row = graph.type[node];
   if (!types.managedDict[row]) {
     return;
@@ -79,7 +79,8 @@ export function* valuesInPlace(
     values = copy.word(object - 24) + 1;
   }
   for (let n = 0; keys !== null && n < keys.used; n++) {
-    const at = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
-    yield { key: copy.word(at), value: copy.word(values + n * 8) };
+    const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
+    const at = values + n * 8;
+    yield { key: copy.word(key), value: copy.word(at), at };
   }
 }

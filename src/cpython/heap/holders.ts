@@ -174,6 +174,11 @@ function retainedBy(
   return { retainedBytes: tree.retained[node], objects: tree.retainedNodes[node] };
 }
 
+/** An object that holds something by itself, as the holder of that. */
+export function itselfAsHolder(objects: ObjectGraph, node: NodeId): Holder {
+  return describeHolder(objects, new StepNames(objects), node);
+}
+
 function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
   const { graph, paths } = objects;
   return {

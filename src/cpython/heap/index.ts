@@ -24,6 +24,7 @@ export {
   findObjects,
   type Holder,
   holderOf,
+  itselfAsHolder,
   largestHolders,
   nodeAt,
 } from "./holders.js";

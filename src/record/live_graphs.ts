@@ -1,0 +1,122 @@
+/**
+ * How much hangs on a tensor at this moment, in the program as it runs: a result that is made anew at each step
+ * (total = total + loss) has, in a copy of the heap, its name of one moment and its structures of another.
+ *
+ *     tensor ──> TensorImpl ──> AutogradMeta ──> node ──> edges ──> node ──> ...     a graph of one step, or of all
+ */
+
+import { valuesInPlace } from "../cpython/heap/attributes.js";
+import { heapRegions } from "../cpython/heap/heap_regions.js";
+import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
+import { lastAtMost } from "../cpython/heap/owned_buffers.js";
+import { readDictEntries, readWords } from "../cpython/heap/small_objects.js";
+import { isMadeByGraph } from "../cpython/heap/tensor.js";
+import { SHAPE_DICT } from "../cpython/heap/type_table.js";
+import type { AddressRange, Memory } from "../linux/memory.js";
+import type { NodeId } from "../model/heap_graph.js";
+import type { Address, Bytes, Millis } from "../model/units.js";
+
+/** Several steps long, so that each name is met with its newest result. */
+const WATCHED_MS: Millis = 600;
+const FEWEST_ROUNDS = 4;
+/** Of one graph: what is larger is as large as any. */
+const MOST_BLOCKS = 4_000;
+/** Of an object of C++: what is larger is data. */
+const LARGEST_BLOCK: Bytes = 2_048;
+/** The tensor's Python object. */
+const TENSOR_WORDS = 9;
+
+/** For each tensor, and what bears its name after it, the most blocks that were met behind it while it was the result
+ * of a graph; 0: it never was. */
+export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): number[] {
+  const memory = objects.copy.source;
+  const named = tensors.map((tensor) => nameOf(objects, tensor));
+  const sizes = tensors.map(() => 0);
+  const startedMs = performance.now();
+  for (
+    let round = 0;
+    round < FEWEST_ROUNDS || performance.now() - startedMs < WATCHED_MS;
+    round++
+  ) {
+    memory.refresh(); // what was made since lies where nothing was mapped before
+    const blocks = new LiveBlocks(objects);
+    named.forEach((now, n) => {
+      const tensor = now();
+      if (isMadeByGraph(memory, tensor)) {
+        sizes[n] = Math.max(sizes[n] as number, blocks.countBehind(tensor));
+      }
+    });
+  }
+  return sizes;
+}
+
+/** What stands at this moment where the copy has the tensor: in an item of a dict, in an attribute. */
+function nameOf(objects: ObjectGraph, tensor: NodeId): () => Address {
+  const { graph, copy, layout, types, paths } = objects;
+  const address = graph.address[tensor] as Address;
+  const holder = paths.before[tensor] as NodeId;
+  if (holder < FIRST_OBJECT) {
+    return () => address;
+  }
+  if (types.shapes[graph.type[holder] as number] === SHAPE_DICT) {
+    const dict = graph.address[holder] as Address;
+    const entries = (memory: Memory) => readDictEntries(memory, layout, dict) ?? [];
+    const item = entries(copy).find(({ value }) => value === address);
+    return () => entries(copy.source).find(({ key }) => key === item?.key)?.value ?? address;
+  }
+  const attribute = [...valuesInPlace(objects, holder)].find(({ value }) => value === address);
+  return () =>
+    (attribute === undefined ? null : readWords(copy.source, attribute.at, 1))?.[0] ?? address;
+}
+
+class LiveBlocks {
+  readonly #regions: readonly AddressRange[];
+
+  readonly memory: Memory;
+
+  constructor(readonly objects: ObjectGraph) {
+    this.memory = objects.copy.source;
+    this.#regions = heapRegions(this.memory);
+  }
+
+  countBehind(tensor: Address): number {
+    const met = new Set<Address>();
+    const waiting: Float64Array[] = [];
+    const follow = (words: Float64Array | null) => words !== null && waiting.push(words);
+    follow(readWords(this.memory, tensor, TENSOR_WORDS));
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      for (const word of next) {
+        if (met.size >= MOST_BLOCKS) {
+          return met.size;
+        }
+        // Objects lead to all that there is.
+        if (
+          word % 16 === 0 &&
+          !met.has(word) &&
+          this.objects.index.at(word) === 0 &&
+          this.#isInHeap(word)
+        ) {
+          met.add(word);
+          follow(this.#wordsOf(word));
+        }
+      }
+    }
+    return met.size;
+  }
+
+  /** Of the block of malloc's that begins there; null where none does, or it is a large one. */
+  #wordsOf(block: Address): Float64Array | null {
+    const head = readWords(this.memory, block - 8, 1)?.[0] ?? 0;
+    const bytes = head - (head % 16) - 8;
+    return bytes >= 24 && bytes <= LARGEST_BLOCK ? readWords(this.memory, block, bytes / 8) : null;
+  }
+
+  #isInHeap(address: Address): boolean {
+    const place = lastAtMost(
+      this.#regions.length,
+      (n) => (this.#regions[n] as AddressRange).start,
+      address,
+    );
+    return place >= 0 && address < (this.#regions[place] as AddressRange).end;
+  }
+}

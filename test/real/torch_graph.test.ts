@@ -1,0 +1,50 @@
+/** Who holds an autograd graph of which no Python object is a part. */
+import { afterEach, describe, expect, test } from "vitest";
+import { lookUpHolders } from "../../src/record/holder_lookup.js";
+import { environment } from "../environment.js";
+import { startPython, type Waiting } from "../python_program.js";
+
+const program = `
+import time
+import torch
+torch.set_num_threads(1)
+net = torch.nn.Linear(64, 64)
+class Meter:
+    total = 0
+meter = Meter()
+for _ in range(50):
+    loss = net(torch.randn(8, 64)).pow(2).mean()
+    meter.total = meter.total + loss
+say(0)
+def train():
+    global loss
+    while True:
+        loss = net(torch.randn(8, 64)).pow(2).mean()
+        meter.total = meter.total + loss
+        time.sleep(0.05)
+threading.Thread(target=train, daemon=True).start()
+say(0)
+`;
+/** In no object, as a block that a graph keeps. */
+const OF_GRAPH = 0x7000_0000_1000;
+const LOOKS = 5;
+let waiting: Waiting;
+afterEach(async () => await waiting.stop());
+
+describe.skipIf(environment.torchPython === null)("a total of losses", () => {
+  const look = () => {
+    const sites = [{ site: "loss", python: false, addresses: [OF_GRAPH], swelling: null }];
+    return lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows[0];
+  };
+
+  test("keeps the graphs of all steps, and the last loss that of one", async () => {
+    waiting = await startPython({ path: environment.torchPython as string }, program);
+    const path = ["module __main__", "meter", ".total"];
+    expect(look()).toMatchObject({ graph: 1, path });
+    await waiting.go();
+    // It is another tensor at each step: one look may miss it, and then says so.
+    const found = Array.from({ length: LOOKS }, () => look()?.path.join(" "));
+    expect(found).toContain(path.join(" "));
+    expect(found.filter((words) => words?.endsWith(" loss"))).toEqual([]);
+  });
+});
