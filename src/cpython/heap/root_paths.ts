@@ -147,11 +147,10 @@ class WayGrouping {
     if (above < FIRST_OBJECT) {
       return { ...group, at: null };
     }
-    const throughTwo = this.names.words([above, container, node]);
-    const [to, words] =
-      throughTwo.length < 2
-        ? [above, throughTwo]
-        : [container, this.names.words([container, node])];
+    const isTwo =
+      this.names.holdsAttributes(above, container) || this.names.typeName(above) === "function";
+    const to = isTwo ? above : container;
+    const words = this.names.words(isTwo ? [above, container, node] : [container, node]);
     return before[to] < FIRST_OBJECT
       ? { ...group, at: null }
       : { ...group, at: { node: to, tail: this.#tail([...words, ...tail.words]) } };

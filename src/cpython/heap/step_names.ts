@@ -30,6 +30,8 @@ const MODULE_DICT = 16;
 const TYPE_DICT = 264;
 const LONGEST_KEY = 60;
 const MOST_ENTRIES = 2 ** 22;
+/** Sooner read than kept. */
+const FEW_ENTRIES = 32;
 /** PyContextVar (pycore_context.h): the head, then var_name. */
 const CONTEXT_VARIABLE_NAME = 16;
 
@@ -250,26 +252,30 @@ export class StepNames {
 
   /** The string key under which a dict holds an object; null: under another kind of key, or as a key. */
   #keyText(dict: NodeId, value: NodeId): string | null {
-    const key = this.#keysOf(dict).get(this.#address(value));
+    const key = this.#keyFor(dict, this.#address(value));
     return key === undefined ? null : this.#text(key);
   }
 
-  /** Kept, as many ways lead through one large dict; let go when too many are. */
-  #keysOf(dict: NodeId): Map<Address, Address> {
-    let keys = this.#keys.get(dict);
-    if (keys === undefined) {
-      const { copy, layout } = this.objects;
-      const entries = readDictEntries(copy, layout, this.#address(dict), MOST_ENTRIES) ?? [];
-      if (this.#keysHeld + entries.length > MOST_ENTRIES) {
-        this.#keys.clear();
-        this.#keysHeld = 0;
-      }
-      // The first key counts, where several lead to one value.
-      keys = new Map(entries.reverse().map(({ key, value }) => [value, key]));
-      this.#keys.set(dict, keys);
-      this.#keysHeld += entries.length;
+  /** The first key counts, where several lead to one value. Those of a large dict are kept, as many ways lead through
+   * it; let go when too many are. */
+  #keyFor(dict: NodeId, value: Address): Address | undefined {
+    const known = this.#keys.get(dict);
+    if (known !== undefined) {
+      return known.get(value);
     }
-    return keys;
+    const { copy, layout } = this.objects;
+    const entries = readDictEntries(copy, layout, this.#address(dict), MOST_ENTRIES) ?? [];
+    if (entries.length <= FEW_ENTRIES) {
+      return entries.find((entry) => entry.value === value)?.key;
+    }
+    if (this.#keysHeld + entries.length > MOST_ENTRIES) {
+      this.#keys.clear();
+      this.#keysHeld = 0;
+    }
+    const keys = new Map(entries.reverse().map((entry) => [entry.value, entry.key]));
+    this.#keys.set(dict, keys);
+    this.#keysHeld += entries.length;
+    return keys.get(value);
   }
 
   #text(address: Address): string | null {
