@@ -75,6 +75,15 @@ describe("looks", () => {
     });
   });
 
+  test("after one dear look the next comes when the run is twice as long", () => {
+    const schedule = new LookSchedule();
+    schedule.looked(7_600, 0, 300); // symbols of a large library
+    expect(schedule.due(15_000, 0)).toBe(null);
+    expect(schedule.due(15_300, 0)).toBe("poll");
+    schedule.looked(15_300, 0, 5);
+    expect(play(HOUR, { poll: 0.5, look: 300 }, () => 0).share).toBeLessThan(0.01);
+  });
+
   test("a new high is looked at when it comes", () => {
     const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) =>
       elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB,

@@ -89,7 +89,9 @@ export class LookSchedule {
   /** What the clock or the tree's live bytes ask for now; null: nothing. */
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.lastMs;
-    if (since < this.cost.distance(LOOK_SHARE)) {
+    // One dear look, of a library that was just loaded, must not hide the rest of a short run.
+    const longest = Math.max(START_PHASE_MS, this.lastMs);
+    if (since < Math.min(this.cost.distance(LOOK_SHARE), longest)) {
       return null;
     }
     if (since >= FIRST_POLL_MS && liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {
