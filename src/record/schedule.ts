@@ -77,20 +77,22 @@ export class PollSchedule {
 /** Each look comes when the run is this much longer than at the last one: some 130 looks a month. */
 const LOOK_GROWTH = 0.12;
 const FIRST_LOOK_MS = 1_000;
+/** May read the symbols of all libraries: the next one, when the run is twice as long, tells what a look costs. */
+const COLD_LOOKS = 1;
 /** A high this much above the last one is worth a look of its own. */
 const PEAK_GROWTH = 0.25;
 const SMALLEST_PEAK_BYTES = 4 << 20;
 
 export class LookSchedule {
-  private readonly cost = new Cost();
+  private cost = new Cost();
+  private taken = 0;
   private lastMs = 0;
   private highBytes: Bytes = SMALLEST_PEAK_BYTES;
 
   /** What the clock or the tree's live bytes ask for now; null: nothing. */
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.lastMs;
-    // One dear look, of a library that was just loaded, must not hide the rest of a short run.
-    const longest = Math.max(START_PHASE_MS, this.lastMs);
+    const longest = this.taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.lastMs;
     if (since < Math.min(this.cost.distance(LOOK_SHARE), longest)) {
       return null;
     }
@@ -102,6 +104,10 @@ export class LookSchedule {
 
   looked(elapsedMs: Millis, liveBytes: Bytes, cpuMs: Millis): void {
     if (elapsedMs > START_PHASE_MS) {
+      this.taken += 1;
+      if (this.taken === COLD_LOOKS + 1) {
+        this.cost = new Cost();
+      }
       this.cost.add(cpuMs);
     }
     this.lastMs = elapsedMs;
