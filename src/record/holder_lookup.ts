@@ -9,27 +9,13 @@
  */
 
 import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
-import {
-  buildGraph,
-  ROOT_GARBAGE,
-  ROOT_MODULES,
-  ROOT_NATIVE,
-  ROOT_STACKS,
-} from "../cpython/heap/graph.js";
+import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph.js";
 import { countGraph } from "../cpython/heap/graph_census.js";
 import { HeapCopy } from "../cpython/heap/heap_copy.js";
-import {
-  findObjects,
-  type Holder,
-  holderOf,
-  itselfAsHolder,
-  nodesOfType,
-  type ObjectGraph,
-} from "../cpython/heap/index.js";
+import { findObjects, type Holder, holderOf, type ObjectGraph } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { blockBytes } from "../cpython/heap/memory_blocks.js";
 import { rootPlaces } from "../cpython/heap/take.js";
-import { isMadeByGraph } from "../cpython/heap/tensor.js";
 import {
   SHAPE_DICT,
   SHAPE_LIST,
@@ -47,11 +33,12 @@ import { pathTo } from "../model/heap_paths.js";
 import type { Address, Bytes, Pid } from "../model/units.js";
 import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
+import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
 import { heldByPython, LEAST_HELD } from "./holder_reader.js";
-import { graphsBehind } from "./live_graphs.js";
+import { type Way, wayOf } from "./holding_ways.js";
 import { structureOwners } from "./native_structures.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
@@ -63,13 +50,6 @@ const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
 /** What grows while it is copied. */
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
-const TENSOR = "torch.Tensor";
-const MOST_TENSORS = 400;
-const MOST_HELD = 20_000;
-/** With more results than these it is their container that counts. */
-const MOST_RANKED = 48;
-/** Of C++'s, behind the result of one step of a small model. */
-const BLOCKS_OF_A_STEP = 400;
 /** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 /** Copied in one go. */
@@ -189,8 +169,6 @@ function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
     .reverse();
 }
 
-type Way = "held" | "garbage" | "native";
-
 /** Passes over the heap are dear: one search for the addresses of all sites. */
 function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[] {
   const addresses = sites.flatMap((site) => site.addresses);
@@ -209,11 +187,20 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[]
   const isUnheld = (site: LookupSite) =>
     site.addresses.filter((address) => !owners.has(address)).length > site.addresses.length / 2;
   // What a graph of tensors keeps is deep, too, and told by its tensors.
-  const isDeep = sites.some(isUnheld) && nodesOfType(objects, TENSOR).length === 0;
+  const graphs = hasTensors(objects) ? once(() => graphHolder(objects)) : null;
+  const isDeep = sites.some(isUnheld) && graphs === null;
   if (isDeep) {
     lookFurther(structureOwners);
   }
-  return sites.map((site) => rowOf(objects, site, owners, isDeep));
+  return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 }
 
 function rowOf(
@@ -221,6 +208,7 @@ function rowOf(
   { site, python, addresses, swelling }: LookupSite,
   owners: ReadonlyMap<Address, NodeId>,
   isDeep: boolean,
+  graphs: (() => Holder | null) | null,
 ): HolderRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
@@ -237,11 +225,11 @@ function rowOf(
   const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
   const looked = python || moved ? nodes.length + raw : addresses.length;
   const unknown = looked - held - garbage;
-  const tensors = unknown > looked / 2 ? tensorsHeld(objects) : null;
+  const ofGraphs = unknown > looked / 2 ? graphs : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
-  const holder = tensors === null ? holderOf(objects, heldNodes) : tensors.holder;
+  const holder = ofGraphs === null ? holderOf(objects, heldNodes) : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
-  const graph = withGraph + (tensors === null ? 0 : unknown);
+  const graph = withGraph + (ofGraphs === null ? 0 : unknown);
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
@@ -272,12 +260,6 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
     return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
   });
   return named.length > 2 ? [] : named;
-}
-
-/** A tensor that a graph made, or its storage. */
-function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): boolean {
-  const tensor = node < end ? node : (pathTo(paths, node).at(-2) ?? 0);
-  return tensor >= graph.firstObject && isMadeByGraph(copy, graph.address[tensor] as Address);
 }
 
 /** What holds most of those of the program's open files, sockets, mappings or threads that grow, and who makes them;
@@ -314,64 +296,6 @@ function wordsOf(
     entries: best?.entries ?? 0,
     bound: best ? boundOf(objects, best.node) : 0,
   };
-}
-
-/** An object that is reached only because its count is too high for what refers to it has its reference
- * from native code: nothing of Python's holds it. */
-function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
-  const path = pathTo(paths, node);
-  if (path[0] === ROOT_GARBAGE) {
-    return "garbage";
-  }
-  const steps = node < end ? path.length : path.length - 1; // a storage goes with its tensor
-  return steps <= 0 || (path[0] === ROOT_NATIVE && steps <= 2) ? "native" : "held";
-}
-
-/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of the results of
- * graphs is its holder, or, where none is met, that of most tensors. null where the program has none. */
-function tensorsHeld(objects: ObjectGraph): { readonly holder: Holder | null } | null {
-  const tensors = nodesOfType(objects, TENSOR);
-  if (tensors.length === 0) {
-    return null;
-  }
-  const held = evenly(
-    tensors.filter((node) => wayOf(objects, node) === "held" && !isPassing(objects, node)),
-    MOST_HELD,
-  );
-  const results = held.filter((node) => isOfGraph(objects, node));
-  const ends = results.length > MOST_RANKED ? results : largestGraphs(objects, held);
-  const [end] = ends;
-  if (end === undefined || ends.length > 1) {
-    const holders = ends.length > 0 || results.length > 0 ? ends : held;
-    return { holder: holderOf(objects, evenly(holders, MOST_TENSORS)) };
-  }
-  return { holder: itselfAsHolder(objects, end) };
-}
-
-/** On a stack, and no variable's: it is being worked on. */
-function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean {
-  const [root, ...way] = pathTo(paths, node);
-  const words = frames.wordsTo(graph.address[node] as Address);
-  return (
-    root === ROOT_STACKS && way.length === 1 && !(words?.at(-1)?.startsWith("local ") ?? false)
-  );
-}
-
-/** Of few results: one that is kept all along has the graphs of all steps behind it, the others that of one. Where there
- * is but one of those, the other was not met. */
-function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
-  const blocks = graphsBehind(objects, nodes);
-  const most = Math.max(1, ...blocks);
-  const largest = nodes.filter((_, n) => (blocks[n] as number) >= most / 2);
-  return largest.length === 1 && most < BLOCKS_OF_A_STEP ? [] : largest;
-}
-
-function evenly(nodes: readonly NodeId[], most: number): NodeId[] {
-  const step = Math.max(1, nodes.length / most);
-  return Array.from(
-    { length: Math.min(nodes.length, most) },
-    (_, i) => nodes[Math.floor(i * step)] as NodeId,
-  );
 }
 
 /** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */

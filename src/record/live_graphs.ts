@@ -70,9 +70,8 @@ function nameOf(objects: ObjectGraph, tensor: NodeId): () => Address {
 }
 
 class LiveBlocks {
-  readonly #regions: readonly AddressRange[];
-
   readonly memory: Memory;
+  readonly #regions: readonly AddressRange[];
 
   constructor(readonly objects: ObjectGraph) {
     this.memory = objects.copy.source;

@@ -61,7 +61,7 @@ export function structureOwners(
       structures.followObject(node);
     }
   }
-  structures.run(MOST_BLOCKS);
+  structures.run();
   return addresses.map((address) => structures.ownerOf(address));
 }
 
@@ -73,16 +73,12 @@ class Structures {
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
 
-  /** `wanted`: once all of them were met nothing more is; null: all there are. */
+  /** Once all of `wanted` were met nothing more is. */
   constructor(
     readonly objects: ObjectGraph,
-    readonly wanted: ReadonlySet<Address> | null,
+    readonly wanted: ReadonlySet<Address>,
   ) {
-    this.#wantedLeft = wanted?.size ?? 1;
-  }
-
-  get size(): number {
-    return this.#met.size;
+    this.#wantedLeft = wanted.size;
   }
 
   followObject(node: NodeId): void {
@@ -91,8 +87,9 @@ class Structures {
   }
 
   /** From block to block, until what is wanted was met, or nothing is left. */
-  run(most: number): void {
-    const goesOn = () => this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < most;
+  run(): void {
+    const goesOn = () =>
+      this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
     for (let n = 0; n < this.#met.size && goesOn(); n++) {
       const size = this.#sizes[n] as Bytes;
       if (size <= LARGEST_STRUCTURE) {
@@ -119,7 +116,7 @@ class Structures {
         this.#met.add(block);
         this.#owners.push(owner);
         this.#sizes.push(size);
-        this.#wantedLeft -= this.wanted?.has(block) ? 1 : 0;
+        this.#wantedLeft -= this.wanted.has(block) ? 1 : 0;
       }
     }
   }
