@@ -15,6 +15,7 @@ import {
   findRootPaths,
   holderOf,
   largestHolders,
+  nodeAt,
   nodesOfType,
   type TakenGraph,
   takeGraph,
@@ -89,6 +90,20 @@ describe.each(
     expect(new Set(found.map(({ type }) => type))).toEqual(new Set(["list"]));
     const nodes = found.map(({ node }) => node);
     expect(holderOf(taken.objects, nodes)?.address).toBe(Number(stats));
+  });
+
+  test("what lies behind a container is no part of it, though its table counts as its own", () => {
+    const { graph, types } = taken.objects;
+    const containers = ["dict", "list", "set", "type"].flatMap((type) =>
+      nodesOfType(taken.objects, type),
+    );
+    expect(containers.length).toBeGreaterThan(1000);
+    const claimed = containers.filter((node) => {
+      const ends =
+        (graph.address[node] as number) + (types.basicSizes[graph.type[node] as number] as number);
+      return nodeAt(taken.objects, ends) === node;
+    });
+    expect(claimed).toEqual([]);
   });
 
   test("ways are told in words, and together where many share one", () => {
