@@ -32,6 +32,12 @@ struct tm_python_layout {
     uint16_t thread_id;
     uint16_t thread_context;
 
+    /* PyInterpreterState: the places of its method cache (python_names.c) */
+    uint32_t method_cache; /* 0 up to 3.9: its cache goes by the name's hash */
+    uint16_t method_cache_places;
+    uint16_t method_cache_place; /* bytes of one */
+    uint16_t method_cache_name;  /* within it */
+
     /* PyFrameObject up to 3.10, _PyInterpreterFrame after */
     uint16_t frame_code;        /* f_code, f_executable */
     uint16_t frame_previous;    /* f_back, previous */

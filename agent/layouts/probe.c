@@ -63,6 +63,23 @@ int main(void)
     OFFSET("thread_id", PyThreadState, thread_id);
     OFFSET("thread_context", PyThreadState, context);
 
+#if PY_VERSION_HEX >= 0x030c0000
+    OFFSET("method_cache", PyInterpreterState, types.type_cache.hashtable);
+#elif PY_VERSION_HEX >= 0x030a0000
+    OFFSET("method_cache", PyInterpreterState, type_cache.hashtable);
+#else
+    NUMBER("method_cache", 0);
+#endif
+#if PY_VERSION_HEX >= 0x030a0000
+    NUMBER("method_cache_places", sizeof(struct type_cache) / sizeof(struct type_cache_entry));
+    NUMBER("method_cache_place", sizeof(struct type_cache_entry));
+    OFFSET("method_cache_name", struct type_cache_entry, name);
+#else
+    NUMBER("method_cache_places", 0);
+    NUMBER("method_cache_place", 0);
+    NUMBER("method_cache_name", 0);
+#endif
+
 #if PY_VERSION_HEX >= 0x030b0000
 #if PY_VERSION_HEX >= 0x030d0000
     OFFSET("frame_code", _PyInterpreterFrame, f_executable);

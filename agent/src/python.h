@@ -52,6 +52,10 @@ uint32_t tm_python_intern(const struct tm_raw_frame *raw);
 /* (locked) The label that `context` (not NULL) stands for, extending `parent`. */
 uint32_t tm_python_label(const void *context, uint32_t parent);
 
+/* (locked) By a thread that holds the GIL and called tm_python_capture(): ends the samples that the
+ * interpreter's method cache alone keeps. Looks every now and then. */
+void tm_python_end_cached_names(uint64_t now_ms);
+
 /* Non-zero while the runtime finalises, and after that until it is initialised anew. */
 int tm_python_finalises(void);
 /* Non-zero until the runtime that finalises has deleted its interpreters, and where it cannot tell. */

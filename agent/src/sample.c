@@ -155,6 +155,8 @@ static void commit(const struct tm_captured *captured, void *data)
     }
     if (!write_sample(sampled, captured))
         tm_core.header->samples_lost++;
+    if (sampled->domain == TM_DOMAIN_PYTHON)
+        tm_python_end_cached_names(sampled->now_ms);
     tm_control(tm_ticks() - sampled->ticks);
 }
 

@@ -106,6 +106,19 @@ def check_small(python):
                f"{what}: {counted:.0f} objects live in {len(runs)} runs, {alive} are, and chance explains {error:.0f}")
 
 
+def check_names(python):
+    """The interpreter keeps names that were looked up, by their addresses: sampled ones above all."""
+    output, (segment,) = python.run("names.py", period=4096)
+    truth = json.loads(output)
+    gone, _ = estimate(segment, truth["gone"][0], "names.py")
+    expect(gone < 1, f"{gone:.0f} bytes of names live whose look-up is over")
+    line, alive = truth["kept"]
+    names = [l for l in segment.live if l.site.stack and l.site.stack[0].line == line and 50 < l.bytes < 80]
+    parts = [(sampling_chance(segment, 65), 1, alive)]
+    counted = sum(1 / (1 - math.exp(-l.bytes / l.period)) for l in names)
+    expect(abs(counted - alive) < farthest(parts), f"{counted:.0f} names that are kept live, {alive} are")
+
+
 def check_blocks(python):
     output, _ = python.run("blocks.py")
     plain, _ = python.run("blocks.py", agent=False)
@@ -307,6 +320,7 @@ CHECKS = [
     ("frames equal what CPython sees", check_frames),
     ("who opened each descriptor", check_openings),
     ("small objects: counted once, freed, intact", check_small),
+    ("names that were looked up", check_names),
     ("getallocatedblocks() does not drift", check_blocks),
     ("allocator modes and switches", check_modes),
     ("tracemalloc started and stopped meanwhile", check_traced),

@@ -63,8 +63,9 @@ export interface SummaryJson {
     parentPid: Pid;
     command: string[];
     python: string;
-    peakRssBytes: Bytes;
-    endRssBytes: Bytes;
+    /** Of its readings; null where it came and ended between two. */
+    peakRssBytes: Bytes | null;
+    endRssBytes: Bytes | null;
     /** False where the process ran without an agent: only its /proc figures are known. */
     profiled: boolean;
   }[];

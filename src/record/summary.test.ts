@@ -120,6 +120,17 @@ describe("figures of the whole run", () => {
     expect(agent.allocatedBytesPerSecond).toBeCloseTo(9 * MIB, 3);
   });
 
+  test("a process that came and ended between two readings has no figures, rather than none used", () => {
+    const [root, ...others] = small.series;
+    const unread: Recording = Object.create(small, {
+      series: { value: [root, ...others.map((series) => ({ ...series, values: new Map() }))] },
+    });
+    expect(summarize(unread, "end").processes).toMatchObject([
+      { pid: 100, peakRssBytes: 30 * MIB, endRssBytes: 30 * MIB },
+      { pid: 101, peakRssBytes: null, endRssBytes: null },
+    ]);
+  });
+
   test("no number is NaN, and all of it is JSON", () => {
     for (const moment of ["end", "peak"] as const) {
       const text = JSON.stringify(summarize(small, moment));

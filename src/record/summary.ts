@@ -52,11 +52,9 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
         parentPid: process.parentPid,
         command: [...process.command],
         python: process.python,
-        peakRssBytes: Math.max(
-          highest(series, "rssBytes").value,
-          highest(series, "vmHwmBytes").value,
-        ),
-        endRssBytes: lastOf(series, "rssBytes"),
+        peakRssBytes:
+          Math.max(highest(series, "rssBytes").value, highest(series, "vmHwmBytes").value) || null,
+        endRssBytes: lastReading(series, "rssBytes"),
         profiled: process.profiled,
       };
     }),
@@ -85,7 +83,7 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || recording.endMs,
-    endBytes: lastOf(root, "treeRssBytes"),
+    endBytes: lastReading(root, "treeRssBytes") ?? 0,
   };
 }
 
@@ -105,9 +103,9 @@ function highest(
   return { value, timeMs };
 }
 
-/** 0 where there is no reading. */
-function lastOf(series: MemorySeries | undefined, metric: Metric): number {
-  return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? 0;
+/** null where there is no reading. */
+function lastReading(series: MemorySeries | undefined, metric: Metric): number | null {
+  return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? null;
 }
 
 /** The first third of the window is start-up and left out; the slope is Theil-Sen's over the rest, and
@@ -128,7 +126,7 @@ function growthOf(root: MemorySeries | undefined): SummaryJson["series"] {
     baselineBytes: trend.start,
     growthBytesPerHour: trend.slope * MS_PER_HOUR,
     points: values.length,
-    treePssBytes: lastOf(root, "treePssBytes"),
+    treePssBytes: lastReading(root, "treePssBytes") ?? 0,
   };
 }
 

@@ -2,7 +2,7 @@
 import { basename, relative } from "node:path";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
-import type { Millis, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options.js";
 import {
   cutEnd,
@@ -168,9 +168,14 @@ function printFacts(
   }
 }
 
+type ProcessRow = SummaryJson["processes"][number];
+
+function isMeasured(row: ProcessRow): row is ProcessRow & { peakRssBytes: Bytes } {
+  return row.peakRssBytes !== null;
+}
+
 function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
-  // One that lived between two polls has no figures to show.
-  const measured = summary.processes.filter((row) => row.peakRssBytes > 0);
+  const measured = summary.processes.filter(isMeasured);
   const brief = summary.processes.length - measured.length;
   const { rows, leftOut } = selectRows(
     measured.sort((a, b) => b.peakRssBytes - a.peakRssBytes),
@@ -190,7 +195,7 @@ function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptio
     ],
     rows.map((row) => [
       formatBytes(row.peakRssBytes),
-      row.endRssBytes > 0 ? formatBytes(row.endRssBytes) : "ended",
+      row.endRssBytes ? formatBytes(row.endRssBytes) : "ended",
       String(row.pid),
       row.python === "" ? "-" : row.python,
       `${row.profiled ? "" : "(without agent) "}${commandText(row.command)}`,

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { SummaryJson } from "../../../src/model/documents.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
+import type { Bytes } from "../../../src/model/units.js";
 import { matcher } from "../data/frameNames.js";
 import { formatBytes, formatRelative } from "../page/format.js";
 import { type Column, DataTable } from "./DataTable.js";
@@ -46,6 +47,14 @@ export function ProcessesTable({ report, search }: { report: ReportDocument; sea
   );
 }
 
+function readingText(bytes: Bytes | null) {
+  return bytes === null ? (
+    <span title="It came and ended between two readings">–</span>
+  ) : (
+    formatBytes(bytes)
+  );
+}
+
 const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
   { id: "pid", name: "pid", track: "5rem", cell: (one) => one.pid, order: (one) => one.pid },
   {
@@ -78,16 +87,16 @@ const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
     name: "Peak RSS",
     track: "6rem",
     numeric: true,
-    cell: (one) => formatBytes(one.peakRssBytes),
-    order: (one) => one.peakRssBytes,
+    cell: (one) => readingText(one.peakRssBytes),
+    order: (one) => one.peakRssBytes ?? 0,
   },
   {
     id: "end",
     name: "Final RSS",
     track: "6rem",
     numeric: true,
-    cell: (one) => formatBytes(one.endRssBytes),
-    order: (one) => one.endRssBytes,
+    cell: (one) => readingText(one.endRssBytes),
+    order: (one) => one.endRssBytes ?? 0,
   },
   {
     id: "profiled",

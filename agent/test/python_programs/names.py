@@ -1,0 +1,44 @@
+"""Looks attributes up by names made for each look-up, and keeps some of the names.
+
+Prints a JSON object: what -> [line, names alive].
+"""
+
+import json
+import os
+import sys
+import time
+
+COUNT = 400_000
+KEPT = 100_000
+
+
+class Thing:
+    some_attribute = 1
+
+
+def here():
+    return sys._getframe(1).f_lineno
+
+
+def look_up():
+    thing, some = Thing(), "some_"
+    for _ in range(COUNT):
+        getattr(thing, f"{some}attribute")
+    return here() - 1
+
+
+def look_up_and_keep():
+    thing, kept = Thing(), []
+    for n in range(KEPT):
+        kept.append(f"attribute_{n}")
+        getattr(thing, kept[-1], None)
+    return here() - 2, kept
+
+
+gone_line = look_up()
+kept_line, names = look_up_and_keep()
+time.sleep(0.3)  # the interpreter's cache is looked at every now and then, at a sample
+later = [bytes(100) for _ in range(50_000)]
+json.dump({"gone": [gone_line, 0], "kept": [kept_line, len(names)]}, sys.stdout)
+sys.stdout.flush()
+os._exit(0)
