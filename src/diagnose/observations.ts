@@ -12,6 +12,8 @@ export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
 /** Of private memory's growth, what a site of few large blocks must explain to be accused. */
 const LEAST_SWELL = 0.3;
+/** Of a block that doubles, what private memory rose by in all. */
+const LEAST_FILLED = 0.5;
 /** The same of all types that grow: with less something else grows. */
 const LEAST_OF_TYPES = 0.3;
 
@@ -81,7 +83,7 @@ function chooseSuspects(
   sites: readonly SiteJudgement[],
   processes: readonly ProcessObservation[],
 ): SiteJudgement[] {
-  const sure = sites.filter(({ course }) => course === "keeps");
+  const sure = sites.filter((site) => site.course === "keeps" || isFilled(site, processes));
   const weak = processes.flatMap((process) => {
     const own = sites.filter(({ site }) => site.pid === process.process.pid);
     const explained = own.reduce((sum, s) => sum + (s.course === "keeps" ? s.keptBytes : 0), 0);
@@ -95,6 +97,19 @@ function chooseSuspects(
     );
   });
   return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
+}
+
+/** A block that doubles, and is filled: RSS rose with it, be it long ago. */
+function isFilled(
+  { course, keptBytes, site }: SiteJudgement,
+  processes: readonly ProcessObservation[],
+): boolean {
+  const own = processes.find(({ process }) => process.pid === site.pid);
+  return (
+    course === "doubles" &&
+    own !== undefined &&
+    own.growth("anonRssBytes").wholeRise >= LEAST_FILLED * keptBytes
+  );
 }
 
 /** Without sites: the types that keep growing, where they explain what private memory grows by. */

@@ -4,6 +4,7 @@
  * survivors of every age as well, so ages alone never convict: live bytes must still rise at the end.
  */
 import type { Bytes, Millis, TimeMs } from "../model/units.js";
+import { doublingOf } from "./doubling.js";
 import { assessGrowth } from "./growth.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
@@ -11,13 +12,14 @@ import { median, theilSen } from "./trend.js";
 
 /** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
  * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `swells`: a few
- * large blocks, made anew and larger each time. `small`: too little to say. */
-export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "swells" | "small";
+ * large blocks, made anew and larger each time. `doubles`: so much larger that it is seldom. `small`: too little
+ * to say. */
+export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "swells" | "doubles" | "small";
 
 export interface SiteJudgement {
   readonly site: SiteHistory;
   readonly course: SiteCourse;
-  /** Live bytes that were born after the first third of the window; of a site that swells, their rise. */
+  /** Live bytes that were born after the first third of the window; of a site that swells or doubles, their rise. */
   readonly keptBytes: Bytes;
   /** By ms. */
   readonly slope: number;
@@ -49,8 +51,15 @@ export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudge
 
 function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
   const judgement = judgeByAge(site, histories, startMs);
-  const swelling = judgement.course === "keeps" ? null : swellingOf(site, histories, startMs);
-  return swelling ? { ...judgement, course: "swells", ...swelling } : judgement;
+  if (judgement.course === "keeps") {
+    return judgement;
+  }
+  const swelling = swellingOf(site, histories, startMs);
+  if (swelling) {
+    return { ...judgement, course: "swells", ...swelling };
+  }
+  const doubling = doublingOf(site, histories);
+  return doubling ? { ...judgement, course: "doubles", ...doubling } : judgement;
 }
 
 function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {

@@ -43,7 +43,7 @@ const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 const SHARE = 0.005;
 const FREE_MS: Millis = 5_000;
 /** Sites that rise still, and may be called a leak. */
-const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells"]);
+const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** That are looked at for who makes handles. */

@@ -1,9 +1,14 @@
 import { headlineOf } from "../headline.js";
 import { type Rule, silent } from "../rule.js";
-import type { SiteCourse } from "../suspects.js";
+import type { SiteCourse, SiteJudgement } from "../suspects.js";
 import { bytesText, frameText, percent, rateText } from "../words.js";
 
-const WEIGHTS: Partial<Record<SiteCourse, number>> = { keeps: 0.9, swells: 0.8, hints: 0.7 };
+const WEIGHTS: Partial<Record<SiteCourse, number>> = {
+  keeps: 0.9,
+  doubles: 0.85,
+  swells: 0.8,
+  hints: 0.7,
+};
 
 /** Survivors of every age, and more of them all the time: the site keeps what it makes. */
 export const ageCohorts: Rule = {
@@ -24,6 +29,7 @@ export const ageCohorts: Rule = {
                 small: "too little to count",
                 hints: "in too few samples",
                 swells: "in few blocks, and private memory does not grow with it",
+                doubles: "in one block that is not filled",
                 keeps: "",
               }[largest.course]
             }.`,
@@ -35,8 +41,19 @@ export const ageCohorts: Rule = {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${first.course === "swells" ? `keeps a few blocks that are made anew, larger each time: ${bytesText(first.keptBytes)} more` : `has survivors of every age: ${bytesText(first.keptBytes)} of the window live`}, ${rateText(first.slope)}, ${percent(first.slope / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${rateText(first.slope)}, ${percent(first.slope / all)} of what grows.`,
       suspects,
     };
   },
 };
+
+function courseText({ course, keptBytes }: SiteJudgement): string {
+  switch (course) {
+    case "swells":
+      return `keeps a few blocks that are made anew, larger each time: ${bytesText(keptBytes)} more`;
+    case "doubles":
+      return `keeps a block that is made anew, some times larger, whenever it is full: ${bytesText(keptBytes)} more`;
+    default:
+      return `has survivors of every age: ${bytesText(keptBytes)} of the window live`;
+  }
+}
