@@ -109,27 +109,26 @@ export class HeapCopy implements Memory {
     this.#sortRanges();
   }
 
-  /** Reads again what lies there now; pages that were not copied are, where there is room. */
+  /** Reads again what lies there now, in as few pieces as it lies in here; pages that were not copied are, where
+   * there is room. */
   renew(start: Address, bytes: Bytes): void {
     const end = start + bytes;
-    let missing = start;
-    const copyMissing = (until: Address) => {
-      if (missing < until) {
-        const first = Math.floor(missing / PAGE) * PAGE;
-        this.fill(this.source.resident(first, Math.ceil(until / PAGE) * PAGE));
-      }
-    };
+    const pageOf = (at: Address) => this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
     for (let at = start; at < end; ) {
-      const next = Math.min(end, Math.floor(at / PAGE) * PAGE + PAGE);
-      const page = this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
-      if (page !== 0) {
-        copyMissing(at);
-        this.source.readInto(at, this.#bytes(page * PAGE + (at % PAGE), next - at));
-        missing = next;
+      const first = Math.floor(at / PAGE) * PAGE;
+      const page = pageOf(at);
+      let next = first + PAGE;
+      while (next < end && pageOf(next) === (page === 0 ? 0 : page + (next - first) / PAGE)) {
+        next += PAGE;
+      }
+      if (page === 0) {
+        this.fill(this.source.resident(first, next));
+      } else {
+        const until = Math.min(end, next);
+        this.source.readInto(at, this.#bytes(page * PAGE + (at - first), until - at));
       }
       at = next;
     }
-    copyMissing(end);
   }
 
   *#pieces(ranges: readonly AddressRange[]): Generator<Piece> {

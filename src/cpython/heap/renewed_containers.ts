@@ -7,10 +7,10 @@
  *
  * So containers of some size are read once more, each with its table, in the moment between two of the
  * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
- * may have been copied while it was filled.
+ * may have been copied while it was filled, or lie where another one was.
  */
 import type { Memory } from "../../linux/memory.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes, Millis } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import { readKeys, readWords } from "./small_objects.js";
@@ -25,8 +25,9 @@ import {
 
 /** Smaller ones hold little that counts. */
 const FEWEST_ITEMS = 32;
-/** To meet a moment in which it does not move. */
+/** To meet a moment in which it does not move: the program has some to go on. */
 const MOST_ATTEMPTS = 8;
+const PAUSE_MS: Millis = 1;
 /** Of all containers together: few move at any moment. */
 const MOST_RETRIES = 200;
 const FILLED = 0.9;
@@ -35,7 +36,8 @@ const MOST_CONTAINERS = 20_000;
 /** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
 const HEAD_WORDS = 6;
 
-/** `address` and `row`: columns of the objects of the copy. Tells those that are gone. */
+/** `address` and `row`: columns of the objects of the copy. Tells those that are gone, or in the making: who refers
+ * to them may refer to others by now. */
 export function renewContainers(
   copy: HeapCopy,
   layout: HeapLayout,
@@ -51,16 +53,21 @@ export function renewContainers(
   for (const n of largestContainers(copy, types, address, row)) {
     const object = address[n] as Address;
     const type = row[n] as number;
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+    const isTuple = types.shapes[type] === SHAPE_TUPLE;
+    const items = copy.word(object + 16);
+    for (let attempt = 0; ; attempt++) {
       if (attempt > 0) {
-        if (retries-- <= 0) {
+        if (attempt === MOST_ATTEMPTS || retries-- <= 0) {
+          gone.push(object);
           break;
         }
+        Atomics.wait(sleeper, 0, 0, PAUSE_MS);
         source.refresh(); // a table that moved may lie where nothing was mapped before
       }
       const head = readWords(source, object, HEAD_WORDS);
       // Another object lies there by now, or none.
-      if (head === null || head[0] === 0 || head[1] !== types.addresses[type]) {
+      const isAnother = isTuple && head?.[2] !== items;
+      if (head === null || head[0] === 0 || head[1] !== types.addresses[type] || isAnother) {
         gone.push(object);
         break;
       }
@@ -82,6 +89,8 @@ export function renewContainers(
   }
   return gone;
 }
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
 function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {

@@ -9,7 +9,7 @@
  * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
  */
 import type { AddressRange } from "../../linux/memory.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes, Millis } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
@@ -43,10 +43,15 @@ const MOST_RENEWED = 2_000;
 const MOST_VALUES = 5_000;
 /** From what is gone to who refers to that, and so on. */
 const MOST_PASSES = 4;
-/** To meet the program between two steps. */
-const MOST_ATTEMPTS = 3;
+/** To meet the program between two steps; while a large value is copied, it may take another. */
+const MOST_ATTEMPTS = 8;
+const PAUSE_MS: Millis = 1;
+const LONGEST_PAUSES_MS: Millis = 200;
 /** Of an object or its table; what it refers to behind that is left out. */
 const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
+/** Where the kernel maps what is asked for without a place: above what looks like an address and is a number. */
+const LOWEST_MAPPED: Address = 2 ** 40;
+const NEAR: Bytes = 2 ** 30;
 /** What tells an object's size. */
 const HEAD_BYTES: Bytes = 256;
 const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
@@ -106,9 +111,10 @@ function mayName(shape: number): boolean {
 /** Addresses in the heap at which no object is known, or none any more. */
 class UnknownObjects implements ObjectIndex {
   readonly gone: Set<Address>;
-  /** Objects more. */
+  /** Objects more, and where nothing lives, however often it is read. */
   readonly known = new Set<Address>();
   readonly #found = new Set<Address>();
+  readonly #mappings: readonly AddressRange[];
   readonly #regions: readonly AddressRange[];
   readonly #index: NodeIndex;
 
@@ -116,6 +122,7 @@ class UnknownObjects implements ObjectIndex {
     this.gone = new Set(gone);
     this.#index = new NodeIndex(copy, addresses, 1);
     this.#regions = heapRegions(copy.source);
+    this.#mappings = copy.source.mappings;
   }
 
   /** Those that are asked for meanwhile. */
@@ -130,19 +137,35 @@ class UnknownObjects implements ObjectIndex {
     if ((low & 15) !== 0 || this.known.has(address)) {
       return 0;
     }
-    const isUnknown = this.#index.find(low, high) === 0 && this.#isInHeap(address);
+    const isUnknown = this.#index.find(low, high) === 0 && this.#mayBeHeap(address);
     if (isUnknown || this.gone.has(address)) {
       this.#found.add(address);
     }
     return 0;
   }
 
-  #isInHeap(address: Address): boolean {
-    const regions = this.#regions;
-    const place = lastAtMost(regions.length, (n) => (regions[n] as AddressRange).start, address);
-    return place >= 0 && address < (regions[place] as AddressRange).end;
+  /** Or was: a large block is mapped by itself, and where it was freed nothing may lie by now. */
+  #mayBeHeap(address: Address): boolean {
+    if (rangeAt(this.#regions, address) !== null) {
+      return true;
+    }
+    const mappings = this.#mappings;
+    const before = lastAtMost(mappings.length, (n) => (mappings[n] as AddressRange).start, address);
+    const end = mappings[before]?.end ?? 0;
+    const next = mappings[before + 1]?.start ?? Number.POSITIVE_INFINITY;
+    return (
+      address > LOWEST_MAPPED && address >= end && Math.min(address - end, next - address) < NEAR
+    );
   }
 }
+
+function rangeAt(ranges: readonly AddressRange[], address: Address): AddressRange | null {
+  const range =
+    ranges[lastAtMost(ranges.length, (n) => (ranges[n] as AddressRange).start, address)];
+  return range !== undefined && address < range.end ? range : null;
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 class ValueRenewal {
   readonly values: ObjectRow[] = [];
@@ -153,6 +176,7 @@ class ValueRenewal {
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
   #renewed = 0;
+  #pausedMs: Millis = 0;
 
   constructor(
     readonly copy: HeapCopy,
@@ -208,25 +232,51 @@ class ValueRenewal {
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         this.#renewed += 1;
         const addresses = this.#unknown.during(visit);
-        const values = addresses.flatMap((address) => this.#valueAt(address) ?? []);
-        this.values.push(...values);
-        for (const value of values) {
-          this.#unknown.known.add(value.address);
-          if (!WITHOUT_REFERENCES.has(this.types.shapes[value.type])) {
-            waiting.push(() => this.#visitAnew(value));
+        for (const address of addresses) {
+          const value = this.#valueAt(address);
+          if (value !== null) {
+            this.values.push(value);
+            this.#unknown.known.add(address);
+            if (!WITHOUT_REFERENCES.has(this.types.shapes[value.type])) {
+              waiting.push(() => this.#visit(value));
+            }
           }
         }
-        if (values.length === addresses.length) {
+        const missed = addresses.filter((address) => !this.#unknown.known.has(address));
+        if (missed.length === 0 || !this.#waited()) {
           break;
+        }
+        if (attempt === MOST_ATTEMPTS - 1) {
+          for (const address of missed) {
+            this.#unknown.known.add(address);
+          }
         }
       }
     }
   }
 
-  #visitAnew({ address, type, room }: ObjectRow): void {
-    const { copy, types } = this;
-    const before = types.preHeaders[type];
+  /** The program goes on, and what it maps meanwhile can be read. False: long enough in all. */
+  #waited(): boolean {
+    if (this.#pausedMs >= LONGEST_PAUSES_MS) {
+      return false;
+    }
+    const started = performance.now();
+    Atomics.wait(sleeper, 0, 0, PAUSE_MS);
+    const isThere = this.copy.source.refresh();
+    this.#pausedMs += performance.now() - started;
+    return isThere;
+  }
+
+  #visitAnew(object: ObjectRow): void {
+    const { address, type, room } = object;
+    const before = this.types.preHeaders[type];
     this.#copyAnew(address - before, before + room);
+    this.#visit(object);
+  }
+
+  /** What it refers to, its table as it is now. */
+  #visit({ address, type, room }: ObjectRow): void {
+    const { copy, types } = this;
     // Of other tables a visit tells place and size.
     if (types.shapes[type] === SHAPE_LIST) {
       this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
@@ -254,7 +304,7 @@ class ValueRenewal {
     return count > 0 && high === 0 ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32)) : -1;
   }
 
-  /** The object that lives there now; null: none does. */
+  /** The object that lives there now, copied while it did; null: none does. */
   #valueAt(address: Address): ObjectRow | null {
     const { copy, layout, types } = this;
     const row = this.#typeAt(address);
@@ -266,9 +316,9 @@ class ValueRenewal {
     const own = ownBytes(types, layout, row, this.#head, 0, Number.MAX_SAFE_INTEGER);
     const before = types.preHeaders[row];
     // No more than its own: what stands behind it is another's, as it was.
-    this.#copyAnew(address - before, Math.min(own, before + HEAD_BYTES));
-    if (copy.index(address) < 0) {
-      return null; // the copy has no room for it
+    this.#copyAnew(address - before, own);
+    if (copy.index(address) < 0 || this.#typeAt(address) !== row) {
+      return null; // the copy has no room for it, or it was freed meanwhile
     }
     const values = types.inlineValues[row];
     return { address, type: row, shallow: own + values, room: own - before + values };
