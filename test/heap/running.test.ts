@@ -93,6 +93,21 @@ time.sleep(0.2)
 say(0)
 `;
 
+/** Larger each time, so that malloc maps each by itself: where the last one was, nothing is. */
+const taking = `
+import time
+state = {"readings": tuple(float(n) for n in range(300_000))}
+addresses = [id(reading) for reading in state["readings"][::6_000]]
+def read():
+    while True:
+        state["readings"] += (1.5,) * 2_000
+        time.sleep(0.02)
+threading.Thread(target=read, daemon=True).start()
+time.sleep(0.2)
+say(addresses)
+say({})
+`;
+
 describe.each(
   environment.interpreters
     .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
@@ -133,5 +148,24 @@ describe.each(
     );
     const right = found.filter((words) => words?.join(" -> ").match(path));
     expect(right.length, JSON.stringify(found)).toBeGreaterThanOrEqual(least);
+  });
+
+  test("what a tuple has taken over from the one before", async () => {
+    waiting = await startPython(interpreter, taking);
+    const addresses = waiting.said as unknown as number[];
+    const swelling = { least: 2 << 20, most: 32 << 20 };
+    const sites = [
+      { site: "readings", python: true, addresses, swelling: null },
+      { site: "tuple", python: true, addresses: [GONE], swelling },
+    ];
+    const rows = Array.from(
+      { length: LOOKS },
+      () => lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows[0],
+    );
+    const right = rows.filter(
+      (row) => row?.held === 50 && row.path.join(" -> ").startsWith("module __main__ -> state"),
+    );
+    // While it takes over, the one before and the one that is made both hold them: such looks name nobody.
+    expect(right.length, JSON.stringify(rows)).toBeGreaterThanOrEqual(LOOKS / 2);
   });
 });
