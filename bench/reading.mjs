@@ -2,7 +2,7 @@
  * What reading costs, from the agents' segments to a report on the screen, at a number of live samples:
  * `npm run bench -- reading [--samples 10000,100000,1000000]`
  *
- * A pool is laid out as the agent lays it out (at most 48,000 live samples and 4,000 sites a process, stacks
+ * A pool is laid out as the agent lays it out (at most 32,000 live samples and 4,000 sites a process, stacks
  * about 20 deep), then read, recorded, opened again and drawn in Chromium.
  */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -26,7 +26,9 @@ const { RecordingWriter } = await import("../dist/record/writer.js");
 const { buildReport, openRecording } = await import("../dist/record/index.js");
 const { writeReport } = await import("../dist/cli/report_page.js");
 
-const samplesAProcess = 48_000;
+/** The agent keeps 48,000; the fixture's sections are all of one size, and must fit a slot together. */
+const samplesAProcess = 32_000;
+const sectionBytes = 48 * 2 ** 15;
 const sitesAProcess = 4_000;
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 
@@ -44,7 +46,7 @@ async function timed(work, times = 5) {
 /** A pool whose segments hold `samples` live allocations in all. @param {number} samples */
 function layOut(samples) {
   const processes = Math.ceil(samples / samplesAProcess);
-  const pool = new PoolFixture(processes, 48 * (samplesAProcess + 64));
+  const pool = new PoolFixture(processes, sectionBytes);
   for (let p = 0; p < processes; p++) {
     const segment = pool.segment(p, 1000 + p);
     segment.thread(1000 + p, "python");
