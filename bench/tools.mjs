@@ -74,6 +74,7 @@ export const tools = {
     "-m",
     "scalene",
     "run",
+    "--memory", // and CPU; by default it asks for a GPU, too, and where there is none it never ends
     "--outfile",
     join(scratch, "s.json"),
     script,
