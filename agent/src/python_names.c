@@ -5,17 +5,17 @@
  *
  *   PyInterpreterState.type_cache    version | name | value    4096 times; name: Py_None where none was looked up
  *
- * C code that makes a name for every look-up (PyObject_GetAttrString: pybind11, Numba, ctypes) has nearly all of
- * them at a few addresses, one falling out for the next. A sampled one lies elsewhere (malloc has it, not a
- * pool), at a place of the cache that nobody else comes to, and stays: thousands of samples, each standing for
- * as many names as there are between two samples. In truth a name ends with its look-up. So a sample to which
- * nothing but the cache refers is taken to have ended when it was made.
+ * Code that makes a name for every look-up (getattr with an f-string; PyObject_GetAttrString in pybind11, Numba)
+ * has nearly all of them at a few addresses, one falling out for the next. A sampled one lies elsewhere (malloc
+ * has it, not a pool), at a place of the cache that nobody else comes to, and stays: thousands of samples, each
+ * standing for as many names as there are between two samples. In truth a name ends with its look-up. So a sample
+ * to which nothing but the cache refers is taken to have ended when it was made.
  */
 #include "python.h"
 #include "python_state.h"
 #include "state.h"
 
-/* 4096 places in a piece: about 30 us. */
+/* Whoever samples pays for a pass over the cache. */
 #define CHECK_MS 250
 
 static uint64_t checked_ms;

@@ -1,4 +1,5 @@
 /** One process's segment, read again and again while its owner goes on writing. */
+import { pause } from "../linux/pause.js";
 import { damagedInput } from "../model/errors.js";
 import { readAt } from "./bytes.js";
 import { parseSegmentHeader, type SegmentHeader } from "./header.js";
@@ -35,7 +36,6 @@ export interface SegmentLook {
 }
 
 const LAYOUT_TRIES = 8;
-const PAUSE_MS = 1;
 
 export class SegmentReader {
   readonly #strings = new AppendedCopy(1);
@@ -189,11 +189,4 @@ function layoutGeneration(page: Uint8Array): number {
     SEGMENT_HEADER.layout_generation,
     true,
   );
-}
-
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
-
-/** Sleeps a moment without giving the event loop a turn: a look is one step for its caller. */
-function pause(): void {
-  Atomics.wait(sleeper, 0, 0, PAUSE_MS);
 }

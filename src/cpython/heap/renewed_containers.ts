@@ -10,7 +10,8 @@
  * may have been copied while it was filled, or lie where another one was.
  */
 import type { Memory } from "../../linux/memory.js";
-import type { Address, Bytes, Millis } from "../../model/units.js";
+import { pause } from "../../linux/pause.js";
+import type { Address, Bytes } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import { readKeys, readWords } from "./small_objects.js";
@@ -27,7 +28,6 @@ import {
 const FEWEST_ITEMS = 32;
 /** To meet a moment in which it does not move: the program has some to go on. */
 const MOST_ATTEMPTS = 8;
-const PAUSE_MS: Millis = 1;
 /** Of all containers together: few move at any moment. */
 const MOST_RETRIES = 200;
 const FILLED = 0.9;
@@ -61,7 +61,7 @@ export function renewContainers(
           gone.push(object);
           break;
         }
-        Atomics.wait(sleeper, 0, 0, PAUSE_MS);
+        pause();
         source.refresh(); // a table that moved may lie where nothing was mapped before
       }
       const head = readWords(source, object, HEAD_WORDS);
@@ -89,8 +89,6 @@ export function renewContainers(
   }
   return gone;
 }
-
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
 function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {

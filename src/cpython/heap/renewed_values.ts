@@ -9,6 +9,7 @@
  * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
  */
 import type { AddressRange } from "../../linux/memory.js";
+import { pause } from "../../linux/pause.js";
 import type { Address, Bytes, Millis } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { heapRegions } from "./heap_regions.js";
@@ -45,7 +46,8 @@ const MOST_VALUES = 5_000;
 const MOST_PASSES = 4;
 /** To meet the program between two steps; while a large value is copied, it may take another. */
 const MOST_ATTEMPTS = 8;
-const PAUSE_MS: Millis = 1;
+/** Nothing lives at an address that was met so often in a row: what refers to it has no more use for it. */
+const FORGOTTEN = 3;
 const LONGEST_PAUSES_MS: Millis = 200;
 /** Of an object or its table; what it refers to behind that is left out. */
 const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
@@ -111,7 +113,7 @@ function mayName(shape: number): boolean {
 /** Addresses in the heap at which no object is known, or none any more. */
 class UnknownObjects implements ObjectIndex {
   readonly gone: Set<Address>;
-  /** Objects more, and where nothing lives, however often it is read. */
+  /** Objects more, and where nothing lives when it is read again. */
   readonly known = new Set<Address>();
   readonly #found = new Set<Address>();
   readonly #mappings: readonly AddressRange[];
@@ -164,8 +166,6 @@ function rangeAt(ranges: readonly AddressRange[], address: Address): AddressRang
     ranges[lastAtMost(ranges.length, (n) => (ranges[n] as AddressRange).start, address)];
   return range !== undefined && address < range.end ? range : null;
 }
-
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 class ValueRenewal {
   readonly values: ObjectRow[] = [];
@@ -229,6 +229,7 @@ class ValueRenewal {
   #take(visitAnew: () => void): void {
     const waiting = [visitAnew];
     for (let visit = waiting.pop(); visit !== undefined && !this.isOver; visit = waiting.pop()) {
+      let [before, alike] = ["", 0];
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         this.#renewed += 1;
         const addresses = this.#unknown.during(visit);
@@ -243,13 +244,16 @@ class ValueRenewal {
           }
         }
         const missed = addresses.filter((address) => !this.#unknown.known.has(address));
-        if (missed.length === 0 || !this.#waited()) {
-          break;
-        }
-        if (attempt === MOST_ATTEMPTS - 1) {
+        alike = missed.join() === before ? alike + 1 : 0;
+        before = missed.join();
+        if (missed.length === 0 || alike === FORGOTTEN) {
           for (const address of missed) {
             this.#unknown.known.add(address);
           }
+          break;
+        }
+        if (!this.#waited()) {
+          break;
         }
       }
     }
@@ -261,7 +265,7 @@ class ValueRenewal {
       return false;
     }
     const started = performance.now();
-    Atomics.wait(sleeper, 0, 0, PAUSE_MS);
+    pause();
     const isThere = this.copy.source.refresh();
     this.#pausedMs += performance.now() - started;
     return isThere;
