@@ -17,9 +17,32 @@
 
 /* Whoever samples pays for a pass over the cache. */
 #define CHECK_MS 250
+/* Sampled names in the cache; those beyond three quarters wait for a later pass. */
+#define FOUND_COUNT 1024u
 
 static uint64_t checked_ms;
 static int is_unknown; /* what stands there is no such cache: left alone from then on */
+
+/* A name that was looked up in several types has as many places. */
+static struct {
+    const char *name;
+    uint32_t places;
+} found[FOUND_COUNT];
+
+static void add_place(const char *name, uint32_t *used)
+{
+    uint32_t at = (uint32_t)((uintptr_t)name >> 4) % FOUND_COUNT;
+    while (found[at].name && found[at].name != name)
+        at = (at + 1) % FOUND_COUNT;
+    if (!found[at].name) {
+        if (*used >= FOUND_COUNT / 4 * 3)
+            return;
+        found[at].name = name;
+        found[at].places = 0;
+        ++*used;
+    }
+    found[at].places++;
+}
 
 /* As many references to an object as there are; 3.14+ has flags in the upper half. */
 static uint32_t references(const char *object)
@@ -27,7 +50,7 @@ static uint32_t references(const char *object)
     return (uint32_t)tm_int_at(object, 0);
 }
 
-static void end_unless_used(const char *name)
+static void end_unless_used(const char *name, uint32_t places)
 {
     struct tm_live taken;
     uint32_t slot = tm_live_slot(name);
@@ -36,7 +59,7 @@ static void end_unless_used(const char *name)
     /* A record of it: so its block has not been freed, and may be read. */
     const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     if (record->bytes >= tm_python.layout.unicode_ascii_size && tm_type_of(name) == tm_python.unicode_type &&
-        references(name) == 1 && tm_live_take(name, &taken))
+        references(name) == places && tm_live_take(name, &taken))
         tm_live_end(&taken, taken.birth_ms);
 }
 
@@ -51,6 +74,8 @@ void tm_python_end_cached_names(uint64_t now_ms)
         return;
     const char *interpreter = tm_pointer_at(thread, layout->thread_interpreter);
     const char *cache = interpreter + layout->method_cache;
+    uint32_t used = 0;
+    memset(found, 0, sizeof found);
     for (unsigned i = 0; i < layout->method_cache_places; i++) {
         const char *name = tm_pointer_at(cache + (size_t)i * layout->method_cache_place, layout->method_cache_name);
         if (!name || (uintptr_t)name % 8) {
@@ -58,6 +83,9 @@ void tm_python_end_cached_names(uint64_t now_ms)
             return;
         }
         if (tm_maybe_sampled(name))
-            end_unless_used(name);
+            add_place(name, &used);
     }
+    for (uint32_t i = 0; used && i < FOUND_COUNT; i++)
+        if (found[i].name)
+            end_unless_used(found[i].name, found[i].places);
 }

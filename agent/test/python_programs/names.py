@@ -1,6 +1,6 @@
 """Looks attributes up by names made for each look-up, and keeps some of the names.
 
-Prints a JSON object: what -> [line, names alive].
+Prints a JSON object: the lines that make names which are gone, and one that makes names which live, with how many.
 """
 
 import json
@@ -27,6 +27,13 @@ def look_up():
     return here() - 1
 
 
+def look_up_in_a_class():
+    some = "some_"
+    for _ in range(COUNT):
+        getattr(Thing, f"{some}attribute")  # in its metaclass, too
+    return here() - 1
+
+
 def look_up_and_keep():
     thing, kept = Thing(), []
     for n in range(KEPT):
@@ -35,10 +42,10 @@ def look_up_and_keep():
     return here() - 2, kept
 
 
-gone_line = look_up()
+gone_lines = [look_up(), look_up_in_a_class()]
 kept_line, names = look_up_and_keep()
 time.sleep(0.3)  # the interpreter's cache is looked at every now and then, at a sample
 later = [bytes(100) for _ in range(50_000)]
-json.dump({"gone": [gone_line, 0], "kept": [kept_line, len(names)]}, sys.stdout)
+json.dump({"gone": gone_lines, "kept": [kept_line, len(names)]}, sys.stdout)
 sys.stdout.flush()
 os._exit(0)
