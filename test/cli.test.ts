@@ -88,6 +88,8 @@ describe("mistakes", () => {
     [["run", "--", "./no-such-program"], /cannot start|no such/],
     [["run", "--period", "often", "--", "true"], /size such as/],
     [["run", "-o", "missing/x.tidemark", "--", "true"], /cannot write/],
+    [["run", "--json", "--", "true"], /'--json <file>' argument missing; see tidemark run --help/],
+    [["report", "app.tidemark", "-o", "--quiet"], /argument missing; see tidemark report --help/],
     [["run", "-o", "app.tidemark", "--", "true"], /exists.*-f/],
   ])("%j: one line", async (words, says) => {
     const outcome = await cli(words);

@@ -143,6 +143,7 @@ export async function buildProgram(wanted: string): Promise<Command> {
       entry.name === wanted ? (await entry.load()).buildCommand() : new Command(entry.name);
     program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
   }
+  program.hook("preAction", (_program, called) => refuseSwallowedFlags(called));
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()
@@ -150,6 +151,21 @@ export async function buildProgram(wanted: string): Promise<Command> {
       .configureHelp({ commandDescription: (described) => unbroken(described.description()) });
   }
   return program;
+}
+
+/**
+ * commander takes whatever follows as an option's value: in `run --json -- python app.py` the file
+ * would be called `--`. No value that is wanted looks like that.
+ */
+function refuseSwallowedFlags(called: Command): void {
+  const flags = called.options.flatMap(({ long, short }) => [long, short]);
+  for (const option of called.options) {
+    const value: unknown = called.getOptionValue(option.attributeName());
+    const swallowed = value === "--" || flags.some((flag) => flag !== undefined && flag === value);
+    if (option.required && swallowed) {
+      called.error(`error: option '${option.flags}' argument missing`);
+    }
+  }
 }
 
 /** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
