@@ -32,9 +32,10 @@
  * READING without a lock. Append-only records with an id below `count` are final:
  * the writer stores the record, then `count` (release). A rewritten record carries
  * `sequence_begin` in its first and `sequence_end` in its last four bytes. The writer
- * stores sequence_end = n+1, then the body, then sequence_begin = n+1. A copy taken
- * in ascending order is whole when both are equal; otherwise it is torn: copy again,
- * and after three tries count it as torn. After a kill at most one record a thread
+ * stores sequence_end = n+1, then the body, then sequence_begin = n+1. A body is whole
+ * when the sequence_begin of a read before it is the sequence_end of a read after it
+ * (three reads: one takes its bytes in no order that is promised); otherwise it is torn:
+ * copy again, and after three tries count it as torn. After a kill at most one record a thread
  * stays torn for good. `block_generation[i]` of a section counts changes to its
  * records [i * block_records, (i+1) * block_records): unchanged blocks need no copy.
  * When `layout_generation` of the header differs before and after a look, sections

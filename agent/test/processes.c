@@ -262,6 +262,16 @@ static int read_at(int pool, void *to, size_t bytes, uint64_t offset)
     return pread(pool, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
+/* As segment.h tells: begin, body and end in three reads. */
+static int read_whole(int pool, void *to, size_t bytes, uint64_t offset, int *whole)
+{
+    uint32_t begin, end;
+    int there = read_at(pool, &begin, sizeof begin, offset) && read_at(pool, to, bytes, offset) &&
+                read_at(pool, &end, sizeof end, offset + bytes - sizeof end);
+    *whole = there && begin == end;
+    return there;
+}
+
 #define WHOLE_RECORDS 1000
 
 /* With every allocation 1000 bytes at weight 1, a whole record obeys live_bytes = 1000 live_samples. */
@@ -277,16 +287,17 @@ static int watch(const char *path)
             return 2;
         const struct tm_section *sites = &header.sections[TM_SECTION_SITES], *live = &header.sections[TM_SECTION_LIVE];
         struct tm_site site;
-        if (sites->count && read_at(pool, &site, sizeof site, head.slots_offset + sites->offset)) {
-            if (site.sequence_begin != site.sequence_end)
+        int is_whole;
+        if (sites->count && read_whole(pool, &site, sizeof site, head.slots_offset + sites->offset, &is_whole)) {
+            if (!is_whole)
                 torn++;
             else if (whole++, fabs(site.live_bytes - 1000.0 * site.live_samples) > 0.5)
                 return 3;
         }
         struct tm_live record;
         uint64_t at = (uint64_t)(look % 64) * sizeof record;
-        if (read_at(pool, &record, sizeof record, head.slots_offset + live->offset + at) &&
-            record.sequence_begin == record.sequence_end && record.address && record.bytes != 1000)
+        if (read_whole(pool, &record, sizeof record, head.slots_offset + live->offset + at, &is_whole) && is_whole &&
+            record.address && record.bytes != 1000)
             return 4;
     }
     fprintf(stderr, "# %u whole, %u torn\n", whole, torn);

@@ -34,12 +34,21 @@ export class AppendedCopy {
   }
 }
 
-/** A section whose records are rewritten in place, guarded by a sequence number in their first and last
- * four bytes. A record that stays torn keeps its last whole copy (zeros where there was none). One whose
- * records are written in one store (`guarded` false) has none that is torn. */
+/**
+ * A section whose records are rewritten in place, guarded by a sequence number in their first and last four bytes:
+ *
+ *     writer    end = n+1 ──> body ──> begin = n+1
+ *     reader    begin, of a first read ──> body, of a second ──> end, of a third        equal: whole
+ *
+ * Three, for in what order one read copies its bytes nobody promises: processors take the two ends of a short copy
+ * before its middle. A record that stays torn keeps its last whole copy (zeros where there was none). One whose
+ * records are written in one store (`guarded` false) has none that is torn.
+ */
 export class RewrittenCopy {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #before: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #after: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   /** Generation each block had before it was last copied whole; -1: copy it again. */
   readonly #copied: Float64Array;
   #blockRecords = 0;
@@ -96,25 +105,19 @@ export class RewrittenCopy {
   /** True when every row came whole. */
   #copyRows(read: ReadSegment, section: SectionHeader, from: number, to: number): boolean {
     const { stride } = this;
-    const length = (to - from) * stride;
-    this.#scratch = withRoom(this.#scratch, length);
-    const scratch = this.#scratch.subarray(0, length);
-    const there = Math.floor(read(scratch, section.offset + from * stride) / stride);
+    const start = section.offset + from * stride;
+    const there = Math.floor(this.#readThrice(read, start, 0, (to - from) * stride) / stride);
     this.missing += to - from - there;
 
     let tornHere = 0;
-    const view = new DataView(scratch.buffer);
     for (let row = 0; row < there; row++) {
       const at = row * stride;
-      const record = scratch.subarray(at, at + stride);
-      let whole = !this.guarded || isWhole(view, at, stride);
+      let whole = this.#isWhole(at);
       for (let tries = 1; tries < TRIES && !whole; tries++) {
-        whole =
-          read(record, section.offset + (from + row) * stride) === stride &&
-          isWhole(view, at, stride);
+        whole = this.#readThrice(read, start, at, stride) === stride && this.#isWhole(at);
       }
       if (whole) {
-        this.#bytes.set(record, (from + row) * stride);
+        this.#bytes.set(this.#scratch.subarray(at, at + stride), (from + row) * stride);
       } else {
         tornHere += 1;
       }
@@ -122,10 +125,35 @@ export class RewrittenCopy {
     this.torn += tornHere;
     return tornHere === 0 && there === to - from;
   }
+
+  /** @returns how many bytes from `at` on there are, in all three. */
+  #readThrice(read: ReadSegment, start: number, at: number, length: number): number {
+    const into = (bytes: Uint8Array<ArrayBuffer>) =>
+      read(bytes.subarray(at, at + length), start + at);
+    this.#scratch = withRoom(this.#scratch, at + length);
+    if (!this.guarded) {
+      return into(this.#scratch);
+    }
+    this.#before = withRoom(this.#before, at + length);
+    this.#after = withRoom(this.#after, at + length);
+    const there = into(this.#before);
+    return Math.min(there, into(this.#scratch), into(this.#after));
+  }
+
+  #isWhole(at: number): boolean {
+    const end = at + this.stride - 4;
+    return !this.guarded || u32(this.#before, at) === u32(this.#after, end);
+  }
 }
 
-function isWhole(view: DataView, at: number, stride: number): boolean {
-  return view.getUint32(at, true) === view.getUint32(at + stride - 4, true);
+function u32(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)) >>>
+    0
+  );
 }
 
 function withRoom(bytes: Uint8Array<ArrayBuffer>, length: number): Uint8Array<ArrayBuffer> {
