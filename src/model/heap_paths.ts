@@ -12,27 +12,25 @@ export interface PathTree {
 }
 
 /**
- * Searches from `roots`, in their order; node 0 is behind all of them. `late`, where it stands among them, is
- * an object that many ways lead through and none should that can do without: it is passed at its turn alone.
+ * Searches from `roots`, in their order; node 0 is behind all of them. Those of them that are `late` are objects that
+ * many ways lead through and none should that can do without: each is passed at its turn alone.
  */
 export function searchPaths(
   graph: HeapGraph,
   roots: readonly NodeId[],
-  late: NodeId = 0,
+  late: readonly NodeId[] = [],
 ): PathTree {
   const { nodes, edgeStart, edgeTo } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
   const queue = new Uint32Array(nodes);
-  let held = late;
+  const held = new Set(late);
   for (const root of roots) {
     let head = 0;
     let tail = 0;
-    if (root === late) {
-      held = 0;
-    }
+    const isLate = held.delete(root);
     // Where nothing led to it so far, it is as any other object.
-    if (reached[root] === 0 && (root !== late || before[root] !== 0)) {
+    if (reached[root] === 0 && (!isLate || before[root] !== 0)) {
       reached[root] = 1;
       queue[tail++] = root;
     }
@@ -42,7 +40,7 @@ export function searchPaths(
         const to = edgeTo[edge];
         if (reached[to] === 0) {
           before[to] = before[to] || node;
-          if (to !== held) {
+          if (held.size === 0 || !held.has(to)) {
             reached[to] = 1;
             queue[tail++] = to;
           }

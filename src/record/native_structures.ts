@@ -49,7 +49,8 @@ const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_TYPE,
 ]);
 
-/** For each address the object that leads to the block that begins there; 0 where there is none. */
+/** For each address the object that leads to the block that begins there, or to the object there, by a structure of C's;
+ * 0 where there is none. */
 export function structureOwners(
   objects: ObjectGraph,
   addresses: readonly Address[],
@@ -108,15 +109,17 @@ class Structures {
     const { copy, layout, index } = this.objects;
     for (let place = start; place + 8 <= start + bytes; place += 8) {
       const block = copy.word(place);
-      if (!(block > 0) || block % 16 !== 0 || this.#met.find(block) >= 0 || index.at(block) !== 0) {
+      if (!(block > 0) || block % 16 !== 0 || this.#met.find(block) >= 0) {
         continue;
       }
-      const size = blockBytes(copy, layout, block);
-      if (size > 0) {
+      const isWanted = this.wanted.has(block);
+      const isObject = index.at(block) !== 0;
+      const size = isObject ? 0 : blockBytes(copy, layout, block);
+      if (size > 0 || (isObject && isWanted)) {
         this.#met.add(block);
         this.#owners.push(owner);
-        this.#sizes.push(size);
-        this.#wantedLeft -= this.wanted.has(block) ? 1 : 0;
+        this.#sizes.push(size); // what an object refers to is known
+        this.#wantedLeft -= isWanted ? 1 : 0;
       }
     }
   }

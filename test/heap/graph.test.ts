@@ -92,6 +92,14 @@ describe.each(
     expect(holderOf(taken.objects, nodes)?.address).toBe(Number(stats));
   });
 
+  test("the block of an instance's attributes is the instance's", () => {
+    const { attributes, eighth } = waiting.said as Record<"attributes" | "eighth", string | null>;
+    if (attributes !== null) {
+      const { graph } = taken.objects;
+      expect(graph.address[nodeAt(taken.objects, Number(attributes))]).toBe(Number(eighth));
+    }
+  });
+
   test("what lies behind a container is no part of it, though its table counts as its own", () => {
     const { graph, types } = taken.objects;
     const containers = ["dict", "list", "set", "type"].flatMap((type) =>

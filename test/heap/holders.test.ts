@@ -77,6 +77,12 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(path[0]).toMatch(/^thread /);
     });
 
+    test("what waits is told by who holds it, not by the event loop", () => {
+      const path = pathOf("__main__.InHub");
+      expect(path.slice(0, 3)).toEqual(["module __main__", "hub", ".rooms"]);
+      expect(path.at(-1)).toBe('dict["members"]');
+    });
+
     test("a cache keeps its entries in a dict and in their order: both are its own", () => {
       const nodes = nodesOfType(objects, "__main__.InCache");
       const holder = holderOf(objects, nodes);

@@ -35,11 +35,20 @@ for _ in range(40):
     (ctypes.c_void_p * WORDS).from_address(first)[3] = block(first)
     lost.append(hex(first))
 first = None
+# Objects that a structure of C's alone refers to, as a library's buffer does to bytes that it was given.
+class Reader:
+    def __init__(self, number):
+        row = {"number": number}
+        self.row = hex(id(row))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(row))
+        self.handle = ctypes.c_void_p(block(block(id(row))))
+readers = [Reader(number) for number in range(40)]
+rows = [reader.__dict__.pop("row") for reader in readers]
 ctypes.pythonapi.PyObject_Malloc.restype = ctypes.c_void_p
 raw = [hex(ctypes.pythonapi.PyObject_Malloc(ctypes.c_size_t(400))) for _ in range(40)]
 for address in raw:
     ctypes.memset(int(address, 16), 1, 400)
-say({"deepest": deepest, "lost": lost, "raw": raw})
+say({"deepest": deepest, "lost": lost, "raw": raw, "rows": rows})
 `;
 /** A word that was left where a block is not full may lead somewhere. */
 const STRAY = 2;
@@ -53,14 +62,16 @@ describe.each(
 )("Python %s", (_version, interpreter) => {
   test("a chain of native blocks is held by the objects at its start; a ring of them, and raw blocks, by nobody", async () => {
     waiting = await startPython(interpreter, program);
-    const { deepest, lost, raw } = waiting.said as Record<"deepest" | "lost" | "raw", string[]>;
+    const { deepest, lost, raw, rows: ofRows } = waiting.said as Record<string, string[]>;
     const sites = [
+      { site: "rows", python: true, addresses: ofRows.map(Number), swelling: null },
       { site: "deepest", python: false, addresses: deepest.map(Number), swelling: null },
       { site: "lost", python: false, addresses: lost.map(Number), swelling: null },
       { site: "raw", python: true, addresses: raw.map(Number), swelling: null },
     ];
-    const rows = lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows;
-    const [ofChains, ...ofOthers] = rows ?? [];
+    const rows = lookUpHolders({ pid: waiting.pid, sites, unsampled: null }).batch?.rows;
+    const [referred, ofChains, ...ofOthers] = rows ?? [];
+    expect(referred).toMatchObject({ looked: 40, held: 40, path: ["module __main__", "readers"] });
     expect(ofChains).toMatchObject({ looked: 40, held: 40, path: ["module __main__", "sessions"] });
     for (const row of ofOthers) {
       expect(row).toMatchObject({ looked: 40 });

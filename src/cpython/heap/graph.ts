@@ -183,11 +183,11 @@ export function buildGraph(
   });
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
-  const threads = index.at(places.threads);
+  const registers = [index.at(places.threads), ...loopsOf(graph)].filter((node) => node !== 0);
   const paths = searchPaths(
     graph,
-    [ROOT_MODULES, ROOT_STACKS, threads, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
-    threads,
+    [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
+    registers,
   );
   return {
     graph,
@@ -207,6 +207,21 @@ export function buildGraph(
     modules,
     frames: places.frames,
   };
+}
+
+/** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. */
+const EVENT_LOOP =
+  /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector)$/;
+
+function loopsOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
+  const isLoop = typeNames.map((name) => EVENT_LOOP.test(name));
+  const found: NodeId[] = [];
+  for (let node = FIRST_OBJECT; isLoop.includes(true) && node < nodes; node++) {
+    if (isLoop[type[node]]) {
+      found.push(node);
+    }
+  }
+  return found;
 }
 
 /** Bytes that all objects of a type retain together, by the type's name. */

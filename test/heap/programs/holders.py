@@ -25,6 +25,7 @@ InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "In
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 InService, InModules = map(held, ["InService", "InModules"])
+InHub = held("InHub")
 InQueue, InElements, InMemo = map(held, ["InQueue", "InElements", "InMemo"])
 
 # Two that grow side by side in one module, the module's dict is neither.
@@ -168,6 +169,18 @@ async def serve():
     pending = [InCoroutine(n) for n in range(COUNT)]
     await asyncio.get_running_loop().create_future()
     pending.clear()
+
+
+class Hub:
+    """Its members wait: an event loop that a module's variable leads to has them, too, and nearer."""
+
+    def __init__(self, loop):
+        self.rooms = {"lobby": {"members": [InHub(n) for n in range(COUNT)]}}
+        self.timers = [loop.call_later(3600, setattr, member, "late", True) for member in self.rooms["lobby"]["members"]]
+
+
+loop = asyncio.new_event_loop()
+hub = Hub(loop)
 
 
 def make_rules(number):

@@ -55,9 +55,23 @@ def say(value):
     return os.read(0, 1)
 
 
+def attributes_block(instance):
+    """Address of the block with its attributes' values, where they have one of their own (3.11 and 3.12): a prefix,
+    whose size is its last byte, comes before the first value."""
+    if sys.version_info[:2] == (3, 11):
+        values = ctypes.c_size_t.from_address(id(instance) - 32).value
+    elif sys.version_info[:2] == (3, 12):
+        values = ctypes.c_size_t.from_address(id(instance) - 24).value + 1
+    else:
+        return None
+    return hex(values - ctypes.c_ubyte.from_address(values - 1).value)
+
+
 answer = {
     "stats": hex(id(running_stats)),
     "session": hex(id(SESSIONS["session 7"])),
+    "attributes": attributes_block(SESSIONS["session 8"]),
+    "eighth": hex(id(SESSIONS["session 8"])),
     "history": hex(id(SESSIONS["session 7"].history[1])),
     "values": [hex(id(value)) for value in list(running_stats.values())[:20]],
 }
