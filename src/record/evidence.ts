@@ -18,6 +18,8 @@ const MOST_LOOKS = 48;
 /** Less than that is left at the last look: the program has given back what it had, and the look before tells
  * more. */
 const FREED_AT_END = 0.9;
+/** Of what it had grown by, the same: a leak may be little beside what a program's libraries keep. */
+const LEAST_GIVEN_BACK = 0.3;
 
 /** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
@@ -141,6 +143,12 @@ export function looksAtWork(
   const working = readingsAtWork({ times, values }, first.timeMs, end.timeMs);
   // What it had grown to since the looks before may be more than what it has given back so far.
   const last = looks.length - 1;
-  const gaveBack = end.liveBytes < FREED_AT_END * (values[last - 1] ?? 0);
+  const before = values[last - 1] ?? 0;
+  const settledMs = first.timeMs + (end.timeMs - first.timeMs) / 3;
+  const grown =
+    before - Math.min(...values.slice(0, -1).filter((_, i) => (times[i] as number) >= settledMs));
+  const given = before - end.liveBytes;
+  const gaveBack =
+    end.liveBytes < FREED_AT_END * before || (grown > 0 && given > LEAST_GIVEN_BACK * grown);
   return Math.max(1, gaveBack ? Math.min(working, last) : working);
 }

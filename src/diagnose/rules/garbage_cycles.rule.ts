@@ -2,6 +2,8 @@ import { type Rule, silent } from "../rule.js";
 import { percent, rateText } from "../words.js";
 
 const MOST_GARBAGE = 0.5;
+/** Then nothing that is reachable explains it, whatever the collector's settings: gc.freeze() hides from it, too. */
+const NEARLY_ALL = 0.8;
 
 /** What accumulates is unreachable: cycles that wait for a collector which does not come. */
 export const garbageCycles: Rule = {
@@ -35,11 +37,11 @@ export const garbageCycles: Rule = {
       ? collector?.enabled
         ? `its threshold is ${collector.youngThreshold}`
         : "it is switched off"
-      : "it has not come to them";
+      : "it has not come to them (gc.freeze() hides them from it)";
     return {
       says: "leak",
       kind: "cycle-garbage",
-      weight: starved ? 0.98 : 0.85,
+      weight: starved ? 0.98 : slope >= NEARLY_ALL * all ? 0.93 : 0.85,
       detail: `${percent(slope / all)} of what grows (${rateText(slope)}) is unreachable and refers to itself: only the collector can free it, and ${why}.`,
       suspects: garbage.map(({ suspect }) => suspect),
     };
