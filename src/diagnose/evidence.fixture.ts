@@ -12,6 +12,7 @@
  *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
+ *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
  *     collector off
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
  *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
@@ -24,6 +25,7 @@
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import { librarySite } from "./library_types.js";
 import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "./site_history.js";
 import { typeKey } from "./type_growth.js";
 
@@ -274,7 +276,7 @@ function holderOf(
     pid: TARGET,
     site:
       sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
-      typeKey(TARGET, words[1] as string),
+      (options.has("library") ? librarySite : typeKey)(TARGET, words[1] as string),
     foundMs:
       FIXTURE_START_MS +
       (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),

@@ -42,7 +42,8 @@ export interface CollectorEvidence {
 /** What the sampled addresses of a suspect site were found to hang on. */
 export interface HolderEvidence {
   readonly pid: Pid;
-  /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}. */
+  /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}, or where a library
+   * keeps memory behind its objects, {@link librarySite}. */
   readonly site: string;
   /** When it was looked up. */
   readonly foundMs: TimeMs;

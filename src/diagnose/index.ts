@@ -13,6 +13,7 @@ export type {
   ProcessEvidence,
   TypeCourse,
 } from "./evidence.js";
+export { librarySite } from "./library_types.js";
 export { handlesSite } from "./named_holder.js";
 export { isImport } from "./own_code.js";
 export { readingsAtWork } from "./readings.js";

@@ -7,8 +7,8 @@ import type { HolderJson, VerdictKind } from "../model/diagnosis_document.js";
 import type { Pid } from "../model/units.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import type { Observations } from "./observations.js";
-import type { SiteHistory } from "./site_history.js";
 import type { SiteJudgement } from "./suspects.js";
+import { siteOfType } from "./type_site.js";
 
 /** Stands for the sites of a process's open files, sockets, mappings and threads: each is too small an object
  * for samples to tell its growth, so they are looked up by their type. */
@@ -31,22 +31,7 @@ export function handleSuspect(
     return null;
   }
   const type = found.site.slice(handlesSite(pid, "").length);
-  const site: SiteHistory = {
-    key: found.site,
-    ...(type === "" ? {} : { type }),
-    place: type,
-    own: true,
-    pid,
-    domain: "python",
-    liveBytes: new Float64Array(0),
-    allocatedBytes: new Float64Array(0),
-    objects: new Float64Array(0),
-    liveObjects: found.looked,
-    liveSamples: 0,
-    standardErrorBytes: 0,
-    cohortBytes: new Float64Array(evidence.sites?.cohorts.length ?? 0),
-    keptStacks: found.madeAt.length === 0 ? [] : [{ id: 0, frames: found.madeAt, share: 1 }],
-  };
+  const site = siteOfType(found.site, pid, type, [found.looked], found.madeAt);
   return { site, course: "hints", keptBytes: 0, slope };
 }
 

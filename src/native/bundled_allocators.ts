@@ -14,6 +14,7 @@ export interface BundledAllocator {
   readonly allocator: string;
   /** Name of the file. */
   readonly library: string;
+  readonly path: string;
 }
 
 const MESSAGES: readonly (readonly [allocator: string, message: Buffer])[] = [
@@ -35,10 +36,10 @@ export function bundledAllocators(memory: Memory): BundledAllocator[] {
     }
   }
   return [...files]
-    .map(([path, mapping]) => ({ library: basename(path), mapping }))
+    .map(([path, mapping]) => ({ path, library: basename(path), mapping }))
     .filter(({ library, mapping }) => !INTERPRETER.test(library) && !isAllocatorLibrary(mapping))
-    .flatMap(({ library, mapping }) =>
-      allocatorsIn(memory, mapping).map((allocator) => ({ allocator, library })),
+    .flatMap(({ path, library, mapping }) =>
+      allocatorsIn(memory, mapping).map((allocator) => ({ allocator, library, path })),
     );
 }
 

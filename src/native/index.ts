@@ -1,4 +1,4 @@
 /** Native code: the symbols of its object files. */
-export { bundledAllocators } from "./bundled_allocators.js";
+export { type BundledAllocator, bundledAllocators } from "./bundled_allocators.js";
 export { Symboliser } from "./symboliser.js";
 export { Unwinder } from "./unwind/unwinder.js";

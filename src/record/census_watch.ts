@@ -15,6 +15,7 @@ import {
   type CensusEvidence,
   type Evidence,
   growingTypes,
+  librarySite,
   type TypeCourse,
 } from "../diagnose/index.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
@@ -29,7 +30,7 @@ const LOOKUP_SHARE = 0.8;
 const MOST_LOOKUPS = 3;
 const MOST_UNHELD = 0.5;
 const MOST_TYPES = 6;
-/** Types that never come to much say nothing of growth. */
+/** Types that never come to much say nothing of growth, but for those behind which a library keeps memory. */
 const SMALLEST_TYPE_BYTES = 200_000;
 
 export type CensusQuestion =
@@ -146,14 +147,12 @@ export class CensusWatch {
       .flatMap(({ site }) =>
         site.type === undefined ? [] : [{ type: site.type, site: site.key }],
       );
-    if (types.length > 0) {
-      this.ask({ ask: "holders", types }, ({ answer }) => {
-        const batch = answer.kind === "holders" ? answer.batch : null;
-        if (batch !== null && heldShare(batch.rows) >= heldShare(this.found?.rows ?? [])) {
-          this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
-        }
-      });
-    }
+    this.ask({ ask: "holders", types }, ({ answer }) => {
+      const batch = answer.kind === "holders" ? answer.batch : null;
+      if (batch !== null && heldShare(batch.rows) >= heldShare(this.found?.rows ?? [])) {
+        this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
+      }
+    });
   }
 
   private ask(question: CensusQuestion, answered: (reply: Reply) => void): void {
@@ -169,9 +168,12 @@ export class CensusWatch {
   }
 
   private census(): CensusEvidence {
+    const held = new Set(this.found?.rows.map(({ site }) => site));
+    const isTold = (type: string, own: Bytes) =>
+      own >= SMALLEST_TYPE_BYTES || held.has(librarySite(this.pid, type));
     const names = new Set(
       this.counts.flatMap(({ bytes }) =>
-        [...bytes].flatMap(([type, own]) => (own >= SMALLEST_TYPE_BYTES ? [type] : [])),
+        [...bytes].flatMap(([type, own]) => (isTold(type, own) ? [type] : [])),
       ),
     );
     const types: TypeCourse[] = [...names].map((type) => ({

@@ -3,7 +3,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { countObjects } from "../cpython/heap/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
+import type { Metric } from "../model/series.js";
 import type { Pid } from "../model/units.js";
+import { bundledAllocators } from "../native/index.js";
 import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
 import { threadCpu } from "./clock.js";
 import { giveWay } from "./give_way.js";
@@ -13,6 +15,8 @@ import { countsOf } from "./recorded_census.js";
 
 const { pid } = workerData as { readonly pid: Pid };
 const remembered = new ObjectAddresses();
+/** Files that carry an allocator; null: not looked for yet. */
+let carriers: readonly string[] | null = null;
 
 giveWay();
 
@@ -48,7 +52,8 @@ function count(remember: boolean): CensusAnswer {
   }
 }
 
-/** What holds the objects of some types that were not there yet when addresses were remembered. */
+/** What holds the objects of some types that were not there yet when addresses were remembered; and those of types
+ * behind which a library keeps memory past malloc. */
 function lookUp(types: readonly { readonly type: string; readonly site: string }[]): CensusAnswer {
   const memory = openProcessMemory(pid);
   try {
@@ -60,8 +65,12 @@ function lookUp(types: readonly { readonly type: string; readonly site: string }
       const addresses = born.get(type) ?? [];
       return addresses.length > 0 ? [{ site, python: true, addresses, swelling: null }] : [];
     });
+    carriers ??= bundledAllocators(memory).map(({ path }) => path);
+    const unsampled = { growing: new Set<Metric>(), opened: [], libraries: carriers, sampled: [] };
     const { batch } =
-      sites.length > 0 ? lookUpHolders({ pid, sites, handles: null }) : { batch: null };
+      sites.length + carriers.length > 0
+        ? lookUpHolders({ pid, sites, unsampled })
+        : { batch: null };
     return { kind: "holders", batch };
   } finally {
     memory.close();

@@ -18,7 +18,7 @@ const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
 };
 /** Fewer are a program's ordinary business. */
 const FEWEST = 15;
-const MOST = 400;
+export const MOST_OF_TYPE = 400;
 
 /** Of the kinds whose figures grow, the one that there is most of, evenly over their addresses; "" and none where no
  * such kind is numerous. */
@@ -41,12 +41,14 @@ export function handleObjects(
   }
   const numerous = [...byKind].filter(([, same]) => same.length >= FEWEST);
   const [[type, all] = ["", []]] = numerous.sort((a, b) => b[1].length - a[1].length);
-  const step = Math.max(1, all.length / MOST);
-  const count = Math.min(all.length, MOST);
-  return {
-    type,
-    nodes: Array.from({ length: count }, (_, n) => all[Math.floor(n * step)] as NodeId),
-  };
+  return { type, nodes: evenly(all, MOST_OF_TYPE) };
+}
+
+/** At most so many of all. */
+export function evenly(all: readonly NodeId[], most: number): NodeId[] {
+  const step = Math.max(1, all.length / most);
+  const count = Math.min(all.length, most);
+  return Array.from({ length: count }, (_, n) => all[Math.floor(n * step)] as NodeId);
 }
 
 function kindOf(

@@ -23,7 +23,7 @@ import {
   SHAPE_SET,
 } from "../cpython/heap/type_table.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
-import { handlesSite } from "../diagnose/index.js";
+import { handlesSite, librarySite } from "../diagnose/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory.js";
 import { orNull, processGone, TidemarkError } from "../model/errors.js";
@@ -35,14 +35,15 @@ import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
-import { handleObjects } from "./handle_objects.js";
+import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
 import { heldByPython, LEAST_HELD } from "./holder_reader.js";
 import { type Way, wayOf } from "./holding_ways.js";
+import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { structureOwners } from "./native_structures.js";
 import { censusBatch } from "./recorded_census.js";
 import { stillRunning } from "./still_running.js";
-import type { HandleTraces, LookupRequest, LookupSite } from "./suspect_watch.js";
+import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./suspect_watch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "./types.js";
 
 /** What a lookup may take of this machine's memory. */
@@ -112,15 +113,19 @@ function tells({ batch }: Lookup, sites: readonly LookupSite[]): number {
 /** `newValues`: those, too, that are made anew all the time. */
 function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
   const { objects, python, copiedBytes } = graphOf(memory, newValues);
+  const { pid, sites, unsampled } = request;
+  const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
   const batch: HolderBatch = {
-    pid: request.pid,
+    pid,
     collector: collectorOf(python),
     rows: [
-      ...rowsOf(objects, request.sites),
-      ...(request.handles ? handlesRows(objects, request.pid, request.handles) : []),
+      ...rowsOf(objects, sites),
+      ...(unsampled === null ? [] : handlesRows(objects, pid, unsampled)),
+      ...ofLibraries.flatMap((same) => libraryRow(objects, pid, same, unsampled?.sampled ?? [])),
     ],
   };
-  return { batch, census: censusBatch(request.pid, countGraph(objects)), copiedBytes };
+  const told = new Set(ofLibraries.map(({ type }) => type));
+  return { batch, census: censusBatch(pid, countGraph(objects), told), copiedBytes };
 }
 
 /** As the program runs on: some of what just changes is torn, and most of what stays is not. */
@@ -175,22 +180,31 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[]
   const owners = new Map(
     findObjects(objects, addresses).map(({ address, node }) => [address, node]),
   );
-  const lookFurther = (ownersOf: typeof conservativeOwners) => {
-    const unknown = addresses.filter((address) => !owners.has(address));
-    ownersOf(objects, unknown).forEach((node, n) => {
+  const lookFurther = (ownersOf: typeof conservativeOwners, unknown: readonly Address[]) => {
+    const startOf = (address: Address) =>
+      objects.graph.address[owners.get(address) ?? 0] || address;
+    ownersOf(objects, unknown.map(startOf)).forEach((node, n) => {
       if (node !== 0) {
         owners.set(unknown[n] as Address, node);
       }
     });
   };
-  lookFurther(conservativeOwners);
+  lookFurther(
+    conservativeOwners,
+    addresses.filter((address) => !owners.has(address)),
+  );
+  // Nothing known has it; or an object that only C refers to does, as a buffer of Arrow's refers to bytes.
+  const isLoose = (address: Address) => {
+    const owner = owners.get(address);
+    return owner === undefined || wayOf(objects, owner) === "native";
+  };
   const isUnheld = (site: LookupSite) =>
-    site.addresses.filter((address) => !owners.has(address)).length > site.addresses.length / 2;
+    site.addresses.filter(isLoose).length > site.addresses.length / 2;
   // What a graph of tensors keeps is deep, too, and told by its tensors.
   const graphs = hasTensors(objects) ? once(() => graphHolder(objects)) : null;
   const isDeep = sites.some(isUnheld) && graphs === null;
   if (isDeep) {
-    lookFurther(structureOwners);
+    lookFurther(structureOwners, addresses.filter(isLoose));
   }
   return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
 }
@@ -212,8 +226,15 @@ function rowOf(
 ): HolderRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
-  const moved = swelling !== null && !found.some(isHeld);
-  const nodes = moved ? newest(objects, swelling.least, swelling.most) : found;
+  // What is made anew all the time may be gone from where it was: a word that still leads there is a chance one.
+  const isLarge = (node: NodeId) =>
+    swelling !== null && (objects.graph.shallow[node] as Bytes) >= swelling.least / 2;
+  const anew =
+    swelling !== null && !found.some((node) => isHeld(node) && isLarge(node))
+      ? newest(objects, swelling.least, swelling.most)
+      : [];
+  const moved = swelling !== null && (anew.length > 0 || !found.some(isHeld));
+  const nodes = moved ? anew : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
@@ -267,22 +288,47 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
 function handlesRows(
   objects: ObjectGraph,
   pid: Pid,
-  { growing, opened, sampled }: HandleTraces,
+  { growing, opened, sampled }: UnsampledTraces,
 ): HolderRow[] {
   const { type, nodes } = handleObjects(objects, growing);
   const madeAt = openerOf(pid, type, opened) ?? makerOf(objects, nodes, sampled);
+  if (nodes.length === 0 && madeAt === null) {
+    return [];
+  }
+  const found = heldOf(objects, nodes);
+  const running = type === THREAD && found.path.length === 0 ? runningThreads(nodes.length) : {};
+  return [{ site: handlesSite(pid, type), madeAt, ...found, ...running }];
+}
+
+const THREAD = "threading.Thread";
+
+/** Nobody keeps them but the register of those that run: they end when their function does. */
+function runningThreads(entries: number): Pick<HolderRow, "path" | "type" | "entries"> {
+  return { path: ["module threading", "_active"], type: "dict", entries };
+}
+
+/** What holds objects behind which a library keeps memory of its own, and who makes them; none where nothing common
+ * does: a library's own objects, as its functions, are everywhere. */
+function libraryRow(
+  objects: ObjectGraph,
+  pid: Pid,
+  { type, nodes }: ObjectsOfType,
+  sampled: readonly SampledStack[],
+): HolderRow[] {
+  const some = evenly(nodes, MOST_OF_TYPE);
+  const found = heldOf(objects, some);
+  return found.path.length === 0
+    ? []
+    : [{ site: librarySite(pid, type), madeAt: makerOf(objects, some, sampled), ...found }];
+}
+
+function heldOf(
+  objects: ObjectGraph,
+  nodes: readonly NodeId[],
+): Omit<HolderRow, "site" | "madeAt"> {
   const held = nodes.filter((node) => wayOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
-  return nodes.length === 0 && madeAt === null
-    ? []
-    : [
-        {
-          site: handlesSite(pid, type),
-          madeAt,
-          ...counts,
-          ...wordsOf(objects, holderOf(objects, held)),
-        },
-      ];
+  return { ...counts, ...wordsOf(objects, holderOf(objects, held)) };
 }
 
 function wordsOf(

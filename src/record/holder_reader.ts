@@ -54,6 +54,11 @@ export function isTorn({ path, held, graph, looked }: HolderRow): boolean {
   return path.length === 0 && held + graph > looked / 2;
 }
 
+/** C alone has it; or it was large, few, and gone for a larger one when the copy was made. */
+export function isHeldByNobody({ looked, held, garbage, graph }: HolderRow): boolean {
+  return looked > 0 && held + garbage + graph === 0;
+}
+
 /** Of what Python is to hold: where less is found to be held, the copy was not of one moment, or C holds it. */
 export const LEAST_HELD = 0.5;
 

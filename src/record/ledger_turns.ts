@@ -4,14 +4,23 @@ import { hasMuchUnknown, readLedger } from "../ledger/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import { ledgerMetric } from "../model/series.js";
-import type { Pid, TimeMs } from "../model/units.js";
-import { bundledAllocators } from "../native/index.js";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import { type BundledAllocator, bundledAllocators } from "../native/index.js";
+import { LEAST_UNKNOWN_RISE } from "./unsampled_growth.js";
 import type { MetricRow } from "./writer.js";
 
 export interface LedgerTurn {
   readonly rows: readonly MetricRow[];
+  /** Found at this turn; [] at most turns, for a process is searched once. */
+  readonly allocators: readonly FoundAllocators[];
   /** What the ledger could not see, each a sentence; why there is none, unless the process has just ended. */
   readonly limits: readonly string[];
+}
+
+export interface FoundAllocators {
+  readonly pid: Pid;
+  /** Files of libraries that carry an allocator of their own. */
+  readonly libraries: readonly string[];
 }
 
 /** What is kept of a process from one of its ledgers to the next. */
@@ -19,8 +28,10 @@ interface Kept {
   /** Its last turn, as a count of turns; 0: none yet. */
   turn: number;
   readonly places: ArenaPlaces;
-  /** Much of it was unknown: its libraries were looked into for allocators of theirs, once, and from then on
-   * other interpreters than the main one are asked for. */
+  /** Of memory of nobody known, at its least. */
+  leastUnknown: Bytes;
+  /** Much of it was unknown, or it grew: its libraries were looked into for allocators of theirs, once, and from then
+   * on other interpreters than the main one are asked for. */
   searched: boolean;
 }
 
@@ -43,7 +54,7 @@ export class LedgerTurns {
       }
     }
     if (chosen === null) {
-      return { rows: [], limits: [] };
+      return { rows: [], allocators: [], limits: [] };
     }
     const kept = this.kept.get(chosen) ?? newlyMet();
     this.kept.set(chosen, kept);
@@ -56,7 +67,7 @@ export class LedgerTurns {
 function newlyMet(): Kept {
   const places = new ArenaPlaces();
   places.ofOthers = false;
-  return { turn: 0, places, searched: false };
+  return { turn: 0, places, leastUnknown: Number.POSITIVE_INFINITY, searched: false };
 }
 
 function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn {
@@ -68,28 +79,36 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
       metric: ledgerMetric(part),
       value: bytes,
     }));
-    if (kept.searched || !hasMuchUnknown(parts)) {
-      return { rows, limits: [] };
+    const unknown = parts.find(({ part }) => part === "anon.other")?.bytes ?? 0;
+    kept.leastUnknown = Math.min(kept.leastUnknown, unknown);
+    const grew = unknown >= kept.leastUnknown + LEAST_UNKNOWN_RISE;
+    if (kept.searched || !(grew || hasMuchUnknown(parts))) {
+      return { rows, allocators: [], limits: [] };
     }
     kept.searched = true;
     kept.places.ofOthers = true;
-    return { rows, limits: unseenAllocators(pid) };
+    const found = allocatorsOf(pid);
+    return {
+      rows,
+      allocators: [{ pid, libraries: found.map(({ path }) => path) }],
+      limits: found.map(
+        ({ allocator, library }) =>
+          `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
+      ),
+    };
   } catch (error) {
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
     const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
-    return { rows: [], limits };
+    return { rows: [], allocators: [], limits };
   }
 }
 
-function unseenAllocators(pid: Pid): string[] {
+function allocatorsOf(pid: Pid): BundledAllocator[] {
   const memory = openProcessMemory(pid);
   try {
-    return bundledAllocators(memory).map(
-      ({ allocator, library }) =>
-        `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
-    );
+    return bundledAllocators(memory);
   } finally {
     memory.close();
   }

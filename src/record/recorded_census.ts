@@ -20,9 +20,14 @@ export function countsOf({ typeNames, bytes, bufferBytes, objects }: Census): Ty
   };
 }
 
-export function censusBatch(pid: Pid, { types, objects, bytes }: TypeCounts): CensusBatch {
-  const rows = types.flatMap((_, row) =>
-    (bytes[row] as Bytes) >= SMALLEST_TYPE_BYTES ? [row] : [],
+/** `told`: types that count whatever their size. */
+export function censusBatch(
+  pid: Pid,
+  { types, objects, bytes }: TypeCounts,
+  told: ReadonlySet<string> = new Set(),
+): CensusBatch {
+  const rows = types.flatMap((type, row) =>
+    (bytes[row] as Bytes) >= SMALLEST_TYPE_BYTES || told.has(type) ? [row] : [],
   );
   return {
     pid,

@@ -229,8 +229,10 @@ export class Recorder {
 
   /** Its figures belong to the poll just made: a process's rows are in order of time. */
   private readLedger(timeMs: TimeMs): void {
-    const { rows, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
+    const { rows, allocators, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
     this.pendingMetrics.push(...rows);
+    this.suspects.polled(rows);
+    this.suspects.carry(allocators);
     this.options.writer.limits(timeMs, limits);
   }
 

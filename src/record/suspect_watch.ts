@@ -24,10 +24,11 @@ import type { ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples, Opening } from "../segment/index.js";
-import { HandleGrowth } from "./handle_growth.js";
-import { heldByPython, isTorn, LEAST_HELD } from "./holder_reader.js";
+import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "./holder_reader.js";
+import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
+import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 import type { MetricRow } from "./writer.js";
 
 /** When the first comes, and how much longer the run must be at each later one. Start-up is no growth. */
@@ -36,8 +37,9 @@ interface Pace {
   readonly nextAfter: number;
 }
 const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
-/** The last copy was torn just above what was looked for, or nobody held that. */
-const TORN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
+/** The last copy was torn just above what was looked for, or nobody held that; or objects were counted for the first
+ * time, and one count tells no growth. */
+const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Share of the time that lookups may take, once they have taken so much CPU time in all. */
 const SHARE = 0.005;
@@ -63,17 +65,18 @@ const SMALLEST_KEPT_BYTES = 200_000;
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
-  /** Its open files, sockets, mappings or threads grow: what holds those, and which stack makes them? null: they
-   * do not. */
-  readonly handles: HandleTraces | null;
+  /** What no sample tells of grows: what holds those objects, and which stack makes them? null: it does not. */
+  readonly unsampled: UnsampledTraces | null;
 }
 
-/** What may tell who makes handles. */
-export interface HandleTraces {
+/** Which objects those are, and what may tell who makes them. */
+export interface UnsampledTraces {
   /** Figures of the process. */
   readonly growing: ReadonlySet<Metric>;
   /** Where descriptors grow: those that were opened after the start and a while ago; some may be closed. */
   readonly opened: readonly Opening[];
+  /** Where memory of that kind grows: files of libraries with an allocator past malloc. */
+  readonly libraries: readonly string[];
   readonly sampled: readonly SampledStack[];
 }
 
@@ -110,13 +113,16 @@ export interface LookupAnswer {
 export class SuspectWatch {
   private readonly builder = new SiteHistoryBuilder();
   private worker: Worker | null = null;
-  /** Of the newest lookup: how long the run was, and whether its copy was torn. */
+  /** Of the newest lookup: how long the run was, and whether the next should come soon. */
   private askedMs: Millis = 0;
-  private torn = false;
+  private again = false;
   /** So long it takes for what was spent to be a small share. */
   private restMs: Millis = 0;
   private spentMs: Millis = 0;
-  private readonly handles: HandleGrowth;
+  private readonly unsampled: UnsampledGrowth;
+  /** Of the recorded program: files of libraries with an allocator past malloc. */
+  private libraries: readonly string[] = [];
+  private objectsCounted = false;
 
   /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
    * for. */
@@ -126,11 +132,16 @@ export class SuspectWatch {
     private readonly found: (timeMs: TimeMs, batch: HolderBatch) => void,
     private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
   ) {
-    this.handles = new HandleGrowth(startMs, SUSPECTED.firstMs);
+    this.unsampled = new UnsampledGrowth(startMs, SUSPECTED.firstMs);
   }
 
   polled(rows: readonly MetricRow[]): void {
-    this.handles.polled(rows);
+    this.unsampled.polled(rows);
+  }
+
+  /** Allocators that libraries of a process were found to carry. */
+  carry(found: readonly FoundAllocators[]): void {
+    this.libraries = found.find(({ pid }) => pid === this.root)?.libraries ?? this.libraries;
   }
 
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
@@ -141,23 +152,24 @@ export class SuspectWatch {
     const sites = judgeSites(this.builder.build(), this.startMs)
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const { growing } = this.handles;
+    const { growing } = this;
     const suspected = growing.size > 0 || sites.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
     if (pid !== null && this.isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
       const found = this.addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
-      const handles =
+      const unsampled =
         growing.size > 0 && pid === this.root
           ? {
               growing,
               opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
+              libraries: growing.has(ANON_OTHER) ? this.libraries : [],
               sampled: youngOf(live),
             }
           : null;
       this.ask(
-        { pid, handles, sites: this.sitesOf(found, sites, taken.look.timeMs) },
+        { pid, unsampled, sites: this.sitesOf(found, sites, taken.look.timeMs) },
         elapsedMs,
         taken.look.timeMs,
       );
@@ -186,8 +198,14 @@ export class SuspectWatch {
     this.worker = null;
   }
 
+  /** Of memory past malloc only where it is known whose it is. */
+  private get growing(): ReadonlySet<Metric> {
+    const known = this.libraries.length > 0;
+    return new Set([...this.unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
+  }
+
   private isDue(elapsedMs: Millis, suspected: boolean): boolean {
-    const { firstMs, nextAfter } = suspected ? (this.torn ? TORN : SUSPECTED) : FILLING;
+    const { firstMs, nextAfter } = suspected ? (this.again ? AGAIN : SUSPECTED) : FILLING;
     return elapsedMs >= Math.max(firstMs, this.askedMs * nextAfter, this.restMs);
   }
 
@@ -257,8 +275,11 @@ export class SuspectWatch {
       }
       // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
       const rows = batch?.rows ?? [];
-      const unheld = heldByPython(rows, request.sites) < LEAST_HELD;
-      this.torn = rows.some(isTorn) || (unheld && !this.torn);
+      const unheld =
+        heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
+      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.objectsCounted;
+      this.again = rows.some(isTorn) || (unheld && !this.again) || first;
+      this.objectsCounted ||= first;
       if (this.worker !== worker) {
         return; // closed meanwhile
       }

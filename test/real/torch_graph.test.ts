@@ -34,7 +34,7 @@ afterEach(async () => await waiting.stop());
 describe.skipIf(environment.torchPython === null)("a total of losses", () => {
   const look = () => {
     const sites = [{ site: "loss", python: false, addresses: [OF_GRAPH], swelling: null }];
-    return lookUpHolders({ pid: waiting.pid, sites, handles: null }).batch?.rows[0];
+    return lookUpHolders({ pid: waiting.pid, sites, unsampled: null }).batch?.rows[0];
   };
 
   test("keeps the graphs of all steps, and the last loss that of one", async () => {

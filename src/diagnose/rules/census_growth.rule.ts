@@ -23,7 +23,7 @@ export const censusGrowth: Rule = {
     const types = suspects.filter(({ site }) => site.type !== undefined);
     const [first] = types;
     if (!first) {
-      return silent(`No type of object explains a growth, by ${counted}.`);
+      return silent(`No type of object explains a growth by its own bytes, by ${counted}.`);
     }
     const detail = `By ${counted}: ${types
       .slice(0, MOST_TOLD)

@@ -16,6 +16,7 @@ import { gpuGraph } from "./gpu_graph.rule.js";
 import { gpuLeak } from "./gpu_leak.rule.js";
 import { handles } from "./handles.rule.js";
 import { ledgerParts } from "./ledger_parts.rule.js";
+import { libraryObjects } from "./library_objects.rule.js";
 import { mappedFiles } from "./mapped_files.rule.js";
 import { nativeMemory } from "./native_memory.rule.js";
 import { plateau } from "./plateau.rule.js";
@@ -44,6 +45,7 @@ export const RULES: readonly Rule[] = [
   autogradGraph,
   ageCohorts,
   censusGrowth,
+  libraryObjects,
   allocator,
   ledgerParts,
   plateau,

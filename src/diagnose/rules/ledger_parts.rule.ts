@@ -1,10 +1,10 @@
 import type { VerdictKind } from "../../model/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/ledger.js";
 import { headlineOf } from "../headline.js";
+import { keptMeanwhile } from "../kept_meanwhile.js";
 import { partGrowth } from "../ledger_growth.js";
-import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
+import { SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
-import { mayKeep, type SiteJudgement } from "../suspects.js";
 import { bytesText, frameText, percent, rateText } from "../words.js";
 
 /** Which part speaks for what, where no site is known. */
@@ -73,26 +73,6 @@ export const ledgerParts: Rule = {
         };
   },
 };
-
-/** A library with an allocator of its own: samples fall on the small objects alone that hold its memory. The growth
- * that nobody sees is divided by what they grow by. */
-function keptMeanwhile({ sites, evidence }: Observations, unseenSlope: number): SiteJudgement[] {
-  const histories = evidence.sites;
-  if (histories === undefined) {
-    return [];
-  }
-  const small = sites.filter(
-    (judgement) =>
-      judgement.site.own &&
-      judgement.course === "small" &&
-      mayKeep(judgement, histories, evidence.window.startMs),
-  );
-  const all = small.reduce((sum, { slope }) => sum + slope, 0);
-  return small.map((judgement) => ({
-    ...judgement,
-    slope: (judgement.slope / all) * unseenSlope,
-  }));
-}
 
 /** The agent sees what is asked of malloc: where no site grows and malloc does, pages of blocks that were
  * there before become resident, as they are written for the first time. */

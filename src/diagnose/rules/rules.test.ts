@@ -90,6 +90,11 @@ describe("garbage-cycles", () => {
     expect(verdict(text)).toBe("cycle-garbage");
   });
 
+  test("what is unreachable though the collector runs: it was frozen", () => {
+    const found = diagnose(evidenceOf(`${growing}\nholder parse garbage=38`));
+    expect(found.verdict.kind).toBe("cycle-garbage");
+  });
+
   test("the collector is off, but what grows is reachable: a plain leak", () => {
     expect(verdict(`${growing}\nholder parse held=39\ncollector off`)).toBe("python-leak");
   });
@@ -310,6 +315,43 @@ describe("ledger-parts", () => {
   test("parts that only change places say nothing", () => {
     const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
     expect(ruleSays("ledger-parts", text)?.says).toBe("silent");
+  });
+});
+
+describe("library-objects", () => {
+  const rss = "rssBytes 60 + 1/s\nanonRssBytes 60 + 1/s\nledger.anon.other 9 + 1/s";
+  const more = "census polars.Frame 0.05 + 0.002/s";
+  const held = "holder polars.Frame library=yes held=40 path=app>frames entries=170";
+
+  test("memory past malloc is held by the objects that become more as it does", () => {
+    const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\n${more}\n${held}`));
+    expect(told.kind).toBe("python-leak");
+    expect(told.summary).toContain("polars.Frame objects above all; app → frames holds them");
+    expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
+  });
+
+  test("what keeps a little in the same place makes them", () => {
+    const text = `${rss}\n${more}\n${held}
+      site ingest keeps 0.01/s samples=9
+      site parse keeps 0.01/s samples=9
+      holder ingest held=40 path=app>frames>dict`;
+    expect(diagnose(evidenceOf(text)).verdict.summary).toContain("made by ingest (app.py:7)");
+    const elsewhere = text.replace("app>frames>dict", "app>log");
+    expect(diagnose(evidenceOf(elsewhere)).verdict.summary).not.toContain("made by");
+  });
+
+  test("as many as before, held by nobody, or in a container with a bound: it may be anything", () => {
+    const kinds = [
+      `${rss}\ncensus polars.Frame 0.05\n${held}`,
+      `${rss}\n${more}\n${held.replace("held=40", "held=4")}`,
+      `${rss}\n${more}\n${held} bound=500`,
+    ].map((text) => verdict(text));
+    expect(kinds).toEqual(["native-leak", "native-leak", "native-leak"]);
+  });
+
+  test("sites that explain the growth are the better suspects", () => {
+    const text = `${rss}\n${more}\n${held}\nsite record keeps 0.9/s`;
+    expect(ruleSays("library-objects", text)).toBeNull();
   });
 });
 

@@ -1,11 +1,13 @@
 /**
- * Whether open files, sockets, threads or mappings of the recorded program become more: its objects for them
- * are too few and too small for samples, so that no site tells of them.
+ * Whether open files, sockets, threads or mappings of the recorded program become more, or memory that its libraries
+ * take past malloc: its objects for all of them are too few and too small for samples, so that no site tells of them.
  */
-import type { Metric } from "../model/series.js";
-import type { Millis, TimeMs } from "../model/units.js";
+import { ledgerMetric, type Metric } from "../model/series.js";
+import type { Bytes, Millis, TimeMs } from "../model/units.js";
 import type { MetricRow } from "./writer.js";
 
+export const ANON_OTHER = ledgerMetric("anon.other");
+export const LEAST_UNKNOWN_RISE: Bytes = 4_000_000;
 /** How much more makes a look at the program's objects worth its time. */
 const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
   openFiles: 15,
@@ -13,15 +15,18 @@ const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
   threads: 15,
   fileRssBytes: 4_000_000,
   shmemRssBytes: 4_000_000,
+  [ANON_OTHER]: LEAST_UNKNOWN_RISE,
 };
+/** Ledgers are seconds apart: the first is from after most starts, and a later one from late in a short run. */
+const FROM_THE_FIRST: ReadonlySet<Metric> = new Set([ANON_OTHER]);
 /** The recorded program's own series. */
 const ROOT_SERIES = 0;
 
-export class HandleGrowth {
+export class UnsampledGrowth {
   private readonly first = new Map<Metric, number>();
   private readonly grown = new Set<Metric>();
 
-  /** What is there before `settledMs` after the start is no growth. */
+  /** What is there before `settledMs` after the start is no growth; of a ledger, what is there at the first. */
   constructor(
     private readonly startMs: TimeMs,
     private readonly settledMs: Millis,
@@ -35,7 +40,8 @@ export class HandleGrowth {
   polled(rows: readonly MetricRow[]): void {
     for (const { series, metric, value, timeMs } of rows) {
       const least = LEAST_RISE[metric];
-      if (least === undefined || series !== ROOT_SERIES || timeMs < this.startMs + this.settledMs) {
+      const settled = timeMs >= this.startMs + this.settledMs || FROM_THE_FIRST.has(metric);
+      if (least === undefined || series !== ROOT_SERIES || !settled) {
         continue;
       }
       const first = this.first.get(metric) ?? value;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { Metric } from "../model/series.js";
-import { HandleGrowth } from "./handle_growth.js";
+import { UnsampledGrowth } from "./unsampled_growth.js";
 
 const START = 1_000_000;
 
 function growth(metric: Metric, values: readonly number[], series = 0): boolean {
-  const handles = new HandleGrowth(START, 8_000);
+  const handles = new UnsampledGrowth(START, 8_000);
   values.forEach((value, n) => {
     handles.polled([{ timeMs: START + n * 2_000, series, metric, value }]);
   });

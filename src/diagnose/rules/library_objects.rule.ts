@@ -1,0 +1,34 @@
+import { libraryTypes } from "../library_types.js";
+import type { Rule } from "../rule.js";
+
+/** Of RSS's growth, what sites explain where they are the better suspects. */
+const MOST_EXPLAINED = 0.5;
+const MOST_TOLD = 3;
+
+/** RSS grows by memory that a library takes past malloc, and objects of that library become more. */
+export const libraryObjects: Rule = {
+  name: "library-objects",
+  judge(observations) {
+    const { target, suspects } = observations;
+    const growth = target.growth("rssBytes");
+    const explained = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    if (!target.grows("rssBytes") || explained >= MOST_EXPLAINED * growth.slope) {
+      return null;
+    }
+    const types = libraryTypes(observations, growth.slope);
+    if (types.length === 0) {
+      return null;
+    }
+    const told = types
+      .slice(0, MOST_TOLD)
+      .map(
+        ({ site }) => `${site.type} from ${count(site.objects[0])} to ${count(site.liveObjects)}`,
+      );
+    const detail = `What grows is taken past malloc by a library whose objects become more: ${told.join(", ")}.`;
+    return { says: "leak", kind: "python-leak", weight: 0.8, detail, suspects: types, growth };
+  },
+};
+
+function count(objects = 0): string {
+  return objects.toLocaleString("en-US");
+}

@@ -1,0 +1,64 @@
+/** Memory that a library takes past malloc, and the objects that hold it. */
+import { afterEach, describe, expect, test } from "vitest";
+import { openProcessMemory } from "../../src/linux/index.js";
+import { bundledAllocators } from "../../src/native/index.js";
+import { lookUpHolders } from "../../src/record/holder_lookup.js";
+import { environment } from "../environment.js";
+import { startPython, type Waiting } from "../python_program.js";
+
+const program = `
+import pyarrow
+class Store:
+    def __init__(self):
+        self.batches = {}
+    def put(self, count):
+        for _ in range(count):
+            self.batches[len(self.batches)] = pyarrow.table({"a": pyarrow.array(range(2000))})
+store = Store()
+store.put(40)
+say({})
+store.put(60)
+say({})
+`;
+let waiting: Waiting;
+afterEach(async () => await waiting.stop());
+
+describe.skipIf(environment.packagesPython === null)("tables of Arrow", () => {
+  test("are found by the library that has an allocator, counted, and what holds them is named", async () => {
+    waiting = await startPython({ path: environment.packagesPython as string }, program);
+    const memory = openProcessMemory(waiting.pid);
+    const carried = bundledAllocators(memory);
+    memory.close();
+    expect(carried.map(({ library }) => library)).toContainEqual(
+      expect.stringMatching(/^libarrow\.so/),
+    );
+    const unsampled = {
+      growing: new Set<never>(),
+      opened: [],
+      libraries: carried.map(({ path }) => path),
+      sampled: [],
+    };
+    const lookUp = () => lookUpHolders({ pid: waiting.pid, sites: [], unsampled });
+    const tablesIn = ({ batch, census }: ReturnType<typeof lookUp>) => ({
+      objects: census?.objects[census.types.indexOf("pyarrow.lib.Table")],
+      row: batch?.rows.find(({ site }) => site.endsWith(" library pyarrow.lib.Table")),
+    });
+    expect(tablesIn(lookUp()).objects).toBe(40);
+    await waiting.go();
+    const { objects, row } = tablesIn(lookUp());
+    expect(objects).toBe(100);
+    expect(row).toMatchObject({
+      looked: 100,
+      held: 100,
+      path: ["module __main__", "store", ".batches"],
+      entries: 100,
+    });
+    // The types of the interpreter's own, and of libraries that ask malloc, are no matter of this.
+    const others = lookUpHolders({
+      pid: waiting.pid,
+      sites: [],
+      unsampled: { ...unsampled, libraries: [] },
+    });
+    expect(others.batch?.rows).toEqual([]);
+  });
+});
