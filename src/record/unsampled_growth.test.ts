@@ -20,6 +20,12 @@ test("descriptors that become more after the start are growth; those of the star
 test("what comes and goes is no growth until it is above all that was", () => {
   expect(growth("threads", [4, 4, 4, 4, 4, 12, 4, 12, 4])).toBe(false);
   expect(growth("shmemRssBytes", [0, 0, 0, 0, 0, 2e6, 5e6])).toBe(true);
+  expect(growth("shmemRssBytes", [0, 0, 0, 0, 0, 2e6, 5e6, 1e6])).toBe(false);
+});
+
+test("a ledger's figures count from the first ledger on", () => {
+  expect(growth("ledger.anon.other", [1e6, 2e6, 4e6])).toBe(false);
+  expect(growth("ledger.anon.other", [1e6, 2e6, 6e6])).toBe(true);
 });
 
 test("other processes and other figures are not asked", () => {

@@ -32,7 +32,7 @@ export class UnsampledGrowth {
     private readonly settledMs: Millis,
   ) {}
 
-  /** The figures that have risen by so much. */
+  /** The figures that have risen by so much, and have not gone back. */
   get growing(): ReadonlySet<Metric> {
     return this.grown;
   }
@@ -48,6 +48,8 @@ export class UnsampledGrowth {
       this.first.set(metric, Math.min(first, value));
       if (value >= first + least) {
         this.grown.add(metric);
+      } else {
+        this.grown.delete(metric);
       }
     }
   }
