@@ -59,7 +59,11 @@ class OomReader {
   readonly #known = new Map<string, OomEventJson>();
   #dropped = 0;
 
-  take({ number, text: whole }: LogLine): void {
+  take({ number, text: whole, damage }: LogLine): void {
+    if (damage !== undefined) {
+      this.limits.push(damage);
+      return;
+    }
     const { writer: name, rank, text } = splitPrefix(whole);
     if ((text.includes("\\n") || text.includes('{"')) && OF_ERRORS.test(text)) {
       const record = readLogRecord(text);
