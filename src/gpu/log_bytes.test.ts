@@ -61,3 +61,10 @@ test.each([
 ])("%s", async (_, bytes) => {
   expect(await read(bytes)).toEqual({ lines: [2], limits: [], count: 2 });
 });
+
+test("zeros that a crash left in the text are left out; a file of little else is named", async () => {
+  const sparse = Buffer.concat([Buffer.alloc(5000), Buffer.from(MESSAGE)]);
+  expect((await read(sparse)).lines).toEqual([1]);
+  const { limits } = await read(Buffer.concat([Buffer.alloc(200), Buffer.from("\x01\x02\n")]));
+  expect(limits).toEqual([expect.stringMatching(/does not look like text/)]);
+});
