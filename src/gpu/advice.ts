@@ -64,15 +64,15 @@ export const GPU_ADVICE = {
   "TM-A131":
     "Free memory is cut up by the order of requests: make what lasts first, keep to a few sizes, and let one phase give everything back (empty_cache) before the next begins.",
   "TM-A132":
-    "The host's memory ran out, not the device's: smaller or fewer batches at once, fewer workers, or a higher limit of the container; `tidemark run` shows what fills it.",
+    "The host's memory ran out, not the device's: smaller or fewer batches at once, fewer workers, or a higher limit of the container; tidemark run shows what fills it.",
   "TM-A133":
     "TensorFlow's pinned host memory has a limit of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB (before 1.14 TF_CUDA_HOST_MEM_LIMIT_IN_MB) raises it; fewer prefetched batches and less of the model on the CPU need less.",
 } as const;
 export type GpuAdviceId = keyof typeof GPU_ADVICE;
 
-/** Every version from 1.8 on reads the first (that of ROCm the last); 2.9 and later know the second, too, which
+/** What every version from 1.8 on reads, builds for ROCm the second. 2.9 and later know PYTORCH_ALLOC_CONF, too, which
  * 2.9.1 does not heed for expandable_segments (pytorch issue 183387). */
-export type ConfName = "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" | "PYTORCH_HIP_ALLOC_CONF";
+export type ConfName = "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_HIP_ALLOC_CONF";
 
 export function adviceOf(
   ids: readonly GpuAdviceId[],

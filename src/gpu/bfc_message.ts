@@ -13,7 +13,7 @@
  *   OOM when allocating tensor with shape[25088,4096] and type float on /job:.../device:GPU:0 by allocator GPU_0_bfc
  *
  * An allocator whose caller can do without ("not a failure", "with freed_by_count=") says so by the dozen while
- * XLA tries kernels: that is no event. cuda_host_bfc and gpu_host_bfc are pools of pinned host memory.
+ * XLA tries kernels, on the same line or the next: that is no event. cuda_host_bfc and gpu_host_bfc are pools of pinned host memory.
  */
 import type { OomEventJson } from "../model/gpu_document.js";
 import type { Bytes } from "../model/units.js";
@@ -46,18 +46,21 @@ const STATISTIC = /(?:^|[\s|>*\]])(Limit|InUse|LargestFreeBlock): {1,40}(-?\d{1,
 const PROGRAM = /(?:^|\s)total allocation: {1,24}(\d{1,12}(?:\.\d{1,9})?)([KMGT]?i?B)/;
 /** What every line that this reads has one of. */
 const WORDS =
-  /Limit:|InUse:|FreeBlock:|ran out of memory|EXHAUSTED|xhausted|XlaRuntimeError|OOM when|failed to alloc|total allocation:|Dst tensor|for new constant/;
+  /Limit:|InUse:|FreeBlock:|ran out of memory|EXHAUSTED|xhausted|XlaRuntimeError|OOM when|failed to alloc|total allocation:|Dst tensor|for new constant|not a failure/;
 const LONGEST = 2000;
 /** A dump has thousands of lines between a driver's refusal and its end. */
 const NEAR_LINES = 20_000;
 /** Lines that a wrapped exception is looked for in. */
 const WRAPPED_LINES = 3;
+/** Statistics stand so near before an exception where the dump's own first line was lost, or had no name. */
+const STATISTICS_LINES = 24;
 
 /** Whether a line says something to the reader below: most of a dump does not. */
 export function isBfcLine(text: string): boolean {
   if (!WORDS.test(text)) return false;
   const part = text.slice(0, LONGEST);
-  return [STATISTIC, ALLOCATOR, EXHAUSTED, TENSOR, DRIVER, PROGRAM].some((one) => one.test(part));
+  const all = [STATISTIC, ALLOCATOR, EXHAUSTED, TENSOR, DRIVER, PROGRAM, NO_FAILURE];
+  return all.some((one) => one.test(part));
 }
 
 /** A driver's line has a name in it that other libraries say, too. */
@@ -68,6 +71,8 @@ export function isDriverLine(text: string): boolean {
 /** Takes the lines of one writer, and hands out an event when the dump is over. */
 export class BfcReader {
   #open: BfcState | undefined;
+  /** Statistics of a dump that nothing began. */
+  #loose: Pick<BfcState, "line" | "limit" | "inUse" | "largestFree"> | undefined;
   /** An exception whose request stands in the next line. */
   #wrapped: { line: number; text: string; left: number } | undefined;
 
@@ -89,7 +94,11 @@ export class BfcReader {
     }
     const statistic = STATISTIC.exec(text);
     if (statistic !== null) {
-      this.#takeStatistic(statistic[1]!, Number(statistic[2]));
+      this.#takeStatistic(line, statistic[1]!, Number(statistic[2]));
+      return null;
+    }
+    if (NO_FAILURE.test(text)) {
+      if (this.#open?.source === "dump" && line - this.#open.line <= 1) this.#open = undefined;
       return null;
     }
     const program = PROGRAM.exec(text);
@@ -140,6 +149,7 @@ export class BfcReader {
 
   #takeAllocator(line: number, text: string, allocator: RegExpExecArray): BfcState | null {
     const [, name = "", figure, unit, rounded] = allocator;
+    this.#loose = undefined;
     const request = rounded === undefined ? bytesOf(figure!, unit!) : Number(rounded);
     const same =
       this.#open !== undefined && this.#open.source === "exception" && this.#fits(request);
@@ -154,11 +164,14 @@ export class BfcReader {
     return before;
   }
 
-  #takeStatistic(name: string, value: number): void {
-    if (this.#open === undefined || this.#open.source === "driver") return;
-    if (name === "Limit") this.#open.limit = value;
-    else if (name === "InUse") this.#open.inUse = value;
-    else this.#open.largestFree = value;
+  #takeStatistic(line: number, name: string, value: number): void {
+    if (this.#open === undefined || this.#open.source === "driver") {
+      this.#loose ??= stateAt(line, "dump", "jax");
+    }
+    const figures = this.#loose ?? this.#open!;
+    if (name === "Limit") figures.limit = value;
+    else if (name === "InUse") figures.inUse = value;
+    else figures.largestFree = value;
   }
 
   /** The exception's own text: it ends a dump, or stands alone. */
@@ -168,12 +181,22 @@ export class BfcReader {
     const open = this.#open ?? stateAt(line, "exception", frameworkOf(text));
     this.#open = open;
     if (open.source === "driver") open.source = "exception";
+    this.#takeLoose(open, line);
     if (request.tensor) open.framework = "tensorflow";
     else if (sourceOf(text).framework === "jax") open.framework = "jax";
     open.request ??= request.bytes;
     open.device ??= request.device;
     if (request.host) open.memory = "host";
     return before;
+  }
+
+  #takeLoose(open: BfcState, line: number): void {
+    const loose = this.#loose;
+    this.#loose = undefined;
+    if (loose === undefined || open.limit !== null || line - loose.line > STATISTICS_LINES) return;
+    open.limit = loose.limit;
+    open.inUse = loose.inUse;
+    open.largestFree = loose.largestFree;
   }
 
   /** A driver's refusal is told by what follows from it; any other is an event of its own. */

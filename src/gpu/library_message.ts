@@ -36,6 +36,7 @@ const BEFORE =
   /(?:\b\w{0,40}(?:Error|Exception)\b ?[:([]|\b(?:error|failure)\b ?[\d:('"]|\b[Ff]ail(?:ed|ure)\b|\bFAIL\b|[Cc]ould not|bad_alloc|what\(\)|results in|returned|\bERROR\b)[^\n]{0,200}$/;
 const BEHIND = /^(?:\)?["'`]?[:,]? ?["'(]?out of memory| when calling)/;
 const DEFINED = /^\s*(?:=|\])/;
+const COMPARED = /(?:[=!]=|\bcase|\breturn)\s{1,8}(?:\w{1,20}::)?$/;
 
 const NAMED: readonly (readonly [RegExp, string])[] = [
   [/^CUBLAS/, "cuBLAS"],
@@ -88,8 +89,8 @@ function errorIn(text: string): { index: number; words: string } | null {
   for (const { 0: words, index } of text.matchAll(new RegExp(NAME.source, "g"))) {
     const before = text.slice(Math.max(0, index - 240), index);
     const after = text.slice(index + words.length, index + words.length + 40);
-    if (!DEFINED.test(after) && (BEFORE.test(before) || BEHIND.test(after)))
-      return { index, words };
+    if (DEFINED.test(after) || COMPARED.test(before)) continue;
+    if (BEFORE.test(before) || BEHIND.test(after)) return { index, words };
   }
   return null;
 }

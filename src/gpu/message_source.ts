@@ -40,7 +40,7 @@ const SOURCES: readonly (readonly [RegExp, MessageSource["framework"], string])[
   [/cudaSuccess \(2 vs/, "other", "Caffe"],
   [/\btorch_memory_saver\b/, "other", "torch_memory_saver"],
   [
-    /torch|c10|\bATen\b|THCuda|\/THC\/|CUDA_LAUNCH_BLOCKING|AcceleratorError|CUDA kernel errors|ncclUnhandled|NCCL|RuntimeError: (?:CUDA|HIP|XPU|cu[A-Z]\w{1,12}|NCCL|Triton|miopen\w{0,30}|Native API|level_zero)\b/,
+    /torch|c10|\bATen\b|THCuda|\/THC\/|CUDA_LAUNCH_BLOCKING|AcceleratorError|CUDA kernel errors|ncclUnhandled|NCCL|RuntimeError(?:: |\(["'])(?:CUDA|HIP|XPU|cu[A-Z]\w{1,12}|NCCL|Triton|miopen\w{0,30}|Native API|level_zero)\b/,
     "pytorch",
     "",
   ],

@@ -92,6 +92,15 @@ describe("JAX and TensorFlow told apart", () => {
       { memory: "host", requestedBytes: 400 },
     ],
     [
+      "I tensorflow/core/common_runtime/bfc_allocator.cc:694] Stats: \nLimit:                  1490198528\nInUse:                  1477023232\nMaxInUse:               1477423360\n\nW tensorflow/core/common_runtime/bfc_allocator.cc:271] Ran out of memory trying to allocate 29.91MiB.  See logs for memory state.\nW tensorflow/core/framework/op_kernel.cc:900] Resource exhausted: OOM when allocating tensor with shape[10000,1,28,28]",
+      {
+        framework: "tensorflow",
+        kind: "genuine",
+        totalBytes: 1490198528,
+        requestedBytes: 31360000,
+      },
+    ],
+    [
       "2024-01-01 10:00:00.1: E tensorflow/stream_executor/cuda/cuda_dnn.cc:329] Could not create cudnn handle: CUDNN_STATUS_ALLOC_FAILED",
       { framework: "tensorflow", kind: "context", library: "cuDNN" },
     ],
@@ -218,6 +227,10 @@ describe("the driver and the libraries on it", () => {
       '{"level":"error","error":"CUDA error: out of memory"}',
       { kind: "context", framework: "other" },
     ],
+    [
+      "ERROR worker died: RuntimeError('CUDA error: out of memory')",
+      { kind: "context", framework: "pytorch" },
+    ],
     ["RuntimeError: Invalid buffer size: 18.00 GB", { kind: "genuine", requestedBytes: 18 * GIB }],
     [
       "node:30:66 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\nnode:30:66 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes",
@@ -277,6 +290,8 @@ describe("other frameworks", () => {
 
 test.each([
   "W tensorflow/core/common_runtime/bfc_allocator.cc:271] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.16GiB with freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be performance gains if more memory were available.",
+  "2020-09-23 14:43:16.0: W tensorflow/core/common_runtime/bfc_allocator.cc:211] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.11GiB.\nThe caller indicates that this is not a failure, but may mean that there could be performance gains if more memory were available.",
+  `if grep -q -E "CUDA out of memory|RuntimeError: CUDA error: out of memory|Killed" log; then`,
   "enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 }",
   "  CUDA_ERROR_OUT_OF_MEMORY                  = 2,",
   "Handled: CUBLAS_STATUS_ALLOC_FAILED(3) -> retry ok",
@@ -286,6 +301,8 @@ test.each([
   "If you run into `RuntimeError: CUDA out of memory`, lower --batch-size.",
   '**Q: I get "CUDA error: out of memory"** A: use a smaller model.',
   `    _statements = ["CUDA out of memory.", "DefaultCPUAllocator: can't allocate memory"]`,
+  "    if (error == cudaErrorMemoryAllocation) { // failed: try again",
+  "WARN cache: Attempting to allocate 2G. This may take a while",
   "RuntimeError: CUDA error: an illegal memory access was encountered",
 ])("no event: %s", async (line) => {
   expect(await eventsOf(`${line}\n`)).toEqual([]);

@@ -1,6 +1,7 @@
 /** Whether words of a log are said, or only spoken of: code, documentation and questions quote errors. */
 
-const QUOTES = "\"'`“”";
+/** A pattern that looks for errors has bars between them. */
+const QUOTES = "\"'`“”|";
 
 /** The line of `text` that holds the character at `index`. */
 export function lineWith(text: string, index: number): string {
@@ -8,22 +9,20 @@ export function lineWith(text: string, index: number): string {
   return text.slice(text.lastIndexOf("\n", index - 1) + 1, end < 0 ? undefined : end);
 }
 
-/**
- * True for words in tight quotes, an exception's name before them included ("RuntimeError: CUDA error: ..."),
- * unless a key names them as an error's text (`"error": "CUDA error: ..."`).
- */
+/** What is put before an error's text that it quotes: a key (`"error": "..."`), or the exception that holds it
+ * (`RuntimeError('...')`). */
+const SAID =
+  /(?:(?:err|exc)\w{0,20}|message|msg|reason|cause|detail|text|log|output|stderr|failed)["']?\s{0,4}[:=]?\s{0,4}["'`]$|(?:Error|Exception)\(["'`]$/i;
+
+/** True for words in tight quotes that nothing says: an exception's name before them may be within the quotes. */
 export function isQuoted(text: string, index: number, length: number): boolean {
   const before = text
     .slice(Math.max(0, index - 120), index)
     .replace(/(?:[\w.]{1,60}(?:Error|Exception): ?){1,2}$/, "");
+  const next = text.slice(index + length, index + length + 2).replace(/^\./, "");
   const open = before.at(-1) ?? "";
-  const closed = /^\W?$/.test(text[index + length] ?? "") ? (text[index + length] ?? "") : "";
-  const after = closed === "." ? (text[index + length + 1] ?? "") : closed;
-  if (!QUOTES.includes(open) || open === "" || after === "" || !QUOTES.includes(after))
-    return false;
-  return !/(?:err\w{0,20}|exc\w{0,20}|message|msg|reason|detail|failed)["']?\s{0,4}[:=]?\s{0,4}["'`]$/i.test(
-    before,
-  );
+  const tight = open !== "" && QUOTES.includes(open) && next !== "" && QUOTES.includes(next[0]!);
+  return tight && !SAID.test(before);
 }
 
 /** True where the words at `index` are the argument of a `raise` or a condition: a line of a program. */

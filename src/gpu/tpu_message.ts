@@ -15,7 +15,7 @@ import { type OomReading, reading } from "./oom_reading.js";
 import { type OomVerdict, sizeText } from "./oom_verdict.js";
 
 export const TPU_START =
-  /Ran out of memory in memory space|Error allocating device buffer|Attempting to (?:reserve|allocate) [\d.]{1,12}[KMGT]|Hbm usage: ?[\d.]{1,12}[KMGT]|Allocation \(size=\d{1,20}\) would exceed memory/;
+  /Ran out of memory in memory space|Error allocating device buffer|Attempting to reserve [\d.]{1,12}[KMGT] at the bottom|Hbm usage: ?[\d.]{1,12}[KMGT]|Allocation \(size=\d{1,20}\) would exceed memory/;
 
 const SPACE = new RegExp(`memoryspace([a-z]{2,8})\\.Used${XLA_SIZE}of${XLA_SIZE}`);
 const BUFFER = new RegExp(
