@@ -80,3 +80,10 @@ export function adviceOf(
 ): GpuAdviceJson[] {
   return [...new Set(ids)].map((id) => ({ id, text: GPU_ADVICE[id].replaceAll("{conf}", conf) }));
 }
+
+/** The same for Windows, where PyTorch has no expandable segments: it warns, and goes on without. */
+export function adviceOnWindows(advice: readonly GpuAdviceJson[]): GpuAdviceJson[] {
+  const rest = advice.filter(({ id }) => id !== "TM-A101");
+  if (rest.length === advice.length) return [...advice];
+  return [...rest, ...adviceOf(["TM-A131"])].sort((a, b) => (a.id < b.id ? -1 : 1));
+}

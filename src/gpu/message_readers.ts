@@ -70,7 +70,7 @@ export function continues(message: string, text: string): boolean {
 function readTorchMessage(text: string): OomReading | null {
   const message = parseTorchMessage(text);
   if (message === null) return null;
-  const { device, torch, platform, splitNamed, windows, cause, ...figures } = message;
+  const { device, torch, platform, splitNamed, cause, ...figures } = message;
   return {
     ...reading(judgeTorchMessage(message), figures, { device, torch }),
     conf: confName(message),

@@ -1,7 +1,7 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
 import type { FrameJson } from "../model/documents.js";
 import type { OomEventJson, OomJson } from "../model/gpu_document.js";
-import { adviceOf } from "./advice.js";
+import { adviceOf, adviceOnWindows } from "./advice.js";
 import { BfcReader, type BfcState, isBfcLine, isDriverLine } from "./bfc_message.js";
 import { judgeBfc } from "./bfc_verdict.js";
 import type { LogLine } from "./log_lines.js";
@@ -17,6 +17,8 @@ const OF_ERRORS =
   /memory|Traceback|File \\"|_FAILED|EXHAUSTED|OOM|Stats|Limit|InUse|LargestFree|length|NCCL|ncclU|Last error/;
 const TRACEBACK_FRAMES = 60;
 const MOST_WRITERS = 4096;
+/** A path that only Windows has. */
+const WINDOWS_PATH = /(?:^|[\s"'(])[A-Z]:\\{1,2}[\w .-]/;
 /** Before a message on the same line: an exception's name, a path, the quote that it stands in. */
 const WORDS_BEFORE = 400;
 
@@ -57,6 +59,7 @@ class OomReader {
   /** Who wrote the line before, and how long it was. */
   #last: { writer: Writer; width: number } | undefined;
   #zeros = 0;
+  #windows = false;
 
   take({ number, text: raw, damage }: LogLine): void {
     if (damage !== undefined) {
@@ -64,6 +67,7 @@ class OomReader {
       return;
     }
     const whole = this.#plain(raw);
+    this.#windows ||= whole.includes(":\\") && WINDOWS_PATH.test(whole);
     const { writer: name, rank, text } = splitPrefix(whole);
     if ((text.includes("\\n") || text.includes('{"')) && OF_ERRORS.test(text)) {
       const record = readLogRecord(text);
@@ -135,6 +139,7 @@ class OomReader {
     if (events.length === 0 && this.#zeros > 0) {
       this.limits.push(`the file does not look like text: ${this.#zeros} of its lines hold zeros`);
     }
+    if (this.#windows) for (const event of events) event.advice = adviceOnWindows(event.advice);
     return events;
   }
 
@@ -187,7 +192,7 @@ class OomReader {
     const figures = {
       requestedBytes: request,
       totalBytes: limit,
-      freeBytes: limit === null || inUse === null ? null : limit - inUse,
+      freeBytes: limit === null || inUse === null ? null : Math.max(0, limit - inUse),
       allocatedBytes: inUse,
     };
     const of = { framework, memory, device };

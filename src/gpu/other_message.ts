@@ -109,7 +109,7 @@ const TEXTS: readonly OtherText[] = [
           ? {}
           : {
               totalBytes: bytesOf(total, totalUnit!),
-              freeBytes: bytesOf(total, totalUnit!) - bytesOf(used!, usedUnit!),
+              freeBytes: Math.max(0, bytesOf(total, totalUnit!) - bytesOf(used!, usedUnit!)),
             }),
       },
     }),

@@ -34,8 +34,6 @@ export interface TorchMessage {
   readonly torch: string;
   /** Whether the text has a line of advice that names max_split_size_mb: 1.10 and later know it. */
   readonly splitNamed: boolean;
-  /** Windows by the paths beside it: expandable segments are not to be had there. */
-  readonly windows: boolean;
   readonly cause: "device" | "address space" | "own limit" | "size beyond all";
 }
 
@@ -94,7 +92,6 @@ export function parseTorchMessage(text: string): TorchMessage | null {
     allowedBytes: credible(size("", "allowed;")),
     torch: versionOf(squeezed, body, reserved !== null),
     splitNamed: /max_split_size_mb/.test(squeezed),
-    windows: /(?:^|[\s"'(])[A-Z]:\\[\w .-]/.test(text),
     cause,
   };
 }

@@ -177,7 +177,7 @@ test.each([
   ],
   [
     "Windows",
-    `C:\\train\\a.py: ${modern("2.00 GiB", "24.00 GiB", "1.00 GiB", held("14.00 GiB", "6.00 GiB"))}`,
+    `${modern("2.00 GiB", "24.00 GiB", "1.00 GiB", held("14.00 GiB", "6.00 GiB"))}\n  File "C:\\train\\a.py", line 3, in step`,
     ["TM-A102", "TM-A103", "TM-A131"],
   ],
   [

@@ -220,15 +220,14 @@ function inPieces({ request, total, allocated, split, missing }: State): boolean
   );
 }
 
-/** Expandable segments came with 2.1, on Linux; what a version does not know ends every CUDA call with an error. */
+/** Expandable segments came with 2.1; what a version does not know ends every CUDA call with an error. */
 function ofFragmentation(message: TorchMessage, split: Bytes): GpuAdviceId[] {
-  const { torch, platform, windows, splitNamed } = message;
+  const { torch, platform, splitNamed } = message;
   if (platform === "XPU" || platform === "other") return ["TM-A131"];
   if (torch === "up to 1.3") return ["TM-A130", "TM-A131"];
   if (torch === "1.4 to 2.0") {
     return splitNamed ? ["TM-A102", "TM-A130", "TM-A131"] : ["TM-A130", "TM-A131"];
   }
-  if (windows) return ["TM-A102", "TM-A103", "TM-A131"];
   return (message.privatePoolBytes ?? 0) > split
     ? ["TM-A114", "TM-A101"]
     : ["TM-A101", "TM-A103", "TM-A102"];

@@ -17,7 +17,9 @@ import { type OomVerdict, sizeText } from "./oom_verdict.js";
 export const TPU_START =
   /Ran out of memory in memory space|Error allocating device buffer|Attempting to reserve [\d.]{1,12}[KMGT] at the bottom|Hbm usage: ?[\d.]{1,12}[KMGT]|Allocation \(size=\d{1,20}\) would exceed memory/;
 
-const SPACE = new RegExp(`memoryspace([a-z]{2,8})\\.Used${XLA_SIZE}of${XLA_SIZE}`);
+const SPACE = new RegExp(
+  `memoryspace([a-z]{2,8})\\.Used${XLA_SIZE}of${XLA_SIZE}(?:[a-z]{2,8}\\.Exceeded[a-z]{2,8}capacityby${XLA_SIZE})?`,
+);
 const BUFFER = new RegExp(
   `Attemptingto(?:allocate|reserve)${XLA_SIZE}(?:atthebottomofmemory)?\\.(?:.{0,30}?Thereare${XLA_SIZE}free)?`,
 );
@@ -32,8 +34,9 @@ export function parseTpuMessage(text: string): OomReading | null {
   const squeezed = squeeze(text);
   const space = SPACE.exec(squeezed);
   if (space !== null) {
-    const [, name, used, usedUnit, limit, limitUnit] = space as unknown as string[];
-    return compiled(name!, bytesOf(used!, usedUnit!), bytesOf(limit!, limitUnit!));
+    const [, name, used, usedUnit, limit, limitUnit, over, overUnit] = space;
+    const more = over === undefined ? null : bytesOf(over, overUnit!);
+    return compiled(name!, bytesOf(used!, usedUnit!), bytesOf(limit!, limitUnit!), more);
   }
   const allocation = ALLOCATION.exec(squeezed);
   if (allocation !== null) {
@@ -52,13 +55,19 @@ export function parseTpuMessage(text: string): OomReading | null {
   return buffer === null ? null : ofBuffer(buffer, squeezed);
 }
 
-function compiled(space: string, used: number, limit: number): OomReading {
+function compiled(
+  space: string,
+  used: number,
+  limit: number,
+  more: number | null = null,
+): OomReading {
   const scratch = space !== "hbm";
+  const beyond = more === null ? "" : `, ${sizeText(more)} more than there is`;
   return reading(
     {
       kind: "genuine",
       because: scratch
-        ? `a kernel needs ${sizeText(used)} of ${space}, a core's scratch memory of ${sizeText(limit)}`
+        ? `a kernel needs ${sizeText(used)} of ${space}, a core's scratch memory of ${sizeText(limit)}${beyond}`
         : `the compiled program needs ${sizeText(used)}, and the device has ${sizeText(limit)} for it`,
       advice: scratch ? ["TM-A128"] : ["TM-A127"],
     },
