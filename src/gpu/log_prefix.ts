@@ -24,7 +24,7 @@ const PREFIXES: readonly RegExp[] = [
   /^\[rank(\d{1,6})\]:?(?:\[[A-Z]\d[^\]]{0,200}\])?[ \t]?/, // torchrun from 2.2 on
   /^\[default(\d{1,6})\]:[ \t]?/, // torchrun with --tee
   /^\[\d{1,6},(\d{1,6})\]<std(?:err|out)>:[ \t]?/, // mpirun --tag-output
-  // Ray and vLLM: of a worker with one coordinate that is its rank, of several none is by itself.
+  // Ray and vLLM, which names the coordinates along which there are several: one is the rank, of more none is.
   /^\((?:\w[\w:]{0,60}_(?:TP|DP|PP)(\d{1,6}) )(?<!_(?:TP|DP|PP|EP)\d{1,6}_(?:TP|DP|PP)\d{1,6} )(?:pid|ip)=[^)]{0,80}\)[ \t]?/,
   /^\((?:\w[\w:]{0,60} )?(?:rank=(\d{1,6}),? )?(?:pid|ip)=[^)]{0,80}\)[ \t]?/,
   /^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?:TP|DP|PP)(\d{1,6})\] /, // SGLang

@@ -8,8 +8,8 @@ import type { TorchMessage } from "./torch_message.js";
 const NOTABLE_SHARE = 0.1;
 /** With less than this in pieces the device is full, however they lie. */
 const LARGE_SPLIT = 0.02;
-/** The allocator asks the driver for 2 or 20 MiB at least, and a driver keeps pages of its own: a device
- * with less than that free is full, and a request that is short of what is free by less than that is, too. */
+/** The allocator asks the driver for 2 or 20 MiB at least, and a driver keeps pages of its own: a device with less
+ * than that free is full, and where no more than that is free beyond the request, it need not have been enough. */
 const SEGMENT: Bytes = 20 * 2 ** 20;
 /** What others hold by far outweighs what lies in pieces: from here on they are the reason. */
 const CROWDED_SHARE = 0.2;
