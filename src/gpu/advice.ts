@@ -51,15 +51,44 @@ export const GPU_ADVICE = {
     "Leave room for NCCL: torch.cuda.set_per_process_memory_fraction below 1, or initialise the process group before the largest allocations.",
   "TM-A125":
     "Not the device but the address space is used up: {conf}=expandable_segments_reserve with less, or fewer CUDA streams; also see ulimit -v.",
+  "TM-A126":
+    "The program's own limit refused it, not the device: raise the share (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in {conf} where that sets it), or need less.",
+  "TM-A127":
+    "Less at once: a smaller batch, jax.checkpoint (rematerialisation) on the largest layers, donate_argnums for arrays that are replaced, bf16, or sharding over more devices.",
+  "TM-A128":
+    "A kernel's scratch memory is a core's own, of a fixed size: smaller block shapes (Pallas), or less fused into one kernel. The batch does not change it.",
+  "TM-A129":
+    "Less on the device: a smaller model, batch, context or quantisation, fewer layers on it, or more devices; the library's own limit, if it has one, may be set too low.",
+  "TM-A130":
+    "expandable_segments came with PyTorch 2.1, and earlier versions end every CUDA call with an error when they read it: upgrade. max_split_size_mb is known from 1.10 on.",
+  "TM-A131":
+    "Free memory is cut up by the order of requests: make what lasts first, keep to a few sizes, and let one phase give everything back (empty_cache) before the next begins.",
+  "TM-A132":
+    "The host's memory ran out, not the device's: smaller or fewer batches at once, fewer workers, or a higher limit of the container; tidemark run shows what fills it.",
+  "TM-A133":
+    "TensorFlow's pinned host memory has a limit of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB (before 1.14 TF_CUDA_HOST_MEM_LIMIT_IN_MB) raises it; fewer prefetched batches and less of the model on the CPU need less.",
 } as const;
 export type GpuAdviceId = keyof typeof GPU_ADVICE;
 
-/** PyTorch 2.9 and later call the setting by the shorter name; the older one still works there. */
-export type ConfName = "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" | "PYTORCH_HIP_ALLOC_CONF";
+/** What every version from 1.8 on reads, builds for ROCm the second; the third is 2.9's own name for it. */
+export type ConfName = "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_HIP_ALLOC_CONF" | "PYTORCH_ALLOC_CONF";
+/** 2.9.1 does not heed its own name for expandable_segments (pytorch issue 183387); the older one is read to this day. */
+const OLDER_NAME = " (2.9.1 heeds the older name alone: set PYTORCH_CUDA_ALLOC_CONF to the same.)";
 
 export function adviceOf(
   ids: readonly GpuAdviceId[],
   conf: ConfName = "PYTORCH_CUDA_ALLOC_CONF",
 ): GpuAdviceJson[] {
-  return [...new Set(ids)].map((id) => ({ id, text: GPU_ADVICE[id].replaceAll("{conf}", conf) }));
+  return [...new Set(ids)].map((id) => {
+    const text = GPU_ADVICE[id].replaceAll("{conf}", conf);
+    const isOwn = conf === "PYTORCH_ALLOC_CONF" && text.includes(conf);
+    return { id, text: isOwn ? text + OLDER_NAME : text };
+  });
+}
+
+/** The same for Windows, where PyTorch has no expandable segments: it warns, and goes on without. */
+export function adviceOnWindows(advice: readonly GpuAdviceJson[]): GpuAdviceJson[] {
+  const rest = advice.filter(({ id }) => id !== "TM-A101");
+  if (rest.length === advice.length) return [...advice];
+  return [...rest, ...adviceOf(["TM-A131"])].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -104,9 +104,7 @@ export function adviceFor(
 ): GpuAdviceJson[] {
   const expandable = snapshot.settings.expandable_segments === true;
   const ids = devices.flatMap((device) => adviceForDevice(device, expandable));
-  const conf =
-    "PYTORCH_ALLOC_CONF" in snapshot.settings ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
-  return adviceOf(ids, conf);
+  return adviceOf(ids);
 }
 
 function adviceForDevice(device: GpuDeviceJson, expandable: boolean): GpuAdviceId[] {

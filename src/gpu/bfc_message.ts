@@ -1,6 +1,7 @@
 /**
  * Out-of-memory texts of JAX and TensorFlow, whose allocator (BFC) dumps its state into the log:
  *
+ *   failed to allocate 8.41G (9029127168 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY       (tries again, smaller)
  *   Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.72GiB (rounded to 3994418944)
  *   ... thousands of chunks ...
  *   Stats:
@@ -8,74 +9,110 @@
  *   InUse: 68719476736
  *   LargestFreeBlock: 0
  *   RESOURCE_EXHAUSTED: Out of memory while trying to allocate 3994418944 bytes.
- *   OOM when allocating tensor with shape[25088,4096] and type float on /job:.../device:GPU:0
+ *   BufferAssignment stats: ... total allocation: 14.44GiB                  (XLA: what the program needs in all)
+ *   OOM when allocating tensor with shape[25088,4096] and type float on /job:.../device:GPU:0 by allocator GPU_0_bfc
+ *
+ * An allocator whose caller can do without ("not a failure", "with freed_by_count=") says so by the dozen while
+ * XLA tries kernels, on the same line or the next: that is no event. cuda_host_bfc and gpu_host_bfc are pools of pinned host memory.
  */
+import type { OomEventJson } from "../model/gpu_document.js";
 import type { Bytes } from "../model/units.js";
-import { bytesOf } from "./torch_message.js";
+import { type BfcRequest, EXHAUSTED, requestIn, TENSOR } from "./bfc_request.js";
+import { bytesOf, XLA_SIZE } from "./message_sizes.js";
+import { sourceOf } from "./message_source.js";
 
 export interface BfcState {
   framework: "jax" | "tensorflow";
+  memory: OomEventJson["memory"];
+  /** What it was made of: later texts of the same failure say more. */
+  source: "driver" | "exception" | "dump";
   line: number;
   device: number | null;
   request: Bytes | null;
   limit: Bytes | null;
   inUse: Bytes | null;
   largestFree: Bytes | null;
+  /** What the compiled program needs in all. */
+  program: Bytes | null;
 }
 
+const DRIVER = new RegExp(
+  `failed to alloc(?:ate)? (?:${XLA_SIZE} \\((\\d{1,20})(?: bytes|B)\\)|(\\d{1,20}) bytes) (from device|on host): (?:CUDA_ERROR_OUT_OF_MEMORY|HIP_ERROR_OutOfMemory|hipErrorOutOfMemory)`,
+);
 const ALLOCATOR =
-  /Allocator \((\w+)\) ran out of memory trying to allocate ([\d.]+) ?([KMGT]?i?B)(?:ytes)?(?: \(rounded to (\d+)\))?/;
-const EXHAUSTED =
-  /RESOURCE_EXHAUSTED|ResourceExhaustedError|Resource exhausted:|XlaRuntimeError.*[Oo]ut of memory/;
-const JAX_REQUEST =
-  /[Oo]ut of memory (?:while trying to allocate|allocating|trying to allocate) ([\d.]+) ?(bytes|[KMGT]iB)/;
-const JAX_DEVICE_REQUEST =
-  /Failed to allocate request for [\d.]+[KMGT]?i?B \((\d+)B\) on device ordinal (\d+)/;
-const TENSOR =
-  /OOM when allocating tensor with shape\[([\d,\s]*)\](?: and type (\w+))?(?: on \S*GPU:(\d+))?/;
-const STATISTIC =
-  /^\W*(?:\S+ bfc_allocator\.cc:\d+\] )?(Limit|InUse|LargestFreeBlock): +(-?\d+)\s*$/;
-const DTYPE_BYTES: Readonly<Record<string, number>> = {
-  float: 4,
-  double: 8,
-  half: 2,
-  bfloat16: 2,
-  int8: 1,
-  uint8: 1,
-  bool: 1,
-  int16: 2,
-  int32: 4,
-  int64: 8,
-  complex64: 8,
-};
+  /Allocator \((\w{1,64})\) ran out of memory trying to allocate (\d{1,20}(?:\.\d{1,9})?) ?([KMGT]?i?B)(?:ytes)?(?: \(rounded to (\d{1,20})\))?/;
+const NO_FAILURE = /with freed_by_count=|caller indicates that this is not a failure/;
+const STATISTIC = /(?:^|[\s|>*\]])(Limit|InUse|LargestFreeBlock): {1,40}(-?\d{1,19})\s{0,8}$/;
+const PROGRAM = /(?:^|\s)total allocation: {1,24}(\d{1,12}(?:\.\d{1,9})?)([KMGT]?i?B)/;
+/** What every line that this reads has one of. */
+const WORDS =
+  /Limit:|InUse:|FreeBlock:|ran out of memory|EXHAUSTED|xhausted|XlaRuntimeError|OOM when|failed to alloc|total allocation:|Dst tensor|for new constant|not a failure/;
+const LONGEST = 2000;
+/** A dump has thousands of lines between a driver's refusal and its end. */
+const NEAR_LINES = 20_000;
+/** Lines that a wrapped exception is looked for in. */
+const WRAPPED_LINES = 3;
+/** Statistics stand so near before an exception where the dump's own first line was lost, or had no name. */
+const STATISTICS_LINES = 24;
 
 /** Whether a line says something to the reader below: most of a dump does not. */
 export function isBfcLine(text: string): boolean {
-  return STATISTIC.test(text) || ALLOCATOR.test(text) || EXHAUSTED.test(text) || TENSOR.test(text);
+  if (!WORDS.test(text)) return false;
+  const part = text.slice(0, LONGEST);
+  const all = [STATISTIC, ALLOCATOR, EXHAUSTED, TENSOR, DRIVER, PROGRAM, NO_FAILURE];
+  return all.some((one) => one.test(part));
+}
+
+/** A driver's line has a name in it that other libraries say, too. */
+export function isDriverLine(text: string): boolean {
+  return text.includes("failed to alloc") && DRIVER.test(text.slice(0, LONGEST));
 }
 
 /** Takes the lines of one writer, and hands out an event when the dump is over. */
 export class BfcReader {
   #open: BfcState | undefined;
+  /** Statistics of a dump that nothing began. */
+  #loose: Pick<BfcState, "line" | "limit" | "inUse" | "largestFree"> | undefined;
+  /** An exception whose request stands in the next line. */
+  #wrapped: { line: number; text: string; left: number } | undefined;
+
+  /** Whether the next line is wanted, whatever it holds. */
+  get waits(): boolean {
+    return this.#wrapped !== undefined;
+  }
 
   /** @returns the event before, when this line begins another; null where there is none */
-  take(line: number, text: string): BfcState | null {
+  take(line: number, whole: string): BfcState | null {
+    const text = whole.slice(0, LONGEST);
+    const joined = this.#joined(text);
+    if (joined !== null) return this.#takeError(joined.line, joined.text, joined.request);
+    const driver = DRIVER.exec(text);
+    if (driver !== null) return this.#takeDriver(line, text, driver);
     const allocator = ALLOCATOR.exec(text);
     if (allocator !== null) {
-      const before = this.flush();
-      const device = /GPU_(\d+)/.exec(allocator[1]!)?.[1];
-      this.#open = stateAt(line);
-      this.#open.device = device === undefined ? null : Number(device);
-      this.#open.request =
-        allocator[4] === undefined ? bytesOf(allocator[2]!, allocator[3]!) : Number(allocator[4]);
-      return before;
+      return NO_FAILURE.test(text) ? null : this.#takeAllocator(line, text, allocator);
     }
     const statistic = STATISTIC.exec(text);
     if (statistic !== null) {
-      this.#takeStatistic(statistic[1]!, Number(statistic[2]));
+      this.#takeStatistic(line, statistic[1]!, Number(statistic[2]));
       return null;
     }
-    return EXHAUSTED.test(text) || TENSOR.test(text) ? this.#takeError(line, text) : null;
+    if (NO_FAILURE.test(text)) {
+      if (this.#open?.source === "dump" && line - this.#open.line <= 1) this.#open = undefined;
+      return null;
+    }
+    const program = PROGRAM.exec(text);
+    if (program !== null) {
+      if (this.#open !== undefined) this.#open.program = bytesOf(program[1]!, program[2]!);
+      return null;
+    }
+    if (!EXHAUSTED.test(text) && !TENSOR.test(text)) return null;
+    const request = requestIn(text);
+    if (request === null) {
+      this.#wrapped = { line, text, left: WRAPPED_LINES };
+      return null;
+    }
+    return this.#takeError(line, text, request);
   }
 
   flush(): BfcState | null {
@@ -84,29 +121,88 @@ export class BfcReader {
     return state;
   }
 
-  #takeStatistic(name: string, value: number): void {
-    if (this.#open === undefined) return;
-    if (name === "Limit") this.#open.limit = value;
-    else if (name === "InUse") this.#open.inUse = value;
-    else this.#open.largestFree = value;
+  /** The exception before with what follows it, once both say what was asked for. */
+  #joined(text: string): { line: number; text: string; request: BfcRequest } | null {
+    const wrapped = this.#wrapped;
+    if (wrapped === undefined) return null;
+    wrapped.text += `\n${text}`;
+    wrapped.left -= 1;
+    const request = requestIn(wrapped.text);
+    const own = request !== null && requestIn(text) === null;
+    if (wrapped.left === 0 || request !== null) this.#wrapped = undefined;
+    return own ? { line: wrapped.line, text: wrapped.text, request } : null;
+  }
+
+  #takeDriver(line: number, text: string, driver: RegExpExecArray): BfcState | null {
+    const open = this.#open;
+    const request = Number(driver[3] ?? driver[4]);
+    // It tries nine tenths, and nine tenths of that: the first is the event.
+    if (open?.source === "driver" && request <= (open.request ?? 0)) return null;
+    const before = this.flush();
+    // By itself it is TensorFlow's: JAX says next what it could not do.
+    const framework = sourceOf(text).framework === "jax" ? "jax" : "tensorflow";
+    this.#open = stateAt(line, "driver", framework);
+    this.#open.request = request;
+    if (driver[5] === "on host") this.#open.memory = "host";
+    return before;
+  }
+
+  #takeAllocator(line: number, text: string, allocator: RegExpExecArray): BfcState | null {
+    const [, name = "", figure, unit, rounded] = allocator;
+    this.#loose = undefined;
+    const request = rounded === undefined ? bytesOf(figure!, unit!) : Number(rounded);
+    const same =
+      this.#open !== undefined && this.#open.source === "exception" && this.#fits(request);
+    const before = same ? null : this.#before(line);
+    const open = this.#open ?? stateAt(line, "dump", frameworkOf(text));
+    this.#open = open;
+    open.source = "dump";
+    const device = /GPU_(\d{1,5})/.exec(name)?.[1];
+    open.device ??= device === undefined ? null : Number(device);
+    if (!same) open.request = request;
+    open.memory = /host/.test(name) ? "host" : "pool";
+    return before;
+  }
+
+  #takeStatistic(line: number, name: string, value: number): void {
+    if (this.#open === undefined || this.#open.source === "driver") {
+      this.#loose ??= stateAt(line, "dump", "jax");
+    }
+    const figures = this.#loose ?? this.#open!;
+    if (name === "Limit") figures.limit = value;
+    else if (name === "InUse") figures.inUse = value;
+    else figures.largestFree = value;
   }
 
   /** The exception's own text: it ends a dump, or stands alone. */
-  #takeError(line: number, text: string): BfcState | null {
-    const request = requestIn(text);
-    // A traceback repeats the text of its exception, and names errors that are not about memory.
-    if (request.bytes === null && this.#open === undefined) return null;
+  #takeError(line: number, text: string, request: BfcRequest): BfcState | null {
     const ends = this.#open !== undefined && (request.bytes === null || this.#fits(request.bytes));
-    const before = ends ? null : this.flush();
-    this.#open ??= stateAt(line);
-    this.#open.framework = request.tensor
-      ? "tensorflow"
-      : /jax|xla/i.test(text)
-        ? "jax"
-        : this.#open.framework;
-    this.#open.request ??= request.bytes;
-    this.#open.device ??= request.device;
+    const before = ends ? null : this.#before(line);
+    const open = this.#open ?? stateAt(line, "exception", frameworkOf(text));
+    this.#open = open;
+    if (open.source === "driver") open.source = "exception";
+    this.#takeLoose(open, line);
+    if (request.tensor) open.framework = "tensorflow";
+    else if (sourceOf(text).framework === "jax") open.framework = "jax";
+    open.request ??= request.bytes;
+    open.device ??= request.device;
+    if (request.host) open.memory = "host";
     return before;
+  }
+
+  #takeLoose(open: BfcState, line: number): void {
+    const loose = this.#loose;
+    this.#loose = undefined;
+    if (loose === undefined || open.limit !== null || line - loose.line > STATISTICS_LINES) return;
+    open.limit = loose.limit;
+    open.inUse = loose.inUse;
+    open.largestFree = loose.largestFree;
+  }
+
+  /** A driver's refusal is told by what follows from it; any other is an event of its own. */
+  #before(line: number): BfcState | null {
+    const open = this.flush();
+    return open?.source === "driver" && line - open.line <= NEAR_LINES ? null : open;
   }
 
   /** The dump rounds up to 256 bytes. */
@@ -116,35 +212,26 @@ export class BfcReader {
   }
 }
 
-function stateAt(line: number): BfcState {
+/** The texts are the same in both: without a path, they are taken for JAX's. */
+function frameworkOf(text: string): BfcState["framework"] {
+  return sourceOf(text).framework === "tensorflow" ? "tensorflow" : "jax";
+}
+
+function stateAt(
+  line: number,
+  source: BfcState["source"],
+  framework: BfcState["framework"],
+): BfcState {
   return {
-    framework: "jax",
+    framework,
+    memory: "pool",
+    source,
     line,
     device: null,
     request: null,
     limit: null,
     inUse: null,
     largestFree: null,
-  };
-}
-
-function requestIn(text: string): { bytes: Bytes | null; device: number | null; tensor: boolean } {
-  const tensor = TENSOR.exec(text);
-  if (tensor !== null) {
-    const elements = tensor[1]!
-      .split(",")
-      .reduce((product, side) => product * Number(side || 1), 1);
-    const bytes = elements * (DTYPE_BYTES[tensor[2] ?? "float"] ?? 4);
-    return { bytes, device: tensor[3] === undefined ? null : Number(tensor[3]), tensor: true };
-  }
-  const onDevice = JAX_DEVICE_REQUEST.exec(text);
-  if (onDevice !== null) {
-    return { bytes: Number(onDevice[1]), device: Number(onDevice[2]), tensor: false };
-  }
-  const plain = JAX_REQUEST.exec(text);
-  return {
-    bytes: plain === null ? null : bytesOf(plain[1]!, plain[2]!),
-    device: null,
-    tensor: false,
+    program: null,
   };
 }

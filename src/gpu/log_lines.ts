@@ -1,12 +1,14 @@
 /** A log as lines, of any size and from any writer. */
 import { createReadStream, type ReadStream, statSync } from "node:fs";
-import { createGunzip } from "node:zlib";
 import { fileNotFound, fileUnusable, TidemarkError } from "../model/errors.js";
+import { decoderOf, unpacked } from "./log_bytes.js";
 
 export interface LogLine {
   /** From 1. */
   readonly number: number;
   readonly text: string;
+  /** Of the last line alone, where the file could not be read to its end: why. */
+  readonly damage?: string;
 }
 
 /** A line of more than this is handed out in pieces of the same number. */
@@ -15,7 +17,7 @@ const LONGEST = 2 ** 17;
 /** Called after each piece; `done` of `of` bytes of the file as it lies there. */
 export type TellBytes = (done: number, of: number) => Promise<void>;
 
-/** Lines of a file (.gz too), or of standard input for "-", as many at a time as a piece of it holds: a
+/** Lines of a file (.gz and UTF-16 too), or of standard input for "-", as many at a time as a piece of it holds: a
  * turn of the event loop for each would cost more than the line. @throws TidemarkError TM-E003, TM-E004 */
 export async function* logLines(
   path: string,
@@ -25,9 +27,15 @@ export async function* logLines(
   const whole = path === "-" ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
   let number = 1;
   let rest = "";
-  const decoder = new TextDecoder();
+  let decoder: TextDecoder | undefined;
+  let damage: string | undefined;
   try {
     for await (const piece of unpacked(input)) {
+      if ("damage" in piece) {
+        damage = piece.damage;
+        continue;
+      }
+      decoder ??= decoderOf(piece);
       rest += decoder.decode(piece, { stream: true });
       // Progress bars end their lines by a carriage return alone.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
@@ -43,8 +51,9 @@ export async function* logLines(
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);
   }
-  rest += decoder.decode();
+  rest += decoder?.decode() ?? "";
   if (rest !== "") yield pieces(rest.replace(/\r$/, ""), number);
+  if (damage !== undefined) yield [{ number: rest === "" ? number - 1 : number, text: "", damage }];
 }
 
 function pieces(text: string, number: number): LogLine[] {
@@ -53,29 +62,6 @@ function pieces(text: string, number: number): LogLine[] {
     number,
     text: text.slice(piece * LONGEST, (piece + 1) * LONGEST),
   }));
-}
-
-async function* unpacked(
-  input: AsyncIterable<Buffer> & NodeJS.ReadableStream,
-): AsyncGenerator<Buffer> {
-  const iterator = input[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  if (first.done === true) return;
-  const whole = (async function* () {
-    yield first.value;
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
-      yield next.value;
-    }
-  })();
-  if (first.value[0] !== 0x1f || first.value[1] !== 0x8b) {
-    yield* whole;
-    return;
-  }
-  const { Readable } = await import("node:stream");
-  const source = Readable.from(whole);
-  const gunzip = createGunzip();
-  source.on("error", (error) => gunzip.destroy(error));
-  yield* source.pipe(gunzip) as AsyncIterable<Buffer>;
 }
 
 function unreadable(path: string, error: unknown): TidemarkError {

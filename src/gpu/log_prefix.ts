@@ -1,35 +1,72 @@
-/** What launchers put before a program's own line: ranks, workers, times. */
+/**
+ * What launchers put before a program's own line: times, ranks, workers, hosts; several, one before another.
+ *
+ *   2025-08-14T10:00:00.123456789Z stderr F worker-0: [rank3]: torch.OutOfMemoryError: ...
+ *   └─ kubectl --timestamps, CRI ──────────┘└ pdsh ─┘└ torchrun ┘
+ */
 
 export interface PrefixedLine {
-  /** Equal for lines of one writer; "" where nothing is put before. */
+  /** Equal for lines of one writer; "" where nothing but times is put before. */
   readonly writer: string;
   readonly rank: number | null;
   readonly text: string;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what colours in a log are
-const COLOUR = /\x1b\[[0-9;?]*[A-Za-z]/g;
+const COLOUR = /\x1b\[[0-9;?]{0,40}[A-Za-z]/g;
+
+/** A time by itself, as what collects logs puts it there; a program's own is followed by more than a blank. */
+const STAMP =
+  /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?/;
 
 /** Each with the rank as its first group, where it tells one. */
 const PREFIXES: readonly RegExp[] = [
-  /^\[rank(\d+)\]:?(?:\[[A-Z]\d[^\]]*\])?[ \t]?/, // torchrun from 2.2 on
-  /^\[default(\d+)\]:[ \t]?/, // torchrun with --tee
-  /^\[\d+,(\d+)\]<std(?:err|out)>:[ \t]?/, // mpirun --tag-output
-  /^\((?:\w[\w:]* )?(?:rank=(\d+), )?(?:pid|ip)=[^)]*\)[ \t]?/, // Ray
-  /^[Rr]ank[ _:=]?(\d+)[:\]|][ \t]?/,
-  /^\[[Rr]ank[ _:=]?(\d+)\][ \t]?/,
-  /^[\w.-]+-(\d+) *\| ?/, // docker compose, Kubernetes jobs
+  /^\[rank(\d{1,6})\]:?(?:\[[A-Z]\d[^\]]{0,200}\])?[ \t]?/, // torchrun from 2.2 on
+  /^\[default(\d{1,6})\]:[ \t]?/, // torchrun with --tee
+  /^\[\d{1,6},(\d{1,6})\]<std(?:err|out)>:[ \t]?/, // mpirun --tag-output
+  // Ray and vLLM, which names the coordinates along which there are several: one is the rank, of more none is.
+  /^\((?:\w[\w:]{0,60}_(?:TP|DP|PP)(\d{1,6}) )(?<!_(?:TP|DP|PP|EP)\d{1,6}_(?:TP|DP|PP)\d{1,6} )(?:pid|ip)=[^)]{0,80}\)[ \t]?/,
+  /^\((?:\w[\w:]{0,60} )?(?:rank=(\d{1,6}),? )?(?:pid|ip)=[^)]{0,80}\)[ \t]?/,
+  /^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?:TP|DP|PP)(\d{1,6})\] /, // SGLang
+  /^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: (?:TP|DP|PP|EP)\d{1,6}){2,4}\] /,
+  /^(?:[Rr]ank|RANK)[ _:=]?(\d{1,6})[:\]|][ \t]?/,
+  /^\[(?:[Rr]ank|RANK)[ _:=]?(\d{1,6})\]:?[ \t]?/,
+  /^\[pod\/(?:[\w.-]{1,200}?)(?:-\w{1,16})?\/[\w.-]{1,80}\] /, // kubectl logs --prefix
+  // docker compose, Kubernetes jobs. Compose counts replicas of a service from 1: only a name that speaks of
+  // workers has their number.
+  /^(?:[\w.-]{0,120}[_-])?(?:worker|trainer|train|rank|node|replica|launcher)-(\d{1,6}) {0,40}\| ?/,
+  /^[\w.-]{1,200}-\d{1,6} {0,40}\| ?/,
   /^(\d{1,5}): /, // srun --label
+  /^(?:[\w-]{1,60}-\d{1,4}|\d{1,3}(?:\.\d{1,3}){3}): (?=\[)/, // pdsh, mpirun's hosts
 ];
+const MOST_PREFIXES = 4;
+/** No prefix is longer than this. */
+const LONGEST = 400;
 
 export function splitPrefix(line: string): PrefixedLine {
-  const plain = line.replace(COLOUR, "");
-  for (const pattern of PREFIXES) {
-    const match = pattern.exec(plain);
-    if (match !== null) {
-      const rank = match[1] === undefined ? null : Number(match[1]);
-      return { writer: match[0].trim(), rank, text: plain.slice(match[0].length) };
-    }
+  let text = line.includes("\x1b") ? line.replace(COLOUR, "") : line;
+  const writer: string[] = [];
+  let rank: number | null = null;
+  for (let count = 0; count < MOST_PREFIXES; count++) {
+    text = withoutStamp(text);
+    const match = prefixOf(text.slice(0, LONGEST));
+    if (match === null) break;
+    writer.push(match[0].replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ?/, "").trim());
+    if (match[1] !== undefined) rank = Number(match[1]);
+    text = text.slice(match[0].length);
   }
-  return { writer: "", rank: null, text: plain };
+  return { writer: writer.join(" "), rank, text };
+}
+
+function withoutStamp(text: string): string {
+  const stamp = STAMP.exec(text.slice(0, 64));
+  return stamp === null ? text : text.slice(stamp[0].length);
+}
+
+function prefixOf(text: string): RegExpExecArray | null {
+  for (const pattern of PREFIXES) {
+    const match = pattern.exec(text);
+    if (match !== null) return match;
+  }
+  return null;
 }

@@ -1,34 +1,34 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
 import type { FrameJson } from "../model/documents.js";
 import type { OomEventJson, OomJson } from "../model/gpu_document.js";
-import { adviceOf, type ConfName } from "./advice.js";
-import { BfcReader, type BfcState, isBfcLine } from "./bfc_message.js";
+import { adviceOf, adviceOnWindows } from "./advice.js";
+import { BfcReader, type BfcState, isBfcLine, isDriverLine } from "./bfc_message.js";
+import { judgeBfc } from "./bfc_verdict.js";
 import type { LogLine } from "./log_lines.js";
 import { splitPrefix } from "./log_prefix.js";
 import { readLogRecord, unquotedLines } from "./log_record.js";
-import { judgeBfc, judgeCause, type OomFigures, type OomVerdict } from "./oom_verdict.js";
-import { parseServingMessage, SERVING_START } from "./serving_message.js";
-import { parseTorchMessage, TORCH_START, type TorchMessage } from "./torch_message.js";
+import { continues, furtherMessages, messageAt } from "./message_readers.js";
+import { MessageText } from "./message_text.js";
+import { OomEvents } from "./oom_events.js";
+import { type OomReading, reading } from "./oom_reading.js";
 
-const MESSAGE = new RegExp(`${TORCH_START.source}|${SERVING_START.source}`);
 /** Records of a structured log are many, and those that are opened few. */
 const OF_ERRORS =
   /memory|Traceback|File \\"|_FAILED|EXHAUSTED|OOM|Stats|Limit|InUse|LargestFree|length|NCCL|ncclU|Last error/;
-const OF_NCCL = /NCCL WARN|Last error:|ncclUnhandledCudaError/;
-/** A message wrapped at 80 columns is this long at most. */
-const MESSAGE_LINES = 16;
-const MESSAGE_CHARACTERS = 8192;
 const TRACEBACK_FRAMES = 60;
 const MOST_WRITERS = 4096;
-const MOST_EVENTS = 10_000;
+/** A path that only Windows has. */
+const WINDOWS_PATH = /(?:^|[\s"'(])[A-Z]:\\{1,2}[\w .-]/;
+/** Before a message on the same line: an exception's name, a path, the quote that it stands in. */
+const WORDS_BEFORE = 400;
 
 /** What one writer (a rank) has said so far. */
 interface Writer {
+  readonly name: string;
   readonly rank: number | null;
   readonly bfc: BfcReader;
   frames: FrameJson[];
-  /** The message at hand. */
-  message: { line: number; lines: number; text: string; stack: FrameJson[] } | undefined;
+  message: MessageText | undefined;
   previous: string;
 }
 
@@ -55,15 +55,23 @@ export async function readOomLog(
 class OomReader {
   readonly limits: string[] = [];
   readonly #writers = new Map<string, Writer>();
-  readonly #events: OomEventJson[] = [];
-  readonly #known = new Map<string, OomEventJson>();
-  #dropped = 0;
+  readonly #events = new OomEvents();
+  /** Who wrote the line before, and how long it was. */
+  #last: { writer: Writer; width: number } | undefined;
+  #zeros = 0;
+  #windows = false;
 
-  take({ number, text: whole }: LogLine): void {
+  take({ number, text: raw, damage }: LogLine): void {
+    if (damage !== undefined) {
+      this.limits.push(damage);
+      return;
+    }
+    const whole = this.#plain(raw);
+    this.#windows ||= whole.includes(":\\") && WINDOWS_PATH.test(whole);
     const { writer: name, rank, text } = splitPrefix(whole);
     if ((text.includes("\\n") || text.includes('{"')) && OF_ERRORS.test(text)) {
       const record = readLogRecord(text);
-      const lines = record?.lines ?? (MESSAGE.test(text) ? unquotedLines(text) : null);
+      const lines = record?.lines ?? (messageAt(text) >= 0 ? unquotedLines(text) : null);
       if (lines !== null) {
         const known = record?.rank ?? rank;
         const writer = this.#writerOf(known === null ? name : `${name}#${known}`, known);
@@ -71,39 +79,68 @@ class OomReader {
         return;
       }
     }
-    this.#takeText(this.#writerOf(name, rank), number, text);
+    const writer = this.#writerOf(name, rank);
+    if (name === "") this.#takeWrapped(text, whole.length);
+    this.#takeText(writer, number, text);
+    if (name !== "" || this.#last?.writer.message === undefined) {
+      this.#last = { writer, width: whole.length };
+    }
+  }
+
+  /** Blanks of web pages, and the zeros of files that a crash left sparse. */
+  #plain(text: string): string {
+    if (!/[\0\u00a0]/.test(text)) return text;
+    if (text.includes("\0")) this.#zeros += 1;
+    return text.replaceAll("\0", "").replaceAll("\u00a0", " ");
+  }
+
+  /** A terminal wraps a prefixed line without its prefix: what follows it, and is no longer, may be its rest. */
+  #takeWrapped(text: string, width: number): void {
+    const last = this.#last;
+    if (last === undefined || last.writer.name === "") return;
+    if (width > last.width || messageAt(text) >= 0) this.#last = undefined;
+    else last.writer.message?.addWrapped(text);
   }
 
   #takeText(writer: Writer, number: number, text: string): void {
-    const message = writer.message;
-    const begin = beginning(writer.previous, text);
-    if (begin !== null && (message === undefined || !continues(message.text, text))) {
-      this.#closeTorch(writer);
-      writer.message = { line: number, lines: 1, text: begin, stack: writer.frames };
-      writer.frames = [];
-    } else if (message !== undefined) {
-      message.text += `\n${text}`;
-      message.lines += 1;
-      if (message.lines >= MESSAGE_LINES || message.text.length > MESSAGE_CHARACTERS) {
-        this.#closeTorch(writer);
-      }
+    const at = isDriverLine(text) ? -1 : messageAt(text);
+    const begin =
+      at >= 0 ? text.slice(Math.max(0, at - WORDS_BEFORE)) : cutStart(writer.previous, text);
+    if (begin !== null && (writer.message === undefined || !continues(writer.message.text, text))) {
+      this.#begin(writer, number, begin, at < 0 ? 0 : Math.min(at, WORDS_BEFORE));
+    } else if (writer.message !== undefined) {
+      writer.message.add(text);
+      if (writer.message.full) this.#close(writer);
     }
     writer.previous = text.length < 400 ? text : "";
     this.#takeTraceback(writer, text);
-    if (isBfcLine(text)) {
-      this.#addBfc(writer, writer.bfc.take(number, text));
+    if (writer.bfc.waits || isBfcLine(text)) this.#addBfc(writer, writer.bfc.take(number, text));
+  }
+
+  /** Ranks that share a stream put several messages on one line. */
+  #begin(writer: Writer, number: number, text: string, at: number): void {
+    const starts = furtherMessages(text, at);
+    let from = 0;
+    for (const end of [...starts, text.length]) {
+      this.#close(writer);
+      writer.message = new MessageText(number, text.slice(from, end), writer.frames);
+      writer.frames = [];
+      from = end;
     }
   }
 
   finish(): OomEventJson[] {
     for (const writer of this.#writers.values()) {
-      this.#closeTorch(writer);
+      this.#close(writer);
       this.#addBfc(writer, writer.bfc.flush());
     }
-    if (this.#dropped > 0) {
-      this.limits.push(`${this.#dropped} further messages are not listed`);
+    this.limits.push(...this.#events.limits());
+    const events = this.#events.all();
+    if (events.length === 0 && this.#zeros > 0) {
+      this.limits.push(`the file does not look like text: ${this.#zeros} of its lines hold zeros`);
     }
-    return this.#events.sort((a, b) => a.line - b.line);
+    if (this.#windows) for (const event of events) event.advice = adviceOnWindows(event.advice);
+    return events;
   }
 
   #writerOf(name: string, rank: number | null): Writer {
@@ -112,10 +149,12 @@ class OomReader {
     if (this.#writers.size >= MOST_WRITERS) {
       // Not ranks but some text that looks like a prefix: the oldest have nothing to say any more.
       const [oldest, writer] = this.#writers.entries().next().value as [string, Writer];
-      this.#closeTorch(writer);
+      this.#close(writer);
+      this.#addBfc(writer, writer.bfc.flush());
       this.#writers.delete(oldest);
     }
     const made: Writer = {
+      name,
       rank,
       bfc: new BfcReader(),
       frames: [],
@@ -131,7 +170,7 @@ class OomReader {
       writer.frames = [];
       return;
     }
-    const frame = /(?:^|\s)File "([^"]+)", line (\d+), in (\S+)/.exec(text);
+    const frame = /(?:^|\s)File "([^"]{1,1000})", line (\d{1,9}), in (\S{1,200})/.exec(text);
     if (frame !== null) {
       const [, file = "", line, name = ""] = frame;
       writer.frames.unshift({ function: name, file, line: Number(line), kind: "python" });
@@ -139,128 +178,65 @@ class OomReader {
     }
   }
 
-  #closeTorch(writer: Writer): void {
+  #close(writer: Writer): void {
     const message = writer.message;
     writer.message = undefined;
-    if (message === undefined) return;
-    const serving = parseServingMessage(message.text);
-    if (serving !== null) {
-      const { device, figures, verdict } = serving;
-      this.#addMessage(writer, message, { device, torch: "", ...figures }, verdict);
-      return;
-    }
-    const parsed = parseTorchMessage(message.text);
-    if (parsed === null) return;
-    const { platform, setting, cause, ...figures } = parsed;
-    const verdict = ofPinning(figures, message.stack) ?? judgeCause(cause, figures);
-    this.#addMessage(writer, message, figures, verdict, confName(setting, figures.torch, platform));
+    const found = message?.read() ?? null;
+    if (message === undefined || found === null) return;
+    this.#add(writer, message.line, message.stack, ofPinning(found, message.stack) ?? found);
   }
 
-  #addMessage(
-    writer: Writer,
-    { line, stack }: NonNullable<Writer["message"]>,
-    figures: OomFigures & Pick<OomEventJson, "device" | "torch">,
-    { kind, because, advice }: OomVerdict,
-    conf?: ConfName,
-  ): void {
-    this.#add({
+  #addBfc(writer: Writer, state: BfcState | null): void {
+    if (state === null) return;
+    const { framework, memory, line, device, request, limit, inUse } = state;
+    const figures = {
+      requestedBytes: request,
+      totalBytes: limit,
+      freeBytes: limit === null || inUse === null ? null : Math.max(0, limit - inUse),
+      allocatedBytes: inUse,
+    };
+    const of = { framework, memory, device };
+    this.#add(writer, line, writer.frames, reading(judgeBfc(state), figures, of));
+  }
+
+  #add({ rank }: Writer, line: number, stack: FrameJson[], found: OomReading): void {
+    const { figures, verdict, conf, ...rest } = found;
+    const { kind, because, advice } = verdict;
+    this.#events.add({
       line,
-      framework: "pytorch",
-      rank: writer.rank,
-      ...figures,
+      rank,
+      ...rest,
       kind,
       because,
+      ...figures,
       stack,
       repeats: 0,
       advice: adviceOf(advice, conf),
     });
   }
-
-  #addBfc(writer: Writer, state: BfcState | null): void {
-    if (state === null) return;
-    const { framework, line, device, request, limit, inUse, largestFree } = state;
-    const { kind, because, advice } = judgeBfc(request, limit, inUse, largestFree, framework);
-    this.#add({
-      line,
-      framework,
-      rank: writer.rank,
-      device,
-      kind,
-      because,
-      requestedBytes: request,
-      totalBytes: limit,
-      freeBytes: limit === null || inUse === null ? null : limit - inUse,
-      allocatedBytes: inUse,
-      reservedUnallocatedBytes: null,
-      processBytes: null,
-      otherProcesses: [],
-      privatePoolBytes: null,
-      allowedBytes: null,
-      torch: "",
-      stack: writer.frames,
-      repeats: 0,
-      advice: adviceOf(advice),
-    });
-  }
-
-  /** A traceback, a logger and a launcher each print the same exception: that is one event. */
-  #add(event: OomEventJson): void {
-    const { line, stack, repeats, advice, torch, ...figures } = event;
-    const key = JSON.stringify(figures);
-    const known = this.#known.get(key);
-    if (known !== undefined) {
-      known.repeats += 1;
-      if (known.stack.length === 0) known.stack = stack;
-      return;
-    }
-    if (this.#events.length >= MOST_EVENTS) {
-      this.#dropped += 1;
-      return;
-    }
-    this.#known.set(key, event);
-    this.#events.push(event);
-  }
 }
 
 /** What has no figures and comes from a thread that pins memory is about the host's. */
-function ofPinning({ requestedBytes }: OomFigures, stack: readonly FrameJson[]): OomVerdict | null {
+function ofPinning(
+  { figures, framework }: OomReading,
+  stack: readonly FrameJson[],
+): OomReading | null {
   const pins = stack.some(({ function: name, file }) => /pin_memory/.test(`${name} ${file}`));
-  return requestedBytes === null && pins
-    ? {
-        kind: "context",
-        because:
-          "host memory could not be pinned for copies to the device; the message has no figures",
-        advice: ["TM-A122"],
-      }
-    : null;
+  if (figures.requestedBytes !== null || framework !== "pytorch" || !pins) return null;
+  const because =
+    "host memory could not be pinned for copies to the device; the message has no figures";
+  return reading({ kind: "context", because, advice: ["TM-A122"] }, {}, { memory: "host" });
 }
 
-/** The setting as the message itself calls it; else 2.9 renamed it, and ROCm had one of its own. */
-function confName(
-  setting: TorchMessage["setting"],
-  torch: string,
-  platform: TorchMessage["platform"],
-): ConfName {
-  if (platform === "HIP" && setting !== "PYTORCH_ALLOC_CONF") return "PYTORCH_HIP_ALLOC_CONF";
-  return setting ?? (torch === "2.9 or later" ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF");
-}
-
-/** The message so far, where this line begins one; its first words may be cut in two by the line's end. */
-function beginning(previous: string, text: string): string | null {
-  if (MESSAGE.test(text)) return text;
-  if (previous === "" || !ENDS_START.test(text)) return null;
+/** The message so far, where this line ends the first words of one that its line cut in two. */
+function cutStart(previous: string, text: string): string | null {
+  const head = text.slice(0, 24);
+  if (previous === "" || !ENDS_START.test(head)) return null;
   const tail = previous.slice(-24);
-  const both = `${tail}${text.slice(0, 24)}`.replace(/\s+/g, "");
-  const cut = /(?:CUDA|HIP|XPU|MPSbackend)outofmemory/.test(both) && !MESSAGE.test(tail);
+  const both = `${tail}${head}`.replace(/\s+/g, "");
+  const cut = /(?:CUDA|HIP|XPU|MPSbackend)outofmemory/.test(both) && messageAt(tail) < 0;
   return cut ? `${previous}\n${text}` : null;
 }
 
 /** "UDA out of memory", "f memory", "mory": what is left of a start whose line ended within it. */
 const ENDS_START = /^\s*(?:\S{0,10}\s*(?:o?u?t\s*)?o?f\s*)?m?e?m?o?r?y/;
-
-/** A second start within a message that has no figures yet is its own text once more; what a library
- * says in several lines (NCCL does) is one message. */
-function continues(message: string, text: string): boolean {
-  const named = /Error:\s*$/.test(message) && !/Tried/.test(text);
-  return named || (OF_NCCL.test(message) && OF_NCCL.test(text));
-}

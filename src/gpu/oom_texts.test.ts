@@ -23,7 +23,7 @@ const TEXTS: readonly (readonly [
 ])[] = [
   [
     "RuntimeError: cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/generic/THCStorage.cu:58",
-    { kind: "context", requestedBytes: null },
+    { kind: "unknown", requestedBytes: null },
   ],
   [
     "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.80 GiB total capacity; 6.34 GiB already allocated; 18.31 MiB free; 6.59 GiB reserved in total by PyTorch) (malloc at /pytorch/c10/cuda/CUDACachingAllocator.cpp:289)",
@@ -104,7 +104,7 @@ const TEXTS: readonly (readonly [
   [
     "torch.OutOfMemoryError: CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit. Requested size: 2.00 GiB",
     { kind: "genuine", requestedBytes: 2147483648 },
-    "TM-A116",
+    "TM-A126",
   ],
   [
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.",

@@ -167,7 +167,15 @@ export interface GpuRanksJson {
 export interface OomEventJson {
   /** Of the log, from 1: where the message begins. */
   line: number;
-  framework: "pytorch" | "jax" | "tensorflow";
+  /** "other": `library` says who, as far as the text tells. */
+  framework: "pytorch" | "jax" | "tensorflow" | "other";
+  /** Which library said so, where it is not the framework itself: "NCCL", "vLLM", "llama.cpp"; else "". */
+  library: string;
+  /**
+   * What ran out, and what `totalBytes` and `freeBytes` are of: the device, the framework's pool on it, memory of
+   * the host, or a kernel's scratch memory (TPU).
+   */
+  memory: "device" | "pool" | "host" | "scratch";
   rank: number | null;
   device: number | null;
   /**

@@ -137,6 +137,12 @@ test("a message in a log, from a file and from a pipe, held against a snapshot",
     file("leak.pickle"),
   ]);
   expect(other.events[0]?.snapshot).toMatch(/no such event/);
+  const others = await gpu(["oom"], {
+    input:
+      "W tensorflow/core/common_runtime/bfc_allocator.cc:1] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.00GiB (rounded to 3221225472)requested by op A\nLimit: 8589934592\nInUse: 8489934592\nallocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\n",
+  });
+  expect(others.stdout).toMatch(/device 0, tensorflow\n {2}asked for 3\.00 GiB, pool 8\.00 GiB/);
+  expect(others.stdout).toMatch(/device 4, llama\.cpp\n/);
   const none = await gpu(["oom", "-"], { input: "all is well\n" });
   expect([none.status, none.stdout]).toEqual([
     0,

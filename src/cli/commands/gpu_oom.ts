@@ -26,12 +26,12 @@ export function gpuOomCommand(): Command {
   const command = new Command("oom")
     .summary("what an out-of-memory message of a log means")
     .description(
-      "Finds the out-of-memory messages of PyTorch (CUDA, ROCm, XPU, MPS), of NCCL, cuBLAS and vLLM\n" +
-        "beside it, of JAX and TensorFlow in a log of any size (also one JSON object a line), and says\n" +
-        "of each: genuine, fragmentation, contention or context, the arithmetic, and the setting that\n" +
-        "mends it.",
+      "Finds the out-of-memory messages of PyTorch (CUDA, ROCm, XPU, MPS), of NCCL, cuBLAS and vLLM " +
+        "beside it, of JAX and TensorFlow, and of other programs on a device, in a log of any size (also " +
+        "one JSON object a line), and says of each: genuine, fragmentation, contention or context, the " +
+        "arithmetic, and the setting that mends it.",
     )
-    .argument("[log]", "the log, also .gz; standard input without it or for -", "-")
+    .argument("[log]", "the log, also .gz or UTF-16; standard input without it or for -", "-")
     .option("--snapshot <file>", "an allocator snapshot to check against");
   withListOptions(command, "messages", DEFAULT_OOM_EVENTS);
   withCommonOptions(command, "stdout");

@@ -24,6 +24,7 @@ export function printOom(
     screen.line(
       `No out-of-memory message of PyTorch, JAX or TensorFlow in ${formatCount(document.lines)} lines.`,
     );
+    printLimits(screen, document.limits, options);
     return;
   }
   const { rows, leftOut } = selectRows(
@@ -47,13 +48,13 @@ function printEvent(screen: Screen, event: OomEventJson): void {
     `line ${formatCount(event.line)}`,
     event.rank === null ? "" : `rank ${event.rank}`,
     event.device === null ? "" : `device ${event.device}`,
-    event.torch === "" ? event.framework : `PyTorch ${event.torch}`,
+    writerOf(event),
     event.repeats === 0 ? "" : `said ${event.repeats + 1} times`,
   ].filter((part) => part !== "");
   screen.line(`${paint.red(paint.bold(event.kind))}  ${paint.dim(who.join(", "))}`);
   const figures: [string, number | null][] = [
     ["asked for", event.requestedBytes],
-    ["device", event.totalBytes],
+    [event.memory, event.totalBytes],
     ["free", event.freeBytes],
     ["allocated", event.allocatedBytes],
     ["reserved, unused", event.reservedUnallocatedBytes],
@@ -70,6 +71,12 @@ function printEvent(screen: Screen, event: OomEventJson): void {
   if (event.stack.length > 0) screen.line(paint.dim(`  at ${gpuSiteName(event.stack)}`));
   if (event.snapshot !== undefined) paragraph(screen, `snapshot: ${event.snapshot}`);
   for (const { id, text } of event.advice) paragraph(screen, `${id} ${text}`, 8);
+}
+
+function writerOf({ framework, library, torch }: OomEventJson): string {
+  if (framework === "other") return library === "" ? "unnamed library" : library;
+  const name = torch === "" ? framework : `PyTorch ${torch}`;
+  return library === "" ? name : `${name}, ${library}`;
 }
 
 function paragraph(screen: Screen, text: string, indent = 0): void {

@@ -1,0 +1,132 @@
+/**
+ * The bytes of a log as text: packed by gzip or not, UTF-8 or the UTF-16 that PowerShell 5 writes for `>`.
+ * A pack that ends in its midst, or has something behind it, gives what can be had: the log of a machine
+ * that died is just that.
+ */
+import { finished } from "node:stream";
+import { createGunzip } from "node:zlib";
+
+/** Why a log ends before its file does, in one sentence. */
+export interface LogDamage {
+  readonly damage: string;
+}
+
+/** A piece of a pack that is unpacked at once: a thousandth of what it may grow to. */
+const PACKED_PIECE = 2 ** 14;
+/** Of a pack, to look at its faulty piece once more. */
+const KEPT = 2 ** 24;
+
+/** @throws what `input` throws, and what a pack is wrong with of which nothing could be read */
+export async function* unpacked(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | LogDamage> {
+  const iterator = input[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done === true) return;
+  const whole = (async function* () {
+    yield first.value;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      yield next.value;
+    }
+  })();
+  if (first.value[0] === 0x1f && first.value[1] === 0x8b) yield* inflated(whole);
+  else yield* whole;
+}
+
+/** A stream that fails throws away what nobody has read yet: each piece is therefore taken as it comes out. */
+async function* inflated(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer | LogDamage> {
+  const inflater = new Inflater();
+  const written = new Written();
+  for await (const piece of packed) {
+    for (let at = 0; at < piece.length && inflater.failure === undefined; at += PACKED_PIECE) {
+      const part = piece.subarray(at, at + PACKED_PIECE);
+      yield* await inflater.write(part);
+      if (inflater.failure === undefined) written.add(part);
+      else yield* await written.rest(part, inflater.bytes);
+    }
+    if (inflater.failure !== undefined) break;
+  }
+  if (inflater.failure === undefined) yield* await inflater.end();
+  if (inflater.failure === undefined) return;
+  if (inflater.bytes === 0 && written.rescued === 0) throw inflater.failure;
+  yield {
+    damage: `the .gz is damaged (${inflater.failure.message}): what stands before the damage was read, the rest was not`,
+  };
+}
+
+/** A pack as it is written, and what comes out of it. */
+class Inflater {
+  failure: Error | undefined;
+  bytes = 0;
+  readonly #gunzip = createGunzip();
+  readonly #ready: Buffer[] = [];
+
+  constructor() {
+    this.#gunzip.on("data", (piece: Buffer) => {
+      this.bytes += piece.length;
+      this.#ready.push(piece);
+    });
+    this.#gunzip.on("error", (error) => {
+      this.failure = error;
+    });
+  }
+
+  async write(piece: Buffer): Promise<Buffer[]> {
+    await new Promise<void>((resolve) => {
+      // A stream that fails in the midst of a piece closes, and calls nothing back.
+      this.#gunzip.once("close", resolve);
+      this.#gunzip.write(piece, () => {
+        this.#gunzip.off("close", resolve);
+        resolve();
+      });
+    });
+    return this.#ready.splice(0);
+  }
+
+  async end(): Promise<Buffer[]> {
+    await new Promise<void>((resolve) => {
+      finished(this.#gunzip, () => resolve());
+      this.#gunzip.end();
+    });
+    return this.#ready.splice(0);
+  }
+}
+
+/** The piece in which a pack fails yields nothing, not even what stands before the fault: a second look at it
+ * goes byte by byte, from the beginning of the pack on, as long as that is kept. */
+class Written {
+  rescued = 0;
+  #parts: Buffer[] | undefined = [];
+  #bytes = 0;
+
+  add(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes > KEPT) this.#parts = undefined;
+    this.#parts?.push(part);
+  }
+
+  /** @param given bytes of the text that were handed out already */
+  async rest(part: Buffer, given: number): Promise<Buffer[]> {
+    if (this.#parts === undefined) return [];
+    const again = new Inflater();
+    for (const before of this.#parts) await again.write(before);
+    const rest: Buffer[] = [];
+    for (let at = 0; at < part.length && again.failure === undefined; at++) {
+      rest.push(...(await again.write(part.subarray(at, at + 1))));
+    }
+    const text = Buffer.concat(rest);
+    this.rescued = again.bytes - given;
+    return [text.subarray(text.length - this.rescued)];
+  }
+}
+
+/** By the byte order mark, or by every second byte of ASCII text being zero. */
+export function decoderOf(first: Buffer): TextDecoder {
+  if (first[0] === 0xff && first[1] === 0xfe) return new TextDecoder("utf-16le");
+  if (first[0] === 0xfe && first[1] === 0xff) return new TextDecoder("utf-16be");
+  const zeros = [0, 0];
+  const looked = Math.min(64, first.length & ~1);
+  for (let at = 0; at < looked; at++) if (first[at] === 0) zeros[at & 1]! += 1;
+  const [even, odd] = zeros as [number, number];
+  if (looked >= 16 && odd >= 0.9 * (looked / 2) && even === 0) return new TextDecoder("utf-16le");
+  if (looked >= 16 && even >= 0.9 * (looked / 2) && odd === 0) return new TextDecoder("utf-16be");
+  return new TextDecoder();
+}

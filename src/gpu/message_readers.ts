@@ -1,0 +1,78 @@
+/** The readers of messages that are one text, in the order in which they are asked. */
+import { ASYNC_START, parseAsyncMessage } from "./async_message.js";
+import { LIBRARY_START, parseLibraryMessage } from "./library_message.js";
+import { METAL_START, parseMetalMessage } from "./metal_message.js";
+import { isNcclLine, NCCL_START, parseNcclMessage } from "./nccl_message.js";
+import { type OomReading, reading } from "./oom_reading.js";
+import { continuesOther, OTHER_START, parseOtherMessage } from "./other_message.js";
+import { isSource, lineWith } from "./quoted.js";
+import { parseServingMessage, SERVING_START } from "./serving_message.js";
+import { parseTorchMessage, TORCH_START } from "./torch_message.js";
+import { confName, judgeTorchMessage } from "./torch_verdict.js";
+import { parseTpuMessage, TPU_START } from "./tpu_message.js";
+
+interface MessageReader {
+  readonly start: RegExp;
+  readonly parse: (text: string) => OomReading | null;
+}
+
+const READERS: readonly MessageReader[] = [
+  { start: SERVING_START, parse: parseServingMessage },
+  { start: METAL_START, parse: parseMetalMessage },
+  { start: NCCL_START, parse: parseNcclMessage },
+  { start: ASYNC_START, parse: parseAsyncMessage },
+  { start: TPU_START, parse: parseTpuMessage },
+  { start: OTHER_START, parse: parseOtherMessage },
+  { start: TORCH_START, parse: readTorchMessage },
+  { start: LIBRARY_START, parse: parseLibraryMessage },
+];
+
+const START = new RegExp(READERS.map(({ start }) => start.source).join("|"));
+/** Most lines of a log have none of these words: they are looked for first. */
+const WORDS =
+  /[Mm]emory|MEMORY|[Aa]lloc|ALLOC|RESOURCES|NVML_SUCCESS|OutOf|To serve at least|KV cache|Hbm usage|buffer size|CUresult/;
+/** A second message on one line, as ranks write that share a stream: its figures follow at once. */
+const NEXT = /(?:CUDA|HIP|XPU) out of memory\. Tried to allocate/g;
+/** As many ranks may share a stream; more on one line is no log. */
+const MOST_ON_A_LINE = 64;
+
+/** Where a message begins in a line; -1 where none does. */
+export function messageAt(text: string): number {
+  if (!WORDS.test(text)) return -1;
+  const at = text.search(START);
+  return at >= 0 && isSource(lineWith(text, at), at - text.lastIndexOf("\n", at - 1) - 1) ? -1 : at;
+}
+
+/** The offsets at which further messages begin behind the one at `at`. */
+export function furtherMessages(text: string, at: number): number[] {
+  const all = [...text.slice(at).matchAll(NEXT)].map(({ index }) => at + index);
+  return all
+    .filter((offset) => offset > at && text.lastIndexOf("Tried to allocate", offset) >= at)
+    .slice(0, MOST_ON_A_LINE);
+}
+
+/** @param text the message and up to a few lines behind it; null where it holds none */
+export function readMessage(text: string): OomReading | null {
+  for (const { parse } of READERS) {
+    const found = parse(text);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Whether a line belongs to the message so far: some libraries say it in several, and a start may be named by
+ * itself first. */
+export function continues(message: string, text: string): boolean {
+  const named = /Error:\s{0,8}$/.test(message) && !/Tried/.test(text);
+  return named || (isNcclLine(message) && isNcclLine(text)) || continuesOther(message, text);
+}
+
+function readTorchMessage(text: string): OomReading | null {
+  const message = parseTorchMessage(text);
+  if (message === null) return null;
+  const { device, torch, platform, splitNamed, cause, ...figures } = message;
+  return {
+    ...reading(judgeTorchMessage(message), figures, { device, torch }),
+    conf: confName(message),
+  };
+}
