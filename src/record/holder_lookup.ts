@@ -12,7 +12,13 @@ import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
 import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph.js";
 import { countGraph } from "../cpython/heap/graph_census.js";
 import { HeapCopy } from "../cpython/heap/heap_copy.js";
-import { findObjects, type Holder, holderOf, type ObjectGraph } from "../cpython/heap/index.js";
+import {
+  findObjects,
+  type Holder,
+  holderOf,
+  itselfAsHolder,
+  type ObjectGraph,
+} from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { blockBytes } from "../cpython/heap/memory_blocks.js";
 import { rootPlaces } from "../cpython/heap/take.js";
@@ -296,16 +302,13 @@ function handlesRows(
     return [];
   }
   const found = heldOf(objects, nodes);
-  const running = type === THREAD && found.path.length === 0 ? runningThreads(nodes.length) : {};
-  return [{ site: handlesSite(pid, type), madeAt, ...found, ...running }];
+  // Nobody else keeps threads: they end when their function does.
+  const isRunning = type === THREAD && found.path.length === 0 && objects.threads !== 0;
+  const register = isRunning ? wordsOf(objects, itselfAsHolder(objects, objects.threads)) : {};
+  return [{ site: handlesSite(pid, type), madeAt, ...found, ...register }];
 }
 
 const THREAD = "threading.Thread";
-
-/** Nobody keeps them but the register of those that run: they end when their function does. */
-function runningThreads(entries: number): Pick<HolderRow, "path" | "type" | "entries"> {
-  return { path: ["module threading", "_active"], type: "dict", entries };
-}
 
 /** What holds objects behind which a library keeps memory of its own, and who makes them; none where nothing common
  * does: a library's own objects, as its functions, are everywhere. */

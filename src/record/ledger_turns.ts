@@ -11,8 +11,8 @@ import type { MetricRow } from "./writer.js";
 
 export interface LedgerTurn {
   readonly rows: readonly MetricRow[];
-  /** Found at this turn; [] at most turns, for a process is searched once. */
-  readonly allocators: readonly FoundAllocators[];
+  /** null at most turns: a process is searched once. */
+  readonly allocators: FoundAllocators | null;
   /** What the ledger could not see, each a sentence; why there is none, unless the process has just ended. */
   readonly limits: readonly string[];
 }
@@ -54,7 +54,7 @@ export class LedgerTurns {
       }
     }
     if (chosen === null) {
-      return { rows: [], allocators: [], limits: [] };
+      return { rows: [], allocators: null, limits: [] };
     }
     const kept = this.kept.get(chosen) ?? newlyMet();
     this.kept.set(chosen, kept);
@@ -83,14 +83,14 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
     kept.leastUnknown = Math.min(kept.leastUnknown, unknown);
     const grew = unknown >= kept.leastUnknown + LEAST_UNKNOWN_RISE;
     if (kept.searched || !(grew || hasMuchUnknown(parts))) {
-      return { rows, allocators: [], limits: [] };
+      return { rows, allocators: null, limits: [] };
     }
     kept.searched = true;
     kept.places.ofOthers = true;
     const found = allocatorsOf(pid);
     return {
       rows,
-      allocators: [{ pid, libraries: found.map(({ path }) => path) }],
+      allocators: { pid, libraries: found.map(({ path }) => path) },
       limits: found.map(
         ({ allocator, library }) =>
           `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
@@ -101,7 +101,7 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
       throw error;
     }
     const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
-    return { rows: [], allocators: [], limits };
+    return { rows: [], allocators: null, limits };
   }
 }
 

@@ -232,7 +232,9 @@ export class Recorder {
     const { rows, allocators, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
     this.pendingMetrics.push(...rows);
     this.suspects.polled(rows);
-    this.suspects.carry(allocators);
+    if (allocators !== null) {
+      this.suspects.allocatorsFound(allocators);
+    }
     this.options.writer.limits(timeMs, limits);
   }
 

@@ -139,9 +139,11 @@ export class SuspectWatch {
     this.unsampled.polled(rows);
   }
 
-  /** Allocators that libraries of a process were found to carry. */
-  carry(found: readonly FoundAllocators[]): void {
-    this.libraries = found.find(({ pid }) => pid === this.root)?.libraries ?? this.libraries;
+  /** Allocators that libraries of a process carry. */
+  allocatorsFound({ pid, libraries }: FoundAllocators): void {
+    if (pid === this.root) {
+      this.libraries = libraries;
+    }
   }
 
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {

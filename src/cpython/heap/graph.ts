@@ -65,6 +65,8 @@ export interface ObjectGraph {
   readonly end: NodeId;
   /** sys.modules; 0 where it was not found. */
   readonly modules: NodeId;
+  /** threading._active, the threads that run; 0 where it was not found. */
+  readonly threads: NodeId;
   readonly frames: FrameLocals;
 }
 
@@ -183,7 +185,8 @@ export function buildGraph(
   });
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
-  const registers = [index.at(places.threads), ...loopsOf(graph)].filter((node) => node !== 0);
+  const threads = index.at(places.threads);
+  const registers = [threads, ...loopsOf(graph)].filter((node) => node !== 0);
   const paths = searchPaths(
     graph,
     [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
@@ -205,6 +208,7 @@ export function buildGraph(
     },
     end,
     modules,
+    threads,
     frames: places.frames,
   };
 }
@@ -214,11 +218,13 @@ const EVENT_LOOP =
   /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector)$/;
 
 function loopsOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
-  const isLoop = typeNames.map((name) => EVENT_LOOP.test(name));
+  const isLoop = Uint8Array.from(typeNames, (name) => (EVENT_LOOP.test(name) ? 1 : 0));
   const found: NodeId[] = [];
-  for (let node = FIRST_OBJECT; isLoop.includes(true) && node < nodes; node++) {
-    if (isLoop[type[node]]) {
-      found.push(node);
+  if (isLoop.includes(1)) {
+    for (let node = FIRST_OBJECT; node < nodes; node++) {
+      if (isLoop[type[node]] === 1) {
+        found.push(node);
+      }
     }
   }
   return found;

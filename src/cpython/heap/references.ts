@@ -9,7 +9,7 @@ import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import { blockBytes } from "./memory_blocks.js";
 import type { ObjectIndex } from "./node_index.js";
-import { type KeysTable, parseKeys, splitValuesStart } from "./small_objects.js";
+import { type KeysTable, parseKeys, splitValuesStart, valuesPrefix } from "./small_objects.js";
 import {
   SHAPE_ARRAY,
   SHAPE_BYTEARRAY,
@@ -49,8 +49,6 @@ const FRAME_OBJECT_FRAME = 24;
 const FRAME_OBJECT_BYTES = 48;
 /** PyTypeObject.tp_weaklist. */
 const TYPE_WEAK_LIST = 368;
-/** Of the values of 30 attributes, which is as many as a class shares the names of. */
-const LARGEST_PREFIX: Bytes = 32;
 const MOST_WORDS = 2 ** 34;
 /** An element's children, a pickler's memo: a structure, and the table that it leads to. */
 const TABLES_DEEP = 2;
@@ -280,21 +278,16 @@ export class References {
   #values(values: Address, row: TypeRow): void {
     const keys = this.#keys(this.#word(this.types.addresses[row] + this.layout.heapTypeCachedKeys));
     if (values !== 0 && keys !== null) {
-      const bytes = (keys.used + keys.usable) * 8;
-      this.sink.owns(values - this.#valuesPrefix(values), bytes);
-      this.range(values, bytes);
+      this.range(values, this.#ownsValues(values, keys));
     }
   }
 
-  /** Objects/dictobject.c, 3.11 and 3.12: the block begins with the order in which values were set; its last byte, right
-   * before the first value, is that part's size. */
-  #valuesPrefix(values: Address): Bytes {
-    if (this.layout.values !== "pointer" && this.layout.values !== "tagged") {
-      return 0;
-    }
+  #ownsValues(values: Address, keys: KeysTable): Bytes {
     const at = this.copy.index(values - 8);
-    const bytes = at < 0 ? 0 : this.copy.words[at + 1] >>> 24;
-    return bytes % 8 === 0 && bytes <= LARGEST_PREFIX ? bytes : 0;
+    const prefix = at < 0 ? 0 : valuesPrefix(this.layout, this.copy.words[at + 1]);
+    const bytes = (keys.used + keys.usable) * 8;
+    this.sink.owns(values - prefix, bytes);
+    return bytes;
   }
 
   #keys(address: Address): KeysTable | null {
@@ -310,7 +303,7 @@ export class References {
     const values = this.#word(object + 40);
     if (values !== 0) {
       const count = Math.min(keys.used, keys.bytes / 8);
-      this.sink.owns(values - this.#valuesPrefix(values), (keys.used + keys.usable) * 8);
+      this.#ownsValues(values, keys);
       this.range(values + splitValuesStart(this.layout), count * 8);
       return;
     }

@@ -216,6 +216,19 @@ export function splitValuesStart(layout: HeapLayout): Bytes {
   return layout.minor >= 13 ? 8 : 0;
 }
 
+/** Of the values of 30 attributes, which is as many as a class shares the names of. */
+const LARGEST_PREFIX: Bytes = 32;
+
+/**
+ * In 3.11 and 3.12 the block of values begins before them, with the order in which they were set: bytes, the last of
+ * which is that part's size. `before`: the u32 right before the first value. Source: Objects/dictobject.c (new_values).
+ */
+export function valuesPrefix(layout: HeapLayout, before: number): Bytes {
+  const isThere = layout.values === "pointer" || layout.values === "tagged";
+  const bytes = isThere ? before >>> 24 : 0;
+  return bytes % 8 === 0 && bytes <= LARGEST_PREFIX ? bytes : 0;
+}
+
 /** Bytes that an instance of ctypes' types keeps apart from itself: 16 data  24 its own to free, i32  40 size.
  * Small ones stand in the object. Source: Modules/_ctypes/ctypes.h (CDataObject). */
 export function ownDataBytes(words: Uint32Array, at: number): Bytes {

@@ -37,7 +37,7 @@ export const garbageCycles: Rule = {
       ? collector?.enabled
         ? `its threshold is ${collector.youngThreshold}`
         : "it is switched off"
-      : "it has not come to them (gc.freeze() hides them from it)";
+      : "it has not come to them, as after gc.freeze()";
     return {
       says: "leak",
       kind: "cycle-garbage",
