@@ -1,10 +1,11 @@
 /**
  * What a snapshot costs to read, follow and draw, by its size, beside PyTorch's own tool:
- * `npm run bench -- gpu [--mib 1,100,1000] [--quick]`
+ * `npm run bench -- gpu [--mib 1,100,300,1024] [--pytorch-page MemoryViz.js] [--quick]`
  *
  * The snapshots are a simulated allocator's (test/gpu/), with stacks of 12 to 60 frames. Every figure is
- * of a process of its own; memory is that process's highest RSS. "Its page" needs a network: PyTorch loads
- * its script from a server. `--quick` opens no page.
+ * of a process of its own; memory is that process's highest RSS. PyTorch's page loads its script from a server,
+ * so it is opened only where `--pytorch-page` names a copy: torch/utils/viz/MemoryViz.js of PyTorch's
+ * repository. `--quick` opens no page and writes nothing to docs/benchmarks.md.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -20,20 +21,21 @@ import {
 } from "node:fs";
 import { homedir, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { runnerImport } from "vite";
 import { pickledPieces } from "../test/gpu/pickle_writer.mjs";
 import { CachingAllocator } from "../test/gpu/simulator.mjs";
 import { streamedSnapshot } from "../test/gpu/snapshot_file.mjs";
 import { randomFrom, stackOf } from "../test/gpu/workload.mjs";
+import { measurePage, measureTorchPage, mebibytes, seconds } from "./gpu_pages.mjs";
 import { describeMachine } from "./machine.mjs";
-import { markdownTable } from "./results.mjs";
+import { markdownTable, writeResults } from "./results.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
   options: {
-    mib: { type: "string", default: "1,100,1000" },
+    mib: { type: "string", default: "1,100,300,1024" },
+    "pytorch-page": { type: "string" },
     quick: { type: "boolean", default: false },
   },
 });
@@ -174,178 +176,69 @@ print("\\n" + json.dumps({"ms": (time.perf_counter() - started) * 1000, "outcome
       };
 }
 
-const PAGE_MS = 5 * 60_000;
-const ZOOMS = 90;
-
-/** @param {(tab: import("playwright-core").Page) => Promise<string>} look */
-async function inBrowser(look) {
-  const { module } = await runnerImport(join(root, "test/browser.ts"));
-  const browser = await module.launchBrowser();
-  try {
-    return await look(await browser.newPage({ viewport: { width: 1400, height: 1000 } }));
-  } finally {
-    await browser.close();
-  }
-}
-
-/** What Chromium's own processes hold: the sum of their PSS. @param {number} pid of this process */
-function browserBytes(pid) {
-  const children = new Map();
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const parent = Number(
-        /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1],
-      );
-      children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
-    } catch {
-      // It ended meanwhile.
-    }
-  }
-  const below = (/** @type {number} */ one) => [one, ...(children.get(one) ?? []).flatMap(below)];
-  return below(pid)
-    .slice(1)
-    .reduce((sum, child) => {
-      try {
-        const rollup = readFileSync(`/proc/${child}/smaps_rollup`, "utf8");
-        return sum + Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) * 1024;
-      } catch {
-        return sum;
-      }
-    }, 0);
-}
-
-/** Writes our page and opens it: until its timeline is drawn, what that holds, and how long a frame takes
- * while the wheel zooms in and out. @param {string} path @param {string} page */
-async function measurePage(path, page) {
-  const writing = performance.now();
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [join(root, "dist/program/main.js"), "gpu", path, "-o", page, "--quiet"],
-    { encoding: "utf8" },
-  );
-  if (status !== 0) throw new Error(stderr);
-  const written = performance.now() - writing;
-  return inBrowser(async (tab) => {
-    const started = performance.now();
-    await tab.goto(pathToFileURL(page).href);
-    await tab.waitForSelector(".gpu-timeline canvas", { timeout: PAGE_MS });
-    await tab.evaluate(
-      () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
-    );
-    const painted = performance.now() - started;
-    const frames = await tab.evaluate(async (zooms) => {
-      const canvas = /** @type {HTMLCanvasElement} */ (
-        document.querySelector(".gpu-timeline canvas")
-      );
-      const box = canvas.getBoundingClientRect();
-      /** @type {number[]} */
-      const times = [];
-      let last = performance.now();
-      for (let turn = 0; turn < zooms; turn++) {
-        canvas.dispatchEvent(
-          new WheelEvent("wheel", {
-            deltaY: turn % 30 < 15 ? -100 : 100,
-            clientX: box.left + 0.6 * box.width,
-            cancelable: true,
-          }),
-        );
-        await new Promise((frame) => requestAnimationFrame(frame));
-        times.push(performance.now() - last);
-        last = performance.now();
-      }
-      return times.sort((a, b) => a - b);
-    }, ZOOMS);
-    const share = (/** @type {number} */ part) =>
-      `${(frames[Math.floor(frames.length * part)] ?? 0).toFixed(0)}`;
-    return [
-      `written in ${seconds(written)}, ${mebibytes(statSync(page).size)}`,
-      seconds(painted),
-      mebibytes(browserBytes(process.pid)),
-      `${share(0.5)} / ${share(0.95)} ms`,
-    ].join("\t");
-  });
-}
-
-/** PyTorch's page: until it has drawn anything. @param {string | null} page */
-function measureTorchPage(page) {
-  if (page === null) return Promise.resolve("no page");
-  return inBrowser(async (tab) => {
-    /** @type {string[]} */
-    const failed = [];
-    tab.on("requestfailed", (request) => failed.push(request.url()));
-    let ended = "";
-    tab.on("crash", () => {
-      ended = "the tab crashed";
-    });
-    const started = performance.now();
-    try {
-      await tab.goto(pathToFileURL(page).href, { timeout: PAGE_MS });
-      for (;;) {
-        if (failed.some((url) => /MemoryViz/.test(url)))
-          return "not run: its script is on a server";
-        if (ended !== "" || performance.now() - started > PAGE_MS) break;
-        if ((await tab.locator("svg rect, svg path, svg polygon").count()) > 0) {
-          return `${seconds(performance.now() - started)}, ${mebibytes(browserBytes(process.pid))}`;
-        }
-        await tab.waitForTimeout(100);
-      }
-    } catch (error) {
-      ended ||= /** @type {Error} */ (error).message.split("\n")[0] ?? "failed";
-    }
-    return ended || `nothing drawn in ${seconds(PAGE_MS)}`;
-  });
-}
-
-const seconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(2)} s`;
-const mebibytes = (/** @type {number} */ bytes) =>
-  `${Math.round(bytes / MIB).toLocaleString("en-US")} MiB`;
-const rows = [];
+/** @type {string[][]} */
+const reading = [];
+/** @type {string[][]} */
+const pages = [];
 try {
   for (const size of options.mib.split(",").map(Number)) {
     const { path, events } = generate(size);
     const load = loadavg()[0] ?? 0;
     const own = measure(path);
-    const page = options.quick
-      ? ["not run", "", "", ""]
-      : (await measurePage(path, join(scratch, `${size}.html`))).split("\t");
+    const file = mebibytes(statSync(path).size);
     const torch = measureTorch(path, join(scratch, `${size}-torch.html`));
-    const torchPage = options.quick ? "not run" : await measureTorchPage(torch.page);
-    rows.push([
-      mebibytes(statSync(path).size),
+    reading.push([
+      file,
       events.toLocaleString("en-US"),
       seconds(own.read),
       seconds(own.replay),
       `${seconds(own.whole)} (${seconds(own.cpu)} CPU)`,
       mebibytes(own.rss),
-      ...page,
       torch.words,
-      torchPage,
       load.toFixed(1),
     ]);
+    console.log(reading.at(-1)?.join(" | "));
+    if (!options.quick) {
+      const page = await measurePage(path, join(scratch, `${size}.html`));
+      pages.push([file, "Tidemark", ...page]);
+      console.log(pages.at(-1)?.join(" | "));
+      const torchPage = await measureTorchPage(torch.page, options["pytorch-page"]);
+      const written = torch.page === null ? "not written" : mebibytes(statSync(torch.page).size);
+      pages.push([file, "PyTorch", written, ...torchPage]);
+      console.log(pages.at(-1)?.join(" | "));
+    }
     for (const name of readdirSync(scratch)) rmSync(join(scratch, name));
-    console.log(rows.at(-1)?.join(" | "));
   }
-  console.log(`\n${describeMachine("python3")}\n`);
-  console.log(
-    markdownTable(
-      [
-        "file",
-        "events",
-        "read",
-        "replay",
-        "read to screen",
-        "highest RSS",
-        "page",
-        "first paint",
-        "browser's memory",
-        "frame while zooming, median / 95 %",
-        "PyTorch's trace_plot: time, highest RSS",
-        "its page: drawn, browser's memory",
-        "load",
-      ],
-      rows,
-    ),
-  );
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }
+const markdown = `## Snapshots of a GPU's allocator
+
+\`npm run bench -- gpu --pytorch-page MemoryViz.js\` on ${describeMachine("python3")}.
+\`MemoryViz.js\` is torch/utils/viz/MemoryViz.js of PyTorch's repository: its page loads that from a server, and the
+benchmark answers for the server, d3 by the npm package (its d3-scale is 2, the page names 1). The snapshots are a
+simulated allocator's. Load: of others at the beginning, on as many processors as stand there. A page that has drawn
+nothing in five minutes is given up.
+
+${markdownTable(
+  [
+    "file",
+    "events",
+    "read",
+    "replay",
+    "read to screen",
+    "highest RSS",
+    "PyTorch's trace_plot: time, highest RSS",
+    "load",
+  ],
+  reading,
+)}
+
+Each page in a Chromium of its own. "Drawn" is from opening to the first frame with the timeline; memory is the highest
+of all the browser's processes until then (PSS); frames while the wheel zooms in and out 90 times, median / 95 %.
+PyTorch's page draws its largest 15,000 allocations and one polygon for the others.
+
+${markdownTable(["file", "page of", "its size", "drawn", "browser's memory", "frame while zooming"], pages)}
+`;
+console.log(markdown);
+if (!options.quick) writeResults("gpu", markdown);

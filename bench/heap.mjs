@@ -119,6 +119,7 @@ async function measure(name, records, besides) {
   const large = records * recordBytes > 2 ** 31;
   const census = await looks(program.pid, "census", 3);
   const exact = await looks(program.pid, "exact", large ? 1 : 3);
+  const read = await looks(program.pid, "read", 3);
   censusRows.push([
     name,
     census.objects.toLocaleString("en"),
@@ -129,6 +130,7 @@ async function measure(name, records, besides) {
     ms(exact.ms),
     ms(exact.pauseMs),
     mib(exact.ownBytes),
+    ms(read.ms),
   ]);
   console.error(censusRows.at(-1)?.join("  "));
   const graph = graphFits(census.objects)
@@ -243,9 +245,13 @@ ${markdownTable(
     "exact census",
     "its pause",
     "own memory",
+    "plain reading",
   ],
   censusRows,
 )}
+
+"Plain reading" is what the kernel takes to copy the same bytes by /proc/PID/mem for one thread that looks at none of
+them: no census and no pause can be shorter than that, shared by as many threads as there are processors.
 
 Graph with dominators and retained sizes; the memory that is stated before it starts, and what it took:
 

@@ -1,8 +1,13 @@
 /**
  * One look at a program's heap, in a process of its own so that its memory is its own: prints a line of JSON.
  *
- *     node bench/heap_look.mjs PID census|exact|graph
+ *     node bench/heap_look.mjs PID census|exact|graph|read
+ *
+ * `read` looks at nothing: it is what the kernel takes to copy the same bytes by /proc/PID/mem, one thread, a MiB at a
+ * time, into memory that was touched before.
  */
+
+import { heapRegions } from "../dist/cpython/heap/heap_regions.js";
 import {
   countObjects,
   countObjectsExactly,
@@ -17,7 +22,18 @@ const LONG = { maxPauseMs: 120_000 };
 const started = performance.now();
 /** @type {Record<string, unknown>} */
 let found = {};
-if (kind === "graph") {
+if (kind === "read") {
+  const into = new Uint8Array(2 ** 20).fill(1);
+  let readBytes = 0;
+  for (const region of heapRegions(memory)) {
+    for (const { start, end } of memory.resident(region.start, region.end)) {
+      for (let at = start; at < end; at += into.length) {
+        readBytes += memory.readInto(at, into.subarray(0, Math.min(into.length, end - at)));
+      }
+    }
+  }
+  found = { ms: performance.now() - started, objects: 0, readBytes };
+} else if (kind === "graph") {
   const { census } = countObjects(memory);
   const objects = census.objects.reduce((sum, count) => sum + count, 0);
   const from = performance.now();

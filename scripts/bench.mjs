@@ -12,6 +12,7 @@ import { root } from "./setup.mjs";
 /** Files of bench/ that are parts of benchmarks, not benchmarks. */
 const parts = new Set([
   "environment",
+  "gpu_pages",
   "heap_look",
   "machine",
   "results",

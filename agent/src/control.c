@@ -55,9 +55,11 @@ static double ns_a_tick(void)
 
 void tm_control_report(void)
 {
-    uint64_t ns = (uint64_t)((double)tm_core.slow_ticks * ns_a_tick());
-    tm_core.slow_ticks = 0;
-    tm_core.header->slow_path_ns += ns;
+    double ns = ns_a_tick();
+    uint64_t beside = (uint64_t)((double)tm_core.beside_ticks * ns);
+    tm_core.header->slow_path_ns += (uint64_t)((double)tm_core.slow_ticks * ns) + beside;
+    tm_core.slow_ns_checked += beside;
+    tm_core.slow_ticks = tm_core.beside_ticks = 0;
     tm_core.header->process_cpu_ns = tm_process_cpu_ns();
 }
 
@@ -117,15 +119,32 @@ static void check(double count, int whole)
     tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python));
 }
 
-void tm_control_spent(uint64_t ticks)
+/* Without what others had of the core meanwhile. */
+static uint64_t own_ticks(uint64_t ticks)
 {
     uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
-    tm_core.slow_ticks += ticks > most ? most : ticks;
+    return ticks > most ? most : ticks;
+}
+
+void tm_control_spent(uint64_t ticks)
+{
+    tm_core.slow_ticks += own_ticks(ticks);
+}
+
+int64_t tm_control_beside(uint64_t ticks)
+{
+    tm_core.beside_ticks += own_ticks(ticks);
+    return (int64_t)((double)own_ticks(ticks) * ns_a_tick());
 }
 
 void tm_control_passed(uint64_t bytes)
 {
     __atomic_fetch_add(&tm_core.passed_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void tm_control_thinned(void)
+{
+    __atomic_fetch_add(&tm_core.thinned_samples, 1, __ATOMIC_RELAXED);
 }
 
 int tm_control_is_due(void)
@@ -136,7 +155,8 @@ int tm_control_is_due(void)
 /* Begins the next stretch; gives what was allocated in this one, in samples as they would come. */
 static double end_stretch(uint64_t now)
 {
-    double samples = (double)tm_core.slow_samples;
+    double thinned = (double)__atomic_exchange_n(&tm_core.thinned_samples, 0, __ATOMIC_RELAXED);
+    double samples = (double)tm_core.slow_samples + thinned;
     double passed = (double)__atomic_exchange_n(&tm_core.passed_bytes, 0, __ATOMIC_RELAXED) / (double)tm_core.period;
     tm_core.slow_samples = 0;
     __atomic_store_n(&tm_core.check_at_ticks, now + TICKS_A_CHECK, __ATOMIC_RELAXED);

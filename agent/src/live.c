@@ -257,6 +257,7 @@ int tm_live_take(const void *address, struct tm_live *taken)
 
 void tm_live_end(const struct tm_live *taken, uint64_t now_ms)
 {
+    tm_churn_ended(taken->weight_bytes);
     uint64_t lifetime = now_ms > taken->birth_ms ? now_ms - taken->birth_ms : 0;
     tm_site_ended(taken->site, weight_of(taken), lifetime);
     tm_core.header->frees_seen++;

@@ -6,7 +6,7 @@
  * looked at. Its end is not, and need not be: the kernel gives the lowest free number, so what is opened next
  * writes over it, and who reads compares with what is open (/proc/PID/fd).
  *
- * A stack takes a microsecond or two, a system call that opens something about as long. A program that opens
+ * A shallow stack takes a microsecond or two, a system call that opens something about as long. A program that opens
  * thousands a second has only some of the stacks taken; of the others the record says that it is not known,
  * for what it said was of an earlier opening. What the C library opens for itself, what comes by another
  * process's message, and what fcntl() or dup() copies is not seen.
@@ -24,9 +24,12 @@
 #include "stack.h"
 #include "state.h"
 
-/* Stacks taken in a stretch of time: some 200 a second, 0.05 % of a core. */
+/* Stacks taken in a stretch of time: 200 a second, as long as they take no more than 0.05 % of a core; a server's
+ * are deep, and dear. One at least; of what was not needed, so much is kept for a burst. */
 #define STRETCH_MS 100
 #define MOST_STACKS 20
+#define NS_A_MS 500
+#define MOST_CREDIT_NS 2000000
 
 struct opening {
     uint32_t descriptor;
@@ -53,7 +56,7 @@ static void write_opening(const struct tm_captured *captured, void *data)
     const struct opening *opening = data;
     if (tm_room_for(TM_SECTION_OPENINGS, opening->descriptor))
         write_record(opening, tm_intern_captured(captured));
-    tm_control_spent(tm_ticks() - opening->ticks);
+    __atomic_fetch_sub(&tm_core.openings_credit_ns, tm_control_beside(tm_ticks() - opening->ticks), __ATOMIC_RELAXED);
 }
 
 static void write_unknown(const struct opening *opening)
@@ -79,10 +82,15 @@ static int may_take_stack(uint64_t now_ms)
 {
     uint64_t since = __atomic_load_n(&tm_core.openings_since_ms, __ATOMIC_RELAXED);
     if ((int64_t)(now_ms - since) >= STRETCH_MS) { /* another thread may be a moment ahead */
+        int64_t credit = __atomic_load_n(&tm_core.openings_credit_ns, __ATOMIC_RELAXED);
+        uint64_t more = (now_ms - since) * NS_A_MS;
+        credit = (credit < 0 ? 0 : credit) + (int64_t)(more < MOST_CREDIT_NS ? more : MOST_CREDIT_NS);
+        __atomic_store_n(&tm_core.openings_credit_ns, credit < MOST_CREDIT_NS ? credit : MOST_CREDIT_NS, __ATOMIC_RELAXED);
         __atomic_store_n(&tm_core.openings, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&tm_core.openings_since_ms, now_ms, __ATOMIC_RELAXED);
     }
-    return __atomic_fetch_add(&tm_core.openings, 1, __ATOMIC_RELAXED) < MOST_STACKS;
+    return __atomic_load_n(&tm_core.openings_credit_ns, __ATOMIC_RELAXED) > 0 &&
+           __atomic_fetch_add(&tm_core.openings, 1, __ATOMIC_RELAXED) < MOST_STACKS;
 }
 
 static __attribute__((noinline)) void look_at(uint32_t descriptor, const void *caller)

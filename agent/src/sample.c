@@ -2,8 +2,9 @@
  *
  * Every thread counts bytes down through gaps that are exponential with the period as
  * mean, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever came
- * before it. A gap was drawn with the period of its time; when the period in force is
- * higher by now, the sample stays with p(now)/p(then), so one period describes it.
+ * before it. A gap was drawn with the period of its time; when the period in force, or that of the
+ * allocation's size (churn.c), is higher, the sample stays with p(higher)/p(then), so one period
+ * describes it.
  */
 #include <errno.h>
 
@@ -136,6 +137,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
     }
     tm_site_allocated(site, tm_weigh(sampled->bytes, sampled->bytes, (float)sampled->period), now);
     tm_check_peak(now);
+    tm_churn_taken(sampled->bytes);
     tm_core.header->samples++;
     tm_heartbeat(now);
     return 1;
@@ -193,10 +195,13 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
         .ticks = tm_ticks(),
     };
     int stays = (uintptr_t)address >> 48 == 0;
-    if (in_force > thread->period) {
+    uint64_t period = tm_churn_period(bytes, in_force);
+    if (period > thread->period) {
         double before = tm_chance((double)bytes, sampled.period);
-        sampled.period = (double)in_force;
+        sampled.period = (double)period;
         stays = stays && tm_random_unit(thread) * before <= tm_chance((double)bytes, sampled.period);
+        if (!stays)
+            tm_control_thinned();
     }
     if (stays && tm_armed()) {
         look_at_objects(sampled.now_ms);
@@ -215,8 +220,13 @@ void tm_set_period(uint64_t period)
     if (period == tm_core.period)
         return;
     __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
-    tm_core.header->period_bytes = period;
+    tm_publish_period();
     tm_event(TM_EVENT_PERIOD, 0, period);
+}
+
+void tm_publish_period(void)
+{
+    tm_core.header->period_bytes = tm_churn_coarsest(tm_core.period);
 }
 
 void tm_turn_off(const char *why)

@@ -14,6 +14,8 @@
 #ifndef TIDEMARK_STATE_H
 #define TIDEMARK_STATE_H
 
+#include "churn.h"
+#include "control.h"
 #include "core.h"
 
 /* ---- bounds (segment: 11.8 MiB when every section is full; private: 4.3 MiB) ----- */
@@ -87,6 +89,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t pending_used;
     uint64_t openings_since_ms; /* of the time in which `openings` stacks were taken */
     uint32_t openings;
+    int64_t openings_credit_ns;
 
     uint32_t pid;
     uint32_t options;
@@ -102,13 +105,19 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
 
     /* controller */
     uint64_t slow_ticks;
+    uint64_t beside_ticks; /* of openings, which have a share of their own */
     int32_t slow_samples;  /* since the last check */
     uint64_t passed_bytes; /* (atomic) the same, in steps of gaps */
+    uint64_t thinned_samples; /* (atomic) and those that were none for their size */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
     double cost; /* ns a sample, smoothed; 0: not known yet */
     double rate; /* bytes allocated a ns of the budget, smoothed; 0: not known yet */
+
+    /* what stays, by size */
+    struct tm_size sizes[TM_SIZES];
+    uint32_t most_shift; /* of all sizes */
 };
 
 struct tm_pool_place {
@@ -288,6 +297,8 @@ void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recordin
 /* ---- sample.c --------------------------------------------------------------------- */
 
 void tm_set_period(uint64_t period); /* (locked) */
+/* (locked) Tells readers the coarsest period of all sizes. */
+void tm_publish_period(void);
 /* Makes the thread's state this image's own; not locked. */
 void tm_adopt_thread(void);
 
@@ -297,19 +308,6 @@ void tm_adopt_thread(void);
 int tm_quiet(void);
 /* Lock-free: this sampled address is about to be freed. */
 void tm_mark_ended(const void *address);
-
-/* ---- control.c -------------------------------------------------------------------- */
-
-void tm_control_begin(void);
-/* (locked) Books time of the slow path; tm_control() also counts a sample and acts. */
-void tm_control_spent(uint64_t ticks);
-void tm_control(uint64_t ticks_spent);
-/* Not locked: a step of a gap, in which nothing was sampled. */
-void tm_control_passed(uint64_t bytes);
-int tm_control_is_due(void);
-/* (locked) After steps: the period may fall. */
-void tm_control_look(void);
-void tm_control_report(void);
 
 /* ---- loader.c ----------------------------------------------------------------------- */
 

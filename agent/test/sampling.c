@@ -147,6 +147,20 @@ static void reset_period(void)
 }
 static void thinned(void) { judge_mix(MOST_REPLICATES, 8192, 2000, mixed, 9, thin_midway, reset_period); }
 
+/* Small sizes of which nothing stayed, before some of them stay. */
+static void churn_before(void)
+{
+    CHECK(tm_lock());
+    tm_set_period(8192);
+    tm_unlock();
+    for (unsigned i = 0; i < 40000; i++)
+        tidemark_test_free(tidemark_test_malloc(mixed[i % 5]));
+    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) == 2048);
+    CHECK(tm_churn_period(100, 512) == 512 && tm_churn_period(600000, 8192) == 8192);
+    CHECK(tm_core.header->period_bytes == tm_churn_coarsest(8192) && tm_churn_coarsest(8192) > 8192);
+}
+static void sizes_that_churn(void) { judge_mix(REPLICATES, 512, 4000, mixed, 9, NULL, churn_before); }
+
 static void others_of_the_family(void)
 {
     agent_on("period=1", 3);
@@ -204,6 +218,7 @@ int main(void)
     RUN(every_byte);
     RUN(changing_period);
     RUN(thinned);
+    RUN(sizes_that_churn);
     RUN(others_of_the_family);
     RUN(failures_change_nothing);
     return end_tests();

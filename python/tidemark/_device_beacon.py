@@ -3,6 +3,7 @@
     tidemark (recorder)                         this thread
       makes a Unix socket, sends the source  -->  connects
                                              <--  {"look": figures}                   asked once
+                                             <--  {"look": ..., "written": true}      with a snapshot
                                              <--  {"beat": figures} every period      watching
                                              <--  {"snapshot": path, "reason": why}   it was written
                                              <--  {"note": sentence}
@@ -41,18 +42,40 @@ _PATIENCE = 30.0
 
 
 def run(options: Options) -> None:
-    """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None."""
+    """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None;
+    ``snapshot``: path of an empty file to write one into, or None; ``profile``: whether JAX's is wanted."""
     line = _Line(options["address"])
     try:
         watch = options.get("watch")
-        if watch is None:
-            line.tell(look=read_figures(with_segments=True), profile=_jax_profile(options))
-        else:
+        snapshot = options.get("snapshot")
+        if watch is not None:
             _Beacon(line, watch).run()
+        elif snapshot is not None:
+            line.tell(look=read_figures(with_pieces=False), **_write_snapshot(snapshot))
+        else:
+            line.tell(look=read_figures(with_segments=True), profile=_jax_profile(options))
     except Exception as error:  # the program goes on, whatever happens here
         line.tell(note=f"{type(error).__name__}: {error}")
     finally:
         line.close()
+
+
+def _write_snapshot(path: str) -> Dict[str, Any]:
+    """Of torch's allocator; none of a program that has not begun to use a device. ``path`` is a file that the
+    listener holds open: without its name it is gone when both have closed it, whoever is killed meanwhile."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch_is_initialized(torch):
+        return {"written": False}
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.unlink(path)
+            torch.cuda.memory._dump_snapshot(f"/proc/self/fd/{file}")
+        finally:
+            os.close(file)
+    except Exception as error:  # a full disk; an allocator that keeps no such books
+        return {"written": False, "refused": f"{type(error).__name__}: {error}"}
+    return {"written": True}
 
 
 def _jax_profile(options: Options) -> Optional[str]:

@@ -14,6 +14,7 @@ import type {
 } from "../model/gpu_process_document.js";
 import type { Bytes, Millis, Pid } from "../model/units.js";
 import { type DeviceLook, growthOfDevices, lookAtDevices } from "../record/index.js";
+import { unusedText } from "./gpu_framework_state.js";
 import { PYTHON_FOLDER } from "./installation.js";
 
 /** Smaller ones are told together, by the allocator's totals. */
@@ -113,19 +114,8 @@ function deviceOf(
   };
 }
 
-const UNUSED: Readonly<Record<FrameworkFigures["state"], string>> = {
-  used: "",
-  unused: "is loaded and has not begun to use a device",
-  "cpu-only": "is loaded and has no device here",
-  failed: "could not be asked",
-};
-
 function limitsOf({ frameworks, tensorsRefused }: DeviceLook): string[] {
-  const limits = frameworks
-    .filter(({ state }) => state !== "used")
-    .map(({ name, version, state, detail }) =>
-      [`${name} ${version}`.trim(), UNUSED[state], detail && `(${detail})`].join(" ").trim(),
-    );
+  const limits = frameworks.filter(({ state }) => state !== "used").map(unusedText);
   if (frameworks.length === 0) {
     limits.push("the program has loaded none of torch, JAX and TensorFlow");
   }

@@ -10,6 +10,7 @@
  *     site tables leaps 20 at 50s                MiB, all at once
  *     site buffer swells 1/s                     one block, made anew and larger all the time
  *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
+ *     mapping publish passes 1/s                 MiB a second, all of it unmapped at once
  *     child 43 anonRssBytes 20 + 0.5/s
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
@@ -206,7 +207,9 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
         ? bytes * Math.min(1, ms / fullMs)
         : how === "leaps"
           ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
-          : bytes * (0.8 + 0.2 * noise(ms));
+          : how === "passes"
+            ? 0
+            : bytes * (0.8 + 0.2 * noise(ms));
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
     how === "churns" || how === "swells"
@@ -238,7 +241,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const liveObjects = Float64Array.from(times, (time, look) =>
     how === "swells"
       ? copies(look)
-      : (copies(look) * objects * live(time - FIXTURE_START_MS)) / live(spanMs),
+      : (copies(look) * objects * live(time - FIXTURE_START_MS)) / Math.max(1, live(spanMs)),
   );
   const isLarge = (look: number) =>
     (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
@@ -251,7 +254,9 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     pid,
     domain,
     liveBytes,
-    allocatedBytes: Float64Array.from(times, (time) => 2 * (time - FIXTURE_START_MS)),
+    allocatedBytes: Float64Array.from(times, (time) =>
+      how === "passes" ? (bytes * (time - FIXTURE_START_MS)) / 1000 : 2 * (time - FIXTURE_START_MS),
+    ),
     objects: liveObjects.map((count) => count + beside),
     largeBytes: liveBytes.map((live, look) => (isLarge(look) ? live : 0)),
     liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),

@@ -97,7 +97,8 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Where an agent ran. */
   readonly sites?: SiteHistories;
-  /** Where an agent ran: mappings of files, of shared memory and of devices, at the looks of {@link sites}. */
+  /** Where an agent ran: mappings of files, of shared memory and of devices, at the looks of {@link sites}; those
+   * that nobody keeps, too. */
   readonly mappings?: SiteHistories;
   /** Where no agent ran: all through the window. Where one did: each time that holders were looked up. */
   readonly census?: CensusEvidence;

@@ -64,6 +64,15 @@ describe("a minute at four readings a second", () => {
     expect(assessGrowth({ times: [], values: [] }).shape).toBe("short");
   });
 
+  test("a count that rises at each of a few readings grows, where bytes would be too few", () => {
+    const times = [0, 4, 8, 12, 16, 20, 24, 28, 32].map((second) => 1000 * second);
+    const rising = { times, values: [4, 100, 200, 300, 400, 500, 600, 700, 800] };
+    expect(assessGrowth(rising, true).shape).toBe("growing");
+    expect(assessGrowth(rising).shape).toBe("short");
+    const pooled = { times, values: [4, 100, 200, 300, 400, 500, 500, 500, 500] };
+    expect(assessGrowth(pooled, true).shape).toBe("short");
+  });
+
   test("plain noise is rarely taken for growth, a line in it nearly always", () => {
     const runs = Array.from({ length: 100 }, (_, seed) => seed * 1000 + 1);
     const grows = (rate: number) =>

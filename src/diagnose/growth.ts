@@ -32,6 +32,8 @@ export interface Growth {
 }
 
 const FEWEST_READINGS = 8;
+/** Of a count, which has no noise, where each is above the one before. */
+const FEWEST_RISING = 6;
 /** For a line through the last third: a busy recorder reads at growing distances. */
 const FEWEST_OF_SLOPE = 3;
 /** Mann-Kendall, Theil-Sen and the slices work on this many readings at most. */
@@ -46,13 +48,15 @@ const RISING_SHARE = 0.6;
 /** Share of all rising that the two highest steps may have. */
 const MOST_OF_TWO_STEPS = 0.6;
 
-export function assessGrowth(all: Readings): Growth {
+/** `counts`: the figure is a number of things. */
+export function assessGrowth(all: Readings, counts = false): Growth {
   const whole = withoutDailyCycle(thinned(all));
   const { times, values } = afterFirstThird(whole);
   const level = levelOf(whole.values.slice(-Math.max(1, Math.round(whole.values.length / 10))));
   const wholeRise =
     level - levelOf(whole.values.slice(0, Math.max(1, Math.round(whole.values.length / 10))));
-  if (values.length < FEWEST_READINGS) {
+  const enough = counts && alwaysRises(values) ? FEWEST_RISING : FEWEST_READINGS;
+  if (values.length < enough) {
     return {
       shape: "short",
       slope: 0,
@@ -83,6 +87,10 @@ export function assessGrowth(all: Readings): Growth {
     return { shape: "growing", ...figures };
   }
   return { shape: rises || wholeRise > 2 * Math.abs(rise) ? "flattened" : "flat", ...figures };
+}
+
+function alwaysRises(values: readonly number[]): boolean {
+  return values.every((value, i) => i === 0 || value > (values[i - 1] as number));
 }
 
 /** The readings of which a window's first third is left out. */

@@ -7,6 +7,7 @@ import { type Readings, readingsAtWork } from "./readings.js";
 import { judgeSites, type SiteJudgement } from "./suspects.js";
 import { growingTypes } from "./type_growth.js";
 
+const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
 /** From RSS alone, growth counts from here: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
@@ -47,6 +48,8 @@ export interface UnusedMemory {
   readonly growth: Growth;
   /** Least of the last third of the window less the least of the first: what came and never went back. */
   readonly keptBytes: Bytes;
+  /** Of that, what came after the first third: the rest is of the start. */
+  readonly lateBytes: Bytes;
   /** Standard error of the live bytes it was reckoned from. */
   readonly standardErrorBytes: Bytes;
 }
@@ -131,7 +134,7 @@ function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObs
   const growth = (metric: Metric) => {
     let found = known.get(metric);
     if (!found) {
-      found = assessGrowth(readings(metric));
+      found = assessGrowth(readings(metric), COUNTS.has(metric));
       known.set(metric, found);
     }
     return found;
@@ -194,15 +197,23 @@ function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMem
   const own = sites.sites.filter(({ pid }) => pid === target.process.pid);
   return {
     growth: assessGrowth({ times, values }),
-    keptBytes: keptOf(values),
+    ...keptOf(values),
     standardErrorBytes: Math.hypot(...own.map((site) => site.standardErrorBytes)),
   };
 }
 
-function keptOf(values: readonly Bytes[]): Bytes {
+function keptOf(values: readonly Bytes[]): Pick<UnusedMemory, "keptBytes" | "lateBytes"> {
   const third = Math.ceil(values.length / 3);
-  const least = (part: readonly Bytes[]) => part.reduce((a, b) => Math.min(a, b), part[0] ?? 0);
-  return Math.max(0, least(values.slice(-third)) - Math.max(0, least(values.slice(0, third))));
+  const least = (part: readonly Bytes[]) =>
+    Math.max(
+      0,
+      part.reduce((a, b) => Math.min(a, b), part[0] ?? 0),
+    );
+  const last = least(values.slice(-third));
+  return {
+    keptBytes: Math.max(0, last - least(values.slice(0, third))),
+    lateBytes: Math.max(0, last - least(values.slice(third, -third))),
+  };
 }
 
 /** Sampled live bytes of a process at each look. */

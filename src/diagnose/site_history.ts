@@ -11,7 +11,7 @@ import {
   type ProfileTables,
 } from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
-import { isOwn, ownFrame } from "./own_code.js";
+import { isImport, isOwn, ownFrame } from "./own_code.js";
 
 export interface SiteHistory {
   /** The same in every look: process, function, file, and whether Python's allocator was asked. */
@@ -67,6 +67,8 @@ export interface SiteHistories {
 }
 
 const MOST_STACKS = 12;
+/** What was freed again tells of a stack only where nothing lives. */
+const FREED_WEIGHT = 1e-6;
 /** Bytes an object: smaller ones are told by their ages. */
 export const LARGE_BLOCK_BYTES = 256_000;
 
@@ -103,6 +105,9 @@ export class SiteHistoryBuilder {
   private readonly totals: Bytes[] = [];
   private lastProfile: Profile | null = null;
   private readonly places = new Places();
+
+  /** `freedToo`: sites of which nothing lives at the last look are told as well. */
+  constructor(private readonly freedToo = false) {}
 
   add(profile: Profile): void {
     const look = this.times.length;
@@ -179,7 +184,7 @@ export class SiteHistoryBuilder {
     const width = profile.cohorts.length;
     const settled = afterStart(profile.cohorts, this.times[0] ?? profile.timeMs);
     for (let row = 0; row < sites.length; row++) {
-      if ((sites.liveBytes[row] as number) <= 0) {
+      if ((sites.liveBytes[row] as number) <= 0 && !this.freedToo) {
         continue;
       }
       const group = this.groupOf(profile, row);
@@ -200,7 +205,8 @@ export class SiteHistoryBuilder {
         last.cohorts[cohort] = (last.cohorts[cohort] as number) + bytes;
         kept += cohort >= settled ? bytes : bytes * 0.01;
       }
-      addTo(last.keptByStack, sites.stack[row] as number, kept);
+      const asked = this.freedToo ? (sites.allocatedBytes[row] as number) * FREED_WEIGHT : 0;
+      addTo(last.keptByStack, sites.stack[row] as number, kept + asked);
     }
   }
 
@@ -279,16 +285,20 @@ interface Place {
   readonly own: boolean;
 }
 
-/** The function that a stack counts for: {@link ownFrame}. Stack ids of one recording stay what they are. */
+/** The function that a stack counts for: {@link ownFrame}; apart where it imports something. Stack ids of one
+ * recording stay what they are. */
 class Places {
   private readonly known = new Map<StackId, Place>();
 
   of(profile: ProfileTables, stack: StackId): Place {
     let place = this.known.get(stack);
     if (place === undefined) {
-      const frame = ownFrame(framesOf(profile, stack));
+      const frames = framesOf(profile, stack);
+      const frame = ownFrame(frames);
+      // What a function imports at its first call is none of what it keeps from then on.
+      const imports = isImport(frames) ? " import" : "";
       place = {
-        name: frame ? `${frame.function} ${frame.file}` : "",
+        name: frame ? `${frame.function} ${frame.file}${imports}` : "",
         own: frame !== undefined && isOwn(frame),
       };
       this.known.set(stack, place);

@@ -28,6 +28,8 @@ export interface SiteJudgement {
 /** A site's survivors count from here. */
 export const SMALLEST_KEPT_BYTES = 1_000_000;
 export const FEWEST_SAMPLES = 10;
+/** From here on they tell a course by themselves. */
+const SURE_SAMPLES = 30;
 /** With RSS growing beside it, so many are a hint. */
 const FEWEST_HINTS = 3;
 const QUARTERS = 4;
@@ -78,14 +80,23 @@ function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs
   if (keptBytes < SMALLEST_KEPT_BYTES || keptSamples < FEWEST_HINTS) {
     return { ...judgement, course: "small" };
   }
-  if (keptSamples < FEWEST_SAMPLES) {
-    return {
-      ...judgement,
-      course: isHint(site, histories, settledMs, keptBytes) ? "hints" : "small",
-    };
-  }
+  const hints = keptSamples < SURE_SAMPLES && isHint(site, histories, settledMs, keptBytes);
+  const course =
+    keptSamples < FEWEST_SAMPLES ? "small" : courseOf(site, histories, startMs, settledMs, kept);
+  // Of so few samples chance alone leaves parts of the window empty, or makes them ever fewer.
+  return { ...judgement, course: hints && course !== "keeps" ? "hints" : course };
+}
+
+/** By the survivors of each quarter since the first third. */
+function courseOf(
+  site: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+  settledMs: TimeMs,
+  kept: readonly Bytes[],
+): SiteCourse {
   if (ratesFall(site, histories, startMs)) {
-    return { ...judgement, course: "fills" };
+    return "fills";
   }
   const countRises =
     assessGrowth({ times: histories.lookTimes, values: Array.from(site.objects) }).shape ===
@@ -100,10 +111,9 @@ function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs
     older >= LEAST_QUARTER * mean &&
     births.slice(0, -1).every((b) => b >= LEAST_QUARTER * older)
   ) {
-    const last = births.at(-1) ?? 0;
-    return { ...judgement, course: rises && last >= LEAST_QUARTER * older ? "keeps" : "fills" };
+    return rises && (births.at(-1) ?? 0) >= LEAST_QUARTER * older ? "keeps" : "fills";
   }
-  return { ...judgement, course: older >= LEAST_QUARTER * mean ? "fills" : "churns" };
+  return older >= LEAST_QUARTER * mean ? "fills" : "churns";
 }
 
 /** The table of a dict or list that grows is made anew, larger, now and then: young as a whole, whatever the age

@@ -170,7 +170,10 @@ function suspectJson(
     stack: [...(site.keptStacks[0]?.frames ?? [])],
     domain: site.domain,
     pid: site.pid,
-    ages: histories && sampled ? agesOf(site, histories, evidence.window.startMs) : [],
+    ages:
+      histories && (site.liveBytes.at(-1) ?? 0) > 0
+        ? agesOf(site, histories, evidence.window.startMs)
+        : [],
     history: sampled
       ? times.map((timeMs, look) => ({ timeMs, bytes: Math.round(site.liveBytes[look] ?? 0) }))
       : [],

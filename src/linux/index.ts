@@ -43,6 +43,7 @@ export {
   readRollup,
   readStat,
   readStatus,
+  readWrittenBytes,
   startTimeMs,
 } from "./process.js";
 export { openProcessMemory } from "./process_memory.js";

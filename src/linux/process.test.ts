@@ -1,6 +1,6 @@
 /** /proc as we read it, beside what the processes know of themselves. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   countDescriptors,
@@ -14,6 +14,7 @@ import {
   readRollup,
   readStat,
   readStatus,
+  readWrittenBytes,
   startTimeMs,
 } from "./process.js";
 import { childrenByScan, descendantsOf, listPids } from "./tree.js";
@@ -81,6 +82,12 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     expect(Math.abs((stat?.userMs ?? 0) - used.user / 1000)).toBeLessThan(2000);
   });
 
+  test("what it has written, to whatever", () => {
+    const before = readWrittenBytes(process.pid) ?? Number.NaN;
+    writeFileSync("/dev/null", Buffer.alloc(3 << 20));
+    expect((readWrittenBytes(process.pid) ?? Number.NaN) - before).toBeGreaterThanOrEqual(3 << 20);
+  });
+
   test("arguments, with spaces, none and empty ones", async () => {
     const child = spawn("sleep", ["600"], { argv0: "odd name" });
     children.push(child);
@@ -101,6 +108,7 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
       readStat,
       readRollup,
       countDescriptors,
+      readWrittenBytes,
       readCommand,
       readExecutable,
     ]) {

@@ -50,6 +50,13 @@ export interface MemoryRollup {
   readonly ussBytes: Bytes;
 }
 
+/** All that a process has written since its start, to files, pipes and sockets (/proc/PID/io, wchar); null where it
+ * may not be read. */
+export function readWrittenBytes(pid: Pid): Bytes | null {
+  const written = /^wchar: (\d+)/m.exec(readText(`/proc/${pid}/io`) ?? "")?.[1];
+  return written === undefined ? null : Number(written);
+}
+
 /** PF_EXITING of include/linux/sched.h. */
 const EXITING_FLAG = 4;
 

@@ -12,3 +12,14 @@ export function devicesSilent(pid: Pid, waitedMs: Millis, detail: string): Tidem
     "try again; totals by the driver: tidemark gpu top",
   );
 }
+
+/** TM-E077: no snapshot can be had of a running program: torch's allocator is not in use there, or refuses. */
+export function noDeviceSnapshot(pid: Pid, why: string, next: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E077",
+    4,
+    `no snapshot of torch's allocator can be had from process ${pid}`,
+    oneLine(why),
+    next,
+  );
+}

@@ -47,6 +47,7 @@ export const ERROR_IDS = [
   "TM-E064",
   "TM-E065",
   "TM-E076",
+  "TM-E077",
 ] as const;
 export type ErrorId = (typeof ERROR_IDS)[number];
 

@@ -23,7 +23,9 @@ export function profileOf(text: string, builder = new ProfileTablesBuilder()): P
     .filter((line) => line !== "");
   const sites = newSiteTable(lines.length, 2);
   lines.forEach((line, row) => {
-    const [stack, live, ...words] = line.split(" ") as [string, string, ...string[]];
+    // A file may have a space in its name, and no number behind it: "<frozen importlib._bootstrap>".
+    const [, stack = "", live, rest = ""] = /^(.*?) ([\d.]+)(?: (.*))?$/.exec(line) ?? [];
+    const words = rest.split(" ");
     const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
     const bytes = Number(live);
     const number = (key: string, usual: number) => Number(options.get(key) ?? usual);

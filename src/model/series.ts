@@ -27,6 +27,7 @@ const POLLED = [
   "treePssBytes",
   "children",
   "shmUsedBytes",
+  "writtenBytes",
   "cgroupUsageBytes",
   "cgroupLimitBytes",
   "cgroupOomKills",

@@ -15,22 +15,13 @@
  * | this process is killed | the line ends: the thread switches off what it switched on, and ends |
  * | the program is killed or execs | the line ends |
  */
-import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  constants,
-  openSync,
-  readFileSync,
-  statSync,
-} from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { FOLDERS, pythonText } from "../cpython/entry/exchange.js";
+import { pythonText } from "../cpython/entry/exchange.js";
+import { noFolder, ProgramFolder } from "../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../cpython/entry/remote_exec.js";
 import { isLeaving, readAttachPermission, readStat } from "../linux/index.js";
-import { targetUnknown } from "../model/attach_errors.js";
 import { devicesSilent } from "../model/device_errors.js";
 import { notPermitted, processGone } from "../model/errors.js";
 import type { Millis, Pid } from "../model/units.js";
@@ -151,22 +142,16 @@ interface Place {
   close(): void;
 }
 
+const SOCKET = ".socket";
+
 async function listenIn(pid: Pid): Promise<Place> {
-  const owner = statSync(`/proc/${pid}`);
-  const name = `.tidemark-${pid}-${randomBytes(6).toString("hex")}.socket`;
-  for (const place of FOLDERS) {
-    let folder: number;
-    try {
-      folder = openSync(`/proc/${pid}/root${place}`, constants.O_RDONLY | constants.O_DIRECTORY);
-    } catch {
-      continue;
-    }
-    const path = `/proc/self/fd/${folder}/${name}`;
+  for (const folder of ProgramFolder.of(pid)) {
+    const path = folder.here(SOCKET);
     const server = createServer();
     const came = new Promise<Socket>((resolve) => server.once("connection", resolve));
     const close = () => {
       server.close(); // takes the socket's file along
-      closeSync(folder);
+      folder.close();
     };
     try {
       await new Promise<void>((resolve, reject) => {
@@ -174,11 +159,9 @@ async function listenIn(pid: Pid): Promise<Place> {
         server.listen(path, resolve);
       });
       chmodSync(path, 0o600);
-      if (process.getuid?.() !== owner.uid) {
-        chownSync(path, owner.uid, owner.gid);
-      }
+      folder.handOver(SOCKET);
       return {
-        address: `${place === "/" ? "" : place}/${name}`,
+        address: folder.there(SOCKET),
         close,
         connected: (waitMs) => withTimeout(came, waitMs),
       };
@@ -186,7 +169,7 @@ async function listenIn(pid: Pid): Promise<Place> {
       close();
     }
   }
-  throw targetUnknown(pid, "none of its folders can be written");
+  throw noFolder(pid);
 }
 
 function withTimeout(came: Promise<Socket>, waitMs: Millis): Promise<Socket | null> {

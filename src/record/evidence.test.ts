@@ -23,6 +23,7 @@ test("how many looks are of a program at work", () => {
   // What its libraries keep is most of it, and what it had kept itself is gone.
   expect(looksAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
   expect(looksAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
+  expect(looksAtWork(looks("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
   // A program at work gives back, too.
   expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
   expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);

@@ -99,7 +99,7 @@ async function siteHistories(
     return {};
   }
   const sites = new SiteHistoryBuilder();
-  const mappings = new SiteHistoryBuilder();
+  const mappings = new SiteHistoryBuilder(true);
   let mapped = 0;
   for (const [done, index] of chosen.entries()) {
     const profile = recording.profileOf(index);
@@ -145,8 +145,10 @@ export function looksAtWork(
   const last = looks.length - 1;
   const before = values[last - 1] ?? 0;
   const settledMs = first.timeMs + (end.timeMs - first.timeMs) / 3;
-  const grown =
-    before - Math.min(...values.slice(0, -1).filter((_, i) => (times[i] as number) >= settledMs));
+  const settled = times.findIndex((time) => time >= settledMs);
+  // Where looks are rare, the one before the last may be the only one since.
+  const since = Math.max(0, Math.min(settled, last - 2));
+  const grown = before - Math.min(...values.slice(since, last));
   const given = before - end.liveBytes;
   const gaveBack =
     end.liveBytes < FREED_AT_END * before || (grown > 0 && given > LEAST_GIVEN_BACK * grown);

@@ -14,6 +14,7 @@ export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach
 export { type DetachAnswer, detachAgent } from "./detach.js";
 export { growthOfDevices } from "./device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./device_look.js";
+export { type DeviceSnapshot, readDeviceSnapshot } from "./device_snapshot.js";
 export { evidenceOf } from "./evidence.js";
 export { growingRecordingOf } from "./growing.js";
 export { importPool } from "./import_pool.js";

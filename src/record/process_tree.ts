@@ -8,6 +8,7 @@ import {
   readRollup,
   readStat,
   readStatus,
+  readWrittenBytes,
   sharedMemoryUsed,
   startTimeMs,
 } from "../linux/index.js";
@@ -19,6 +20,7 @@ import type { MetricRow } from "./writer.js";
 
 /** Beyond this, further processes count in the tree's figures only: the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
+const SHM_WORTH_ASKING: Bytes = 2 ** 20;
 
 /** Ended processes whose segment may still be read: as many as a pool has slots, and some. */
 const ENDED_KNOWN = 2_048;
@@ -44,6 +46,9 @@ interface Tracked {
 /** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
 export class ProcessTree {
   private readonly alive = new Map<Pid, Tracked>();
+  /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
+  private shmFirst: Bytes | null = null;
+  private asksWho = false;
   /** By pid and start ticks, oldest first. */
   private readonly ended = new Map<string, SeriesRow>();
   private count = 0;
@@ -167,6 +172,9 @@ export class ProcessTree {
     this.search(timeMs, poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
+    const shmUsed = sharedMemoryUsed(this.root);
+    this.shmFirst ??= shmUsed;
+    this.asksWho ||= (shmUsed ?? 0) - (this.shmFirst ?? 0) > SHM_WORTH_ASKING;
     for (const tracked of this.alive.values()) {
       const figures = this.read(tracked, timeMs, dear, poll);
       treeRss += figures.rssBytes;
@@ -178,7 +186,6 @@ export class ProcessTree {
         poll.metrics.push({ timeMs, series: root.row.series, metric, value });
       add("treeRssBytes", treeRss);
       add("children", this.alive.size - 1);
-      const shmUsed = sharedMemoryUsed(this.root);
       if (shmUsed !== null) {
         add("shmUsedBytes", shmUsed);
       }
@@ -363,6 +370,10 @@ export class ProcessTree {
     add("vmHwmBytes", status.vmHwmBytes);
     add("vmDataBytes", status.vmDataBytes);
     add("threads", status.threads);
+    const written = this.asksWho ? readWrittenBytes(row.pid) : null;
+    if (written !== null) {
+      add("writtenBytes", written);
+    }
     if (!dear) {
       return { rssBytes: status.rssBytes, pssBytes: null };
     }

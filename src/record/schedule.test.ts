@@ -81,7 +81,10 @@ describe("looks", () => {
     expect(schedule.due(15_000, 0)).toBe(null);
     expect(schedule.due(15_300, 0)).toBe("poll");
     schedule.looked(15_300, 0, 300);
-    expect(schedule.due(100_000, 0)).toBe(null);
+    expect(schedule.due(45_000, 0)).toBe(null);
+    expect(schedule.due(45_300, 0)).toBe("poll"); // a hundredth of a core in the first two minutes
+    schedule.looked(119_000, 0, 300);
+    expect(schedule.due(200_000, 0)).toBe(null);
   });
 
   test("a new high is looked at when it comes", () => {

@@ -3,9 +3,12 @@ import type { Bytes, Millis } from "../model/units.js";
 
 /** Share of one core that polling may take, looks apart. */
 const POLL_SHARE = 0.005;
-/** Share of the time for which PSS may hold a target's memory lock; and of a core that looks may take. */
+/** Share of the time for which PSS may hold a target's memory lock. */
 const DEAR_SHARE = 0.003;
+/** Share of a core that looks may take; at first more, for a short run has its course from few. */
 const LOOK_SHARE = 0.003;
+const FIRST_LOOK_SHARE = 0.01;
+const FIRST_LOOKS_MS = 120_000;
 /** Share of a core that ledgers may take. */
 const LEDGER_SHARE = 0.002;
 const FIRST_LEDGER_MS = 5_000;
@@ -93,7 +96,8 @@ export class LookSchedule {
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.lastMs;
     const longest = this.taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.lastMs;
-    if (since < Math.min(this.cost.distance(LOOK_SHARE), longest)) {
+    const share = elapsedMs < FIRST_LOOKS_MS ? FIRST_LOOK_SHARE : LOOK_SHARE;
+    if (since < Math.min(this.cost.distance(share), longest)) {
       return null;
     }
     if (since >= FIRST_POLL_MS && liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {

@@ -43,7 +43,8 @@ const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Share of the time that lookups may take, once they have taken so much CPU time in all. */
 const SHARE = 0.005;
-const FREE_MS: Millis = 5_000;
+/** The first is often too early, and of a program with torch one takes five seconds of a busy core. */
+const FREE_MS: Millis = 8_000;
 /** Sites that rise still, and may be called a leak. */
 const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
 const MOST_SITES = 8;

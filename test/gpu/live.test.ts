@@ -2,7 +2,7 @@
  * `gpu PID`, `run --gpu` and `attach --gpu` on this machine, which has no device: with torch itself, which
  * then has none to use, and with a stand-in for torch (stand_in_torch.py says what is real and what not).
  */
-import { readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { GpuProcessJson } from "../../src/model/gpu_process_document.js";
@@ -66,6 +66,7 @@ test.skipIf(environment.torchPython === null)(
       expect(document.devices).toEqual([]);
       expect(document.frameworks).toMatchObject([{ name: "torch", state: "unused" }]);
       expect(document.limits.join()).toContain("has not begun to use a device");
+      await refusesPage(program.pid, /torch 2\S+ is loaded and has not begun to use a device; try/);
       expect(await program.go()).toEqual([false, 1, []]);
     } finally {
       await program.stop();
@@ -82,12 +83,78 @@ test("a program without any of the three, and what is none", async () => {
       ["the program has loaded none of torch, JAX and TensorFlow"],
     ]);
     expect((await execute([tidemark, "gpu", String(program.pid), "-o", "x.pb.gz"])).status).toBe(2);
+    await refusesPage(program.pid, /it has not loaded torch; try/);
   } finally {
     await program.stop();
   }
   const gone = await execute([tidemark, "gpu", String(program.pid)]);
   expect([gone.status, /TM-E020/.test(gone.stderr)], gone.stderr).toEqual([4, true]);
 });
+
+/** One line says why there is no page; nothing is left behind, here or in the program's folder. */
+async function refusesPage(pid: number, why: RegExp): Promise<void> {
+  const page = join(scratch(), "now.html");
+  const { status, stderr } = await execute([tidemark, "gpu", String(pid), "-o", page, "--quiet"]);
+  expect([status, stderr.split("\n").length, existsSync(page)], stderr).toEqual([4, 2, false]);
+  expect(stderr).toMatch(/TM-E077/);
+  expect(stderr).toMatch(why);
+  expect(filesOf(pid)).toEqual([]);
+}
+
+const filesOf = (pid: number) =>
+  readdirSync("/tmp").filter((name) => name.startsWith(`.tidemark-${pid}-`));
+
+test("gpu PID -o by the stand-in: the page of a snapshot that the program writes", async () => {
+  const folder = scratch();
+  const program = await standIn(
+    folder,
+    "import threading\ntorch.begin()\nsay({})\nsay([threading.active_count(), torch.history])",
+  );
+  const page = join(folder, "now.html");
+  const words = [tidemark, "gpu", String(program.pid), "-o", page];
+  try {
+    const { status, stdout, stderr } = await execute([...words, "--json"]);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(JSON.parse(stdout)).toMatchObject({ format: "html", files: [{ file: page }] });
+    const written = join(folder, "file.html");
+    const file = join(folder, "simulated.pickle");
+    expect((await execute([tidemark, "gpu", file, "-o", written])).status).toBe(0);
+    const documentOf = (path: string) =>
+      /id="tidemark-document">([^<]+)/.exec(readFileSync(path, "utf8"))?.[1] ?? "";
+    // The titles differ, and with them the bytes: the columns are the same.
+    expect(documentOf(page).length / documentOf(written).length).toBeCloseTo(1, 1);
+    expect(readFileSync(page, "utf8")).toContain(
+      `<title>process ${program.pid} - Tidemark</title>`,
+    );
+    expect(filesOf(program.pid)).toEqual([]);
+    expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+    rmSync(file);
+    await refusesPage(program.pid, /FileNotFoundError: .*simulated.pickle/);
+    // No thread stays, and the history is the program's own affair.
+    expect(await program.go()).toEqual([1, []]);
+  } finally {
+    await program.stop();
+  }
+});
+
+test("gpu PID -o of an allocator whose history is off says so", async () => {
+  const folder = scratch();
+  const program = await standIn(folder, "torch.begin()\nsay({})");
+  writeFileSync(join(folder, "simulated.pickle"), pickle(withoutHistory()));
+  try {
+    const page = join(folder, "now.html");
+    const { status, stderr } = await execute([tidemark, "gpu", String(program.pid), "-o", page]);
+    expect([status, existsSync(page)], stderr).toEqual([0, true]);
+    expect(stderr).toContain(`the page shows this moment; tidemark attach ${program.pid} --gpu`);
+  } finally {
+    await program.stop();
+  }
+});
+
+function withoutHistory() {
+  const snapshot = snapshotOf([runOut()], "plain");
+  return { ...snapshot, device_traces: [[]] };
+}
 
 test("gpu PID by the stand-in: totals, waste, fragmentation; cache is none", async () => {
   const program = await standIn(scratch(), "torch.begin()\nsay({})");

@@ -150,8 +150,8 @@ describe.each(
     [
       "a part of a whole",
       "upload.whole = Whole(bytes(6 << 20))",
-      0.05,
-      6,
+      0.1,
+      7,
       /^module __main__ -> upload -> .whole -> .part -> .texts -> dict\["large"\]$/,
     ],
   ])("%s", async (_name, anew, seconds, least, path) => {

@@ -20,7 +20,9 @@ export function buildCommand(): Command {
     .option("--ranks", "two files are ranks of one job, not a before and an after")
     .option(
       "-o, --output <file>",
-      "write one snapshot, or two compared, as a self-contained HTML page",
+      "write one snapshot, two compared, or a process's\n" +
+        "allocator as it is now, as a self-contained HTML\n" +
+        "page; of a process, *.pb.gz is JAX's own profile",
     );
   withListOptions(command, "sites", DEFAULT_GPU_SITES);
   withCommonOptions(command, "stdout");
@@ -31,6 +33,7 @@ export function buildCommand(): Command {
     "tidemark gpu rank*.pickle --json",
     "tidemark gpu snapshot.pickle.zst -o snapshot.html",
     "tidemark gpu before.pickle after.pickle -o difference.html",
+    "tidemark gpu 4242 -o now.html",
     "tidemark gpu oom train.log",
     "tidemark gpu top",
   ).action(gpu);

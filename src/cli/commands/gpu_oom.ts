@@ -1,9 +1,9 @@
 import { basename } from "node:path";
 import { Command } from "commander";
 import { analyse } from "../../gpu/analyse.js";
-import { logLines } from "../../gpu/log_lines.js";
-import { readOomLog } from "../../gpu/oom_log.js";
-import { checkAgainst } from "../../gpu/oom_snapshot.js";
+import { logLines } from "../../gpu/oom/log_lines.js";
+import { readOomLog } from "../../gpu/oom/oom_log.js";
+import { checkAgainst } from "../../gpu/oom/oom_snapshot.js";
 import { badUsage } from "../../model/errors.js";
 import {
   type CommonOptions,

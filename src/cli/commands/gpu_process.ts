@@ -1,12 +1,15 @@
-/** `tidemark gpu PID`. */
+/** `tidemark gpu PID`, and with -o what it becomes as a file. */
 import { writeFile } from "node:fs/promises";
 import { badUsage } from "../../model/errors.js";
 import type { GpuProcessJson } from "../../model/gpu_process_document.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { lookAtGpuProcess } from "../gpu_process_look.js";
+import { readProcessPage } from "../gpu_process_page.js";
 import { requireLinux } from "../installation.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
 import { printJson, printNote, screenOf } from "../output.js";
+import { withProgress } from "../progress.js";
+import { writeReport } from "../report_page.js";
 import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu_process.js";
 import { requireOtherFile, writeWhole } from "../write_whole.js";
 import { sayWritten } from "../written.js";
@@ -19,9 +22,15 @@ const WAIT_MS: Millis = 30_000;
 /** A heap is copied at 250 ms a GiB; a program that serves may not stand longer. */
 const MOST_PAUSE_MS: Millis = 500;
 
+/** What pprof reads: the one form of JAX's own profile of its devices. */
+const PROFILE_NAME = /\.(?:pb|pb\.gz|pprof)$/i;
+
 export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Promise<void> {
   requireLinux();
   const { output } = options;
+  if (output !== undefined && !PROFILE_NAME.test(output)) {
+    return writeProcessPage(pid, output, options);
+  }
   if (output !== undefined) {
     requireOtherFile(output, `/proc/${pid}/exe`);
   }
@@ -30,9 +39,7 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
     waitMs: WAIT_MS,
     maxPauseMs: MOST_PAUSE_MS,
     wantsProfile: output !== undefined,
-    onWaiting: (doing) => {
-      if (options.quiet !== true) printNote(`waiting for process ${pid}: ${doing}`);
-    },
+    onWaiting: saysWaiting(pid, options),
   });
   if (output !== undefined) {
     await writeProfile(output, profile, options);
@@ -43,6 +50,12 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
     return;
   }
   printJson({ ...document, tensors: chosen(document, options) });
+}
+
+function saysWaiting(pid: Pid, options: CommonOptions): (doing: string) => void {
+  return (doing) => {
+    if (options.quiet !== true) printNote(`waiting for process ${pid}: ${doing}`);
+  };
 }
 
 function chosen(document: GpuProcessJson, options: ListOptions): GpuProcessJson["tensors"] {
@@ -58,10 +71,26 @@ async function writeProfile(
 ): Promise<void> {
   if (profile === null) {
     throw badUsage(
-      "-o of a process writes the device profile that JAX keeps, and this one has none",
-      "leave out -o, or dump a snapshot of torch's allocator and name that",
+      `${output} would be the device profile that JAX keeps, and this program has none`,
+      "leave out -o, or name a page for torch's allocator: -o devices.html",
     );
   }
   await writeWhole(output, (path) => writeFile(path, profile));
   sayWritten("pprof", [output], options);
+}
+
+/** The page of torch's allocator as the program tells it now. */
+async function writeProcessPage(pid: Pid, output: string, options: CommonOptions): Promise<void> {
+  requireOtherFile(output, `/proc/${pid}/exe`);
+  // Not within writeWhole, whose answer to an interrupt would leave the program with what it was asked.
+  const document = await readProcessPage(pid, WAIT_MS, saysWaiting(pid, options));
+  if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
+    printNote(
+      `no history was recorded in process ${pid}: the page shows this moment; tidemark attach ${pid} --gpu switches it on`,
+    );
+  }
+  await writeWhole(output, (file) =>
+    withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
+  );
+  sayWritten("html", [output], options);
 }

@@ -1,31 +1,25 @@
 /**
  * The two files through which a process takes a script and gives its answer. They lie where both sides
- * see them: in a folder of the process's own mount namespace, reached from here through /proc/PID/root.
+ * see them ({@link ProgramFolder}).
  *
  *   .tidemark-<pid>-<random>.py    the script, 0600, the process's user's
  *   .tidemark-<pid>-<random>       the answer, made empty by us and filled by the process:
  *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n"
  *
- * The folder is held open meanwhile: a process that ends takes /proc/PID/root with it. Both are removed when the exchange is closed, whatever has happened. A process that runs the script later
- * than that finds no file, and nothing happens.
+ * Both are removed when the exchange is closed, whatever has happened. A process that runs the script later than
+ * that finds no file, and nothing happens.
  */
-import { randomBytes } from "node:crypto";
 import {
-  chownSync,
   closeSync,
   constants,
   fchmodSync,
   openSync,
   readFileSync,
   rmSync,
-  statSync,
   writeSync,
 } from "node:fs";
-import { targetUnknown } from "../../model/attach_errors.js";
 import type { Pid } from "../../model/units.js";
-
-/** Of a process's own, that it can be given a file in. */
-export const FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/"];
+import { noFolder, ProgramFolder } from "./program_folder.js";
 
 export type Answer =
   | { readonly state: "waiting" }
@@ -36,43 +30,27 @@ export type Answer =
   | { readonly state: "raised"; readonly text: string };
 
 export class Exchange {
-  private constructor(
-    /** As the process names it. */
-    readonly scriptPath: string,
-    private readonly folder: number,
-    private readonly name: string,
-  ) {}
+  private constructor(private readonly folder: ProgramFolder) {}
 
   /** `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError where no
    * folder of the process's can be written. */
   static open(pid: Pid, work: string): Exchange {
-    const owner = statSync(`/proc/${pid}`);
-    const name = `.tidemark-${pid}-${randomBytes(6).toString("hex")}`;
-    for (const place of FOLDERS) {
-      const answer = `${place === "/" ? "" : place}/${name}`;
-      let folder: number;
+    for (const folder of ProgramFolder.of(pid)) {
+      const exchange = new Exchange(folder);
       try {
-        folder = openSync(`/proc/${pid}/root${place}`, constants.O_RDONLY | constants.O_DIRECTORY);
-      } catch {
-        continue;
-      }
-      const exchange = new Exchange(`${answer}.py`, folder, name);
-      try {
-        put(exchange.file(""), "", owner);
-        put(exchange.file(".py"), scriptOf(work, answer), owner);
+        put(folder, "", "");
+        put(folder, ".py", scriptOf(work, folder.there("")));
         return exchange;
       } catch {
         exchange.close();
       }
     }
-    throw targetUnknown(
-      pid,
-      `none of its folders can be written (${FOLDERS.slice(0, 4).join(", ")})`,
-    );
+    throw noFolder(pid);
   }
 
-  private file(suffix: string): string {
-    return `/proc/self/fd/${this.folder}/${this.name}${suffix}`;
+  /** As the process names it. */
+  get scriptPath(): string {
+    return this.folder.there(".py");
   }
 
   /** Runs the script's file in a namespace of its own; never raises, whatever becomes of the file. */
@@ -83,7 +61,7 @@ export class Exchange {
   read(): Answer {
     let text: string;
     try {
-      text = readFileSync(this.file(""), "utf8");
+      text = readFileSync(this.folder.here(""), "utf8");
     } catch {
       return { state: "waiting" }; // somebody else removed it
     }
@@ -97,15 +75,15 @@ export class Exchange {
   }
 
   close(): void {
-    rmSync(this.file(".py"), { force: true });
-    rmSync(this.file(""), { force: true });
-    closeSync(this.folder);
+    rmSync(this.folder.here(".py"), { force: true });
+    rmSync(this.folder.here(""), { force: true });
+    this.folder.close();
   }
 }
 
-function put(path: string, text: string, owner: { uid: number; gid: number }): void {
+function put(folder: ProgramFolder, suffix: string, text: string): void {
   const descriptor = openSync(
-    path,
+    folder.here(suffix),
     constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
     0o600,
   );
@@ -115,9 +93,7 @@ function put(path: string, text: string, owner: { uid: number; gid: number }): v
   } finally {
     closeSync(descriptor);
   }
-  if (process.getuid?.() !== owner.uid) {
-    chownSync(path, owner.uid, owner.gid);
-  }
+  folder.handOver(suffix);
 }
 
 function scriptOf(work: string, answer: string): string {

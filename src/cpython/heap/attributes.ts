@@ -9,24 +9,24 @@ const LONGEST_NAME = 200;
 
 /** A whole number at the end of a way of attributes ("queue.length"); null where there is none. */
 export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
+  // Small numbers are the interpreter's own, and no nodes of the graph.
+  const address = addressAt(objects, from, way);
+  const text = address !== null && isInt(objects, address) ? readIntAt(objects, address) : null;
+  return text === null ? null : Number(text);
+}
+
+/** What a way of attributes leads to; null where an attribute of it is missing. */
+export function addressAt(objects: ObjectGraph, from: NodeId, way: string): Address | null {
   let node = from;
-  const names = way.split(".");
-  for (const [at, name] of names.entries()) {
-    const address = attributeOf(objects, node, name);
+  let address: Address | null = null;
+  for (const name of way.split(".")) {
+    node = address === null ? from : objects.index.at(address);
+    address = node === 0 ? null : attributeOf(objects, node, name);
     if (address === null) {
       return null;
     }
-    if (at === names.length - 1) {
-      // Small numbers are the interpreter's own, and no nodes of the graph.
-      const text = isInt(objects, address) ? readIntAt(objects, address) : null;
-      return text === null ? null : Number(text);
-    }
-    node = objects.index.at(address);
-    if (node === 0) {
-      return null;
-    }
   }
-  return null;
+  return address;
 }
 
 function isInt({ copy, types }: ObjectGraph, address: Address): boolean {

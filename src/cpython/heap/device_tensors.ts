@@ -10,7 +10,7 @@ import type { Address, Bytes } from "../../model/units.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_STACKS } from "./graph.js";
 import { StepNames } from "./step_names.js";
 import { type Holds, IMPLEMENTATION_AT, readTensorStorage } from "./tensor.js";
-import { readTensorShape } from "./tensor_shape.js";
+import { readRowLength, readTensorShape } from "./tensor_shape.js";
 import { SHAPE_TENSOR } from "./type_table.js";
 
 export interface DeviceBlock {
@@ -50,9 +50,8 @@ export function findDeviceTensors(
     return bytes <= size && bytes > size * LEAST_FILLED;
   };
   const found = new Map<Address, Found[]>();
-  const { graph, types } = objects;
-  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    if (types.shapes[graph.type[node]] !== SHAPE_TENSOR) {
+  for (let node = FIRST_OBJECT; node < objects.graph.nodes; node++) {
+    if (!isTensor(objects, node)) {
       continue;
     }
     const tensor = readTensor(objects, node, holds);
@@ -69,6 +68,22 @@ export function findDeviceTensors(
   return [...found.values()]
     .map((views) => describe(objects, names, views))
     .sort((a, b) => b.bytes - a.bytes);
+}
+
+export function isTensor({ graph, types }: ObjectGraph, node: NodeId): boolean {
+  return types.shapes[graph.type[node]] === SHAPE_TENSOR;
+}
+
+/** Of a tensor that is a row of indices (int64), how many; null where it is none. */
+export function rowLengthOf({ graph, copy }: ObjectGraph, node: NodeId): number | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const implementation = copy.word(graph.address[node] + at);
+    const length = implementation > 0 ? readRowLength(copy, implementation) : null;
+    if (length !== null) {
+      return length;
+    }
+  }
+  return null;
 }
 
 interface Found {

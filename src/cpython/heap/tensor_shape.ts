@@ -10,7 +10,7 @@
  */
 import type { Memory } from "../../linux/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
-import { readWords } from "./small_objects.js";
+import { readBytes, readWords } from "./small_objects.js";
 
 export interface TensorShape {
   readonly shape: readonly number[];
@@ -62,18 +62,50 @@ const TYPES: readonly (readonly [name: string, bytes: Bytes])[] = [
   ["uint64", 8],
 ];
 
+interface Fields {
+  readonly words: Float64Array;
+  /** The name and the size of an element, by the type that stands in a word. Flags share that word up to its last
+   * bit, so as a float it would have lost the type. */
+  readonly typeAt: (word: number) => (typeof TYPES)[number] | undefined;
+}
+
 /** null where nothing in it reads like a shape that fits a storage of so many bytes. */
 export function readTensorShape(
   memory: Memory,
   tensor: Address,
   storageBytes: Bytes,
 ): TensorShape | null {
+  return findIn(memory, tensor, (fields, at) => shapeAt(memory, fields, at, storageBytes));
+}
+
+/** How many elements a row of numbers of 8 bytes has (int64, one dimension), wherever its data lies: a list of
+ * indices on a device. null where nothing in it reads like one. */
+export function readRowLength(memory: Memory, tensor: Address): number | null {
+  return findIn(memory, tensor, ({ words, typeAt }, at) => {
+    const [dimensions, length] = [words[at], words[at + 1]];
+    const isDense = words[at + 1 + IN_PLACE] === 1;
+    const isRow = dimensions === 1 && isDense && words[at + ELEMENTS] === length;
+    return isRow && typeAt(at + TYPE)?.[0] === "int64" ? length : null;
+  });
+}
+
+/** The first that is found, trying each word as the one where the sizes begin. */
+function findIn<Found>(
+  memory: Memory,
+  tensor: Address,
+  find: (fields: Fields, at: number) => Found | null,
+): Found | null {
+  const bytes = readBytes(memory, tensor, WORDS * 8);
   const words = readWords(memory, tensor, WORDS);
-  if (words === null) {
+  if (bytes === null || words === null) {
     return null;
   }
+  const fields = {
+    words,
+    typeAt: (word: number) => TYPES[bytes[8 * word] + 256 * bytes[8 * word + 1]],
+  };
   for (let at = FIRST_WORD; at + TYPE < WORDS; at++) {
-    const found = shapeAt(memory, words, at, storageBytes);
+    const found = find(fields, at);
     if (found !== null) {
       return found;
     }
@@ -83,12 +115,12 @@ export function readTensorShape(
 
 function shapeAt(
   memory: Memory,
-  words: Float64Array,
+  { words, typeAt }: Fields,
   at: number,
   storageBytes: Bytes,
 ): TensorShape | null {
   const dimensions = words[at];
-  const type = TYPES[words[at + TYPE] % 2 ** 16];
+  const type = typeAt(at + TYPE);
   if (!(dimensions <= MOST_DIMENSIONS) || type === undefined) {
     return null;
   }

@@ -12,6 +12,10 @@ const SMALLEST_KEPT_BYTES = 20_000_000;
 const LEAST_KEPT_SHARE = 0.5;
 /** Of the growth: less than that kept by sites is a small leak beside a large loss. */
 const LEAST_LEAK_SHARE = 0.25;
+/** Of what was kept, so much came after the start. */
+const LEAST_LATE_SHARE = 0.5;
+/** Of the highest level of private memory: with less, it does come back. */
+const LEAST_OF_HIGH = 0.9;
 /** Sampled bytes err: what is kept must stand out of that. */
 const ERRORS = 4;
 
@@ -65,12 +69,20 @@ function isElsewhere(target: ProcessObservation, rise: Bytes): boolean {
   return share !== null && share < LEAST_IN_LEDGER;
 }
 
-/** It grew once and never came back. */
+function highest(values: readonly Bytes[]): Bytes {
+  return values.reduce((most, bytes) => Math.max(most, bytes), 0);
+}
+
+/** It grew once and never came back. What a start needed and freed again is none of it. */
 function keeps({ target, unused }: Observations): Finding {
   const anon = target.growth("anonRssBytes");
-  const { keptBytes, standardErrorBytes } = unused as NonNullable<Observations["unused"]>;
+  const { keptBytes, lateBytes, standardErrorBytes } = unused as NonNullable<
+    Observations["unused"]
+  >;
   if (
     keptBytes >= SMALLEST_KEPT_BYTES &&
+    lateBytes >= LEAST_LATE_SHARE * keptBytes &&
+    anon.level >= LEAST_OF_HIGH * highest(target.readings("anonRssBytes").values) &&
     keptBytes >= LEAST_KEPT_SHARE * anon.level &&
     keptBytes >= ERRORS * standardErrorBytes &&
     !(anon.shape === "growing" && isElsewhere(target, anon.rise))

@@ -20,12 +20,14 @@ export const autogradGraph: Rule = {
       return null;
     }
     const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
-    const tensors = suspects.filter((suspect) => {
+    const inGraph = (suspect: SiteJudgement) => {
       const holder = observations.holderOf(suspect);
-      return holder && holder.looked > 0
-        ? holder.graph > LEAST_IN_GRAPH * holder.looked
-        : ofSeveralOperations(suspect);
-    });
+      return holder && holder.looked > 0 ? holder.graph > LEAST_IN_GRAPH * holder.looked : null;
+    };
+    // A hook's results keep those of the layers before it, which another function made: where nothing was looked
+    // up, one site of several operations speaks for all of the passes.
+    const several = suspects.some((site) => inGraph(site) === null && ofSeveralOperations(site));
+    const tensors = suspects.filter((site) => inGraph(site) ?? (several && ofPasses(site)));
     const slope = tensors.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (all === 0 || slope < MOST_OF_GROWTH * all) {
       return silent("No graph of tensors accumulates.");
@@ -40,11 +42,18 @@ export const autogradGraph: Rule = {
   },
 };
 
-function ofSeveralOperations({ site }: SiteJudgement): boolean {
-  if (site.domain === "python") {
-    return false;
-  }
-  const passes = site.keptStacks.filter(({ share }) => share >= LEAST_SHARE).filter(isOfPass);
+function passesOf({ site }: SiteJudgement): KeptStack[] {
+  return site.domain === "python"
+    ? []
+    : site.keptStacks.filter(({ share }) => share >= LEAST_SHARE).filter(isOfPass);
+}
+
+function ofPasses(suspect: SiteJudgement): boolean {
+  return passesOf(suspect).length > 0;
+}
+
+function ofSeveralOperations(suspect: SiteJudgement): boolean {
+  const passes = passesOf(suspect);
   const operations = new Set(
     passes.map(({ frames }) => frames.map((frame) => `${frame.file}:${frame.line}`).join(" ")),
   );

@@ -1,10 +1,13 @@
 import type { VerdictKind } from "../../model/diagnosis_document.js";
+import { unseenUpToBytes } from "../../model/interval.js";
 import type { LedgerPartName } from "../../model/ledger.js";
+import type { Bytes } from "../../model/units.js";
 import { headlineOf } from "../headline.js";
 import { keptMeanwhile } from "../kept_meanwhile.js";
 import { partGrowth } from "../ledger_growth.js";
-import { SMALLEST_RISE_BYTES } from "../observations.js";
+import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
+import { median } from "../trend.js";
 import { bytesText, frameText, percent, rateText } from "../words.js";
 
 /** Which part speaks for what, where no site is known. */
@@ -27,6 +30,10 @@ const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 /** What is free rises whenever a heap finds its size, and less and less: of the time for which RSS is judged,
  * ledgers must show so much. */
 const LEAST_COVERED_OF_FREE = 1 / 3;
+/** Of what malloc's part grows by, what must be surely in no site. */
+const LEAST_UNUSED = 0.5;
+/** 95 %. */
+const STANDARD_ERRORS = 2;
 
 /** RSS grows, and the ledger tells which part of it. Sites know more, where there are any. */
 export const ledgerParts: Rule = {
@@ -56,7 +63,7 @@ export const ledgerParts: Rule = {
       return silent(detail);
     }
     if (evidence.sites && first.part === "malloc.used") {
-      return touched(detail);
+      return tellsWithoutSites(observations, first.rise) ? touched(detail) : unseen(detail);
     }
     const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
     const found = { says: "leak", kind, weight, detail } as const;
@@ -73,6 +80,29 @@ export const ledgerParts: Rule = {
         };
   },
 };
+
+/** Whether the samples of all sites are enough to say that none of them asked for what grows: what private memory
+ * grows by beyond them is most of it, whatever chance drew. A site without a sample is no surer than the period. */
+function tellsWithoutSites({ unused, target }: Observations, rise: Bytes): boolean {
+  if (unused === null) {
+    return true;
+  }
+  const periods = target.readings("periodBytes").values;
+  const unseenBytes = periods.length > 0 ? unseenUpToBytes(median(periods)) : 0;
+  const error = Math.max(STANDARD_ERRORS * unused.standardErrorBytes, unseenBytes);
+  return unused.keptBytes - error >= LEAST_UNUSED * rise || error < LEAST_UNUSED * rise;
+}
+
+/** Samples that are rare beside what grows (a program that allocates very much raises their period). */
+function unseen(detail: string): Finding {
+  return {
+    ...silent(
+      `${detail} Samples are too rare beside it to tell a site that keeps it: more time, or a smaller --period, would.`,
+    ),
+    kind: "insufficient-evidence",
+    weight: 0.6,
+  };
+}
 
 /** The agent sees what is asked of malloc: where no site grows and malloc does, pages of blocks that were
  * there before become resident, as they are written for the first time. */

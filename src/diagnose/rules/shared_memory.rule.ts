@@ -1,6 +1,8 @@
+import type { Bytes } from "../../model/units.js";
 import type { Growth } from "../growth.js";
-import { isLarge, type ProcessObservation } from "../observations.js";
+import { isLarge, type Observations, type ProcessObservation } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
+import { type SiteJudgement, valueAt } from "../suspects.js";
 import { bytesText, rateText } from "../words.js";
 import { mappers } from "./mapped_files.rule.js";
 
@@ -15,26 +17,82 @@ export const sharedMemory: Rule = {
         .sort((x, y) => y.rise - x.rise)[0];
     const mapped = grows(processes.map((process) => process.growth("shmemRssBytes")));
     const left = grows([target.growth("shmUsedBytes")]);
-    if (left && !mapped && !processes.some(letsGo)) {
-      return silent(
-        `What lies in /dev/shm grows by ${rateText(left.slope)}, by another program: none of these processes was seen to map any.`,
-      );
+    const found = { says: "leak", kind: "shm-growth" } as const;
+    if (mapped) {
+      return {
+        ...found,
+        weight: 0.98,
+        detail: `Shared memory grows by ${rateText(mapped.slope)}, to ${bytesText(mapped.level)} now.`,
+        growth: mapped,
+        suspects: mappers(observations),
+      };
     }
-    const largest = mapped ?? left;
-    if (!largest) {
+    if (!left) {
       return silent("Shared memory does not grow.");
     }
-    return {
-      says: "leak",
-      kind: "shm-growth",
-      // Another program may fill /dev/shm; what is mapped here is this one's.
-      weight: mapped ? 0.98 : 0.8,
-      detail: `Shared memory grows by ${rateText(largest.slope)}, to ${bytesText(largest.level)} now.`,
-      growth: largest,
-      suspects: mappers(observations),
-    };
+    // Nobody maps it any more, and another program may fill /dev/shm: it is this one's where it was seen at it.
+    const detail = `What lies in /dev/shm grows by ${rateText(left.slope)}, to ${bytesText(left.level)} now`;
+    const makers = formerMappers(observations, left);
+    if (makers.length > 0 || processes.some(letsGo)) {
+      const suspects = makers.length > 0 ? makers : mappers(observations);
+      return {
+        ...found,
+        weight: 0.8,
+        detail: `${detail}, and is mapped no more: it is closed and never unlinked.`,
+        growth: left,
+        suspects,
+      };
+    }
+    if (processes.some((process) => writesAsMuch(process, left))) {
+      return {
+        ...found,
+        weight: 0.7,
+        detail: `${detail}: files that are mapped by nobody, while the program writes as much.`,
+        growth: left,
+        suspects: mappers(observations),
+      };
+    }
+    return silent(
+      `${detail}, by another program: none of these processes was seen to map any, or to write as much.`,
+    );
   },
 };
+
+/** Of what came to lie in /dev/shm, what its maker mapped: once, or again to read it. A sample's error is allowed. */
+const MAPPED_SHARES = [0.75, 2.25] as const;
+/** And what its maker wrote: a log and answers go beside it. */
+const WRITTEN_SHARES = [0.9, 1.8] as const;
+
+function explains(bytes: Bytes, { rise }: Growth, [least, most]: readonly [number, number]) {
+  return bytes >= least * rise && bytes <= most * rise;
+}
+
+/** Sites that mapped about as much since the first third of the window as came to lie there, though they keep
+ * none of it mapped. */
+function formerMappers(
+  { mappings, evidence, windowMs }: Observations,
+  left: Growth,
+): SiteJudgement[] {
+  const histories = evidence.mappings;
+  if (!histories) {
+    return [];
+  }
+  const { startMs, endMs } = evidence.window;
+  const settledMs = startMs + windowMs / 3;
+  return mappings
+    .map((judgement) => {
+      const { allocatedBytes } = judgement.site;
+      const before = valueAt(histories, allocatedBytes, settledMs);
+      return { judgement, bytes: valueAt(histories, allocatedBytes, endMs) - before };
+    })
+    .filter(({ bytes }) => explains(bytes, left, MAPPED_SHARES))
+    .map(({ judgement }) => ({ ...judgement, slope: left.slope }));
+}
+
+function writesAsMuch(process: ProcessObservation, left: Growth): boolean {
+  const { shape, rise } = process.growth("writtenBytes");
+  return shape === "growing" && explains(rise, left, WRITTEN_SHARES);
+}
 
 /** Blocks that are made, filled and closed again are mapped at some of the polls: what is mapped falls at
  * times. (The agent's own segment only ever gets more.) */

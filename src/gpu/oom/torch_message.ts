@@ -15,7 +15,7 @@
  *
  * Plug-ins for other devices (NPU, MLU, MUSA) write the text of 2.0 with their own name in it.
  */
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import { bytesOf, credible, SIZE, squeeze } from "./message_sizes.js";
 import { isQuoted } from "./quoted.js";
 

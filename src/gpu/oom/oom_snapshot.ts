@@ -1,5 +1,5 @@
 /** A log's message held against the snapshot that was taken then. */
-import type { GpuJson, OomEventJson } from "../model/gpu_document.js";
+import type { GpuJson, OomEventJson } from "../../model/gpu_document.js";
 import { sizeText } from "./oom_verdict.js";
 
 /** How far a figure printed with two decimals may be off. */

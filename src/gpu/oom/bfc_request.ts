@@ -1,6 +1,6 @@
 /** What an exception of JAX or TensorFlow says that it asked for. Matched without any white space where it may
  * be wrapped. */
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import { bytesOf, squeeze } from "./message_sizes.js";
 
 export interface BfcRequest {

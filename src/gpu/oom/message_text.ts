@@ -1,5 +1,5 @@
 /** The lines of one message as they come: its own, and those that a terminal wrapped off without a prefix. */
-import type { FrameJson } from "../model/documents.js";
+import type { FrameJson } from "../../model/documents.js";
 import { readMessage } from "./message_readers.js";
 import type { OomReading } from "./oom_reading.js";
 

@@ -1,6 +1,6 @@
 /** A log as lines, of any size and from any writer. */
 import { createReadStream, type ReadStream, statSync } from "node:fs";
-import { fileNotFound, fileUnusable, TidemarkError } from "../model/errors.js";
+import { fileNotFound, fileUnusable, TidemarkError } from "../../model/errors.js";
 import { decoderOf, unpacked } from "./log_bytes.js";
 
 export interface LogLine {

@@ -1,6 +1,6 @@
 /** What a message says, whichever library wrote it: one reader a library makes it of the text. */
-import type { OomEventJson } from "../model/gpu_document.js";
-import type { ConfName } from "./advice.js";
+import type { OomEventJson } from "../../model/gpu_document.js";
+import type { ConfName } from "../advice.js";
 import type { OomFigures, OomVerdict } from "./oom_verdict.js";
 
 export interface OomReading {

@@ -1,7 +1,7 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
-import type { FrameJson } from "../model/documents.js";
-import type { OomEventJson, OomJson } from "../model/gpu_document.js";
-import { adviceOf, adviceOnWindows } from "./advice.js";
+import type { FrameJson } from "../../model/documents.js";
+import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
+import { adviceOf, adviceOnWindows } from "../advice.js";
 import { BfcReader, type BfcState, isBfcLine, isDriverLine } from "./bfc_message.js";
 import { judgeBfc } from "./bfc_verdict.js";
 import type { LogLine } from "./log_lines.js";

@@ -1,7 +1,7 @@
 /** A verdict on an out-of-memory message, and the figures that it is made of. */
-import type { OomEventJson } from "../model/gpu_document.js";
-import type { Bytes } from "../model/units.js";
-import type { GpuAdviceId } from "./advice.js";
+import type { OomEventJson } from "../../model/gpu_document.js";
+import type { Bytes } from "../../model/units.js";
+import type { GpuAdviceId } from "../advice.js";
 
 export type OomFigures = Pick<
   OomEventJson,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
-import type { OomEventJson } from "../model/gpu_document.js";
+import type { OomEventJson } from "../../model/gpu_document.js";
 import { logLines } from "./log_lines.js";
 import { readOomLog } from "./oom_log.js";
 

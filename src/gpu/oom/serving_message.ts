@@ -9,7 +9,7 @@
  *   CUDA out of memory occurred when warming up sampler with N dummy requests.
  *   Error in memory profiling. Initial free memory F GiB, current free memory G GiB.
  */
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import { bytesOf, squeeze } from "./message_sizes.js";
 import { type OomReading, reading } from "./oom_reading.js";
 import { sizeText } from "./oom_verdict.js";

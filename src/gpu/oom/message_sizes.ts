@@ -1,5 +1,5 @@
 /** The sizes that messages print: "1.50 GiB", "512 bytes", "21.95G", and what no device can have. */
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../../model/units.js";
 
 /** Two groups, figure and unit; digits without end are no figure, and would be matched for minutes. */
 export const SIZE = "(\\d{1,20}(?:\\.\\d{1,9})?)(bytes|B|KiB|MiB|GiB|TiB|KB|MB|GB|TB)";

@@ -1,6 +1,6 @@
 /** What kind a message of PyTorch's allocator is, by its own figures. */
-import type { Bytes } from "../model/units.js";
-import type { ConfName, GpuAdviceId } from "./advice.js";
+import type { Bytes } from "../../model/units.js";
+import type { ConfName, GpuAdviceId } from "../advice.js";
 import { type OomFigures, type OomVerdict, sizeText } from "./oom_verdict.js";
 import { NAMED_ANEW, type TorchMessage } from "./torch_message.js";
 

@@ -15,8 +15,8 @@
  * An allocator whose caller can do without ("not a failure", "with freed_by_count=") says so by the dozen while
  * XLA tries kernels, on the same line or the next: that is no event. cuda_host_bfc and gpu_host_bfc are pools of pinned host memory.
  */
-import type { OomEventJson } from "../model/gpu_document.js";
-import type { Bytes } from "../model/units.js";
+import type { OomEventJson } from "../../model/gpu_document.js";
+import type { Bytes } from "../../model/units.js";
 import { type BfcRequest, EXHAUSTED, requestIn, TENSOR } from "./bfc_request.js";
 import { bytesOf, XLA_SIZE } from "./message_sizes.js";
 import { sourceOf } from "./message_source.js";

@@ -10,7 +10,7 @@
  * The names alone stand in headers, code and documentation too: they count where the line says that it is
  * an error, and a phrase that stands between quotes does not.
  */
-import type { GpuAdviceId } from "./advice.js";
+import type { GpuAdviceId } from "../advice.js";
 import { type MessageSource, sourceOf } from "./message_source.js";
 import { type OomReading, reading } from "./oom_reading.js";
 import type { OomVerdict } from "./oom_verdict.js";

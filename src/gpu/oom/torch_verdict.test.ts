@@ -1,6 +1,6 @@
 /** Figures of PyTorch's messages, and what is made of those that are missing, impossible or the program's own. */
 import { expect, test } from "vitest";
-import type { OomEventJson } from "../model/gpu_document.js";
+import type { OomEventJson } from "../../model/gpu_document.js";
 import { readOomLog } from "./oom_log.js";
 
 const MIB = 2 ** 20;

@@ -17,7 +17,7 @@
  *                 Not enough memory to handle N prefill tokens
  *   PyTorch       DefaultCPUAllocator: can't allocate memory: you tried to allocate N bytes   (the host's)
  */
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../../model/units.js";
 import { bytesOf, SIZE, squeeze } from "./message_sizes.js";
 import { type OomReading, reading } from "./oom_reading.js";
 import { type OomFigures, type OomVerdict, sizeText } from "./oom_verdict.js";

@@ -1,0 +1,48 @@
+/** The page of a running program's torch allocator: `tidemark gpu PID -o F.html`. */
+import type { FrameworkFigures } from "../gpu/device_figures.js";
+import { pageDocument } from "../gpu/page_document.js";
+import { readSnapshot } from "../gpu/read_snapshot.js";
+import { noDeviceSnapshot } from "../model/device_errors.js";
+import type { TidemarkError } from "../model/errors.js";
+import type { GpuPageDocument } from "../model/gpu_page.js";
+import type { Millis, Pid } from "../model/units.js";
+import { readDeviceSnapshot } from "../record/index.js";
+import { unusedText } from "./gpu_framework_state.js";
+import { PYTHON_FOLDER } from "./installation.js";
+
+/** Throws TidemarkError where the program cannot be asked, or has no allocator of torch's in use. */
+export async function readProcessPage(
+  pid: Pid,
+  waitMs: Millis,
+  onWaiting: (doing: string) => void,
+): Promise<GpuPageDocument> {
+  const name = `process ${pid}`;
+  const { answer, frameworks, refused } = await readDeviceSnapshot(
+    pid,
+    { pythonFolder: PYTHON_FOLDER, exec: { waitMs, onWaiting } },
+    async (path) => pageDocument(await readSnapshot(path), name, name),
+  );
+  if (answer === null) throw refusal(pid, frameworks, refused);
+  return answer;
+}
+
+function refusal(
+  pid: Pid,
+  frameworks: readonly FrameworkFigures[],
+  refused: string,
+): TidemarkError {
+  const torch = frameworks.find(({ name }) => name === "torch");
+  if (torch?.state === "used") {
+    return noDeviceSnapshot(pid, refused, `what it tells without: tidemark gpu ${pid}`);
+  }
+  const jax = frameworks.find(({ name, state }) => name === "jax" && state === "used");
+  if (jax !== undefined) {
+    const profile = `its own profile, for pprof: tidemark gpu ${pid} -o devices.pb.gz`;
+    return noDeviceSnapshot(pid, "JAX, which it uses, keeps none", profile);
+  }
+  return noDeviceSnapshot(
+    pid,
+    torch === undefined ? "it has not loaded torch" : unusedText(torch),
+    `try again once it uses a device; until then: tidemark gpu ${pid}`,
+  );
+}
