@@ -16,7 +16,8 @@
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
  *     collector off
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
- *     census app.Session 5 + 0.1/s               MiB of a type, counted every four seconds
+ *     census app.Session 5 + 0.1/s               MiB of a type
+ *     censuses 4s 30s                            when types were counted; every four seconds unless told
  *
  * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one; `beside=9000` small
  * objects stand at the same site.
@@ -54,6 +55,7 @@ export function evidenceOf(text: string): Evidence {
   const holders: HolderEvidence[] = [];
   const types: string[][] = [];
   let ledgersMs: readonly Millis[] | null = null;
+  let censusesMs = Array.from({ length: Math.floor(spanMs / CENSUS_MS) }, (_, i) => i * CENSUS_MS);
   const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
   for (const words of lines) {
     if (words[0] === "site") {
@@ -66,7 +68,9 @@ export function evidenceOf(text: string): Evidence {
       const enabled = words[1] !== "off";
       collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
     } else if (words[0] === "ledgers") {
-      ledgersMs = words.slice(1).map((word) => Number.parseFloat(word) * 1000);
+      ledgersMs = timesOf(words);
+    } else if (words[0] === "censuses") {
+      censusesMs = timesOf(words);
     } else if (words[0] === "census") {
       types.push(words.slice(1));
     } else if (words[0] !== "minute") {
@@ -90,7 +94,7 @@ export function evidenceOf(text: string): Evidence {
     events: [],
     ...(sites.length > 0 ? { sites: historiesOf(sites, spanMs) } : {}),
     ...(mappings.length > 0 ? { mappings: historiesOf(mappings, spanMs) } : {}),
-    ...(types.length > 0 ? { census: censusOf(types, spanMs) } : {}),
+    ...(types.length > 0 ? { census: censusOf(types, censusesMs) } : {}),
     holders,
     collectors,
     limits: [],
@@ -107,8 +111,12 @@ function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistori
   };
 }
 
-function censusOf(types: readonly string[][], spanMs: Millis): CensusEvidence {
-  const times = Array.from({ length: Math.floor(spanMs / CENSUS_MS) }, (_, i) => i * CENSUS_MS);
+/** "ledgers 3s 6s" */
+function timesOf(words: readonly string[]): Millis[] {
+  return words.slice(1).map((word) => Number.parseFloat(word) * 1000);
+}
+
+function censusOf(types: readonly string[][], times: readonly Millis[]): CensusEvidence {
   return {
     pid: TARGET,
     timesMs: times.map((ms) => FIXTURE_START_MS + ms),

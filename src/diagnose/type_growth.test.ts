@@ -54,6 +54,13 @@ describe("without an agent, by census", () => {
     expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(0.8 * 3600, -1);
   });
 
+  test("two censuses say which type it is that RSS grows by, even where one is from the start", () => {
+    const rss = "rssBytes 40 + 1/s\nledger.malloc.used 20 + 1/s";
+    expect(verdict(`${rss}\n${growing}\ncensuses 4s 50s`)).toBe("python-leak");
+    expect(verdict(`${rss}\n${growing}\ncensuses 4s`)).toBe("native-leak");
+    expect(verdict("anonRssBytes 400\ncensus app.Row 5 + 0.1/s\ncensuses 4s 50s")).toBe("steady");
+  });
+
   test("growth under RSS's thresholds is found where it comes in every census", () => {
     expect(verdict("anonRssBytes 400\ncensus app.Row 5 + 0.1/s")).toBe("python-leak");
     expect(verdict("anonRssBytes 400\ncensus app.Row 5 + 0.01/s")).toBe("steady");

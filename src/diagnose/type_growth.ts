@@ -12,7 +12,8 @@ import { theilSen } from "./trend.js";
 
 /** As of a site's survivors. */
 const SMALLEST_RISE_BYTES = 1_000_000;
-/** After the first third. Fewer only say which types, where RSS shows that there is growth. */
+/** After the first third. Fewer only say which types, where RSS shows that there is growth; two do even where one
+ * is from before. */
 const FEWEST_CENSUSES = 5;
 const FEWEST_WITH_GROWTH = 2;
 /** Of the rise: what one step may carry. */
@@ -33,8 +34,9 @@ export function growingTypes(
   rssGrows: boolean,
 ): SiteJudgement[] {
   const settledMs = startMs + (endMs - startMs) / 3;
-  const from = timesMs.findIndex((time) => time >= settledMs);
-  const times = from < 0 ? [] : timesMs.slice(from);
+  const settled = timesMs.filter((time) => time >= settledMs).length;
+  const from = timesMs.length - (rssGrows ? Math.max(settled, FEWEST_WITH_GROWTH) : settled);
+  const times = timesMs.slice(Math.max(0, from));
   if (times.length < (rssGrows ? FEWEST_WITH_GROWTH : FEWEST_CENSUSES)) {
     return [];
   }

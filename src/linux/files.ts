@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
 /** Why /proc did not answer: the process went, or it is another user's. */
 const EXPECTED = new Set([
@@ -25,6 +25,11 @@ export function readNames(path: string): string[] | null {
 /** The link's target, or null where it is gone or not ours to read. */
 export function readLink(path: string): string | null {
   return orNull(() => readlinkSync(path));
+}
+
+/** The size that the kernel tells, or null where it is gone or not ours to see. */
+export function readSize(path: string): number | null {
+  return orNull(() => statSync(path).size);
 }
 
 function orNull<Value>(read: () => Value): Value | null {

@@ -30,7 +30,8 @@ export { openFilesEnding } from "./open_files.js";
 export { readPageCache } from "./page_cache.js";
 export { type AttachAnswer, readAttachPermission } from "./permission.js";
 export {
-  countDescriptors,
+  countOpenFiles,
+  countSockets,
   hasEnded,
   isLeaving,
   isSocket,

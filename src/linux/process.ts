@@ -3,7 +3,7 @@
  * vanished, or belongs to somebody else where that matters, answers null; nothing here throws for it.
  */
 import type { Bytes, Millis, Pid } from "../model/units.js";
-import { readLink, readNames, readText } from "./files.js";
+import { readLink, readNames, readSize, readText } from "./files.js";
 
 /** From /proc/PID/status; the memory figures are 0 for a kernel thread or a zombie. */
 export interface ProcessStatus {
@@ -155,19 +155,22 @@ export function readDescriptors(pid: Pid): ReadonlyMap<number, string> | null {
     : new Map(names.map((name) => [Number(name), readLink(`/proc/${pid}/fd/${name}`) ?? ""]));
 }
 
+/** How many descriptors are open; null where that is not ours to see. From Linux 6.2 on
+ * the kernel tells the number as the folder's size, before that 0. */
+export function countOpenFiles(pid: Pid): number | null {
+  const folder = `/proc/${pid}/fd`;
+  return readSize(folder) || (readNames(folder)?.length ?? null);
+}
+
 /** Whether a descriptor leads to a socket. */
 export function isSocket(link: string): boolean {
   return link.startsWith("socket:");
 }
 
-/** Open descriptors and how many of them are sockets. */
-export function countDescriptors(
-  pid: Pid,
-): { readonly files: number; readonly sockets: number } | null {
+/** How many open descriptors are sockets. One system call a descriptor. */
+export function countSockets(pid: Pid): number | null {
   const descriptors = readDescriptors(pid);
-  return descriptors === null
-    ? null
-    : { files: descriptors.size, sockets: [...descriptors.values()].filter(isSocket).length };
+  return descriptors && [...descriptors.values()].filter(isSocket).length;
 }
 
 /** argv; empty for a kernel thread or a zombie. */

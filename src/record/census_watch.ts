@@ -20,6 +20,7 @@ import {
 } from "../diagnose/index.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
 import { CensusSchedule } from "./census_schedule.js";
+import { nowMs } from "./clock.js";
 import { holderEvidenceOf } from "./evidence.js";
 import { heldShare } from "./holder_reader.js";
 import type { HolderBatch, HolderLookup } from "./types.js";
@@ -30,6 +31,8 @@ const LOOKUP_SHARE = 0.8;
 const MOST_LOOKUPS = 3;
 const MOST_UNHELD = 0.5;
 const MOST_TYPES = 6;
+/** After the first third: with fewer, one more comes at the end. */
+const FEWEST_LATE = 3;
 /** Types that never come to much say nothing of growth, but for those behind which a library keeps memory. */
 const SMALLEST_TYPE_BYTES = 200_000;
 
@@ -96,8 +99,19 @@ export class CensusWatch {
     }
   }
 
+  /** At the end of the watch: waits for what is under way, and counts once more where that was done too seldom. */
+  async finish(elapsedMs: Millis, longestMs: Millis): Promise<void> {
+    await this.settled(longestMs);
+    const lateMs = this.startMs + START_SHARE * elapsedMs;
+    const late = this.counts.filter(({ timeMs }) => timeMs >= lateMs).length;
+    if (late < FEWEST_LATE && !this.busy && this.refusal === "") {
+      this.count(elapsedMs, nowMs());
+      await this.settled(longestMs);
+    }
+  }
+
   /** Until what was asked is answered, or the time is over. */
-  settled(longestMs: Millis): Promise<void> {
+  private settled(longestMs: Millis): Promise<void> {
     if (!this.busy || this.refusal !== "") {
       return Promise.resolve();
     }

@@ -1,5 +1,6 @@
 import {
-  countDescriptors,
+  countOpenFiles,
+  countSockets,
   descendantsOf,
   hasEnded,
   isLeaving,
@@ -166,7 +167,7 @@ export class ProcessTree {
     return new Map(Array.from(this.alive, ([pid, { row }]) => [pid, row.series]));
   }
 
-  /** `dear`: PSS, USS and descriptors, too. */
+  /** `dear`: PSS, USS and sockets, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
     const poll = this.newPoll(timeMs);
     this.search(timeMs, poll);
@@ -370,6 +371,10 @@ export class ProcessTree {
     add("vmHwmBytes", status.vmHwmBytes);
     add("vmDataBytes", status.vmDataBytes);
     add("threads", status.threads);
+    const files = countOpenFiles(row.pid);
+    if (files !== null) {
+      add("openFiles", files);
+    }
     const written = this.asksWho ? readWrittenBytes(row.pid) : null;
     if (written !== null) {
       add("writtenBytes", written);
@@ -382,10 +387,9 @@ export class ProcessTree {
       add("pssBytes", rollup.pssBytes);
       add("ussBytes", rollup.ussBytes);
     }
-    const descriptors = countDescriptors(row.pid);
-    if (descriptors) {
-      add("openFiles", descriptors.files);
-      add("openSockets", descriptors.sockets);
+    const sockets = countSockets(row.pid);
+    if (sockets !== null) {
+      add("openSockets", sockets);
     }
     return { rssBytes: status.rssBytes, pssBytes: rollup?.pssBytes ?? null };
   }

@@ -66,7 +66,7 @@ export class PollSchedule {
     return Math.min(LONGEST_POLL_MS, Math.max(planned, this.polls.distance(POLL_SHARE)));
   }
 
-  /** Whether this poll reads PSS, USS and descriptors, too. */
+  /** Whether this poll reads PSS, USS and sockets, too. */
   dearIsDue(elapsedMs: Millis): boolean {
     return elapsedMs >= this.nextDearMs;
   }

@@ -64,7 +64,9 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
     const ended = !tree.livingPids.includes(pid);
     const left = options.forMs - (monotonicMs() - begun);
     if (ended || left <= 0 || options.until?.aborted) {
-      await censuses.settled(ended || options.until?.aborted ? 0 : LONGEST_LOOKUP_MS);
+      if (!ended && !options.until?.aborted) {
+        await censuses.finish(elapsed, LONGEST_LOOKUP_MS);
+      }
       break;
     }
     await pause(Math.min(left, schedule.distance(elapsed)), options.until);

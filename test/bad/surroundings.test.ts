@@ -65,7 +65,7 @@ describe("file systems", () => {
     "a recording on a full device: one line, and the summary all the same",
     async () => {
       const folder = scratch();
-      const before = afterMounting(`mount -t tmpfs -o size=16k none ${folder}`);
+      const before = afterMounting(`mount -t tmpfs -o size=8k none ${folder}`);
       const program = `${keeps.replace("os._exit(5)", "")}
 import time
 functions = []
