@@ -98,7 +98,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InCoroutine", "local pending"],
       ["InTraceback", "local lost"],
       ["InThreadLocal", 'dict["results"]'],
-      ["InContext", "trail"],
+      ["InContext", "context variable trail"],
       ["InKeywordDefault", 'dict["known"]'],
     ])("%s is held by a variable", (type, expected) => {
       expect(pathOf(`__main__.${type}`)).toContain(expected);

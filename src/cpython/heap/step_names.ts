@@ -34,6 +34,7 @@ const MOST_ENTRIES = 2 ** 22;
 const FEW_ENTRIES = 32;
 /** PyContextVar (pycore_context.h): the head, then var_name. */
 const CONTEXT_VARIABLE_NAME = 16;
+const CONTEXT_VARIABLE = /(?:^|\.)ContextVar$/;
 
 export class StepNames {
   /** Of dicts that were read: the key under which each value is held. */
@@ -183,7 +184,7 @@ export class StepNames {
         if (attribute !== null) {
           return `.${attribute}`;
         }
-        const context = type.includes("hamt") ? this.#contextVariable(from, to) : null;
+        const context = this.#contextVariable(from, to);
         if (context !== null) {
           return `context variable ${context}`;
         }
@@ -228,13 +229,21 @@ export class StepNames {
     return name === undefined ? null : `default of ${name}`;
   }
 
-  /** Nodes of a context keep each value behind its variable (Python/hamt.c). */
+  /** Nodes of a context keep each value behind its variable (Python/hamt.c); a variable keeps its default and the
+   * value that it was asked for last. */
   #contextVariable(from: NodeId, to: NodeId): string | null {
     const { copy, graph, index } = this.objects;
+    const type = this.typeName(from);
+    if (CONTEXT_VARIABLE.test(type)) {
+      return this.#text(copy.word(this.#address(from) + CONTEXT_VARIABLE_NAME));
+    }
+    if (!type.includes("hamt")) {
+      return null;
+    }
     for (let offset = 24; offset < graph.shallow[from]; offset += 8) {
       if (this.#points(from, offset, to)) {
         const variable = copy.word(this.#address(from) + offset - 8);
-        return /(?:^|\.)ContextVar$/.test(this.typeName(index.at(variable)))
+        return CONTEXT_VARIABLE.test(this.typeName(index.at(variable)))
           ? this.#text(copy.word(variable + CONTEXT_VARIABLE_NAME))
           : null;
       }
