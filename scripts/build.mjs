@@ -28,39 +28,46 @@ export async function buildSources() {
   });
 }
 
+/** The program, and its threads. */
+const programEntries = [
+  "cli/main.js",
+  "cpython/heap/share_worker.js",
+  "record/holder_worker.js",
+  "record/census_worker.js",
+];
+/** Large, native, and loaded by two formats alone; and what a library loads for its own developers. */
+const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core"];
+
 /**
  * What bin/tidemark starts: the modules of dist/ and the libraries in a few files, for to load them one
  * by one costs each command 0.1 s of CPU. The folder lies as deep as a room, so that what a module finds
  * beside itself (`new URL("../../...", import.meta.url)`) is there from here, too.
+ *
+ * What a module calls `const` stays one: esbuild, which is faster, makes variables of them, and a scan of a
+ * heap, whose tables are such constants, then takes a tenth longer.
  */
 async function joinProgram() {
   const inputs = ["src", "tsconfig.json", "package-lock.json", "scripts/build.mjs"];
   await unlessFresh("program", { inputs, outputs: ["dist/program/main.js"] }, async () => {
-    console.log("esbuild: dist/ -> dist/program/");
-    rmSync(join(root, "dist/program"), { recursive: true, force: true });
-    const { build: bundle } = await import("esbuild");
-    await bundle({
-      entryPoints: [
-        "cli/main.js",
-        "cpython/heap/share_worker.js",
-        "record/holder_worker.js",
-        "record/census_worker.js",
-      ].map((path) => join(root, "dist", path)),
-      outdir: join(root, "dist/program"),
-      entryNames: "[name]",
-      bundle: true,
-      splitting: true,
-      format: "esm",
-      platform: "node",
-      target: "node20",
-      // Large, native, and loaded by two formats alone; and what a library loads for its own developers.
-      external: ["@duckdb/node-api", "react-devtools-core"],
+    console.log("vite: dist/ -> dist/program/");
+    const { build: joinModules } = await import("vite");
+    await joinModules({
+      configFile: false,
+      root,
+      logLevel: "warn",
+      publicDir: false,
       define: { "process.env.NODE_ENV": '"production"' },
-      // Of the libraries, those in CommonJS ask for Node's modules by `require`.
-      banner: {
-        js: 'import * as banner from "node:module"; const require = banner.createRequire(import.meta.url);',
+      ssr: { noExternal: true, external: loadedWhenAsked },
+      build: {
+        ssr: true,
+        target: "node20",
+        outDir: "dist/program",
+        rollupOptions: {
+          input: programEntries.map((path) => `dist/${path}`),
+          external: loadedWhenAsked,
+          output: { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" },
+        },
       },
-      logLevel: "warning",
     });
   });
 }

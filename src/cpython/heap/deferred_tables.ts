@@ -12,7 +12,9 @@ import type { TypeRow } from "./type_table.js";
 
 type Tell = (row: TypeRow, bytes: Bytes) => void;
 
-const PIECE = 256 * 1024;
+const PIECE = 32 * 1024;
+/** So many tables in a piece make its reading worth more than theirs. */
+const FEWEST_NEAR = 5;
 const HEAD_BYTES = 40;
 const NDARRAY_OWNS = 4;
 const MOST_DIMENSIONS = 64;
@@ -138,8 +140,8 @@ export class DeferredTables {
       if (address < start || address + HEAD_BYTES > start + held) {
         start = address - (address % 8);
         // Sparse ones are read alone: a whole piece for each would read the heap many times over.
-        const near = (tables[Math.min(n + 15, tables.length - 1)] as number) - start < PIECE;
-        const wanted = near && n + 15 < tables.length ? PIECE : 64;
+        const near = (tables[n + FEWEST_NEAR] ?? Number.POSITIVE_INFINITY) - start < PIECE;
+        const wanted = near ? PIECE : 64;
         held = this.memory.readInto(start, piece.subarray(0, wanted));
       }
       last = address;
