@@ -51,6 +51,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InConnections", ["module __main__", "connections", "each of 6", ".history"]],
       ["InSessions", ["module __main__", "sessions"]],
       ["Link", ["module __main__", "undo", ".top"]],
+      ["Reading", ["module __main__", "meters", "each of 5", ".last"]],
       ["InClosure", ["module __main__", "handler", "closure variable seen"]],
       ["InDefault", ["module __main__", "add", "default of bucket"]],
       ["InModules", ["sys.modules"]],

@@ -79,7 +79,9 @@ export function accumulationPoint(
       const itself =
         isContainer(objects, names, next, last) ||
         (isLarge(objects, next) && !isContainer(objects, names, last, before));
-      return itself ? next : nearestContainer(objects, names, steps);
+      return itself
+        ? next
+        : (lostChain(objects, names, steps) ?? nearestContainer(objects, names, steps));
     }
     steps.push({ node: next, ways: through.length });
     ways = through;
@@ -91,7 +93,7 @@ export function accumulationPoint(
   if (end < FIRST_OBJECT || isNamespace(objects, names, end, before)) {
     return 0;
   }
-  return firstLink(objects, names, steps) ?? end;
+  return lostChain(objects, names, steps) ?? longChain(objects, names, steps) ?? end;
 }
 
 /** Modules that are made as the program runs. */
@@ -175,8 +177,30 @@ function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonl
   return node >= FIRST_OBJECT ? node : 0;
 }
 
-/** Of a way that runs along a chain. */
-function firstLink(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
+/** The first link of a chain along which ways end. */
+function lostChain(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
+  const links = mostAlike(objects, names, steps);
+  const [first, last] = [links[0], links.at(-1)];
+  return first &&
+    last &&
+    links.length >= FEWEST_LINKS &&
+    last.ways <= (1 - LOST_ON_CHAIN) * first.ways
+    ? first.node
+    : null;
+}
+
+/** Of one that is a chain by its length alone. */
+function longChain(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
+  const links = mostAlike(objects, names, steps);
+  return links.length >= SURE_LINKS ? (links[0] as Step).node : null;
+}
+
+/** The steps that are objects of one type, of which there are most. */
+function mostAlike(
+  objects: ObjectGraph,
+  names: StepNames,
+  steps: readonly Step[],
+): readonly Step[] {
   const links = new Map<number, Step[]>();
   for (const [n, step] of steps.entries()) {
     const before = steps[n - 1]?.node ?? 0;
@@ -187,13 +211,7 @@ function firstLink(objects: ObjectGraph, names: StepNames, steps: readonly Step[
       same.push(step);
     }
   }
-  const [most] = [...links.values()].sort((a, b) => b.length - a.length);
-  const [first, last] = [most?.[0], most?.at(-1)];
-  if (most === undefined || first === undefined || last === undefined) {
-    return null;
-  }
-  const lost = last.ways <= (1 - LOST_ON_CHAIN) * first.ways;
-  return most.length >= (lost ? FEWEST_LINKS : SURE_LINKS) ? first.node : null;
+  return [...links.values()].sort((a, b) => b.length - a.length)[0] ?? [];
 }
 
 function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {

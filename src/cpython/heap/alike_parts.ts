@@ -1,6 +1,6 @@
 /**
  * Where memory gathers in a few places that are alike: the ways part at a container of few entries, and in each
- * of them go on by the same names to a container of its own.
+ * of them go on by the same names to a container of its own, or to a chain of its own.
  *
  *   connections: dict ──┬─> Connection ──> .history: list ──┬─> ...
  *                       │                                   └─> ...
@@ -22,8 +22,10 @@ const FEWEST_WAYS = 3;
 const MOST = 0.6;
 
 export interface AlikeParts {
-  /** The containers that grow, that of most ways first. */
+  /** The containers that grow, or the first links of chains, that of most ways first. */
   readonly ends: readonly NodeId[];
+  /** Objects of the ends' types on the longest way of each part, the ends included: of a chain its links. */
+  readonly links: number;
   /** From an entry of the container to the one that grows. */
   readonly words: readonly string[];
 }
@@ -40,16 +42,17 @@ export function alikeParts(
   if (parts.length < 2 || ways < FEWEST_WAYS * parts.length) {
     return null;
   }
-  const alike = new Map<string, { words: readonly string[]; ends: NodeId[]; ways: number }>();
+  const alike = new Map<string, Alike>();
   for (const part of parts) {
     const end = accumulationPoint(objects, names, part);
     const way = end < FIRST_OBJECT ? [] : pathTo(objects.paths, end);
     const from = way.indexOf(container);
     const words = from < 0 ? [] : names.words(way.slice(from)).slice(1);
     const key = words.join("\n");
-    const same = alike.get(key) ?? { words, ends: [], ways: 0 };
+    const same = alike.get(key) ?? { words, ends: [], links: 0, ways: 0 };
     alike.set(key, same);
     same.ends.push(end);
+    same.links += linksFrom(objects, end, part);
     same.ways += part.length;
   }
   const [most] = [...alike.values()].sort((a, b) => b.ways - a.ways);
@@ -59,6 +62,23 @@ export function alikeParts(
     most.words.some(isName)
     ? most
     : null;
+}
+
+interface Alike extends AlikeParts {
+  readonly ends: NodeId[];
+  links: number;
+  ways: number;
+}
+
+/** On the way from `end` to the one of `nodes` that has most of its type between. */
+function linksFrom({ graph, paths }: ObjectGraph, end: NodeId, nodes: readonly NodeId[]): number {
+  const type = graph.type[end];
+  return nodes.reduce((most, node) => {
+    const way = pathTo(paths, node);
+    const from = way.indexOf(end);
+    const links = from < 0 ? 0 : way.slice(from).filter((step) => graph.type[step] === type).length;
+    return Math.max(most, links);
+  }, 0);
 }
 
 /** Of the nodes below `container`, those of each of its entries; the most first. */

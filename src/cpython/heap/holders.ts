@@ -113,8 +113,9 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   }
   const alike = alikeParts(objects, names, node, nodes);
   const together = alike === null ? null : togetherOf(objects, names, node, alike);
-  // What has more entries than each of its entries has is what grows.
-  if (alike && together && together.entries > alike.ends.length * entriesOf(objects, node)) {
+  // What has more entries than each of its entries has, or links, is what grows.
+  const least = (alike?.ends.length ?? 0) * entriesOf(objects, node);
+  if (alike && together && Math.max(together.entries, alike.links) > least) {
     return together;
   }
   const retains = retainerOf(objects, names, node, nodes);

@@ -47,6 +47,20 @@ for _ in range(COUNT * 10):
     undo.top = Link(undo.top)
 
 
+class Reading:
+    def __init__(self, before):
+        self.before = before
+
+
+class Meter:
+    last = None
+
+
+meters = [Meter() for _ in range(5)]
+for n in range(COUNT * 10):
+    meters[n % 5].last = Reading(meters[n % 5].last)
+
+
 class Registry:
     members = []
 
