@@ -47,12 +47,7 @@ export function summaryOf(
   const [first] = accused;
   const parts = [WHAT[kind]];
   if (first) {
-    const { type } = first.site;
-    parts.push(
-      type === undefined
-        ? `${frameText(headlineOf(first.site))} is where they come from`
-        : `${type} objects above all${first.site.keptStacks.length > 0 ? `, made by ${frameText(headlineOf(first.site))}` : ""}`,
-    );
+    parts.push(whence(kind, first));
     const holder = suspects[0]?.holder;
     if (holder) {
       parts.push(`${holder.path.join(" → ")} holds them`);
@@ -73,6 +68,16 @@ export function summaryOf(
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+function whence(kind: VerdictKind, { site }: SiteJudgement): string {
+  const made = site.keptStacks.length > 0 ? frameText(headlineOf(site)) : "";
+  if (kind === "allocator-retention") {
+    return `what ${made} keeps lies between what was freed`;
+  }
+  return site.type === undefined
+    ? `${frameText(headlineOf(site))} is where they come from`
+    : `${site.type} objects above all${made === "" ? "" : `, made by ${made}`}`;
 }
 
 const HARMLESS = new Set<VerdictKind>([

@@ -1,5 +1,6 @@
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
+import { littleKept } from "../kept_meanwhile.js";
 import { riseOf, shareOfNewest } from "../ledger_growth.js";
 import type { Observations } from "../observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
@@ -56,6 +57,8 @@ export const allocator: Rule = {
           : 0.85,
       detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
       growth: anon,
+      // A page is not given back while a block of it lives.
+      suspects: suspects.length > 0 ? suspects : littleKept(observations),
     };
   },
 };

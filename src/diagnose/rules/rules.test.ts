@@ -268,6 +268,18 @@ describe("allocator", () => {
     expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's
   });
 
+  test("what little is kept between what was freed is named", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite note keeps 0.02/s samples=9";
+    const { verdict: told, suspects } = diagnose(evidenceOf(text));
+    expect(told.kind).toBe("allocator-retention");
+    expect(told.summary).toContain(
+      "what note (app.py:7) keeps lies between what was freed; 3.5 GiB/h",
+    );
+    expect(suspects).toMatchObject([
+      { stack: [{ function: "note" }], advice: [{ id: "TM-A040" }] },
+    ]);
+  });
+
   test("what the ledger finds elsewhere was never the allocator's", () => {
     const text =
       "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
