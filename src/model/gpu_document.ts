@@ -177,6 +177,8 @@ export interface OomEventJson {
    */
   memory: "device" | "pool" | "host" | "scratch";
   rank: number | null;
+  /** What the log puts before the lines of whoever wrote it ("pod/trainer-worker-3/pytorch"); "" nothing but times. */
+  writer: string;
   device: number | null;
   /**
    * genuine: more is needed than there is. fragmentation: enough is free, in pieces. contention: other

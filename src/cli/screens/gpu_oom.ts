@@ -11,7 +11,14 @@ export const DEFAULT_OOM_EVENTS = 10;
 /** What `--filter` looks at. */
 export function oomText(event: OomEventJson): string {
   const frames = event.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`);
-  return [event.kind, event.framework, `rank ${event.rank}`, event.because, ...frames].join(" ");
+  return [
+    event.kind,
+    event.framework,
+    `rank ${event.rank}`,
+    event.writer,
+    event.because,
+    ...frames,
+  ].join(" ");
 }
 
 export function printOom(
@@ -46,7 +53,7 @@ function printEvent(screen: Screen, event: OomEventJson): void {
   const { paint } = screen;
   const who = [
     `line ${formatCount(event.line)}`,
-    event.rank === null ? "" : `rank ${event.rank}`,
+    event.rank === null ? event.writer : `rank ${event.rank}`,
     event.device === null ? "" : `device ${event.device}`,
     writerOf(event),
     event.repeats === 0 ? "" : `said ${event.repeats + 1} times`,

@@ -5,20 +5,20 @@ const MOST_EVENTS = 10_000;
 
 export class OomEvents {
   readonly #events: OomEventJson[] = [];
-  /** Of the same figures, one a rank. */
+  /** Of the same figures, one a rank or writer. */
   readonly #known = new Map<string, OomEventJson[]>();
   #dropped = 0;
 
   add(event: OomEventJson): void {
-    const { line, rank, stack, repeats, advice, torch, ...figures } = event;
+    const { line, rank, writer, stack, repeats, advice, torch, ...figures } = event;
     const key = JSON.stringify(figures);
     const alike = this.#known.get(key) ?? [];
     if (alike.length === 0) this.#known.set(key, alike);
-    // Once as its program prints it, and once with its launcher's rank before it: the same.
-    const same = alike.find((one) => one.rank === rank || one.rank === null || rank === null);
+    const same = alike.find((one) => isOneMessage(one, event));
     if (same !== undefined) {
       same.repeats += 1;
       same.rank ??= rank;
+      same.writer ||= writer;
       if (same.stack.length === 0) same.stack = stack;
       return;
     }
@@ -38,4 +38,12 @@ export class OomEvents {
   limits(): string[] {
     return this.#dropped > 0 ? [`${this.#dropped} further messages are not listed`] : [];
   }
+}
+
+/** Once as its program prints it, and once with its launcher's rank or name before it: the same. */
+function isOneMessage(a: OomEventJson, b: OomEventJson): boolean {
+  if (a.rank !== null || b.rank !== null) {
+    return a.rank === b.rank || a.rank === null || b.rank === null;
+  }
+  return a.writer.includes(b.writer) || b.writer.includes(a.writer);
 }

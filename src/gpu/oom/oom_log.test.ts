@@ -205,6 +205,27 @@ describe("PyTorch", () => {
     },
   );
 
+  test("who wrote it, where a prefix tells no rank: hosts whose figures are equal are several", async () => {
+    const text = modern(FULL).trim();
+    const rows = [
+      "[pod/trainer-worker-3/pytorch] ",
+      "[pod/trainer-worker-4/pytorch] ",
+      "",
+      "api-1  | ",
+    ];
+    const found = await events(
+      rows
+        .slice(0, 3)
+        .map((prefix) => `${prefix}${text}`)
+        .join("\n"),
+    );
+    expect(found.map(({ rank, writer, repeats }) => [rank, writer, repeats])).toEqual([
+      [null, "pod/trainer-worker-3/pytorch", 1],
+      [null, "pod/trainer-worker-4/pytorch", 0],
+    ]);
+    expect((await only(`${rows[3]}${text}`)).writer).toBe("api-1");
+  });
+
   test("every launcher's prefix, ranks interleaved and wrapped", async () => {
     const long = (rank: number) => modern(FULL, { own: OWN, gpu: String(rank) }).trim();
     const cut = (rank: number) => [

@@ -199,12 +199,13 @@ class OomReader {
     this.#add(writer, line, writer.frames, reading(judgeBfc(state), figures, of));
   }
 
-  #add({ rank }: Writer, line: number, stack: FrameJson[], found: OomReading): void {
+  #add({ name, rank }: Writer, line: number, stack: FrameJson[], found: OomReading): void {
     const { figures, verdict, conf, ...rest } = found;
     const { kind, because, advice } = verdict;
     this.#events.add({
       line,
       rank,
+      writer: nameOf(name),
       ...rest,
       kind,
       because,
@@ -214,6 +215,15 @@ class OomReader {
       advice: adviceOf(advice, conf),
     });
   }
+}
+
+/** A prefix without its marks: "[pod/trainer-worker-3/pytorch]". */
+function nameOf(prefix: string): string {
+  return prefix
+    .replace(/#\d+$/, "")
+    .replace(/[[\]()|]|:(?= |$)/g, " ")
+    .replace(/ +/g, " ")
+    .trim();
 }
 
 /** What has no figures and comes from a thread that pins memory is about the host's. */
