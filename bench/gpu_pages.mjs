@@ -4,8 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "esbuild";
-import { runnerImport } from "vite";
+import { build, runnerImport } from "vite";
 
 /** @typedef {import("playwright-core").Page} Tab */
 
@@ -134,13 +133,17 @@ export async function measurePage(path, page) {
 /** All of d3@5 as one module: what the page imports beside it are parts of it, and zoom and brush tell their event
  * through d3's own variable, so two copies would not do. */
 async function bundledD3() {
-  const { outputFiles } = await build({
-    stdin: { contents: 'export * from "d3";', resolveDir: root },
-    bundle: true,
-    format: "esm",
-    write: false,
+  const built = await build({
+    configFile: false,
+    logLevel: "warn",
+    build: {
+      write: false,
+      lib: { entry: join(root, "node_modules/d3/index.js"), formats: ["es"] },
+    },
   });
-  return outputFiles[0]?.text ?? "";
+  const [made] = Array.isArray(built) ? built : [];
+  const [chunk] = made?.output ?? [];
+  return chunk?.code ?? "";
 }
 
 /** Answers what PyTorch's page asks servers for. @param {Tab} tab @param {string} script path of MemoryViz.js */
