@@ -68,6 +68,10 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf(`__main__.${type}`).slice(0, 2)).toEqual(["module __main__", name]);
     });
 
+    test("what a str of the program's own has as an attribute is held where that is", () => {
+      expect(pathOf("__main__.InTitle").slice(0, 2)).toEqual(["module __main__", "titles"]);
+    });
+
     test("what grows in its own buffer is named itself", () => {
       expect(pathOf("bytearray")).toEqual(["module __main__", "upload", ".received"]);
     });

@@ -75,6 +75,9 @@ export class References {
     const basic = types.basicSizes[row];
     switch (types.shapes[row]) {
       case SHAPE_STR:
+        // Of a subclass: its fields stand behind the pointer to its characters, which ends a PyUnicodeObject.
+        this.#rest(object, this.layout.compactBytes + 8, row);
+        return;
       case SHAPE_INT:
       case SHAPE_BYTES:
         return;

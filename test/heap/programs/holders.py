@@ -26,6 +26,7 @@ InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 InService, InModules = map(held, ["InService", "InModules"])
 InHub = held("InHub")
+InTitle = held("InTitle")
 InQueue, InElements, InMemo = map(held, ["InQueue", "InElements", "InMemo"])
 
 # Two that grow side by side in one module, the module's dict is neither.
@@ -45,6 +46,16 @@ class Undo:
 undo = Undo()
 for _ in range(COUNT * 10):
     undo.top = Link(undo.top)
+
+
+class Title(str):
+    def __new__(cls, number):
+        title = super().__new__(cls, number)
+        title.parent = InTitle(number)
+        return title
+
+
+titles = [Title(n) for n in range(COUNT)]
 
 
 class Reading:
