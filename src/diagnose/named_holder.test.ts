@@ -66,7 +66,10 @@ test("who makes the sockets is told before sites that grow with them", () => {
     { function: "connect", file: "/srv/app.py", line: 9, kind: "python" },
   ];
   const { suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
-  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
+  expect(suspects).toMatchObject([
+    { type: "_socket.socket", stack: madeAt, share: 1, advice: [{ id: "TM-A070" }] },
+    { stack: [{ function: "buffer" }], rank: 2, advice: [] },
+  ]);
   const { suspects: unknown } = diagnose({ ...evidence, holders: [found] });
   expect(unknown[0]?.stack[0]?.function).toBe("buffer");
 });

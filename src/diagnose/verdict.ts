@@ -8,7 +8,7 @@ import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
 import { moreObjects } from "./more_objects.js";
-import { handleSuspect, namedHolder } from "./named_holder.js";
+import { handleSuspect, handlesSite, namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
@@ -41,7 +41,13 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   const accused = decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : [];
   const suspects =
     decisive?.deviceSites === undefined
-      ? accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind))
+      ? [
+          ...accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind)),
+          ...keptWithHandles(decisive, accused).map((suspect, i) => ({
+            ...suspectJson(observations, suspect, accused.length + i + 1, accused, kind),
+            advice: [], // it goes with the handle
+          })),
+        ]
       : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
   const census = moreObjects(evidence.census);
@@ -116,6 +122,19 @@ function accusedBy(
     : chooseSuspects(withOwn(observations, suspects));
 }
 
+/** Beside handles, of which somebody is known to make more: the sites that keep what belongs to each of them. */
+function keptWithHandles(
+  decisive: Finding | null,
+  [handles]: readonly SiteJudgement[],
+): SiteJudgement[] {
+  const { key = "", pid = 0 } = handles?.site ?? {};
+  return decisive?.kind === "handle-leak" && key.startsWith(handlesSite(pid, ""))
+    ? chooseSuspects(
+        (decisive.suspects ?? []).filter(({ site, course }) => site.own && course === "keeps"),
+      )
+    : [];
+}
+
 /** Where a library alone is accused (its own task made most of what a program keeps): what the program's code
  * keeps in the same place, too, in however few samples. */
 function withOwn(
@@ -164,7 +183,7 @@ function suspectJson(
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
   return {
     rank,
-    share: all > 0 ? suspect.slope / all : 0,
+    share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
     liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
     growthBytesPerHour: Math.round(suspect.slope * MS_PER_HOUR),
     stack: [...(site.keptStacks[0]?.frames ?? [])],

@@ -6,18 +6,20 @@ import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Metric } from "../model/series.js";
 
+const MAPPING = "mmap.mmap";
 /** Which figures of the process tell that there are more of them; a mapping of a file keeps a descriptor. */
 const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
   "_io.FileIO": ["openFiles"],
   "_socket.socket": ["openSockets"],
-  "mmap.mmap": ["fileRssBytes", "shmemRssBytes", "openFiles"],
+  [MAPPING]: ["fileRssBytes", "shmemRssBytes", "openFiles"],
   "select.epoll": ["openFiles"],
   "sqlite3.Connection": ["openFiles"],
   "ssl.SSLSocket": ["openSockets"],
   "threading.Thread": ["threads"],
 };
-/** Fewer are a program's ordinary business. */
+/** Fewer are a program's ordinary business; of mappings it is not their number that grows, but what they map. */
 const FEWEST = 15;
+const FEWEST_MAPPINGS = 4;
 export const MOST_OF_TYPE = 400;
 
 /** Of the kinds whose figures grow, the one that there is most of, evenly over their addresses; "" and none where no
@@ -39,7 +41,9 @@ export function handleObjects(
       same.push(node);
     }
   }
-  const numerous = [...byKind].filter(([, same]) => same.length >= FEWEST);
+  const numerous = [...byKind].filter(
+    ([kind, same]) => same.length >= (kind === MAPPING ? FEWEST_MAPPINGS : FEWEST),
+  );
   const [[type, all] = ["", []]] = numerous.sort((a, b) => b[1].length - a[1].length);
   return { type, nodes: evenly(all, MOST_OF_TYPE) };
 }
