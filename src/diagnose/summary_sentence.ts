@@ -72,7 +72,7 @@ export function summaryOf(
 
 function whence(kind: VerdictKind, { site }: SiteJudgement): string {
   const made = site.keptStacks.length > 0 ? frameText(headlineOf(site)) : "";
-  if (kind === "allocator-retention") {
+  if (kind === "allocator-retention" && made !== "") {
     return `what ${made} keeps lies between what was freed`;
   }
   return site.type === undefined
