@@ -73,12 +73,16 @@ interface Alike extends AlikeParts {
 /** On the way from `end` to the one of `nodes` that has most of its type between. */
 function linksFrom({ graph, paths }: ObjectGraph, end: NodeId, nodes: readonly NodeId[]): number {
   const type = graph.type[end];
-  return nodes.reduce((most, node) => {
-    const way = pathTo(paths, node);
-    const from = way.indexOf(end);
-    const links = from < 0 ? 0 : way.slice(from).filter((step) => graph.type[step] === type).length;
-    return Math.max(most, links);
-  }, 0);
+  let most = 0;
+  for (const node of nodes) {
+    let links = 0;
+    let at = node;
+    for (; at !== 0 && at !== end; at = paths.before[at] as NodeId) {
+      links += graph.type[at] === type ? 1 : 0;
+    }
+    most = at === end ? Math.max(most, links + 1) : most;
+  }
+  return most;
 }
 
 /** Of the nodes below `container`, those of each of its entries; the most first. */
