@@ -224,7 +224,7 @@ async function measurePeers(name, program) {
 }
 
 for (const gib of (options.gib ?? "").split(",").map(Number)) {
-  await measure(`${gib} GiB`, Math.round((gib * 2 ** 30) / recordBytes), true);
+  await measure(`${gib} GiB`, Math.floor((gib * 2 ** 30) / recordBytes), true);
 }
 await measure("10 M objects", 10_000_000 / objectsARecord, false);
 
