@@ -1,13 +1,15 @@
 /**
- * `npm run screenshots [RECORDING]`: pictures of the report page for the README, docs/images/report-*.png,
- * from a recording; without one the demo is recorded anew.
+ * `npm run screenshots [RECORDING]`: pictures for the README, docs/images/: of the report page, from a recording
+ * (without one the demo is recorded anew), and of a device's snapshot, which is a simulated allocator's.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runnerImport } from "vite";
+import { DEVICE_CASES } from "../test/gpu/device_cases.mjs";
+import { pickle } from "../test/gpu/pickle_writer.mjs";
 import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 import { findInterpreters } from "./environment/interpreters.mjs";
@@ -20,22 +22,37 @@ const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
  * @typedef {object} Picture
  * @property {string} name
  * @property {import("playwright-core").BrowserContextOptions} options
+ * @property {string} drawn what stands there once the page is drawn
  * @property {string} [tab] opened before the picture is taken
  * @property {string} [part] the panel's label: it alone is in the picture
  */
+const flame = "[data-testid=flame][data-frames]";
 /** @type {Picture[]} */
-const pictures = [
-  { name: "report-light", options: { ...desktop, colorScheme: "light" } },
-  { name: "report-dark", options: { ...desktop, colorScheme: "dark" } },
-  { name: "report-phone", options: { ...phone, colorScheme: "light" } },
+const ofReport = [
+  { name: "report-light", drawn: flame, options: { ...desktop, colorScheme: "light" } },
+  { name: "report-dark", drawn: flame, options: { ...desktop, colorScheme: "dark" } },
+  { name: "report-phone", drawn: flame, options: { ...phone, colorScheme: "light" } },
   {
     name: "report-diagnosis",
+    drawn: flame,
     options: { ...desktop, colorScheme: "light" },
     tab: "Diagnosis",
     part: "Profile",
   },
-  { name: "report-ledger", options: { ...desktop, colorScheme: "light" }, part: "Ledger" },
+  {
+    name: "report-ledger",
+    drawn: flame,
+    options: { ...desktop, colorScheme: "light" },
+    part: "Ledger",
+  },
 ];
+/** @type {Picture} */
+const ofSnapshot = {
+  name: "gpu-snapshot",
+  drawn: "canvas",
+  options: { viewport: { width: 1440, height: 1100 }, colorScheme: "light" },
+};
+const SNAPSHOT_CASE = "losses kept until the device is full";
 
 async function screenshots() {
   await build();
@@ -54,11 +71,23 @@ async function screenshots() {
     const page = join(folder, "report.html");
     tidemark("report", recording, "-o", page);
     mkdirSync(images, { recursive: true });
-    for (const wanted of pictures) await picture(browser, page, wanted);
+    for (const wanted of ofReport) await picture(browser, page, wanted);
+    await picture(browser, snapshotPage(folder), ofSnapshot);
   } finally {
     await browser.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Of a training that keeps each step's loss, until a request fails. @param {string} folder */
+function snapshotPage(folder) {
+  const file = join(folder, "training.pickle");
+  const training = DEVICE_CASES.find(({ name }) => name === SNAPSHOT_CASE);
+  if (training === undefined) throw new SetupError(`no such case: ${SNAPSHOT_CASE}`);
+  writeFileSync(file, pickle(training.make()));
+  const page = join(folder, "training.html");
+  tidemark("gpu", file, "-o", page);
+  return page;
 }
 
 /**
@@ -66,11 +95,11 @@ async function screenshots() {
  * @param {string} path of the page
  * @param {Picture} wanted
  */
-async function picture(browser, path, { name, options, tab, part }) {
+async function picture(browser, path, { name, options, drawn, tab, part }) {
   const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
   const page = await context.newPage();
   await page.goto(pathToFileURL(path).href);
-  await page.waitForSelector("[data-testid=flame][data-frames]");
+  await page.waitForSelector(drawn);
   // Nothing is selected: its details would show a path of this machine's.
   const file = join(images, `${name}.png`);
   if (tab) await page.getByRole("tab", { name: tab }).click();
