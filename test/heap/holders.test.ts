@@ -50,6 +50,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InShards", ["module __main__", "registry", ".shards"]],
       ["InConnections", ["module __main__", "connections", "each of 6", ".history"]],
       ["InSessions", ["module __main__", "sessions"]],
+      ["InDepth", ["module __main__", "depth", ".top"]],
       ["Link", ["module __main__", "undo", ".top"]],
       ["Reading", ["module __main__", "meters", "each of 5", ".last"]],
       ["InClosure", ["module __main__", "handler", "closure variable seen"]],

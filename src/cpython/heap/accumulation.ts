@@ -73,8 +73,8 @@ export function accumulationPoint(
     }
     const last = steps.at(-1)?.node ?? 0;
     // All ways lead to one object: what is asked for is what holds it, unless it is a container itself, or one
-    // that keeps growing in its own buffer.
-    if (through.every((way) => way.length === depth + 1)) {
+    // that keeps growing in its own buffer. Where ways were cut they only seem to.
+    if (depth + 1 < DEEPEST && through.every((way) => way.length === depth + 1)) {
       const before = steps.at(-2)?.node ?? 0;
       const itself =
         isContainer(objects, names, next, last) ||

@@ -72,6 +72,21 @@ for n in range(COUNT * 10):
     meters[n % 5].last = Reading(meters[n % 5].last)
 
 
+class Step:
+    def __init__(self, below):
+        self.below = below
+
+
+class InDepth(Step):
+    pass
+
+
+# What lies deeper than a way is followed.
+depth = Undo()
+for n in range(COUNT * 126):
+    depth.top = (InDepth if n < COUNT else Step)(depth.top)
+
+
 class Registry:
     members = []
 
