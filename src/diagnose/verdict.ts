@@ -8,7 +8,7 @@ import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
 import { moreObjects } from "./more_objects.js";
-import { handleSuspect, handlesSite, namedHolder } from "./named_holder.js";
+import { handleSuspect, namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
@@ -38,12 +38,13 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   });
   const decisive = decide(findings);
   const kind = decisive?.kind ?? "insufficient-evidence";
-  const accused = decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : [];
+  const { accused, beside } =
+    decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : NOBODY;
   const suspects =
     decisive?.deviceSites === undefined
       ? [
           ...accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind)),
-          ...keptWithHandles(decisive, accused).map((suspect, i) => ({
+          ...beside.map((suspect, i) => ({
             ...suspectJson(observations, suspect, accused.length + i + 1, accused, kind),
             advice: [], // it goes with the handle
           })),
@@ -107,32 +108,29 @@ function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): nu
   return Math.round(Math.max(0.1, decisive.weight - 0.08 * against.length) * 100) / 100;
 }
 
+interface Accused {
+  readonly accused: readonly SiteJudgement[];
+  /** Of handles: sites that keep what belongs to each of them. */
+  readonly beside: readonly SiteJudgement[];
+}
+
+const NOBODY: Accused = { accused: [], beside: [] };
+
 /** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
  * that grow beside them may be what the program keeps of each. */
 function accusedBy(
   { suspects = [], growth }: Finding,
   kind: VerdictKind,
   observations: Observations,
-): SiteJudgement[] {
+): Accused {
   const { slope } = growth ?? observations.target.growth("rssBytes");
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
-  return handles !== null && (makes || suspects.length === 0)
-    ? [handles]
-    : chooseSuspects(withOwn(observations, suspects));
-}
-
-/** Beside handles, of which somebody is known to make more: the sites that keep what belongs to each of them. */
-function keptWithHandles(
-  decisive: Finding | null,
-  [handles]: readonly SiteJudgement[],
-): SiteJudgement[] {
-  const { key = "", pid = 0 } = handles?.site ?? {};
-  return decisive?.kind === "handle-leak" && key.startsWith(handlesSite(pid, ""))
-    ? chooseSuspects(
-        (decisive.suspects ?? []).filter(({ site, course }) => site.own && course === "keeps"),
-      )
-    : [];
+  if (handles !== null && (makes || suspects.length === 0)) {
+    const keep = suspects.filter(({ site, course }) => site.own && course === "keeps");
+    return { accused: [handles], beside: chooseSuspects(keep) };
+  }
+  return { accused: chooseSuspects(withOwn(observations, suspects)), beside: [] };
 }
 
 /** Where a library alone is accused (its own task made most of what a program keeps): what the program's code

@@ -1,15 +1,11 @@
 import {
-  countOpenFiles,
-  countSockets,
   descendantsOf,
   hasEnded,
   isLeaving,
   type ProcessStat,
   readCommand,
-  readRollup,
   readStat,
   readStatus,
-  readWrittenBytes,
   sharedMemoryUsed,
   startTimeMs,
 } from "../linux/index.js";
@@ -17,6 +13,7 @@ import type { Metric, TimelineEvent } from "../model/series.js";
 import type { Bytes, Pid, TimeMs } from "../model/units.js";
 import type { SegmentHeader } from "../segment/index.js";
 import type { SeriesRow } from "./batches.js";
+import { readFigures } from "./process_figures.js";
 import type { MetricRow } from "./writer.js";
 
 /** Beyond this, further processes count in the tree's figures only: the recording stays bounded. */
@@ -176,10 +173,14 @@ export class ProcessTree {
     const shmUsed = sharedMemoryUsed(this.root);
     this.shmFirst ??= shmUsed;
     this.asksWho ||= (shmUsed ?? 0) - (this.shmFirst ?? 0) > SHM_WORTH_ASKING;
-    for (const tracked of this.alive.values()) {
-      const figures = this.read(tracked, timeMs, dear, poll);
-      treeRss += figures.rssBytes;
-      treePss = treePss === null || figures.pssBytes === null ? null : treePss + figures.pssBytes;
+    for (const { row } of this.alive.values()) {
+      const figures = readFigures(row.pid, { dear, written: this.asksWho });
+      for (const [metric, value] of figures) {
+        poll.metrics.push({ timeMs, series: row.series, metric, value });
+      }
+      treeRss += figures.get("rssBytes") ?? 0;
+      const pss = figures.size === 0 ? 0 : (figures.get("pssBytes") ?? null);
+      treePss = treePss === null || pss === null ? null : treePss + pss;
     }
     const root = this.alive.get(this.root);
     if (root) {
@@ -347,51 +348,6 @@ export class ProcessTree {
     }
     poll.rows.push(row);
     return row;
-  }
-
-  private read(
-    { row }: Tracked,
-    timeMs: TimeMs,
-    dear: boolean,
-    poll: TreePoll,
-  ): { rssBytes: Bytes; pssBytes: Bytes | null } {
-    const status = readStatus(row.pid);
-    if (!status) {
-      return { rssBytes: 0, pssBytes: 0 };
-    }
-    const add = (metric: Metric, value: number) =>
-      poll.metrics.push({ timeMs, series: row.series, metric, value });
-    add("rssBytes", status.rssBytes);
-    add("anonRssBytes", status.anonRssBytes);
-    add("fileRssBytes", status.fileRssBytes);
-    add("shmemRssBytes", status.shmemRssBytes);
-    add("swapBytes", status.swapBytes);
-    add("vmsBytes", status.vmsBytes);
-    add("vmPeakBytes", status.vmPeakBytes);
-    add("vmHwmBytes", status.vmHwmBytes);
-    add("vmDataBytes", status.vmDataBytes);
-    add("threads", status.threads);
-    const files = countOpenFiles(row.pid);
-    if (files !== null) {
-      add("openFiles", files);
-    }
-    const written = this.asksWho ? readWrittenBytes(row.pid) : null;
-    if (written !== null) {
-      add("writtenBytes", written);
-    }
-    if (!dear) {
-      return { rssBytes: status.rssBytes, pssBytes: null };
-    }
-    const rollup = readRollup(row.pid);
-    if (rollup) {
-      add("pssBytes", rollup.pssBytes);
-      add("ussBytes", rollup.ussBytes);
-    }
-    const sockets = countSockets(row.pid);
-    if (sockets !== null) {
-      add("openSockets", sockets);
-    }
-    return { rssBytes: status.rssBytes, pssBytes: rollup?.pssBytes ?? null };
   }
 }
 

@@ -81,7 +81,8 @@ export function accumulationPoint(
         (isLarge(objects, next) && !isContainer(objects, names, last, before));
       return itself
         ? next
-        : (lostChain(objects, names, steps) ?? nearestContainer(objects, names, steps));
+        : (firstLink(objects, names, steps, Number.POSITIVE_INFINITY) ??
+            nearestContainer(objects, names, steps));
     }
     steps.push({ node: next, ways: through.length });
     ways = through;
@@ -93,7 +94,7 @@ export function accumulationPoint(
   if (end < FIRST_OBJECT || isNamespace(objects, names, end, before)) {
     return 0;
   }
-  return lostChain(objects, names, steps) ?? longChain(objects, names, steps) ?? end;
+  return firstLink(objects, names, steps, SURE_LINKS) ?? end;
 }
 
 /** Modules that are made as the program runs. */
@@ -177,30 +178,13 @@ function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonl
   return node >= FIRST_OBJECT ? node : 0;
 }
 
-/** The first link of a chain along which ways end. */
-function lostChain(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
-  const links = mostAlike(objects, names, steps);
-  const [first, last] = [links[0], links.at(-1)];
-  return first &&
-    last &&
-    links.length >= FEWEST_LINKS &&
-    last.ways <= (1 - LOST_ON_CHAIN) * first.ways
-    ? first.node
-    : null;
-}
-
-/** Of one that is a chain by its length alone. */
-function longChain(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId | null {
-  const links = mostAlike(objects, names, steps);
-  return links.length >= SURE_LINKS ? (links[0] as Step).node : null;
-}
-
-/** The steps that are objects of one type, of which there are most. */
-function mostAlike(
+/** Of a way that runs along a chain. `sure`: so many links make it one where no way is seen to end along it. */
+function firstLink(
   objects: ObjectGraph,
   names: StepNames,
   steps: readonly Step[],
-): readonly Step[] {
+  sure: number,
+): NodeId | null {
   const links = new Map<number, Step[]>();
   for (const [n, step] of steps.entries()) {
     const before = steps[n - 1]?.node ?? 0;
@@ -211,7 +195,13 @@ function mostAlike(
       same.push(step);
     }
   }
-  return [...links.values()].sort((a, b) => b.length - a.length)[0] ?? [];
+  const [most] = [...links.values()].sort((a, b) => b.length - a.length);
+  const [first, last] = [most?.[0], most?.at(-1)];
+  if (most === undefined || first === undefined || last === undefined) {
+    return null;
+  }
+  const lost = last.ways <= (1 - LOST_ON_CHAIN) * first.ways;
+  return most.length >= (lost ? FEWEST_LINKS : sure) ? first.node : null;
 }
 
 function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
