@@ -107,8 +107,10 @@ kept = bytes(20 << 20)
 go, ready = os.pipe(), os.pipe()
 def work():
     return bytes(2 << 20)
+children = []
 for number in range(64):
-    if os.fork() == 0:
+    children.append(os.fork())
+    if children[-1] == 0:
         mine = work()
         os.write(ready[1], b"r")
         os.read(go[0], 1)
@@ -117,8 +119,8 @@ for number in range(64):
 for number in range(64): os.read(ready[0], 1)
 time.sleep(0.5)
 os.write(go[1], b"g" * 64)
-time.sleep(0.03)
 if sys.argv[1] == "killed": os.killpg(os.getpgrp(), signal.SIGKILL)
+for child in children: os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 os._exit(0)
 `;
   const liveOf = async (how: string) => {
