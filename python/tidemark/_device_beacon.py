@@ -43,7 +43,8 @@ _PATIENCE = 30.0
 
 def run(options: Options) -> None:
     """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None;
-    ``snapshot``: path of an empty file to write one into, or None; ``profile``: whether JAX's is wanted."""
+    ``snapshot``: path of an empty file to write one into, or None; ``profile``: whether JAX's is wanted;
+    ``arrays_from``: of JAX's arrays, the smallest that is told."""
     line = _Line(options["address"])
     try:
         watch = options.get("watch")
@@ -53,7 +54,8 @@ def run(options: Options) -> None:
         elif snapshot is not None:
             line.tell(look=read_figures(with_pieces=False), **_write_snapshot(snapshot))
         else:
-            line.tell(look=read_figures(with_segments=True), profile=_jax_profile(options))
+            figures = read_figures(with_segments=True, arrays_from=options["arrays_from"])
+            line.tell(look=figures, profile=_jax_profile(options))
     except Exception as error:  # the program goes on, whatever happens here
         line.tell(note=f"{type(error).__name__}: {error}")
     finally:
@@ -156,7 +158,7 @@ class _Beacon:
                 if word == "stop":
                     return
                 if word == "dump" and self._watching is not None:
-                    self._watching.dump("peer")
+                    self._watching.answer()
         finally:
             self._ended = True
             if self._watching is not None:

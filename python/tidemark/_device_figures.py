@@ -5,7 +5,7 @@ are asked, and only once it has begun to use a device. Answers are plain dicts f
 bytes, None stands for what a version does not tell.
 
     torch       initialised?   stats of each device that has a context, pinned host memory
-    jax         backends made? memory_stats() of each local device
+    jax         backends made? memory_stats() of each local device, its large arrays
     tensorflow  context made?  get_memory_info() of each GPU
 
 The free memory of a device is the driver's to tell (cudaMemGetInfo). That call, from any thread,
@@ -13,28 +13,33 @@ spoils the capture of a CUDA graph in another one unless the calling thread's ca
 relaxed: so it is made relaxed first, and where that cannot be done the driver is not asked.
 """
 
+import math
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 Figures = Dict[str, Any]
 
 # cudaStreamCaptureModeRelaxed (driver_types.h)
 _RELAXED = 2
 _FREE = "inactive"
+_MOST_ARRAYS = 1000
 _thread = threading.local()
 
 
-def read_figures(with_segments: bool = False, with_pieces: bool = True) -> Figures:
+def read_figures(
+    with_segments: bool = False, with_pieces: bool = True, arrays_from: Optional[int] = None
+) -> Figures:
     """All frameworks that are loaded; a framework that fails says why, the others still speak.
 
     with_pieces    also the largest free block, which walks all blocks of the allocator
     with_segments  also every segment with its blocks
+    arrays_from    also JAX's arrays of so many bytes and more
     """
     found: Figures = {}
     for name, read in (
         ("torch", lambda torch: _torch(torch, with_segments, with_pieces)),
-        ("jax", _jax),
+        ("jax", lambda jax: _jax(jax, arrays_from)),
         ("tensorflow", _tensorflow),
     ):
         module = sys.modules.get(name)
@@ -191,7 +196,7 @@ def _relax_capture() -> bool:
     return False
 
 
-def _jax(jax: Any) -> Figures:
+def _jax(jax: Any, arrays_from: Optional[int]) -> Figures:
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None or not bridge.backends_are_initialized():
         return {"state": "unused", "devices": []}
@@ -211,7 +216,27 @@ def _jax(jax: Any) -> Figures:
                     "largestFreeBytes": stats.get("largest_free_block_bytes"),
                 }
             )
-    return {"state": "used" if devices else "cpu-only", "devices": devices}
+    figures: Figures = {"state": "used" if devices else "cpu-only", "devices": devices}
+    if arrays_from is not None and devices:
+        figures["arrays"] = _jax_arrays(jax, arrays_from, {one["index"] for one in devices})
+    return figures
+
+
+def _jax_arrays(jax: Any, least: int, devices: Set[int]) -> List[List[Any]]:
+    """The largest first. No array of the program's is kept or waited for: what one is stands beside its data."""
+    rows = [_optional(lambda: _jax_array(array, devices)) for array in jax.live_arrays()]
+    large = [row for row in rows if row is not None and row[2] >= least]
+    return sorted(large, key=lambda row: -row[2])[:_MOST_ARRAYS]
+
+
+def _jax_array(array: Any, devices: Set[int]) -> Optional[List[Any]]:
+    """Address of the object, device, bytes, shape and type of elements; of an array that lies on several devices,
+    its part on the first."""
+    here = sorted({device.id for device in array.sharding.addressable_devices} & devices)
+    if not here:
+        return None
+    shape = [int(size) for size in array.sharding.shard_shape(array.shape)]
+    return [id(array), here[0], math.prod(shape) * array.dtype.itemsize, shape, str(array.dtype)]
 
 
 def _tensorflow(tensorflow: Any) -> Figures:

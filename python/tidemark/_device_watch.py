@@ -2,7 +2,8 @@
 ``tidemark run --gpu`` share.
 
     Devices     torch's own functions: history, observer, reserved shares, writing a snapshot
-    Watching    when one is written: threshold, cooldown, budget of bytes; nothing raises into the program
+    Watching    when one is written: threshold, another rank's, cooldown, budget of bytes; nothing raises
+                into the program
 """
 
 import os
@@ -11,6 +12,8 @@ import threading
 import time
 import warnings
 from typing import Any, Callable, List, Optional, Tuple
+
+from ._device_ranks import ANSWER, Ranks
 
 
 def _warn(text: str) -> None:
@@ -98,7 +101,9 @@ class Watching:
         self._cooldown = cooldown
         self._left = budget_bytes
         self._written = 0
+        self._ranks = Ranks(directory)
         self._last: Optional[float] = None
+        self._answered: Optional[float] = None
         self._told = told
         self._warned: Optional[Callable[[str], Any]] = warned
         self._lock = threading.Lock()
@@ -113,14 +118,28 @@ class Watching:
         self._thread.start()
 
     def look(self, now: Optional[float] = None) -> Optional[str]:
-        """One look: the path of a snapshot where the threshold is passed and the cooldown over."""
+        """One look: the path of a snapshot where the threshold is passed and the cooldown over, or where
+        another rank of the job wrote one."""
         moment = time.monotonic() if now is None else now
-        if self._last is not None and moment - self._last < self._cooldown:
+        if self._ranks.asked():
+            return self.answer(moment)
+        if self._rests(self._last, moment):
             return None
         if not any(share >= self._threshold for share in self._devices.reserved_shares()):
             return None
         self._last = moment
         return self.dump("threshold")
+
+    def answer(self, now: Optional[float] = None) -> Optional[str]:
+        """Another rank wrote a snapshot: write this one's, once however many ways that is heard."""
+        moment = time.monotonic() if now is None else now
+        if self._rests(self._answered, moment):
+            return None
+        self._answered = moment
+        return self.dump(ANSWER)
+
+    def _rests(self, last: Optional[float], moment: float) -> bool:
+        return last is not None and moment - last < self._cooldown
 
     def dump(self, reason: str = "asked") -> Optional[str]:
         """Write a snapshot now; its path, or None where that was not possible."""
@@ -152,7 +171,7 @@ class Watching:
         if self._left <= 0:
             self._warn("the budget of bytes is used up, no further snapshot is written")
             return None
-        name = f"tidemark-{os.getpid()}-{reason}-{self._written + 1}.pickle"
+        name = f"{self._ranks.stem()}-{reason}-{self._written + 1}.pickle"
         # A reader never meets half a snapshot.
         handle, part = self._part()
         os.close(handle)

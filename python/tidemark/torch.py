@@ -11,6 +11,7 @@
 
 * before an out-of-memory error reaches the program,
 * when a device's reserved memory first passes the threshold (and again after the cooldown),
+* when another rank of the job wrote one into the same folder, be it from another host,
 * when ``watching.dump()`` is called,
 
 until the budget of bytes on disk is used up. Nothing it does raises into the program: what goes
@@ -51,7 +52,8 @@ def watch(
     """Begin to watch the devices of this process.
 
     threshold     share of a device's memory, 0 to 1: a snapshot is written where more is reserved
-    directory     where snapshots go: ``tidemark-PID-REASON-N.pickle``
+    directory     where snapshots go: ``tidemark-PID-REASON-N.pickle``, of ranks
+                  ``tidemark-JOB-rankN-PID-REASON-N.pickle``
     max_entries   length of the allocator's ring, about 150 bytes each in the file with its stack
     cooldown      seconds between two snapshots by threshold
     budget_bytes  of all snapshots together; afterwards none is written

@@ -51,7 +51,6 @@ function documentOf(pid: Pid, look: DeviceLook): GpuProcessJson {
     const { address, path, shape, ...rest } = tensor;
     return {
       ...rest,
-      device: largeBlocks.find((block) => block.address === address)?.device ?? 0,
       address: `0x${address.toString(16)}`,
       shape: [...shape],
       path: [...path],

@@ -12,6 +12,7 @@
  *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
  *     mapping publish passes 1/s                 MiB a second, all of it unmapped at once
  *     child 43 anonRssBytes 20 + 0.5/s
+ *     forked 43 10s                              when it was; at the start unless told
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
  *     collector off
@@ -54,6 +55,7 @@ export function evidenceOf(text: string): Evidence {
   const mappings: SiteHistory[] = [];
   const holders: HolderEvidence[] = [];
   const types: string[][] = [];
+  const forkedMs = new Map<number, Millis>();
   let ledgersMs: readonly Millis[] | null = null;
   let censusesMs = Array.from({ length: Math.floor(spanMs / CENSUS_MS) }, (_, i) => i * CENSUS_MS);
   const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
@@ -67,6 +69,8 @@ export function evidenceOf(text: string): Evidence {
     } else if (words[0] === "collector") {
       const enabled = words[1] !== "off";
       collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
+    } else if (words[0] === "forked") {
+      forkedMs.set(Number(words[1]), Number.parseFloat(words[2] as string) * 1000);
     } else if (words[0] === "ledgers") {
       ledgersMs = timesOf(words);
     } else if (words[0] === "censuses") {
@@ -90,7 +94,10 @@ export function evidenceOf(text: string): Evidence {
       startedMs: FIXTURE_START_MS,
     },
     window: { startMs: FIXTURE_START_MS, endMs },
-    processes: [...processes].map(([pid, metrics]) => processOf(pid, metrics, spanMs, ledgersMs)),
+    processes: [...processes].map(([pid, metrics]) => ({
+      ...processOf(pid, metrics, spanMs, ledgersMs),
+      startedMs: FIXTURE_START_MS + (forkedMs.get(pid) ?? 0),
+    })),
     events: [],
     ...(sites.length > 0 ? { sites: historiesOf(sites, spanMs) } : {}),
     ...(mappings.length > 0 ? { mappings: historiesOf(mappings, spanMs) } : {}),
@@ -166,7 +173,7 @@ function processOf(
   metrics: ReadonlyMap<Metric, Course>,
   spanMs: Millis,
   ledgersMs: readonly Millis[] | null,
-): ProcessEvidence {
+): Omit<ProcessEvidence, "startedMs"> {
   const wasRead = (metric: Metric, ms: Millis) =>
     ledgersMs === null || !metric.startsWith("ledger.") || ledgersMs.includes(ms);
   const times = Array.from({ length: Math.floor(spanMs / POLL_MS) }, (_, i) => i * POLL_MS);
@@ -180,7 +187,6 @@ function processOf(
     command: ["python", "app.py"],
     python: "3.11.7",
     profiled: true,
-    startedMs: FIXTURE_START_MS,
     endedMs: null,
     series: {
       pid,

@@ -75,6 +75,9 @@ function whence(kind: VerdictKind, { site }: SiteJudgement): string {
   if (kind === "allocator-retention" && made !== "") {
     return `what ${made} keeps lies between what was freed`;
   }
+  if (kind === "copy-on-write" && made !== "") {
+    return `above all what ${made} had made before the fork`;
+  }
   return site.type === undefined
     ? `${frameText(headlineOf(site))} is where they come from`
     : `${site.type} objects above all${made === "" ? "" : `, made by ${made}`}`;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { evidenceOf } from "./evidence.fixture.js";
+import { verdict } from "./verdict.fixture.js";
 import { diagnose } from "./verdict.js";
 
-const verdict = (text: string) => diagnose(evidenceOf(text)).verdict.kind;
 const growing = "anonRssBytes 40 + 1/s\ncensus app.Session 5 + 0.8/s\ncensus str 9";
 
 describe("beside an agent", () => {

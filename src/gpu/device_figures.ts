@@ -66,6 +66,16 @@ export interface LiveBlock {
   readonly state: "inactive" | "allocated" | "pending";
 }
 
+/** An array of JAX as the program lists it; of one that lies on several devices, its part on the first. */
+export interface LiveArray {
+  /** Of Python's object. */
+  readonly object: number;
+  readonly device: number;
+  readonly bytes: Bytes;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+}
+
 /** splitBytes / reservedBytes: what is free and stays cut up; what PyTorch would give back is not in it. */
 export function fragmentationRatio({
   splitBytes,
@@ -108,6 +118,25 @@ export function parseFigures(value: unknown): FrameworkFigures[] {
 export function parseSegments(value: unknown): LiveSegment[] | null {
   const segments = recordOf(recordOf(value)?.torch)?.segments;
   return Array.isArray(segments) ? segments.flatMap(segmentOf) : null;
+}
+
+/** Largest first; empty where no JAX told any. */
+export function parseArrays(value: unknown): LiveArray[] {
+  return listOf(recordOf(recordOf(value)?.jax)?.arrays).flatMap((row) => {
+    const [object, device, bytes, shape, dtype] = listOf(row);
+    const numbers = [object, device, bytes].map(numberOf);
+    return numbers.includes(null)
+      ? []
+      : [
+          {
+            object: numbers[0] as number,
+            device: numbers[1] as number,
+            bytes: numbers[2] as number,
+            shape: listOf(shape).flatMap((size) => numberOf(size) ?? []),
+            dtype: textOf(dtype),
+          },
+        ];
+  });
 }
 
 function deviceOf(value: unknown): DeviceFigures[] {

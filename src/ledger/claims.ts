@@ -28,7 +28,16 @@ export interface Owners {
   readonly stacks: readonly AddressRange[];
 }
 
-export function claimsOf({ arenas, pools, heap, stacks }: Owners): Claim[] {
+/** Where the heap by brk ended when the look began, and where it ends when sums are read; 0: there is none. */
+export interface Break {
+  readonly before: Address;
+  readonly now: Address;
+}
+
+export function claimsOf(
+  { arenas, pools, heap, stacks }: Owners,
+  brk: Break = { before: 0, now: 0 },
+): Claim[] {
   const claims: Claim[] = [];
   if (arenas !== null) {
     const ranges = pools === null ? freeOfArenas(arenas) : freeOfPools(arenas, pools);
@@ -39,8 +48,12 @@ export function claimsOf({ arenas, pools, heap, stacks }: Owners): Claim[] {
   if (heap !== null) {
     const ranges = { starts: heap.free.starts, ends: heap.free.ends, shares: null };
     for (const { regions } of heap.arenas) {
-      for (const { start, end } of regions) {
-        claims.push({ start, end, used: "malloc.used", free: { part: "malloc.free", ranges } });
+      for (const region of regions) {
+        claims.push({
+          ...withGrowth(region, brk),
+          used: "malloc.used",
+          free: { part: "malloc.free", ranges },
+        });
       }
     }
     heap.mmapped.ranges.starts.forEach((start, index) => {
@@ -58,6 +71,11 @@ export function arenaRanges({ addresses, arenaBytes }: PythonArenas): AddressRan
   return Array.from(addresses, (start) => ({ start, end: start + arenaBytes })).sort(
     (a, b) => a.start - b.start,
   );
+}
+
+/** A heap that reached to the break, as it was before it was read, is what has moved the break since. */
+function withGrowth({ start, end }: AddressRange, { before, now }: Break): AddressRange {
+  return { start, end: start < before && end >= before ? Math.max(end, now) : end };
 }
 
 /** Claims that overlap (memory that moved between two readings): the later address gives way. */

@@ -23,6 +23,7 @@ import {
   readStackPointers,
   readStatus,
 } from "../linux/index.js";
+import type { AddressRange } from "../linux/memory.js";
 import type { ResidentMapping } from "../linux/smaps.js";
 import { processGone } from "../model/errors.js";
 import type { Ledger } from "../model/ledger.js";
@@ -43,12 +44,16 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Arena
   const atMs = Date.now();
   const memory = openProcessMemory(pid);
   try {
+    const breakBefore = breakOf(memory.mappings);
     const arenas = findArenas(memory, places);
     const pools = arenas === null || depth === "cheap" ? null : countPools(memory, arenas);
     const heap = readGlibcHeap(memory, depth, arenas === null ? [] : arenaRanges(arenas));
     const stacks = findThreadStacks(memory, readStackPointers(pid));
-    const claims = claimsOf({ arenas, pools, heap, stacks });
     const mappings = readSmaps(pid);
+    const claims = claimsOf(
+      { arenas, pools, heap, stacks },
+      { before: breakBefore, now: breakOf(mappings ?? []) },
+    );
     const status = readStatus(pid);
     if (status === null || !memory.refresh()) {
       throw processGone(pid);
@@ -83,6 +88,11 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Arena
   } finally {
     memory.close();
   }
+}
+
+/** Where the heap by brk ends; 0: there is none. */
+function breakOf(mappings: readonly (AddressRange & { readonly path: string })[]): Address {
+  return mappings.find(({ path }) => path === "[heap]")?.end ?? 0;
 }
 
 function presentMapping(mapping: ResidentMapping): PresentMapping {

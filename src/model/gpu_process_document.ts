@@ -35,10 +35,12 @@ export interface GpuProcessDeviceJson {
   fragmentation: GpuFragmentationJson[];
 }
 
+/** A tensor of torch's, or an array of JAX's. */
 export interface GpuTensorJson {
   device: number;
+  /** Of its storage; of JAX's, of the object. */
   address: string;
-  /** Of its storage. */
+  /** Of its storage; of an array that lies on several devices, its part on the first of them. */
   bytes: Bytes;
   shape: number[];
   /** "float16"; "" where it could not be read. */

@@ -32,7 +32,7 @@ const CONNECT_MS: Millis = 30_000;
 /** A look with every block of a large allocator stays far below. */
 const LONGEST_LINE = 256 << 20;
 /** Of the package `tidemark`, in the order in which they need each other. */
-const MODULES = ["_device_figures", "_device_watch", "_device_beacon"];
+const MODULES = ["_device_figures", "_device_ranks", "_device_watch", "_device_beacon"];
 
 /** What they are called in the program, as long as the thread runs. */
 const PACKAGE = "_tidemark_devices";

@@ -4,14 +4,18 @@ import type { RemoteExecOptions } from "../cpython/entry/remote_exec.js";
 import {
   countObjects,
   type DeviceTensor,
+  findDeviceArrays,
   findDeviceTensors,
   findKvPools,
   type KvPool,
+  type ObjectGraph,
   takeGraph,
 } from "../cpython/heap/index.js";
 import {
   type FrameworkFigures,
+  type LiveArray,
   type LiveSegment,
+  parseArrays,
   parseFigures,
   parseSegments,
 } from "../gpu/device_figures.js";
@@ -37,12 +41,17 @@ export interface DeviceLookOptions {
   readonly onPlan?: (objects: Objects, bytes: Bytes) => void;
 }
 
+/** Of torch or of JAX. */
+export interface LookedUpTensor extends DeviceTensor {
+  readonly device: number;
+}
+
 export interface DeviceLook {
   readonly frameworks: readonly FrameworkFigures[];
   /** null where no version of torch listed them. */
   readonly segments: readonly LiveSegment[] | null;
   /** Largest first; null where they were not looked up: `tensorsRefused` says why. */
-  readonly tensors: readonly DeviceTensor[] | null;
+  readonly tensors: readonly LookedUpTensor[] | null;
   readonly tensorsRefused: string;
   /** As far as the object graph was read. */
   readonly kvPools: readonly KvPool[];
@@ -63,14 +72,14 @@ export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promi
   const line = await openDeviceLine(
     pid,
     options.pythonFolder,
-    { profile: options.wantsProfile },
+    { profile: options.wantsProfile, arrays_from: options.smallestTensorBytes },
     options.exec,
   );
   try {
     const { look, profile } = await firstMessage(pid, line, "look", ANSWER_MS);
     const segments = parseSegments(look);
     const largeBlocks = blocksOf(segments ?? [], options.smallestTensorBytes);
-    const tensors = await tensorsOf(pid, options, largeBlocks);
+    const tensors = await tensorsOf(pid, options, largeBlocks, parseArrays(look));
     return {
       frameworks: parseFigures(look),
       segments,
@@ -100,8 +109,9 @@ async function tensorsOf(
   pid: Pid,
   { maxPauseMs, maxBytes, onPlan }: DeviceLookOptions,
   blocks: DeviceLook["largeBlocks"],
+  arrays: readonly LiveArray[],
 ): Promise<Pick<DeviceLook, "tensors" | "tensorsRefused" | "kvPools" | "pauseMs">> {
-  if (blocks.length === 0) {
+  if (blocks.length === 0 && arrays.length === 0) {
     return { tensors: [], tensorsRefused: "", kvPools: [], pauseMs: 0 };
   }
   const memory = openProcessMemory(pid);
@@ -114,7 +124,7 @@ async function tensorsOf(
       expected,
     );
     return {
-      tensors: findDeviceTensors(objects, blocks),
+      tensors: allTensors(objects, blocks, arrays),
       tensorsRefused: "",
       kvPools: findKvPools(objects),
       pauseMs,
@@ -127,4 +137,21 @@ async function tensorsOf(
   } finally {
     memory.close();
   }
+}
+
+function allTensors(
+  objects: ObjectGraph,
+  blocks: DeviceLook["largeBlocks"],
+  arrays: readonly LiveArray[],
+): LookedUpTensor[] {
+  const devices = new Map(blocks.map(({ address, device }) => [address, device]));
+  const ofTorch = findDeviceTensors(objects, blocks).map((tensor) => ({
+    ...tensor,
+    device: devices.get(tensor.address) ?? 0,
+  }));
+  const ofJax = findDeviceArrays(objects, arrays).map(({ array, ...tensor }) => ({
+    ...tensor,
+    device: array.device,
+  }));
+  return [...ofTorch, ...ofJax].sort((a, b) => b.bytes - a.bytes);
 }

@@ -18,6 +18,8 @@ import {
   holderOf,
   itselfAsHolder,
   type ObjectGraph,
+  ROOT_NAMES,
+  ROOT_NATIVE,
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { blockBytes } from "../cpython/heap/memory_blocks.js";
@@ -92,7 +94,8 @@ function lookUpTwice(memory: Memory, request: LookupRequest): Lookup {
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   const first = lookUp(memory, request, isAnew);
   const held = heldByPython(first.batch.rows, sites);
-  const isHeld = held >= LEAST_HELD && !first.batch.rows.some(isLooseGraph);
+  const isHeld =
+    held >= LEAST_HELD && !first.batch.rows.some((row) => isLooseGraph(row) || isNameless(row));
   if (isHeld || first.copiedBytes > LARGEST_AGAIN) {
     return first;
   }
@@ -109,11 +112,22 @@ function isLooseGraph({ graph, path }: HolderRow): boolean {
   return graph > 0 && path.length === 0;
 }
 
-/** The share of objects that are held, and of graphs. */
+/** Held by what was not found: by C, or by a name that had another value when that was copied. */
+function isNameless({ path }: HolderRow): boolean {
+  return path[0] === ROOT_NAMES[ROOT_NATIVE];
+}
+
+/** The share of objects that are held, of graphs, and of holders. */
 function tells({ batch }: Lookup, sites: readonly LookupSite[]): number {
   const graphs = batch.rows.filter(({ graph }) => graph > 0);
-  const loose = graphs.filter(isLooseGraph).length / Math.max(1, graphs.length);
-  return heldByPython(batch.rows, sites) + 1 - loose;
+  const holders = batch.rows.filter(({ path }) => path.length > 0);
+  return (
+    heldByPython(batch.rows, sites) - shareOf(graphs, isLooseGraph) - shareOf(holders, isNameless)
+  );
+}
+
+function shareOf(rows: readonly HolderRow[], is: (row: HolderRow) => boolean): number {
+  return rows.filter(is).length / Math.max(1, rows.length);
 }
 
 /** `newValues`: those, too, that are made anew all the time. */
@@ -352,24 +366,31 @@ const DEQUE_MAXLEN = 64;
 const LRU_CACHE = 72;
 const LRU_MAXSIZE = 96;
 const MOST_BOUND = 2 ** 40;
+const DEQUE = /(?:^|\.)deque$/;
+const LRU_WRAPPER = /_lru_cache_wrapper$/;
 
-/** The bound that the holder, or a cache on the way to it, carries; 0 where none does. */
+/** The bound that the holder carries, or the cache whose own dict it is; 0 where there is none. What an item of a
+ * bounded container leads to has no bound by that. */
 function boundOf(objects: ObjectGraph, holder: NodeId): number {
   const { graph, copy, paths, index } = objects;
-  for (const node of pathTo(paths, holder).reverse()) {
-    const type = graph.typeNames[graph.type[node] as number] ?? "";
-    const address = graph.address[node] as Address;
-    if (node >= graph.firstObject && /(?:^|\.)deque$/.test(type)) {
-      return bounded(copy.word(address + DEQUE_MAXLEN));
-    }
-    if (node >= graph.firstObject && /_lru_cache_wrapper$/.test(type)) {
-      // Only where its dict stands where it should: another layout says nothing.
-      return index.at(copy.word(address + LRU_CACHE)) === 0
-        ? 0
-        : bounded(copy.word(address + LRU_MAXSIZE));
-    }
+  const isOf = (node: NodeId | undefined, type: RegExp): node is NodeId =>
+    node !== undefined &&
+    node >= graph.firstObject &&
+    type.test(graph.typeNames[graph.type[node] as number] ?? "");
+  if (isOf(holder, DEQUE)) {
+    return bounded(copy.word((graph.address[holder] as Address) + DEQUE_MAXLEN));
   }
-  return 0;
+  const cache = pathTo(paths, holder)
+    .slice(-2)
+    .find((node) => isOf(node, LRU_WRAPPER));
+  if (cache === undefined) {
+    return 0;
+  }
+  const address = graph.address[cache] as Address;
+  // Only where its dict stands where it should: another layout says nothing.
+  return index.at(copy.word(address + LRU_CACHE)) === 0
+    ? 0
+    : bounded(copy.word(address + LRU_MAXSIZE));
 }
 
 /** -1, or none, is no bound. */

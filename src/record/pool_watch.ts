@@ -50,7 +50,8 @@ interface Watched {
 }
 
 /** A process in a pid namespace is known by another number there: only the tree's next poll tells that it
- * lives. A slot that is freed under a living owner would have two. */
+ * lives. A slot that is freed under a living owner would have two. And what was killed may be the first of many
+ * that the same signal ends, the program among them. */
 const MISSED_TO_BE_GONE = 2;
 const POOL_NAME = "tidemark-pool";
 /** Daemons that fork and leave while they are looked for: a chain of them may outrun any walk. */
@@ -106,7 +107,7 @@ export class PoolWatch {
   poll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll): void {
     this.claimsAtPoll = this.guarded(null, () => this.pool.header())?.claims ?? 0;
     for (const { watched, header, state } of this.readSlots(tree, timeMs, poll)) {
-      if (state === "replaced" || (state === "gone" && this.goneForSure(watched))) {
+      if (state === "replaced" || (state === "gone" && this.goneForSure(watched, header))) {
         this.drain(watched, header, tree, timeMs, poll);
       } else if (state === "gone") {
         watched.liveBytes = 0; // most likely, and the sum of all must not show a peak that never was
@@ -218,12 +219,10 @@ export class PoolWatch {
   }
 
   /** The root is asked after the others: what ended before it was seen alive has not gone with it. */
-  private goneForSure(watched: Watched): boolean {
+  private goneForSure(watched: Watched, header: SegmentHeader | null): boolean {
     watched.missed += 1;
-    return (
-      !isLeaving(readStat(this.root)) &&
-      (watched.row !== null || watched.missed >= MISSED_TO_BE_GONE)
-    );
+    const byItself = watched.row !== null && header?.state === "ended";
+    return !isLeaving(readStat(this.root)) && (byItself || watched.missed >= MISSED_TO_BE_GONE);
   }
 
   /** A full look at every segment. null where no process has set one up yet. */

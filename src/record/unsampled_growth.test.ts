@@ -32,3 +32,17 @@ test("other processes and other figures are not asked", () => {
   expect(growth("openSockets", [0, 0, 0, 0, 0, 100], 1)).toBe(false);
   expect(growth("anonRssBytes", [0, 0, 0, 0, 0, 1e9])).toBe(false);
 });
+
+test("descriptors that become more may be sockets until those were counted twice", () => {
+  const watched = new UnsampledGrowth(START, 8_000);
+  const at = (seconds: number, metric: Metric, value: number) =>
+    watched.polled([{ timeMs: START + seconds * 1_000, series: 0, metric, value }]);
+  at(8, "openFiles", 3);
+  at(9, "openFiles", 30);
+  expect([...watched.growing]).toEqual(["openFiles", "openSockets"]);
+  at(9, "openSockets", 2);
+  at(11, "openSockets", 2);
+  expect([...watched.growing]).toEqual(["openFiles"]);
+  at(13, "openSockets", 40);
+  expect([...watched.growing]).toEqual(["openFiles", "openSockets"]);
+});

@@ -19,12 +19,15 @@ const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
 };
 /** Ledgers are seconds apart: the first is from after most starts, and a later one from late in a short run. */
 const FROM_THE_FIRST: ReadonlySet<Metric> = new Set([ANON_OTHER]);
+/** Descriptors are counted at each poll, those of them that are sockets seldom: two counts tell whether they grow. */
+const FEWEST_COUNTS = 2;
 /** The recorded program's own series. */
 const ROOT_SERIES = 0;
 
 export class UnsampledGrowth {
   private readonly first = new Map<Metric, number>();
   private readonly grown = new Set<Metric>();
+  private socketCounts = 0;
 
   /** What is there before `settledMs` after the start is no growth; of a ledger, what is there at the first. */
   constructor(
@@ -32,9 +35,11 @@ export class UnsampledGrowth {
     private readonly settledMs: Millis,
   ) {}
 
-  /** The figures that have risen by so much, and have not gone back. */
+  /** The figures that have risen by so much, and have not gone back. Of descriptors that become more any may be
+   * sockets, as long as nobody can tell. */
   get growing(): ReadonlySet<Metric> {
-    return this.grown;
+    const untold = this.grown.has("openFiles") && this.socketCounts < FEWEST_COUNTS;
+    return untold ? new Set<Metric>([...this.grown, "openSockets"]) : this.grown;
   }
 
   polled(rows: readonly MetricRow[]): void {
@@ -44,6 +49,7 @@ export class UnsampledGrowth {
       if (least === undefined || series !== ROOT_SERIES || !settled) {
         continue;
       }
+      this.socketCounts += metric === "openSockets" ? 1 : 0;
       const first = this.first.get(metric) ?? value;
       this.first.set(metric, Math.min(first, value));
       if (value >= first + least) {

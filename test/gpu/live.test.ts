@@ -247,6 +247,41 @@ rank("second", False)
   expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
 });
 
+test("two run --gpu of one job, as on two hosts with a shared folder: one's snapshot is answered", async () => {
+  const folder = scratch();
+  const program = join(folder, "rank.py");
+  writeFileSync(
+    program,
+    `${PRELUDE}${RANK}
+torch.begin()
+assert wait_for(lambda: torch.recording), "the history was not switched on"
+folder = os.environ["STAND_IN_OUTPUT"]
+open(os.path.join(folder, "ready-" + os.environ["RANK"]), "w").close()
+assert wait_for(lambda: sum(name.startswith("ready-") for name in os.listdir(folder)) == 2)
+rank(os.environ["RANK"], os.environ["RANK"] == "5")
+`,
+  );
+  const run = (rank: string) => {
+    const recording = join(folder, `rank${rank}.tidemark`);
+    const job = { MASTER_ADDR: "node-1", MASTER_PORT: "29500", RANK: rank };
+    return execute([tidemark, "run", "--gpu", "-o", recording, "--", python.path, program], {
+      env: { ...environmentOf(folder), ...job, STAND_IN_OUTPUT: folder },
+    });
+  };
+  const done = await Promise.all(["1", "5"].map(run));
+  expect(
+    done.map(({ status }) => status),
+    done.map(({ stderr }) => stderr).join(),
+  ).toEqual([0, 0]);
+  const names = readdirSync(folder).filter((name) => name.endsWith("-1.pickle"));
+  expect(
+    names.map((name) => name.replace(/^tidemark-[0-9a-f]{6}-|\d+-(?=\w+-1)/g, "")).sort(),
+  ).toEqual(["rank1-peer-1.pickle", "rank5-oom-1.pickle"]);
+  const { events } = openRecording(join(folder, "rank1.tidemark"));
+  const written = events.filter(({ kind }) => kind === "gpu-snapshot");
+  expect(written.map(({ detail }) => detail.split(":")[0])).toEqual(["peer"]);
+});
+
 test("attach --gpu by the stand-in: what it switched on is off again", async () => {
   const folder = scratch();
   const program = await standIn(

@@ -1,6 +1,7 @@
 """Tests of tidemark.torch where no device is: run by test/gpu/torch_module.test.ts."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -108,9 +109,94 @@ class Watch(unittest.TestCase):
         self.assertTrue(self.devices.closed)
         self.assertFalse(watching._thread.is_alive())
 
+    def ranks(self, **environment):
+        """What a launcher sets, for this process."""
+        job = {"MASTER_ADDR": "node-7", "MASTER_PORT": "29500", **environment}
+        before = {name: os.environ.get(name) for name in job}
+        os.environ.update(job)
+        self.addCleanup(
+            lambda: [
+                os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+                for name, value in before.items()
+            ]
+        )
+
+    def of_another_rank(self, folder=None, **environment):
+        """Another process of the job, as it might run on another host, runs out of memory."""
+        program = """
+import sys, watching
+from tidemark.torch import Watching
+print(Watching(watching.Shares(0.5), 0.9, sys.argv[1], 60.0, 10_000).dump("oom"))
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program, folder or self.folder.name],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        return os.path.basename(done.stdout.decode().strip())
+
+    def test_a_rank_that_wrote_one_asks_the_others_once(self):
+        self.ranks(RANK="0")
+        self.of_another_rank(RANK="3")  # before this one began
+        watching = self.watching()
+        self.assertIsNone(watching.look(1000.0))
+        asks = self.of_another_rank(RANK="3")
+        self.assertRegex(asks, r"^tidemark-[0-9a-f]{6}-rank3-\d+-oom-1\.pickle$")
+        answer = watching.look(1001.0)
+        job = asks.split("-rank3-")[0]
+        self.assertEqual(os.path.basename(answer), f"{job}-rank0-{os.getpid()}-peer-1.pickle")
+        # Heard a second way, looked at again, asked by a further rank of the same trouble: nothing more.
+        self.assertIsNone(watching.answer(1002.0))
+        self.assertIsNone(watching.look(1003.0))
+        self.of_another_rank(RANK="2")
+        self.assertIsNone(watching.look(1004.0))
+        self.of_another_rank(RANK="2")
+        self.assertIsNotNone(watching.look(1062.0))
+
+    def test_nobody_else_asks(self):
+        self.ranks(RANK="0")
+        watching = self.watching()
+        self.assertIsNone(watching.look(1000.0))
+        own = watching.dump("oom")
+        self.of_another_rank(RANK="3", MASTER_PORT="29501")  # another job
+        self.of_another_rank(RANK="3", TORCHELASTIC_RUN_ID="b")
+        self.of_another_rank(MASTER_ADDR="")  # a program by itself
+        answer = own.replace("-rank0-", "-rank3-").replace("-oom-", "-peer-")
+        open(answer, "wb").close()
+        self.assertIsNone(watching.look(1001.0))
+        os.unlink(answer)
+        self.assertIsNone(watching.look(1002.0))
+
+    def test_a_folder_that_is_made_later(self):
+        self.ranks(RANK="0")
+        later = os.path.join(self.folder.name, "later")
+        watching = self.watching(folder=later)
+        self.assertIsNone(watching.look(1000.0))
+        self.of_another_rank(folder=later, RANK="3")
+        self.assertIn("-rank0-", watching.look(1001.0))
+
     def test_a_threshold_that_is_no_share_is_refused(self):
         for threshold in (0, 1.5, -1):
             self.assertRaises(ValueError, tidemark.torch.watch, threshold=threshold)
+
+
+def _meet(rank, folder):
+    """The body of one of two processes: the second runs out of memory, the first hears of it."""
+    import torch.distributed as distributed
+
+    os.environ.update({"MASTER_ADDR": "localhost", "MASTER_PORT": "29507"})
+    meet = distributed.FileStore(os.path.join(folder, "meet"), 2)
+    distributed.init_process_group("gloo", store=meet, rank=rank, world_size=2)
+    watching = Watching(Shares(0.5), 0.9, folder, 60.0, 10_000)
+    watching.look()
+    distributed.barrier()
+    if rank == 1:
+        watching.dump("oom")
+    distributed.barrier()
+    watching.look()
+    distributed.barrier()
+    distributed.destroy_process_group()
 
 
 @unittest.skipUnless("with-torch" in os.environ.get("TIDEMARK_GPU_TEST", ""), "no torch here")
@@ -148,6 +234,20 @@ class WithTorch(unittest.TestCase):
         record = inspect.signature(memory._record_memory_history_impl)
         record.bind("all", max_entries=10, stacks="python")
         record.bind(None)
+
+    def test_the_rank_is_what_the_program_told_torch(self):
+        """Two processes of torch's own start, where no launcher tells a rank: each knows its own."""
+        import torch.distributed
+        import torch.multiprocessing
+
+        if not torch.distributed.is_gloo_available():
+            self.skipTest("no gloo in this torch")
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(_meet, (folder,), nprocs=2)
+            names = sorted(name for name in os.listdir(folder) if name != "meet")
+        self.assertEqual(len(names), 2, names)
+        self.assertRegex(names[0], r"^tidemark-[0-9a-f]{6}-rank0-\d+-peer-1\.pickle$")
+        self.assertRegex(names[1], r"^tidemark-[0-9a-f]{6}-rank1-\d+-oom-1\.pickle$")
 
     def test_a_step_is_a_mark_of_the_profiler(self):
         import torch

@@ -50,11 +50,16 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InShards", ["module __main__", "registry", ".shards"]],
       ["InConnections", ["module __main__", "connections", "each of 6", ".history"]],
       ["InSessions", ["module __main__", "sessions"]],
-      ["InDepth", ["module __main__", "depth", ".top"]],
-      ["Link", ["module __main__", "undo", ".top"]],
+      ["InDepth", ["module __main__", "depth", ".top", ".below × 4,999"]],
+      ["Link", ["module __main__", "undo", ".top", ".below × 399"]],
+      ["InReplay", ["module __main__", "remembered", "collections.deque[...]", ".below × 156"]],
       ["Reading", ["module __main__", "meters", "each of 5", ".last"]],
       ["InClosure", ["module __main__", "handler", "closure variable seen"]],
       ["InDefault", ["module __main__", "add", "default of bucket"]],
+      [
+        "InMeter",
+        ["module __main__", "on_tick", "list[...]", ".__self__ (__main__.Meter)", ".readings"],
+      ],
       ["InModules", ["sys.modules"]],
     ])("%s is held by a name that the module leads to", (type, expected) => {
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
@@ -100,6 +105,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
     test.each([
       ["InGenerator", "local produced"],
       ["InLocal", "local results"],
+      ["InPort", "local port"],
       ["InThread", "local history"],
       ["InCoroutine", "local pending"],
       ["InTraceback", "local lost"],

@@ -14,6 +14,7 @@
 import type { NodeId } from "../../model/heap_graph.js";
 import type { PathTree } from "../../model/heap_paths.js";
 import type { Bytes } from "../../model/units.js";
+import { FEWEST_LINKS } from "./chains.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_MODULES } from "./graph.js";
 import type { StepNames } from "./step_names.js";
 import {
@@ -32,8 +33,7 @@ const MOST = 0.6;
 const LEAST_SHARE = 0.25;
 /** An object in which ways part into more is no fixed structure: a node of a tree, a table of C's. */
 const MOST_FIELDS = 4;
-/** Objects of one type on a way that make it a chain, where ways end along it; where none is seen to. */
-const FEWEST_LINKS = 6;
+/** So many links make a chain where no way is seen to end along it. */
 const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
@@ -91,10 +91,10 @@ export function accumulationPoint(
   if (end === ROOT_MODULES && areMany(byStep(ways, steps.length), nodes)) {
     return objects.modules;
   }
-  if (end < FIRST_OBJECT || isNamespace(objects, names, end, before)) {
-    return 0;
-  }
-  return firstLink(objects, names, steps, SURE_LINKS) ?? end;
+  // Before 3.11 ways along a chain may end in the attributes of one of its links.
+  const link = firstLink(objects, names, steps, SURE_LINKS);
+  const isNone = end < FIRST_OBJECT || isNamespace(objects, names, end, before);
+  return link ?? (isNone ? 0 : end);
 }
 
 /** Modules that are made as the program runs. */

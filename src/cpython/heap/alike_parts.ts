@@ -13,6 +13,7 @@
 import type { NodeId } from "../../model/heap_graph.js";
 import { pathTo } from "../../model/heap_paths.js";
 import { accumulationPoint } from "./accumulation.js";
+import { chainFrom } from "./chains.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import type { StepNames } from "./step_names.js";
 
@@ -52,7 +53,7 @@ export function alikeParts(
     const same = alike.get(key) ?? { words, ends: [], links: 0, ways: 0 };
     alike.set(key, same);
     same.ends.push(end);
-    same.links += linksFrom(objects, end, part);
+    same.links += chainFrom(objects, end, part).links;
     same.ways += part.length;
   }
   const [most] = [...alike.values()].sort((a, b) => b.ways - a.ways);
@@ -68,21 +69,6 @@ interface Alike extends AlikeParts {
   readonly ends: NodeId[];
   links: number;
   ways: number;
-}
-
-/** On the way from `end` to the one of `nodes` that has most of its type between. */
-function linksFrom({ graph, paths }: ObjectGraph, end: NodeId, nodes: readonly NodeId[]): number {
-  const type = graph.type[end];
-  let most = 0;
-  for (const node of nodes) {
-    let links = 0;
-    let at = node;
-    for (; at !== 0 && at !== end; at = paths.before[at] as NodeId) {
-      links += graph.type[at] === type ? 1 : 0;
-    }
-    most = at === end ? Math.max(most, links + 1) : most;
-  }
-  return most;
 }
 
 /** Of the nodes below `container`, those of each of its entries; the most first. */

@@ -70,6 +70,36 @@ export function findDeviceTensors(
     .sort((a, b) => b.bytes - a.bytes);
 }
 
+/** An object that says itself what it holds on a device. */
+export interface DeviceArray {
+  /** Of the object. */
+  readonly object: Address;
+  readonly bytes: Bytes;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+}
+
+/** One row an array, in their order; `address` is the object's. An object that the graph has not has no path. */
+export function findDeviceArrays<One extends DeviceArray>(
+  objects: ObjectGraph,
+  arrays: readonly One[],
+): (DeviceTensor & { readonly array: One })[] {
+  const names = new StepNames(objects);
+  return arrays.map((array) => {
+    const node = objects.index.at(array.object);
+    return {
+      array,
+      address: array.object,
+      bytes: array.bytes,
+      shape: array.shape,
+      dtype: array.dtype,
+      type: node === 0 ? "" : names.typeName(node),
+      views: 1,
+      path: node === 0 ? [] : names.words(pathTo(objects.paths, node)),
+    };
+  });
+}
+
 export function isTensor({ graph, types }: ObjectGraph, node: NodeId): boolean {
   return types.shapes[graph.type[node]] === SHAPE_TENSOR;
 }

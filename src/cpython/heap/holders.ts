@@ -4,6 +4,7 @@ import { pathTo } from "../../model/heap_paths.js";
 import type { Address, Bytes, Objects } from "../../model/units.js";
 import { accumulationPoint, isNamespace } from "./accumulation.js";
 import { type AlikeParts, alikeParts } from "./alike_parts.js";
+import { chainText } from "./chains.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
 import { lastAtMost } from "./owned_buffers.js";
 import { StepNames } from "./step_names.js";
@@ -119,7 +120,10 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
     return together;
   }
   const retains = retainerOf(objects, names, node, nodes);
-  return { ...describeHolder(objects, names, node), ...retainedBy(objects, retains) };
+  const holder = describeHolder(objects, names, node);
+  const onward = chainText(objects, names, node, nodes);
+  const path = onward === null ? holder.path : [...holder.path, onward];
+  return { ...holder, path, ...retainedBy(objects, retains) };
 }
 
 /** Containers that are alike, told as one: by the way to what they hang in, and on from each of its entries. */

@@ -9,7 +9,13 @@
  */
 export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
 export type { Census } from "./census.js";
-export { type DeviceBlock, type DeviceTensor, findDeviceTensors } from "./device_tensors.js";
+export {
+  type DeviceArray,
+  type DeviceBlock,
+  type DeviceTensor,
+  findDeviceArrays,
+  findDeviceTensors,
+} from "./device_tensors.js";
 export {
   FIRST_OBJECT,
   type ObjectGraph,

@@ -6,6 +6,8 @@
  * `type` through its own type, a dict's table must fit its own figures, before anything is counted.
  */
 import type { Bytes } from "../../model/units.js";
+import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
+import { minorOf } from "../published.js";
 
 export interface HeapLayout {
   readonly minor: number;
@@ -33,13 +35,16 @@ export interface HeapLayout {
   readonly leastDigits: 0 | 1;
   /** An int's digits are counted above three bits of sign, not in ob_size. */
   readonly taggedInts: boolean;
+  /** By the headers of that version: frames, whose fields have moved with nearly every one. */
+  readonly python: PythonLayout;
 }
 
 const KIB = 1024;
 
 /** null for a minor version that is not known. */
 export function heapLayout(minor: number): HeapLayout | null {
-  if (minor < 9 || minor > 15) {
+  const python = LAYOUTS.find(({ version, debug }) => minorOf(version) === minor && !debug);
+  if (minor < 9 || minor > 15 || python === undefined) {
     return null;
   }
   const small = minor < 10;
@@ -62,6 +67,7 @@ export function heapLayout(minor: number): HeapLayout | null {
     countFlags: minor >= 14,
     leastDigits: minor < 11 ? 0 : 1,
     taggedInts: minor >= 12,
+    python,
   };
 }
 

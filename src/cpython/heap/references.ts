@@ -5,6 +5,7 @@
  */
 import type { Address, Bytes } from "../../model/units.js";
 import { BufferReferences, type ReferenceSink } from "./buffer_references.js";
+import { FrameReferences } from "./frame_references.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import { blockBytes } from "./memory_blocks.js";
@@ -44,9 +45,6 @@ const DEQUE_BLOCK_ITEMS = 64;
 const MOST_DEQUE_BLOCKS = 1 << 22;
 const MODULE_STATE = 32;
 const MOST_STATE_BYTES = 16 * 1024;
-/** PyFrameObject (3.11 and newer): f_frame, and what every version has before the room for a frame. */
-const FRAME_OBJECT_FRAME = 24;
-const FRAME_OBJECT_BYTES = 48;
 /** PyTypeObject.tp_weaklist. */
 const TYPE_WEAK_LIST = 368;
 const MOST_WORDS = 2 ** 34;
@@ -55,6 +53,7 @@ const TABLES_DEEP = 2;
 
 export class References {
   readonly #buffers: BufferReferences;
+  readonly #frames: FrameReferences;
   #tableBytesLeft: Bytes;
 
   constructor(
@@ -65,6 +64,7 @@ export class References {
     readonly sink: ReferenceSink,
   ) {
     this.#tableBytesLeft = copy.words.byteLength;
+    this.#frames = new FrameReferences(copy, layout.python);
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
   }
 
@@ -133,9 +133,13 @@ export class References {
         this.range(object + 8, basic - 8, this.#weakList(object, row));
         this.#state(this.copy.word(object + MODULE_STATE));
         return;
-      case SHAPE_FRAME:
-        this.range(object + 8, this.#frameEnd(object, row, room) - 8, this.#weakList(object, row));
+      case SHAPE_FRAME: {
+        const isObject = types.name(row) === "frame";
+        for (const { start, bytes } of this.#frames.ranges(object, isObject, room)) {
+          this.range(start, bytes, this.#weakList(object, row));
+        }
         return;
+      }
       case SHAPE_TENSOR:
         this.#rest(object, 16, row);
         return;
@@ -188,16 +192,6 @@ export class References {
       }
       address = pageEnd;
     }
-  }
-
-  /**
-   * From 3.11 on a frame object has room for the frame itself, where it is moved once its function returns;
-   * until then whatever stood there before stands in it: 24 the frame that it is of.
-   */
-  #frameEnd(object: Address, row: TypeRow, room: Bytes): Bytes {
-    const moved = this.types.name(row) !== "frame" || this.layout.minor < 11;
-    const frame = moved ? 0 : this.copy.word(object + FRAME_OBJECT_FRAME);
-    return moved || (frame > object && frame < object + room) ? room : FRAME_OBJECT_BYTES;
   }
 
   /** Blocks that the words of a range lead to, and on from these: what stands in them are references. All together

@@ -180,6 +180,10 @@ export class StepNames {
       case SHAPE_DEQUE:
         return `${type}[...]`;
       default: {
+        const { method } = this.objects.layout.python;
+        if (type === "method" && this.#points(from, method.self, to)) {
+          return `.__self__ (${this.typeName(to)})`; // a method says nothing of whose it is
+        }
         const attribute = this.#inlineAttribute(from, to) ?? this.#field(from, to);
         if (attribute !== null) {
           return `.${attribute}`;

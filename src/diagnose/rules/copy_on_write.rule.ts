@@ -1,5 +1,7 @@
+import type { Growth } from "../growth.js";
 import { isLarge, type ProcessObservation } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
+import { sharedAtFork } from "../shared_at_fork.js";
 import { median } from "../trend.js";
 import { bytesText, percent, rateText } from "../words.js";
 
@@ -11,7 +13,8 @@ const SMALLEST_PRIVATE_BYTES = 5_000_000;
  * their allocations do not either. */
 export const copyOnWrite: Rule = {
   name: "copy-on-write",
-  judge({ processes, suspects }) {
+  judge(observations) {
+    const { evidence, processes, suspects } = observations;
     const forked = processes.filter(
       ({ isTarget, process }) =>
         !isTarget && processes.some((p) => p.process.pid === process.parentPid),
@@ -21,19 +24,24 @@ export const copyOnWrite: Rule = {
       return forked.length === 0 ? null : silent("Pages of the children do not turn private.");
     }
     const gained = turned.reduce((sum, child) => sum + privateGain(child), 0);
-    const slope = turned.reduce(
-      (sum, child) => sum + Math.max(0, child.growth("ussBytes").slope),
-      0,
-    );
-    const shared = turned.map(
+    const growth = sumOf(turned.map((child) => child.growth("ussBytes")));
+    const shares = turned.map(
       (child) => privateGain(child) / Math.max(1, child.growth("rssBytes").level),
     );
+    const forkedMs = Math.min(...turned.map(({ process }) => process.startedMs));
     const ownSuspects = suspects.some(({ site }) => turned.some((c) => c.process.pid === site.pid));
     return {
       says: "leak",
       kind: "copy-on-write",
       weight: ownSuspects ? 0.7 : 0.94,
-      detail: `In ${turned.length} forked children ${bytesText(gained)} of shared pages turned private (${rateText(slope)} now), ${percent(median(shared))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
+      detail: `In ${turned.length} forked children ${bytesText(gained)} of shared pages turned private (${rateText(growth.slope)} now), ${percent(median(shares))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
+      growth,
+      suspects: sharedAtFork(
+        observations,
+        (turned[0] as ProcessObservation).process.parentPid,
+        forkedMs,
+        gained / Math.max(1, evidence.window.endMs - forkedMs),
+      ),
     };
   },
 };
@@ -48,6 +56,13 @@ function turnsPrivate(child: ProcessObservation): boolean {
     rss < MOST_OF_OWN * gain &&
     (own.shape === "growing" ? isLarge(own) : true)
   );
+}
+
+/** Of all, what each rises by; those that fall do not make up for it. */
+function sumOf(growths: readonly Growth[]): Growth {
+  const sum = (figure: "slope" | "low" | "high") =>
+    growths.reduce((total, growth) => total + Math.max(0, growth[figure]), 0);
+  return { ...(growths[0] as Growth), slope: sum("slope"), low: sum("low"), high: sum("high") };
 }
 
 /** Last private memory less the first reading of it. */

@@ -1,18 +1,16 @@
 /** The rules about devices, on heartbeats of a recording and on what snapshots grew by; whole snapshots are in
  * test/gpu/device_cases.test.ts. */
 import { describe, expect, test } from "vitest";
-import type { VerdictKind } from "../../model/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents.js";
 import type { GpuCategory, GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
 import { evidenceOf } from "../evidence.fixture.js";
 import { evidenceOfSnapshots } from "../snapshot_evidence.js";
+import { verdict } from "../verdict.fixture.js";
 import { diagnose } from "../verdict.js";
 
 /** A device of 80 GiB: what it has free, what is reserved and allocated, MiB; the rest is others'. */
 const DEVICE = "anonRssBytes 900\ngpu.0.totalBytes 81920";
 const HELD = "gpu.0.reservedBytes 40000\ngpu.0.freeBytes 41300";
-
-const verdict = (text: string): VerdictKind => diagnose(evidenceOf(text)).verdict.kind;
 
 describe("gpu-leak", () => {
   test("allocated memory that rises all along, beside a host that does not", () => {

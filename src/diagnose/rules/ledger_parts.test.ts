@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { evidenceOf } from "../evidence.fixture.js";
 import { observe } from "../observations.js";
+import { verdict } from "../verdict.fixture.js";
 import { diagnose } from "../verdict.js";
 import { ledgerParts } from "./ledger_parts.rule.js";
-
-const verdict = (text: string) => diagnose(evidenceOf(text)).verdict.kind;
 
 const says = (text: string) => ledgerParts.judge(observe(evidenceOf(text)));
 

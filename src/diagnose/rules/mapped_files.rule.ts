@@ -1,15 +1,18 @@
 import type { Observations } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
+import type { SiteCourse, SiteJudgement } from "../suspects.js";
 import { bytesText, rateText } from "../words.js";
 
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
+/** Of a mapping: what is kept, and what is ever larger (mremap, or made anew). */
+const GROWING: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
+
 /** Who maps and does not unmap. Where no mapping was seen to be kept: code of the program's own that keeps
  * something, however little, for an object for a mapping is small. */
 export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
-  const keep = mappings.filter(({ course }) => course === "keeps" || course === "hints");
+  const keep = mappings.filter(({ course }) => GROWING.has(course));
   return keep.length > 0
     ? keep
     : sites.filter(

@@ -2,17 +2,8 @@ import { describe, expect, test } from "vitest";
 import { VERDICT_KINDS } from "../../model/diagnosis_document.js";
 import { ADVICE } from "../advice.js";
 import { evidenceOf } from "../evidence.fixture.js";
-import { observe } from "../observations.js";
+import { ruleSays, verdict } from "../verdict.fixture.js";
 import { diagnose } from "../verdict.js";
-import { RULES } from "./index.js";
-
-/** What one rule says of some evidence. */
-function ruleSays(name: string, text: string) {
-  const rule = RULES.find((known) => known.name === name);
-  return rule?.judge(observe(evidenceOf(text)));
-}
-
-const verdict = (text: string) => diagnose(evidenceOf(text)).verdict.kind;
 
 describe("age-cohorts", () => {
   test("a site that keeps what it makes is a leak, its line the first suspect", () => {
@@ -78,6 +69,17 @@ describe("plateau and bounded-holder", () => {
     const little = bounded.replace("bound=1000", "bound=1000 retained=3");
     expect(verdict(little)).toBe("python-leak");
     expect(verdict(`${little} at=5s`)).toBe("cache-plateau");
+  });
+
+  test("a bound acquits nothing but what it bounds", () => {
+    const holder =
+      "holder cache held=40 path=app>cache type=deque entries=900 bound=1000 retained=60";
+    const little = `anonRssBytes 60 + 1/s\nsite cache keeps 0.05/s\n${holder}`;
+    expect(verdict(little)).toBe("allocator-retention");
+    // It was full at half of the time, and what it holds grows on.
+    const full = `anonRssBytes 60 + 1/s\nsite cache keeps 1/s\n${holder.replace("900", "1000")}`;
+    expect(verdict(`${full} at=30s`)).toBe("python-leak");
+    expect(verdict(`${full} at=58s`)).toBe("cache-plateau");
   });
 });
 
@@ -194,6 +196,16 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(found.summary).toContain("open_part (app.py:7) is where they come from");
   });
 
+  test("one mapping that is made ever larger: who mapped it", () => {
+    const text = `anonRssBytes 40
+      fileRssBytes 10 + 1/s
+      vmsBytes 300 + 1/s
+      mapping open_journal swells 1/s`;
+    const { suspects, verdict: found } = diagnose(evidenceOf(text));
+    expect(found.kind).toBe("file-growth");
+    expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["open_journal"]);
+  });
+
   test("mappings that are kept are no leak where their pages do not grow", () => {
     expect(verdict("anonRssBytes 40\nmapping open_part keeps 1/s")).toBe("steady");
   });
@@ -249,72 +261,22 @@ describe("children", () => {
     expect(verdict(text)).toBe("copy-on-write");
     expect(verdict(text.replace("10 + 2/s", "10"))).toBe("steady");
   });
-});
 
-describe("allocator", () => {
-  test("private memory grows, what lives in it does not", () => {
-    expect(verdict("anonRssBytes 40 + 1/s\nsite work churns 10")).toBe("allocator-retention");
-  });
-
-  test("what lives is known too badly to say that it does not grow", () => {
-    const text = "anonRssBytes 40 + 1/s\nsite work churns 10";
-    expect(ruleSays("allocator", `${text} error=8`)?.says).toBe("leak");
-    expect(ruleSays("allocator", `${text} error=12`)?.says).toBe("silent");
-  });
-
-  test("a peak that was freed and never came back", () => {
-    const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
-    expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
-    expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's
-  });
-
-  test("what little is kept between what was freed is named", () => {
-    const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite note keeps 0.02/s samples=9";
+  test("of what was there before the fork, what has reference counts in most pages is named first", () => {
+    const text = `anonRssBytes 400
+      child 43 rssBytes 400
+      child 43 ussBytes 10 + 2/s
+      child 43 anonRssBytes 390
+      forked 43 5s
+      site load fills 100 by 0.1s objects=900000
+      site settings fills 20 by 0.1s objects=100000
+      site weights fills 200 by 0.1s objects=2
+      site buffers fills 200 by 0.1s objects=90000 domain=native
+      site requests churns 50 objects=90000`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.kind).toBe("allocator-retention");
-    expect(told.summary).toContain(
-      "what note (app.py:7) keeps lies between what was freed; 3.5 GiB/h",
-    );
-    expect(suspects).toMatchObject([
-      { stack: [{ function: "note" }], advice: [{ id: "TM-A040" }] },
-    ]);
-  });
-
-  test("what the ledger finds elsewhere was never the allocator's", () => {
-    const text =
-      "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
-    expect(verdict(`${text}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
-    expect(ruleSays("allocator", text)?.says).toBe("silent");
-    // Pages that somebody asked the kernel for; a block that was there before and is filled at last.
-    expect(verdict(`${text}\nledger.anon.other 1 + 1/s`)).toBe("native-leak");
-    expect(verdict(`${text}\nledger.malloc.used 9 + 1/s`)).toBe("warm-up");
-  });
-
-  test("samples that are rare beside what grows acquit no site", () => {
-    const text = "rssBytes 40 + 0.2/s\nanonRssBytes 40 + 0.2/s\nledger.malloc.used 9 + 0.2/s";
-    expect(verdict(`${text}\nsite work churns 10 error=0.5`)).toBe("warm-up");
-    expect(verdict(`${text}\nsite work churns 10 samples=6 error=8`)).toBe("insufficient-evidence");
-    const sure = `${text}\nsite work churns 10 error=0.5`;
-    expect(verdict(`${sure}\nperiodBytes 0.06`)).toBe("warm-up");
-    expect(verdict(`${sure}\nperiodBytes 4`)).toBe("insufficient-evidence");
-  });
-
-  test("few ledgers of a short window say so, too", () => {
-    const text = `anonRssBytes 40 + 1/s
-      site work churns 10
-      ledgers 3s 6s 12s 24s
-      ledger.python.free 1
-      ledger.python.used 9`;
-    expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
-      "allocator-retention",
-    );
-    // An allocator that nobody stands in front of: what it holds may all live.
-    expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
-  });
-
-  test("memory that lives accounts for the growth", () => {
-    const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
-    expect(ruleSays("allocator", text)?.says).toBe("silent");
+    expect(told.summary).toContain("above all what load (app.py:7) had made before the fork");
+    expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings"]);
+    expect(suspects[0]?.share).toBeCloseTo(100 / 120, 1);
   });
 });
 

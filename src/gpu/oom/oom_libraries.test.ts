@@ -1,4 +1,5 @@
 /** Texts of XLA, of libraries on the device and of other frameworks: who says what, and what is no event. */
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { OomEventJson } from "../../model/gpu_document.js";
 import { readOomLog } from "./oom_log.js";
@@ -66,6 +67,14 @@ describe("XLA on a TPU", () => {
       "ValueError: Allocation (size=21474836480) would exceed memory (size=17179869184) :: #allocation1 [shape = 'f32[320,4096,4096]', space=hbm, size = 0x1]",
       { kind: "genuine", requestedBytes: 20 * GIB, totalBytes: 16 * GIB, memory: "device" },
     ],
+  ]);
+});
+
+test("TensorFlow's own log of a host's allocator that ran out: warning, dump, operation and error are one", async () => {
+  const file = new URL("../../../test/data/gpu/tensorflow_cpu.log", import.meta.url);
+  const events = await eventsOf(readFileSync(file, "utf8"));
+  expect(events).toMatchObject([
+    { framework: "tensorflow", memory: "host", kind: "genuine", requestedBytes: 2 ** 24 },
   ]);
 });
 

@@ -1,6 +1,7 @@
 """Holds objects in every kind of variable, each kind objects of a class of its own; prints a line, and waits."""
 
 import asyncio
+import collections
 import contextvars
 import functools
 import io
@@ -22,6 +23,7 @@ def held(name):
 InList, InDict, InLocal, InClosure, InDefault = map(held, ["InList", "InDict", "InLocal", "InClosure", "InDefault"])
 InKeywordDefault, InThread, InCoroutine = map(held, ["InKeywordDefault", "InThread", "InCoroutine"])
 InGenerator, InContext, InTraceback = map(held, ["InGenerator", "InContext", "InTraceback"])
+InPort, InMeter, InReplay = map(held, ["InPort", "InMeter", "InReplay"])
 InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 InService, InModules = map(held, ["InService", "InModules"])
@@ -46,6 +48,19 @@ class Undo:
 undo = Undo()
 for _ in range(COUNT * 10):
     undo.top = Link(undo.top)
+
+
+class Played(Link):
+    """Few are remembered, and each remembers the one before it."""
+
+    def __init__(self, number, below):
+        super().__init__(below)
+        self.screen = InReplay(number)
+
+
+remembered = collections.deque(maxlen=4)
+for n in range(COUNT * 4):
+    remembered.append(Played(n, remembered[-1] if remembered else None))
 
 
 class Title(str):
@@ -233,8 +248,43 @@ for number in range(COUNT):
     make_rules(number)
 
 
+class Meter:
+    """It is known by its method alone."""
+
+    def __init__(self):
+        self.readings = [InMeter(n) for n in range(COUNT)]
+
+    def tick(self):
+        return len(self.readings)
+
+
+on_tick = [Meter().tick]
+
+
+class Port:
+    """Who waits in it knows it, and has called its methods: words above the top of a stack that waits, and those of a
+    function that has ended, are of the past."""
+
+    def __init__(self):
+        self.berths = [InPort(n) for n in range(COUNT)]
+        self.waiting = [self.visit(n) for n in range(COUNT)]
+        self.left = [self.visit(n) for n in range(COUNT)]
+        for ship in self.waiting:
+            next(ship)
+        for ship in self.left:
+            list(ship)
+
+    def label(self, number, kind):
+        return f"{kind} {number}"
+
+    def visit(self, number):
+        name = self.label(number, "ship")
+        yield name
+
+
 def main():
     results = [InLocal(n) for n in range(COUNT)]
+    port = Port()
     trail.set([InContext(n) for n in range(COUNT)])
     ready, stop = threading.Event(), threading.Event()
     thread = threading.Thread(target=collect, args=(ready, stop))
@@ -260,6 +310,7 @@ def main():
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
     loop.close()
     results.clear()
+    port.berths.clear()
     service.seen.clear()
 
 

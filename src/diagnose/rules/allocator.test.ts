@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { evidenceOf } from "../evidence.fixture.js";
+import { ruleSays, verdict } from "../verdict.fixture.js";
+import { diagnose } from "../verdict.js";
+
+describe("allocator", () => {
+  test("private memory grows, what lives in it does not", () => {
+    expect(verdict("anonRssBytes 40 + 1/s\nsite work churns 10")).toBe("allocator-retention");
+  });
+
+  test("what lives is known too badly to say that it does not grow", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work churns 10";
+    expect(ruleSays("allocator", `${text} error=8`)?.says).toBe("leak");
+    expect(ruleSays("allocator", `${text} error=12`)?.says).toBe("silent");
+  });
+
+  test("a peak that was freed and never came back", () => {
+    const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
+    expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
+    expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's
+  });
+
+  test("what little is kept between what was freed is named", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite note keeps 0.02/s samples=9";
+    const { verdict: told, suspects } = diagnose(evidenceOf(text));
+    expect(told.kind).toBe("allocator-retention");
+    expect(told.summary).toContain(
+      "what note (app.py:7) keeps lies between what was freed; 3.5 GiB/h",
+    );
+    expect(suspects).toMatchObject([
+      { stack: [{ function: "note" }], advice: [{ id: "TM-A040" }] },
+    ]);
+  });
+
+  test("what the ledger finds elsewhere was never the allocator's", () => {
+    const text =
+      "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
+    expect(verdict(`${text}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
+    expect(ruleSays("allocator", text)?.says).toBe("silent");
+    // Pages that somebody asked the kernel for; a block that was there before and is filled at last.
+    expect(verdict(`${text}\nledger.anon.other 1 + 1/s`)).toBe("native-leak");
+    expect(verdict(`${text}\nledger.malloc.used 9 + 1/s`)).toBe("warm-up");
+  });
+
+  test("samples that are rare beside what grows acquit no site", () => {
+    const text = "rssBytes 40 + 0.2/s\nanonRssBytes 40 + 0.2/s\nledger.malloc.used 9 + 0.2/s";
+    expect(verdict(`${text}\nsite work churns 10 error=0.5`)).toBe("warm-up");
+    expect(verdict(`${text}\nsite work churns 10 samples=6 error=8`)).toBe("insufficient-evidence");
+    const sure = `${text}\nsite work churns 10 error=0.5`;
+    expect(verdict(`${sure}\nperiodBytes 0.06`)).toBe("warm-up");
+    expect(verdict(`${sure}\nperiodBytes 4`)).toBe("insufficient-evidence");
+  });
+
+  test("few ledgers of a short window say so, too", () => {
+    const text = `anonRssBytes 40 + 1/s
+      site work churns 10
+      ledgers 3s 6s 12s 24s
+      ledger.python.free 1
+      ledger.python.used 9`;
+    expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
+      "allocator-retention",
+    );
+    // An allocator that nobody stands in front of: what it holds may all live.
+    expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
+  });
+
+  test("memory that lives accounts for the growth", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
+    expect(ruleSays("allocator", text)?.says).toBe("silent");
+  });
+});
