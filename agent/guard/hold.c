@@ -34,9 +34,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A task that does not stand after this long is in an uninterruptible wait (a dead network disk): the
- * others must not wait for it. */
+/* A task that waits in the kernel uninterruptibly for this long (a dead network disk) is given up: the others
+ * must not wait for it. One that waits for a core, on a machine that has too few, comes to stand. */
 #define LONGEST_STOP_US 500000
+#define LONGEST_WAIT_FOR_CORE_US 10000000
 
 static uint64_t now_us(void) {
     struct timespec time;
@@ -181,20 +182,35 @@ static void let_go(struct held *held) {
     held->count = 0;
 }
 
+/* 0: none, all that are missing wait for a core. */
+static pid_t stuck_task(const struct held *held) {
+    for (size_t i = 0; i < held->count; i++)
+        if (!held->tasks[i].stands && task_state(held->pid, held->tasks[i].tid) == 'D')
+            return held->tasks[i].tid;
+    return 0;
+}
+
 static bool take_hold(struct held *held, struct hold_failure *failure) {
-    uint64_t deadline = now_us() + LONGEST_STOP_US;
     held->since_us = now_us();
     for (int fresh = 1; fresh != 0;) {
         fresh = seize_new(held, failure);
+        uint64_t deadline = held->since_us + LONGEST_STOP_US;
         bool all = await_stops(held, deadline);
+        while (!all && stuck_task(held) == 0 && deadline < held->since_us + LONGEST_WAIT_FOR_CORE_US) {
+            deadline += LONGEST_STOP_US;
+            all = await_stops(held, deadline);
+        }
         if (fresh < 0)
             return false;
         if (!all) {
-            failure->kind = "busy";
+            pid_t stuck = stuck_task(held);
             failure->number = EBUSY;
-            for (size_t i = 0; i < held->count; i++)
-                if (!held->tasks[i].stands)
-                    snprintf(failure->text, sizeof failure->text, "%d", (int)held->tasks[i].tid);
+            if (stuck != 0) {
+                failure->kind = "busy";
+                snprintf(failure->text, sizeof failure->text, "%d", (int)stuck);
+            } else {
+                snprintf(failure->text, sizeof failure->text, "no core was free on which it could stop");
+            }
             return false;
         }
     }

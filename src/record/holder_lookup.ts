@@ -112,9 +112,12 @@ function isLooseGraph({ graph, path }: HolderRow): boolean {
   return graph > 0 && path.length === 0;
 }
 
-/** Held by what was not found: by C, or by a name that had another value when that was copied. */
+/** Held by what was not found: by C, by a value of an evaluation, or by a name that had another value when that was
+ * copied. */
 function isNameless({ path }: HolderRow): boolean {
-  return path[0] === ROOT_NAMES[ROOT_NATIVE];
+  const [root = "", , local = ""] = path;
+  const isThread = root === ROOT_NAMES[ROOT_STACKS] || root.startsWith("thread ");
+  return root === ROOT_NAMES[ROOT_NATIVE] || (isThread && !local.startsWith("local "));
 }
 
 /** The share of objects that are held, of graphs, and of holders. */

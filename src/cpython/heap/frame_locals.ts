@@ -20,6 +20,7 @@ import type { PythonLayout } from "../layouts/index.js";
 import type { PythonRuntime } from "../locate.js";
 import { readItems, readText } from "../objects.js";
 import { listThreads } from "../threads.js";
+import { FrameReferences } from "./frame_references.js";
 import type { HeapCopy } from "./heap_copy.js";
 
 const MOST_SLOTS = 65_536;
@@ -42,6 +43,7 @@ export interface FunctionVariables {
 export class FrameLocals {
   readonly #python: PythonRuntime;
   readonly #codes: CodeReader;
+  readonly #references: FrameReferences;
   /** co_localsplusnames of each code, by its address. */
   readonly #names = new Map<Address, readonly string[]>();
   /** Frames that run: "thread MainThread". */
@@ -54,6 +56,7 @@ export class FrameLocals {
   constructor(python: PythonRuntime, copy: HeapCopy) {
     this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
     this.#codes = new CodeReader(this.#python);
+    this.#references = new FrameReferences(copy, python.layout);
     for (const { address, name, tid } of this.#try(() => listThreads(this.#python)) ?? []) {
       const thread = `thread ${oneLine(name) || (tid ?? "?")}`;
       for (const frame of this.#framesOf(address).reverse()) {
@@ -190,7 +193,10 @@ export class FrameLocals {
     const depth = this.#try(() => reader.int32(code + layout.code.stackSize)) ?? 0;
     const count = Math.min(MOST_SLOTS, named + Math.max(0, depth));
     const start = frame.address + layout.frame.localsPlus;
-    return Array.from({ length: count }, (_, slot) => {
+    // What it passed to the function that it called stands above its top, and may be anything by now.
+    const top = this.#references.topOf(frame.address) ?? start + count * 8;
+    const live = Math.max(named, Math.min(count, (top - start) / 8));
+    return Array.from({ length: live }, (_, slot) => {
       const word = this.#try(() => reader.pointer(start + slot * 8)) ?? 0;
       return word - (word % TAG);
     });

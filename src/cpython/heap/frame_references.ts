@@ -6,7 +6,8 @@
  *   3.11+       _PyInterpreterFrame      fields | localsplus[] ... top               (stacktop, stackpointer)
  *               in a generator or coroutine, at its end; in a frame object, once its function has returned
  *
- * A frame that runs tells no top: all of it is taken, for it is held by who runs it.
+ * A frame that runs tells no top, but where it called a function of Python's: else all of it is taken, for it is
+ * held by who runs it.
  */
 import type { Address, Bytes } from "../../model/units.js";
 import type { PythonLayout } from "../layouts/index.js";
@@ -56,13 +57,19 @@ export class FrameReferences {
   }
 
   #endOfFrame(frame: Address, end: Address): Address {
+    const top = this.topOf(frame);
+    return top !== null && top < end ? top : end;
+  }
+
+  /** Where the values of a frame's evaluation end: it waits, or called a function of Python's. null: it tells none. */
+  topOf(frame: Address): Address | null {
     const { localsPlus, stackTop, stackPointer } = this.python.frame;
     const first = frame + localsPlus;
     const top =
       stackTop === null
         ? this.#wordAt(frame, stackPointer)
         : first + (this.#int32(frame + stackTop) ?? -1) * 8;
-    return top >= first && top < end ? top : end;
+    return top >= first ? top : null;
   }
 
   #endOfFrameObject(frame: Address, end: Address): Address {
