@@ -58,8 +58,16 @@ def pass_through():
         mmap.mmap(file.fileno(), 0).close()
 def share():
     return shared_memory.SharedMemory(create=True, size=6 << 20)
+def map_log():
+    file = file_of(1)
+    return mmap.mmap(file.fileno(), 0)
+def extend(log):
+    for mib in (7, 13):
+        log.resize(mib << 20)
 kept = keep_mapped()
 pass_through()
+log = map_log()
+extend(log)
 shared = share()
 memory = bytes(20 << 20)
 shared.unlink()
@@ -78,8 +86,10 @@ os._exit(0)
   const mapped = byFunction(profile, profile.files);
   // Every mapping is many sampling periods long: each is a sample, and stands for itself.
   expect(mapped.pass_through ?? 0).toBe(0);
-  expect(sizes(mapped)).toEqual([6, 40]);
-  expect(sizes(byFunction(profile, profile.files, "allocatedBytes"))).toEqual([6, 40, 40]);
+  // What is added to a mapping is of who resizes it.
+  expect(sizes(mapped)).toEqual([6, 12, 40]);
+  expect(sizes({ extend: mapped.extend ?? 0 })).toEqual([12]);
+  expect(sizes(byFunction(profile, profile.files, "allocatedBytes"))).toEqual([6, 12, 40, 40]);
   const allocated = byFunction(profile, profile.sites, "allocatedBytes");
   expect(Object.keys(mapped).filter((name) => (allocated[name] ?? 0) > 4 * MIB)).toEqual([]);
   expect(recording.looks.at(-1)?.liveBytes).toBeCloseTo(

@@ -285,8 +285,6 @@ void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
     struct tm_weight after = weight_of(&changed);
     write_record(slot, &changed);
     tm_site_live(changed.site, 0, before, after);
-    if (after.bytes > before.bytes)
-        tm_site_grown(changed.site, before, after);
 }
 
 /* ---- thinning ----------------------------------------------------------------------------------- */

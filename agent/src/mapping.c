@@ -12,6 +12,12 @@
  * A call that touches a tracked piece runs under the core lock, so that nobody is given
  * the range by the kernel and records it before the old piece is gone.
  *
+ * What mremap() adds to a mapping is an allocation of who calls it, as if it were mapped there:
+ *
+ *   mmap      |-- who mapped --|
+ *   mremap    |-- who mapped --|-- who resized --|              the pieces move with their mapping
+ *   mremap    |-- who mapped --|-- who re                       a smaller one loses its end
+ *
  * What is unmapped while the interpreter is taken down (ending.c) is noted only, and cut should the
  * process live on: until then it is what the program held.
  */
@@ -21,8 +27,10 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "hooks.h"
+#include "maps.h"
 #include "state.h"
 
 static struct tm_fragment fragments[4096] TM_WIPED;
@@ -109,9 +117,8 @@ static void resize(uint32_t slot)
     tm_live_resize(slot, bytes, tm_now_ms());
 }
 
-/* Takes [start, end) out of what is tracked; a mapping on the move (`kept`, or TM_NONE) is
- * not ended by it, for its pieces come back elsewhere. */
-static void cut_but(uintptr_t start, uintptr_t end, uint32_t kept)
+/* Takes [start, end) out of what is tracked. */
+static void cut(uintptr_t start, uintptr_t end)
 {
     for (uint32_t at = position(start); at < count() && fragments[at].start < end;) {
         struct tm_fragment *piece = &fragments[at];
@@ -127,15 +134,9 @@ static void cut_but(uintptr_t start, uintptr_t end, uint32_t kept)
         } else {
             remove_piece(at--);
         }
-        if (slot != kept)
-            resize(slot);
+        resize(slot);
         at++;
     }
-}
-
-static void cut(uintptr_t start, uintptr_t end)
-{
-    cut_but(start, end, TM_NONE);
 }
 
 static void end_range(uintptr_t start, uintptr_t end, int quiet)
@@ -234,19 +235,98 @@ TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
     return result;
 }
 
-/* The sample moves with its mapping: chosen by its first size, it now counts the new one,
- * which keeps sums unbiased without a word about mappings that were not sampled. */
+/* A piece ends at `address` and another begins, or none stands over it. */
+static void split(uintptr_t address)
+{
+    uint32_t at = position(address);
+    if (at == count() || fragments[at].start >= address)
+        return;
+    uint32_t slot = fragments[at].slot;
+    uintptr_t end = fragments[at].end;
+    fragments[at].end = address;
+    if (!insert_piece(address, end, slot))
+        resize(slot); /* no room: the rest counts as gone */
+}
+
+static void reverse(uint32_t first, uint32_t end)
+{
+    for (; first + 1 < end; first++) {
+        struct tm_fragment piece = fragments[first];
+        fragments[first] = fragments[--end];
+        fragments[end] = piece;
+    }
+}
+
+/* The pieces [middle, end) come before [first, middle). */
+static void swap_neighbours(uint32_t first, uint32_t middle, uint32_t end)
+{
+    reverse(first, middle);
+    reverse(middle, end);
+    reverse(first, end);
+}
+
+/* What is tracked in [start, end) goes to `to`, where nothing is. */
+static void shift(uintptr_t start, uintptr_t end, uintptr_t to)
+{
+    split(start);
+    split(end);
+    uint32_t first = position(start), last = first, place;
+    for (; last < count() && fragments[last].start < end; last++) {
+        fragments[last].start += to - start;
+        fragments[last].end += to - start;
+    }
+    if (to > start) {
+        for (place = last; place < count() && fragments[place].start < to; place++)
+            ;
+        swap_neighbours(first, last, place);
+    } else {
+        for (place = first; place > 0 && fragments[place - 1].start > to; place--)
+            ;
+        swap_neighbours(place, first, last);
+    }
+}
+
 static void moved(uintptr_t old_start, size_t old_length, uintptr_t new_start, size_t new_length)
 {
-    uint32_t at = position(old_start), slot = TM_NONE;
-    if (at < count() && fragments[at].start <= old_start)
-        slot = fragments[at].slot;
-    cut_but(old_start, old_start + old_length, slot);
-    cut_but(new_start, new_start + new_length, slot); /* MREMAP_FIXED maps over what was there */
-    if (slot == TM_NONE)
-        return;
-    insert_piece(new_start, new_start + new_length, slot); /* no room: the mapping counts as gone */
-    resize(slot);
+    size_t kept = old_length < new_length ? old_length : new_length;
+    cut(old_start + kept, old_start + old_length);
+    if (new_start == old_start) {
+        cut(new_start + kept, new_start + new_length); /* unmapped where we could not see it */
+    } else {
+        cut(new_start, new_start + new_length); /* MREMAP_FIXED maps over what was there */
+        shift(old_start, old_start + kept, new_start);
+    }
+}
+
+/* Of the piece that ends where a mapping has grown; 0: none is tracked there. */
+static int tracked_domain(uintptr_t grown, enum tm_domain *domain)
+{
+    uint32_t at = position(grown - 1);
+    if (at == count() || fragments[at].start >= grown)
+        return 0;
+    const struct tm_live *live = tm_at(TM_SECTION_LIVE, fragments[at].slot);
+    if (live->site >= tm_core.rooms[TM_SECTION_SITES].count)
+        return 0;
+    *domain = ((const struct tm_site *)tm_at(TM_SECTION_SITES, live->site))->domain;
+    return 1;
+}
+
+/* As the kernel lists it; 0: a reservation, which does not count. What cannot be read is taken for memory. */
+static int listed_domain(uintptr_t address, enum tm_domain *domain)
+{
+    struct tm_maps maps;
+    struct tm_mapping mapping = {.writable = 1};
+    *domain = TM_DOMAIN_MAPPED;
+    if (tm_maps_open(&maps) != 0)
+        return 1;
+    int found;
+    do
+        found = tm_maps_next(&maps, &mapping);
+    while (found > 0 && mapping.end <= address);
+    close(maps.descriptor);
+    if (found > 0 && mapping.of_file)
+        *domain = TM_DOMAIN_FILES;
+    return mapping.writable || mapping.of_file;
 }
 
 TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_length, int flags, ...)
@@ -258,13 +338,27 @@ TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_le
         new_address = va_arg(list, void *);
         va_end(list);
     }
-    if (!lock_for_cut(old_length))
-        return tm_real_mremap(address, old_length, new_length, flags, new_address);
+    int locked = lock_for_cut(old_length);
     void *result = tm_real_mremap(address, old_length, new_length, flags, new_address);
     int saved = errno;
-    if (result != MAP_FAILED)
-        moved((uintptr_t)address, page_up(old_length), (uintptr_t)result, page_up(new_length));
-    tm_unlock();
+    size_t before = page_up(old_length), after = page_up(new_length);
+    uintptr_t grown = (uintptr_t)result + before;
+    enum tm_domain domain = TM_DOMAIN_MAPPED;
+    int known = 0;
+    if (locked) {
+        if (result != MAP_FAILED) {
+            moved((uintptr_t)address, before, (uintptr_t)result, after);
+            known = tracked_domain(grown, &domain);
+        }
+        tm_unlock();
+    }
+    if (result != MAP_FAILED && after > before && !is_container(__builtin_return_address(0)) &&
+        tm_spend(after - before) && tm_enter(after - before)) {
+        if (known || listed_domain(grown, &domain))
+            tm_record((void *)grown, after - before, domain, __builtin_return_address(0));
+        else
+            tm_leave();
+    }
     errno = saved;
     return result;
 }

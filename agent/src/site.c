@@ -129,17 +129,6 @@ void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
     tm_core.header->allocated_objects += weight.objects;
 }
 
-/* A mapping grew in place or by moving: its sample stands for more bytes, not more objects. */
-void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight after)
-{
-    struct tm_site *record = begin(site);
-    record->allocated_bytes += after.bytes - before.bytes;
-    record->allocated_variance += after.variance - before.variance;
-    end(record, site);
-    if (is_memory(record))
-        tm_core.header->allocated_bytes += after.bytes - before.bytes;
-}
-
 void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_weight plus)
 {
     struct tm_segment_header *header = tm_core.header;

@@ -266,7 +266,6 @@ struct tm_weight {
 };
 struct tm_weight tm_weigh(uint64_t weight_bytes, uint64_t bytes, double period);
 void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms);
-void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight after);
 /* Changes of live figures: samples -1, 0 or +1. */
 void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_weight plus);
 void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);

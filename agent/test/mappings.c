@@ -71,16 +71,62 @@ static void remaps_carry_their_sample(void)
     on();
     char *start = map(10);
     start = tidemark_test_mremap(start, 10 * PAGE, 25 * PAGE, MREMAP_MAYMOVE);
-    CHECK(start != MAP_FAILED && live_pages() == 25 && site_sums().live_samples == 1);
+    CHECK(start != MAP_FAILED && live_pages() == 25 && site_sums().live_samples == 2);
     CHECK(site_sums().allocated_bytes == 25.0 * PAGE);
     start = tidemark_test_mremap(start, 25 * PAGE, 5 * PAGE, 0);
-    CHECK(start != MAP_FAILED && live_pages() == 5);
+    CHECK(start != MAP_FAILED && live_pages() == 5 && site_sums().live_samples == 1);
     char *place = map(8);
     CHECK(live_pages() == 13);
     start = tidemark_test_mremap(start, 5 * PAGE, 5 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place);
     CHECK(start == place && live_pages() == 8); /* 5 moved over the first 5 of 8 */
     CHECK(tidemark_test_mremap(start, 3 * PAGE + 1, (size_t)1 << 50, 0) == MAP_FAILED && live_pages() == 8);
     CHECK(tidemark_test_munmap(place, 8 * PAGE) == 0);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
+}
+
+static const struct tm_site *last_site(void)
+{
+    return tm_at(TM_SECTION_SITES, tm_core.rooms[TM_SECTION_SITES].count - 1);
+}
+
+static void growth_is_who_resizes(void)
+{
+    on();
+    char *start = map(3);
+    const struct tm_site *mapper = last_site();
+    for (size_t pages = 3; pages < 60; pages += 3) {
+        char *apart = map(1); /* now and then in the way, so that it moves */
+        start = tidemark_test_mremap(start, pages * PAGE, (pages + 3) * PAGE, MREMAP_MAYMOVE);
+        CHECK(start != MAP_FAILED);
+        tidemark_test_munmap(apart, PAGE);
+    }
+    const struct tm_site *resizer = last_site();
+    CHECK(mapper->live_samples == 1 && mapper->live_bytes == 3.0 * PAGE);
+    CHECK(resizer != mapper && resizer->live_samples == 19 && resizer->live_bytes == 57.0 * PAGE);
+    CHECK(tidemark_test_munmap(start + 30 * PAGE, 30 * PAGE) == 0);
+    CHECK(resizer->live_samples == 9 && mapper->live_samples == 1 && live_pages() == 30);
+    CHECK(tidemark_test_munmap(start, 30 * PAGE) == 0);
+    CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
+}
+
+/* Of what nobody sampled before it grew the kernel tells what it is. */
+static void growth_of_what_is_not_tracked(void)
+{
+    on();
+    char *memory = mmap(NULL, 2 * PAGE, READ_WRITE, ANONYMOUS, -1, 0);
+    memory = tidemark_test_mremap(memory, 2 * PAGE, 5 * PAGE, MREMAP_MAYMOVE);
+    CHECK(memory != MAP_FAILED && live_pages() == 3 && last_site()->domain == TM_DOMAIN_MAPPED);
+    FILE *self = fopen("/proc/self/exe", "rb");
+    char *file = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(self), 0);
+    file = tidemark_test_mremap(file, PAGE, 3 * PAGE, MREMAP_MAYMOVE);
+    CHECK(file != MAP_FAILED && live_pages() == 5 && last_site()->domain == TM_DOMAIN_FILES);
+    fclose(self);
+    char *none = mmap(NULL, PAGE, PROT_NONE, ANONYMOUS, -1, 0);
+    none = tidemark_test_mremap(none, PAGE, 9 * PAGE, MREMAP_MAYMOVE);
+    CHECK(none != MAP_FAILED && live_pages() == 5);
+    tidemark_test_munmap(none, 9 * PAGE);
+    tidemark_test_munmap(file, 3 * PAGE);
+    tidemark_test_munmap(memory, 5 * PAGE);
     CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
 }
 
@@ -104,6 +150,7 @@ static void random_calls_agree_with_a_page_map(void)
     struct tm_thread_state random = {.random = 4711};
     char *area = mmap(NULL, PAGES * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(area != MAP_FAILED);
+    int moves = 0;
     for (int step = 0; step < 20000; step++) {
         unsigned at = (unsigned)(tm_random(&random) % PAGES), n = 1 + (unsigned)(tm_random(&random) % 20);
         if (at + n > PAGES)
@@ -111,7 +158,16 @@ static void random_calls_agree_with_a_page_map(void)
         unsigned already = 0;
         for (unsigned i = 0; i < n; i++)
             already += mapped[at + i];
-        if (step % 2 && (already == 0 || step % 4 == 1)) {
+        unsigned to = (unsigned)(tm_random(&random) % PAGES), wider = n + (unsigned)(tm_random(&random) % 20);
+        int is_apart = to + wider <= PAGES && (to + wider <= at || to >= at + n);
+        if (step % 3 == 2 && already == n && is_apart &&
+            tidemark_test_mremap(area + at * PAGE, n * PAGE, wider * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                 area + to * PAGE) != MAP_FAILED) { /* one mapping alone can be moved */
+            CHECK(mmap(area + at * PAGE, n * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED);
+            memset(mapped + at, 0, n);
+            memset(mapped + to, 1, wider);
+            moves++;
+        } else if (step % 2 && (already == 0 || step % 4 == 1)) {
             CHECK(tidemark_test_mmap(area + at * PAGE, n * PAGE, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
             memset(mapped + at, 1, n);
         } else {
@@ -124,6 +180,7 @@ static void random_calls_agree_with_a_page_map(void)
             truth += mapped[i];
         CHECK_NEAR(live_pages(), truth, 1e-6);
     }
+    CHECK(moves > 100);
     tidemark_test_munmap(area, PAGES * PAGE);
     CHECK(live_pages() == 0 && tm_core.fragment_count == 0 && site_sums().live_samples == 0);
 }
@@ -145,7 +202,7 @@ static void files_are_told_apart(void)
     FILE *self = fopen("/proc/self/exe", "rb");
     char *file = tidemark_test_mmap(NULL, 3 * PAGE, PROT_READ, MAP_PRIVATE, fileno(self), 0);
     CHECK(file != MAP_FAILED && live_pages() == 3);
-    const struct tm_site *site = tm_at(TM_SECTION_SITES, tm_core.rooms[TM_SECTION_SITES].count - 1);
+    const struct tm_site *site = last_site();
     CHECK(site->domain == TM_DOMAIN_FILES && site->live_samples == 1);
     const struct tm_segment_header *header = tm_core.header;
     CHECK(header->samples == 1 && header->live_bytes == 0 && header->allocated_bytes == 0);
@@ -179,6 +236,8 @@ int main(void)
     RUN(one_call_may_end_several);
     RUN(fixed_replaces);
     RUN(remaps_carry_their_sample);
+    RUN(growth_is_who_resizes);
+    RUN(growth_of_what_is_not_tracked);
     RUN(failures_change_nothing);
     RUN(random_calls_agree_with_a_page_map);
     RUN(reservations_do_not_count);

@@ -6,7 +6,7 @@ import { bytesText, rateText } from "../words.js";
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
-/** Of a mapping: what is kept, and what is ever larger (mremap, or made anew). */
+/** Of a mapping: what is kept, with what is added to one, and what is made anew, larger each time. */
 const GROWING: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
 
 /** Who maps and does not unmap. Where no mapping was seen to be kept: code of the program's own that keeps

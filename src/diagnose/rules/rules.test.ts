@@ -196,7 +196,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(found.summary).toContain("open_part (app.py:7) is where they come from");
   });
 
-  test("one mapping that is made ever larger: who mapped it", () => {
+  test("one mapping that is made anew, larger each time: who mapped it", () => {
     const text = `anonRssBytes 40
       fileRssBytes 10 + 1/s
       vmsBytes 300 + 1/s
