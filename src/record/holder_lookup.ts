@@ -93,9 +93,9 @@ type Lookup = ReturnType<typeof lookUp>;
  * A further look comes at another moment, and is quicker: its code is warm. What C holds is found so each time. */
 function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   const { sites } = request;
-  const isAnew = sites.some(({ swelling }) => swelling !== null);
   // A program of tensors makes its results anew at each step.
-  let best = lookUp(memory, request, isAnew || loadsTensors(memory));
+  const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
+  let best = lookUp(memory, request, isAnew);
   const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
   for (let look = 1; look < mostLooks && !tellsAll(best, sites); look++) {
     if (best.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
