@@ -23,7 +23,7 @@
  * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one; `beside=9000` small
  * objects stand at the same site.
  * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
- * `pid=43`, `own=no` (a library's alone) and `file=/lib/torch/nn/functional.py`.
+ * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
  */
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
@@ -265,6 +265,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     key: `${pid} ${domain} ${name}`,
     place: name,
     own: options.get("own") !== "no",
+    imports: options.get("imports") === "yes",
     pid,
     domain,
     liveBytes,

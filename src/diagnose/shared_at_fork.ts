@@ -28,7 +28,8 @@ export function sharedAtFork(
     const bytes = Math.min(live, then, born);
     const objects = ((site.objects[look] ?? 0) * bytes) / Math.max(1, then);
     const pages = Math.min(bytes, objects * PAGE_BYTES);
-    const isOf = site.pid === parentPid && site.domain === "python" && site.own;
+    // Of code that was imported, workers run little.
+    const isOf = site.pid === parentPid && site.domain === "python" && site.own && !site.imports;
     return isOf && site.liveSamples * bytes >= FEWEST_SAMPLES * live && pages > 0
       ? [{ ...judgement, site, pages }]
       : [];

@@ -20,6 +20,8 @@ export interface SiteHistory {
   readonly place: string;
   /** The function is the program's own, neither a package's nor the interpreter's. */
   readonly own: boolean;
+  /** What the function imports, code above all; not what it makes while it is being imported. */
+  readonly imports: boolean;
   readonly pid: Pid;
   readonly domain: SiteDomain;
   /** By look; 0 where it was not seen. */
@@ -218,6 +220,7 @@ export class SiteHistoryBuilder {
       key,
       place: group.place.name,
       own: group.place.own,
+      imports: group.place.imports,
       pid: group.pid,
       domain: group.domain,
       liveBytes: this.column(group.live),
@@ -283,6 +286,7 @@ export function framesOf(profile: ProfileTables, stack: StackId): FrameJson[] {
 interface Place {
   readonly name: string;
   readonly own: boolean;
+  readonly imports: boolean;
 }
 
 /** The function that a stack counts for: {@link ownFrame}; apart where it imports something. Stack ids of one
@@ -300,6 +304,7 @@ class Places {
       place = {
         name: frame ? `${frame.function} ${frame.file}${imports}` : "",
         own: frame !== undefined && isOwn(frame),
+        imports: frame !== undefined && isImport(frames.slice(0, frames.indexOf(frame))),
       };
       this.known.set(stack, place);
     }

@@ -82,6 +82,7 @@ function judgementOf(course: TypeCourse, pid: Pid, rise: Bytes, slope: number): 
     type: course.type,
     place: course.type,
     own: true,
+    imports: false,
     pid,
     domain: "python",
     liveBytes: Float64Array.from(course.bytes),

@@ -16,6 +16,7 @@ export function siteOfType(
     ...(type === "" ? {} : { type }),
     place: type,
     own: true,
+    imports: false,
     pid,
     domain: "python",
     liveBytes: new Float64Array(0),

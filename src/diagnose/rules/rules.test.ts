@@ -272,6 +272,7 @@ describe("children", () => {
       site settings fills 20 by 0.1s objects=100000
       site weights fills 200 by 0.1s objects=2
       site buffers fills 200 by 0.1s objects=90000 domain=native
+      site libraries fills 150 by 0.1s objects=900000 imports=yes
       site requests churns 50 objects=90000`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.summary).toContain("above all what load (app.py:7) had made before the fork");
