@@ -194,6 +194,30 @@ describe("every verdict", () => {
     });
   });
 
+  test("who puts it there, and who reads it after a fork, are told apart from who makes it", async () => {
+    const put = `anonRssBytes 40 + 1/s
+      site parse keeps 1/s
+      holder parse held=40 path=app>.history entries=900 putter=keep`;
+    await using(openDiagnosis(put), async (page) => {
+      await openTab(page);
+      expect(await words(part(page, "Suspect 1"))).toMatch(/put there, 100 %.*keep.*\.history/);
+      expect(await words(part(page, "Suspect 2"))).toContain("parse");
+    });
+    const read = `anonRssBytes 400
+      child 43 rssBytes 400
+      child 43 ussBytes 10 + 2/s
+      child 43 anonRssBytes 390
+      forked 43 5s
+      site load fills 100 by 0.1s objects=900000
+      site rank passes 3/s pid=43`;
+    await using(openDiagnosis(read), async (page) => {
+      await openTab(page);
+      expect(await words(part(page, "Suspect 2"))).toMatch(
+        /turn private: 100 % of the reading of what was made before the fork.*process 43.*rank/,
+      );
+    });
+  });
+
   test("objects that became more, by type, on a phone, too", () => {
     const type = `app.${"Long".repeat(30)}`;
     const evidence = `anonRssBytes 40 + 1/s\nsite record keeps 1/s\ncensus ${type} 5 + 0.5/s\ncensus str 9`;

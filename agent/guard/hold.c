@@ -34,8 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A task that waits in the kernel uninterruptibly for this long (a dead network disk) is given up: the others
- * must not wait for it. One that waits for a core, on a machine that has too few, comes to stand. */
+/* Those that stand must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
+ * network disk), or for a core. Where none stands yet and all wait for a core, waiting costs the process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -182,12 +182,19 @@ static void let_go(struct held *held) {
     held->count = 0;
 }
 
-/* 0: none, all that are missing wait for a core. */
+/* A task in an uninterruptible wait; 0: what is missing waits for a core. */
 static pid_t stuck_task(const struct held *held) {
     for (size_t i = 0; i < held->count; i++)
         if (!held->tasks[i].stands && task_state(held->pid, held->tasks[i].tid) == 'D')
             return held->tasks[i].tid;
     return 0;
+}
+
+static bool any_stands(const struct held *held) {
+    for (size_t i = 0; i < held->count; i++)
+        if (held->tasks[i].stands)
+            return true;
+    return false;
 }
 
 static bool take_hold(struct held *held, struct hold_failure *failure) {
@@ -196,7 +203,8 @@ static bool take_hold(struct held *held, struct hold_failure *failure) {
         fresh = seize_new(held, failure);
         uint64_t deadline = held->since_us + LONGEST_STOP_US;
         bool all = await_stops(held, deadline);
-        while (!all && stuck_task(held) == 0 && deadline < held->since_us + LONGEST_WAIT_FOR_CORE_US) {
+        while (!all && !any_stands(held) && stuck_task(held) == 0 &&
+               deadline < held->since_us + LONGEST_WAIT_FOR_CORE_US) {
             deadline += LONGEST_STOP_US;
             all = await_stops(held, deadline);
         }

@@ -139,6 +139,7 @@ FIELDS = {
         "cellNames": "PyCodeObject.co_cellvars",
         "freeNames": "PyCodeObject.co_freevars",
         "constants": "PyCodeObject.co_consts",
+        "names": "PyCodeObject.co_names",
     },
     "object": {
         "size": "sizeof(PyObject)",

@@ -1,8 +1,7 @@
 /** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. */
-import { ADVICE } from "../diagnose/index.js";
+import { ADVICE, isOwn } from "../diagnose/index.js";
 import type { DiagnosisJson } from "../model/diagnosis_document.js";
 import type { DiagnosisPage } from "../model/diagnosis_page.js";
-import { isOwnFrame } from "./screens/sites.js";
 
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;
@@ -18,6 +17,6 @@ export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
       before,
       after,
     })),
-    ownFrames: suspects.map(({ stack }) => stack.map(isOwnFrame)),
+    ownFrames: suspects.map(({ stack }) => stack.map(isOwn)),
   };
 }

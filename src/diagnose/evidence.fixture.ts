@@ -8,12 +8,14 @@
  *     site cache fills 20 by 15s                 MiB, and when it is full
  *     site parse churns 5                        MiB of young memory all the time
  *     site tables leaps 20 at 50s                MiB, all at once
+ *     site arena pools 10 at 25s 45s             MiB that come at the first time, three times as much at each later one
  *     site buffer swells 1/s                     one block, made anew and larger all the time
  *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
  *     mapping publish passes 1/s                 MiB a second, all of it unmapped at once
  *     child 43 anonRssBytes 20 + 0.5/s
  *     forked 43 10s                              when it was; at the start unless told
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
+ *     holder record held=40 path=app>history putter=keep callers=record,replay
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
  *     collector off
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
@@ -25,6 +27,7 @@
  * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
  * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
  */
+import type { FrameJson } from "../model/documents.js";
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
@@ -112,10 +115,15 @@ function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistori
   return {
     lookTimes: lookTimes(spanMs),
     cohorts: cohorts(spanMs),
-    sites,
+    sites: sites.filter((site) => !passes(site)),
+    passing: sites.filter(passes),
     allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
     files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
   };
+}
+
+function passes({ pid, liveBytes }: SiteHistory): boolean {
+  return pid !== TARGET && (liveBytes.at(-1) ?? 0) === 0;
 }
 
 /** "ledgers 3s 6s" */
@@ -214,6 +222,9 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
   const bytes = Number.parseFloat(amount) * MIB;
   const fullMs = Number.parseFloat(words[5] ?? "0") * 1000;
+  const poolTimes = words
+    .filter((word) => /^\d+s$/.test(word))
+    .map((word) => Number.parseFloat(word) * 1000);
   const live: Course = (ms) =>
     how === "keeps" || how === "swells"
       ? (bytes * ms) / 1000
@@ -221,9 +232,11 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
         ? bytes * Math.min(1, ms / fullMs)
         : how === "leaps"
           ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
-          : how === "passes"
-            ? 0
-            : bytes * (0.8 + 0.2 * noise(ms));
+          : how === "pools"
+            ? poolTimes.reduce((sum, time, n) => sum + (time <= ms ? bytes * 3 ** n : 0), 0)
+            : how === "passes"
+              ? 0
+              : bytes * (0.8 + 0.2 * noise(ms));
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
     how === "churns" || how === "swells"
@@ -234,7 +247,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   );
   const domain = (options.get("domain") ?? "python") as SiteHistory["domain"];
   const pid = Number(options.get("pid") ?? TARGET);
-  const frame = { function: name, file: "/srv/app.py", line: 7, kind: "python" as const };
+  const frame = frameOf(name);
   const library = options.get("file");
   const operations = library === undefined ? [] : ["linear", "relu"];
   const stacks = [
@@ -284,6 +297,10 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   };
 }
 
+function frameOf(name: string): FrameJson {
+  return { function: name, file: "/srv/app.py", line: 7, kind: "python" };
+}
+
 function holderOf(
   words: readonly string[],
   sites: readonly SiteHistory[],
@@ -301,6 +318,7 @@ function holderOf(
       FIXTURE_START_MS +
       (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
     madeAt: [],
+    callers: options.get("callers")?.split(",") ?? [],
     looked: 40,
     held: number("held"),
     garbage: number("garbage"),
@@ -313,6 +331,9 @@ function holderOf(
             type: options.get("type") ?? "dict",
             retainedBytes: Number(options.get("retained") ?? 60) * MIB,
             entries: number("entries"),
+            ...(options.has("putter")
+              ? { putters: [frameOf(options.get("putter") as string)] }
+              : {}),
           },
     bound: number("bound") || null,
   };

@@ -57,6 +57,8 @@ export interface HolderEvidence {
   readonly graph: number;
   /** null: nothing common was found. */
   readonly holder: HolderJson | null;
+  /** Functions that have things put into it by the only one that puts them there. */
+  readonly callers: readonly string[];
   /** The bound it carries (maxsize, maxlen) where it carries one. */
   readonly bound: number | null;
 }

@@ -15,7 +15,7 @@ export type {
 } from "./evidence.js";
 export { librarySite } from "./library_types.js";
 export { handlesSite } from "./named_holder.js";
-export { isImport } from "./own_code.js";
+export { isImport, isOwn, ownFrame } from "./own_code.js";
 export { readingsAtWork } from "./readings.js";
 export { shortPath } from "./short_path.js";
 export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";

@@ -13,6 +13,7 @@ function holder(site: string, path: readonly string[]): HolderEvidence {
     site,
     foundMs: FIXTURE_START_MS,
     madeAt: [],
+    callers: [],
     looked: 40,
     held: 40,
     garbage: 0,

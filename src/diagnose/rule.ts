@@ -15,6 +15,8 @@ export interface Finding {
   readonly detail: string;
   /** The sites that it accuses, where it accuses sites. */
   readonly suspects?: readonly SiteJudgement[];
+  /** Sites that keep nothing, and read what those had made; most first. */
+  readonly readers?: readonly SiteJudgement[];
   /** Growth of the memory that it is about, where sites do not tell it. */
   readonly growth?: Growth;
   /** It is about a device's memory, not the host's: its detail is the verdict's sentence. */

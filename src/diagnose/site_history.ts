@@ -62,6 +62,8 @@ export interface SiteHistories {
   readonly cohorts: readonly TimeMs[];
   /** By live bytes at the last look, largest first. */
   readonly sites: readonly SiteHistory[];
+  /** Of children: sites of which nothing lives at the last look. They tell what a worker runs. */
+  readonly passing: readonly SiteHistory[];
   /** By look: what all sites had allocated, a measure of the work done. */
   readonly allocatedBytes: Float64Array;
   /** Source files of all frames that were seen. */
@@ -137,13 +139,15 @@ export class SiteHistoryBuilder {
     if (profile) {
       this.readLast(profile);
     }
-    const sites = [...this.groups]
+    const all = [...this.groups]
       .flatMap(([key, group]) => (profile && group.last ? [this.history(profile, key, group)] : []))
       .sort((a, b) => (b.liveBytes.at(-1) ?? 0) - (a.liveBytes.at(-1) ?? 0));
+    const lives = ({ liveBytes }: SiteHistory) => this.freedToo || (liveBytes.at(-1) ?? 0) > 0;
     return {
       lookTimes: this.times,
       cohorts: profile?.cohorts ?? [],
-      sites,
+      sites: all.filter(lives),
+      passing: all.filter((site) => !lives(site)),
       allocatedBytes: Float64Array.from(this.totals),
       files: profile ? filesOf(profile) : [],
     };
@@ -186,7 +190,8 @@ export class SiteHistoryBuilder {
     const width = profile.cohorts.length;
     const settled = afterStart(profile.cohorts, this.times[0] ?? profile.timeMs);
     for (let row = 0; row < sites.length; row++) {
-      if ((sites.liveBytes[row] as number) <= 0 && !this.freedToo) {
+      const freedToo = this.freedToo || (sites.process[row] as number) > 0;
+      if ((sites.liveBytes[row] as number) <= 0 && !freedToo) {
         continue;
       }
       const group = this.groupOf(profile, row);
@@ -207,7 +212,7 @@ export class SiteHistoryBuilder {
         last.cohorts[cohort] = (last.cohorts[cohort] as number) + bytes;
         kept += cohort >= settled ? bytes : bytes * 0.01;
       }
-      const asked = this.freedToo ? (sites.allocatedBytes[row] as number) * FREED_WEIGHT : 0;
+      const asked = freedToo ? (sites.allocatedBytes[row] as number) * FREED_WEIGHT : 0;
       addTo(last.keptByStack, sites.stack[row] as number, kept + asked);
     }
   }

@@ -48,9 +48,10 @@ export function summaryOf(
   const parts = [WHAT[kind]];
   if (first) {
     parts.push(whence(kind, first));
-    const holder = suspects[0]?.holder;
+    const { holder, puts, stack } = suspects[0] ?? {};
     if (holder) {
-      parts.push(`${holder.path.join(" → ")} holds them`);
+      const putter = puts ? `, ${frameText(stack?.[0])} puts them there` : "";
+      parts.push(`${holder.path.join(" → ")} holds them${putter}`);
     }
     if (growth.bytesPerHour > 0) {
       parts.push(`${bytesText(growth.bytesPerHour)}/h`);

@@ -7,9 +7,11 @@ import { adviceFor } from "./advice.js";
 import { deviceGrowth, deviceSuspects } from "./device_suspects.js";
 import type { Evidence } from "./evidence.js";
 import type { Growth } from "./growth.js";
+import { headlineOf } from "./headline.js";
 import { moreObjects } from "./more_objects.js";
 import { handleSuspect, namedHolder } from "./named_holder.js";
 import { type Observations, observe } from "./observations.js";
+import { type Unranked, withPutter } from "./putters.js";
 import type { Finding } from "./rule.js";
 import { RULES } from "./rules/index.js";
 import { bytesPerStep } from "./steps.js";
@@ -38,17 +40,11 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   });
   const decisive = decide(findings);
   const kind = decisive?.kind ?? "insufficient-evidence";
-  const { accused, beside } =
-    decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : NOBODY;
+  const blamed = decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : NOBODY;
+  const { accused } = blamed;
   const suspects =
     decisive?.deviceSites === undefined
-      ? [
-          ...accused.map((suspect, i) => suspectJson(observations, suspect, i + 1, accused, kind)),
-          ...beside.map((suspect, i) => ({
-            ...suspectJson(observations, suspect, accused.length + i + 1, accused, kind),
-            advice: [], // it goes with the handle
-          })),
-        ]
+      ? suspectsOf(observations, blamed, kind)
       : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
   const census = moreObjects(evidence.census);
@@ -110,16 +106,18 @@ function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): nu
 
 interface Accused {
   readonly accused: readonly SiteJudgement[];
+  /** Of shared pages: who reads what the accused had made. */
+  readonly readers: readonly SiteJudgement[];
   /** Of handles: sites that keep what belongs to each of them. */
   readonly beside: readonly SiteJudgement[];
 }
 
-const NOBODY: Accused = { accused: [], beside: [] };
+const NOBODY: Accused = { accused: [], readers: [], beside: [] };
 
 /** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
  * that grow beside them may be what the program keeps of each. */
 function accusedBy(
-  { suspects = [], growth }: Finding,
+  { suspects = [], readers = [], growth }: Finding,
   kind: VerdictKind,
   observations: Observations,
 ): Accused {
@@ -128,9 +126,9 @@ function accusedBy(
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {
     const keep = suspects.filter(({ site, course }) => site.own && course === "keeps");
-    return { accused: [handles], beside: chooseSuspects(keep) };
+    return { accused: [handles], readers: [], beside: chooseSuspects(keep) };
   }
-  return { accused: chooseSuspects(withOwn(observations, suspects)), beside: [] };
+  return { accused: chooseSuspects(withOwn(observations, suspects)), readers, beside: [] };
 }
 
 /** Where a library alone is accused (its own task made most of what a program keeps): what the program's code
@@ -164,13 +162,47 @@ function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
     .slice(0, MOST_SUSPECTS);
 }
 
+/** Who reads stands behind the first of those who made what is read: both ends of it are where it can be mended. */
+function suspectsOf(
+  observations: Observations,
+  { accused, readers, beside }: Accused,
+  kind: VerdictKind,
+): SuspectJson[] {
+  const made = withPutter(
+    accused.map((suspect) => suspectJson(observations, suspect, accused, kind)),
+    kind,
+    accused[0] !== undefined && callsPutter(observations, accused[0], kind),
+  );
+  const unadvised = (suspect: SiteJudgement, all: readonly SiteJudgement[]) => ({
+    ...suspectJson(observations, suspect, all, kind),
+    advice: [], // it goes with what is read, or with the handle
+  });
+  const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
+  const kept = beside.map((suspect) => unadvised(suspect, accused));
+  return [...made.slice(0, 1), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
+    ...suspect,
+    rank: at + 1,
+  }));
+}
+
+/** Whether the function that a suspect counts for names who puts things into its holder. */
+function callsPutter(
+  observations: Observations,
+  suspect: SiteJudgement,
+  kind: VerdictKind,
+): boolean {
+  const holder = namedHolder(observations, suspect, kind);
+  const found = observations.evidence.holders?.find((one) => one.holder === holder);
+  const maker = headlineOf(suspect.site)?.function;
+  return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
+}
+
 function suspectJson(
   observations: Observations,
   suspect: SiteJudgement,
-  rank: number,
   accused: readonly SiteJudgement[],
   kind: VerdictKind,
-): SuspectJson {
+): Unranked {
   const { evidence } = observations;
   const { site } = suspect;
   const sampled = site.liveBytes.length > 0;
@@ -180,7 +212,6 @@ function suspectJson(
   const all = accused.reduce((sum, { slope }) => sum + slope, 0);
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
   return {
-    rank,
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
     liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
     growthBytesPerHour: Math.round(suspect.slope * MS_PER_HOUR),

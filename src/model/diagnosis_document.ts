@@ -38,6 +38,8 @@ export interface HolderJson {
   retainedBytes: Bytes;
   /** Items it holds; 0 where it is no container. */
   entries: number;
+  /** Functions of the program that put things into it, by their first lines; left out where none is known. */
+  putters?: FrameJson[];
 }
 
 export interface SuspectJson {
@@ -52,6 +54,11 @@ export interface SuspectJson {
   stack: FrameJson[];
   /** Where all objects of a type are meant, and not a site's: "app.Session". */
   type?: string;
+  /** It keeps nothing: it reads what another process had made before the fork, and each read of a Python object writes
+   * a reference count. Its growth is what turns private, its share is of all such reading. */
+  reads?: true;
+  /** It made none of it: it puts what others make into the holder, and its figures are theirs. */
+  puts?: true;
   /** Which allocator was asked; "device": torch's, of a GPU. */
   domain: "python" | "native" | "mapped" | "files" | "device";
   pid: number;
@@ -107,7 +114,8 @@ export interface DiagnosisJson {
   /** Which part of the memory grows: parts as in `tidemark.ledger/1` where enough were taken to tell a
    * growth, else those that the kernel tells apart. */
   ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
-  /** Fastest growing first; empty where the verdict names none. */
+  /** Fastest growing first, but that who reads, and who is called to put things there, stand second; empty where the
+   * verdict names none. */
   suspects: SuspectJson[];
   evidence: { rule: string; says: "leak" | "no leak" | "silent"; detail: string }[];
   /** Left out where objects were counted less than twice, or none became more. */

@@ -7,11 +7,12 @@ import {
   SiteHistoryBuilder,
   shortPath,
 } from "../diagnose/index.js";
+import type { HolderJson } from "../model/diagnosis_document.js";
 import type { FrameJson } from "../model/documents.js";
 import type { StackId } from "../model/units.js";
 import { censusEvidence } from "./recorded_census.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
-import type { HolderLookup, LookMoment, Recording, Tell } from "./types.js";
+import type { HolderLookup, HolderRow, LookMoment, Putter, Recording, Tell } from "./types.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;
@@ -68,26 +69,45 @@ function holdersOf(
   { pid, rows }: HolderLookup,
   framesOf: (stack: StackId) => readonly FrameJson[],
 ): HolderEvidence[] {
-  return rows.map(({ site, foundMs, madeAt, looked, held, garbage, graph, bound, ...holder }) => ({
-    pid,
-    site,
-    foundMs,
-    madeAt: madeAt === null ? [] : framesOf(madeAt),
-    looked,
-    held,
-    garbage,
-    graph,
-    holder:
-      holder.path.length === 0
-        ? null
-        : {
-            path: shortPath(holder.path),
-            type: holder.type,
-            retainedBytes: holder.retainedBytes,
-            entries: holder.entries,
-          },
-    bound: bound > 0 ? bound : null,
+  return rows.map(
+    ({ site, foundMs, madeAt, looked, held, garbage, graph, bound, putters, ...row }) => ({
+      pid,
+      site,
+      foundMs,
+      madeAt: madeAt === null ? [] : framesOf(madeAt),
+      looked,
+      held,
+      garbage,
+      graph,
+      holder: row.path.length === 0 ? null : holderJson(row, putters),
+      callers: putters.length === 1 ? (putters[0] as Putter).callers : [],
+      bound: bound > 0 ? bound : null,
+    }),
+  );
+}
+
+function holderJson(
+  {
+    path,
+    type,
+    retainedBytes,
+    entries,
+  }: Pick<HolderRow, "path" | "type" | "retainedBytes" | "entries">,
+  putters: readonly Putter[],
+): HolderJson {
+  const frames = putters.map(({ function: name, file, line }) => ({
+    function: name,
+    file,
+    line,
+    kind: "python" as const,
   }));
+  return {
+    path: shortPath(path),
+    type,
+    retainedBytes,
+    entries,
+    ...(frames.length === 0 ? {} : { putters: frames }),
+  };
 }
 
 async function siteHistories(

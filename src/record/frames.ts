@@ -14,7 +14,7 @@ import type { TimeMs } from "../model/units.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 
 export const FrameKind = {
   meta: 1,

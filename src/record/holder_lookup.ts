@@ -8,6 +8,7 @@
  *             ──> the container at which the ways to them part: the site's holder
  */
 
+import { type CodeUses, CodeUsesReader } from "../cpython/heap/code_uses.js";
 import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
 import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph.js";
 import { countGraph } from "../cpython/heap/graph_census.js";
@@ -17,9 +18,8 @@ import {
   type Holder,
   holderOf,
   itselfAsHolder,
+  nodesOfType,
   type ObjectGraph,
-  ROOT_NAMES,
-  ROOT_NATIVE,
 } from "../cpython/heap/index.js";
 import { heapLayout } from "../cpython/heap/layout.js";
 import { blockBytes } from "../cpython/heap/memory_blocks.js";
@@ -38,14 +38,15 @@ import { orNull, processGone, TidemarkError } from "../model/errors.js";
 import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
-import type { Address, Bytes, Pid } from "../model/units.js";
+import type { Address, Bytes, Objects, Pid } from "../model/units.js";
 import { collectorOf } from "./collector.js";
 import { conservativeOwners } from "./conservative_owners.js";
+import { isOwnFile, puttersInto } from "./container_putters.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
 import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
-import { heldByPython, LEAST_HELD } from "./holder_reader.js";
+import { tells, tellsAll } from "./holder_row_tells.js";
 import { type Way, wayOf } from "./holding_ways.js";
 import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { structureOwners } from "./native_structures.js";
@@ -64,6 +65,8 @@ const LARGEST_AGAIN: Bytes = 2 ** 28;
 const MOST_LOOKS = 2;
 /** What is made anew all the time is in the making at some looks, and gone at others. */
 const MOST_LOOKS_AT_NEW = 3;
+/** Objects that an entry of a container holds; with more the entries are what grows. */
+const MOST_OF_ENTRY = 100;
 /** Copied in one go. */
 const PIECE: Bytes = 2 ** 18;
 
@@ -87,6 +90,8 @@ export function lookUpHolders(request: LookupRequest): {
   }
 }
 
+/** Before it is known who puts things there. `objects`: that would go with the holder. */
+type FoundRow = Omit<HolderRow, "putters"> & { readonly objects: Objects };
 type Lookup = ReturnType<typeof lookUp>;
 
 /** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
@@ -97,57 +102,27 @@ function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
   const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
-  for (let look = 1; look < mostLooks && !tellsAll(best, sites); look++) {
+  for (let look = 1; look < mostLooks && !tellsAll(best.batch.rows, sites); look++) {
     if (best.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
       break;
     }
     const next = orNull(() => lookUp(memory, request, true));
-    if (next !== null && tells(next, sites) > tells(best, sites)) {
+    if (next !== null && tells(next.batch.rows, sites) > tells(best.batch.rows, sites)) {
       best = next;
     }
   }
   return best;
 }
 
-function tellsAll({ batch }: Lookup, sites: readonly LookupSite[]): boolean {
-  const isOpen = (row: HolderRow) => isLooseGraph(row) || isNameless(row);
-  return heldByPython(batch.rows, sites) >= LEAST_HELD && !batch.rows.some(isOpen);
-}
-
 function loadsTensors({ mappings }: Memory): boolean {
   return mappings.some(({ path }) => /\/libtorch_python\.so/.test(path));
-}
-
-/** A graph is kept, and the tensor on which it hangs was not met. */
-function isLooseGraph({ graph, path }: HolderRow): boolean {
-  return graph > 0 && path.length === 0;
-}
-
-/** Held by what was not found: by C, by a value of an evaluation, or by a name that had another value when that was
- * copied. */
-function isNameless({ path }: HolderRow): boolean {
-  const [root = "", , local = ""] = path;
-  const isThread = root === ROOT_NAMES[ROOT_STACKS] || root.startsWith("thread ");
-  return root === ROOT_NAMES[ROOT_NATIVE] || (isThread && !local.startsWith("local "));
-}
-
-/** The share of objects that are held, of graphs, and of holders. */
-function tells({ batch }: Lookup, sites: readonly LookupSite[]): number {
-  const graphs = batch.rows.filter(({ graph }) => graph > 0);
-  const holders = batch.rows.filter(({ path }) => path.length > 0);
-  return (
-    heldByPython(batch.rows, sites) - shareOf(graphs, isLooseGraph) - shareOf(holders, isNameless)
-  );
-}
-
-function shareOf(rows: readonly HolderRow[], is: (row: HolderRow) => boolean): number {
-  return rows.filter(is).length / Math.max(1, rows.length);
 }
 
 /** `newValues`: those, too, that are made anew all the time. */
 function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
   const { objects, python, copiedBytes } = graphOf(memory, newValues);
   const { pid, sites, unsampled } = request;
+  const codes = once(() => ownCode(objects, python));
   const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
   const batch: HolderBatch = {
     pid,
@@ -156,10 +131,20 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
       ...rowsOf(objects, sites),
       ...(unsampled === null ? [] : handlesRows(objects, pid, unsampled)),
       ...ofLibraries.flatMap((same) => libraryRow(objects, pid, same, unsampled?.sampled ?? [])),
-    ],
+    ].map(({ objects: held, ...row }) => {
+      const isNested = held > MOST_OF_ENTRY * Math.max(1, row.entries) && row.entries > 0;
+      const putters = row.path.length === 0 ? [] : puttersInto(row.path, codes(), isNested);
+      return { ...row, putters };
+    }),
   };
   const told = new Set(ofLibraries.map(({ type }) => type));
   return { batch, census: censusBatch(pid, countGraph(objects), told), copiedBytes };
+}
+
+function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
+  const functions = nodesOfType(objects, "function");
+  const addresses = functions.map((node) => objects.graph.address[node] as Address);
+  return new CodeUsesReader(python, objects.copy).read(addresses, isOwnFile);
 }
 
 /** As the program runs on: some of what just changes is torn, and most of what stays is not. */
@@ -209,7 +194,7 @@ function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
 }
 
 /** Passes over the heap are dear: one search for the addresses of all sites. */
-function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): HolderRow[] {
+function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] {
   const addresses = sites.flatMap((site) => site.addresses);
   const owners = new Map(
     findObjects(objects, addresses).map(({ address, node }) => [address, node]),
@@ -257,7 +242,7 @@ function rowOf(
   owners: ReadonlyMap<Address, NodeId>,
   isDeep: boolean,
   graphs: (() => Holder | null) | null,
-): HolderRow {
+): FoundRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
   // What is made anew all the time may be gone from where it was: a word that still leads there is a chance one.
@@ -323,7 +308,7 @@ function handlesRows(
   objects: ObjectGraph,
   pid: Pid,
   { growing, opened, sampled }: UnsampledTraces,
-): HolderRow[] {
+): FoundRow[] {
   const { type, nodes } = handleObjects(objects, growing);
   const madeAt = openerOf(pid, type, opened) ?? makerOf(objects, nodes, sampled);
   if (nodes.length === 0 && madeAt === null) {
@@ -345,7 +330,7 @@ function libraryRow(
   pid: Pid,
   { type, nodes }: ObjectsOfType,
   sampled: readonly SampledStack[],
-): HolderRow[] {
+): FoundRow[] {
   const some = evenly(nodes, MOST_OF_TYPE);
   const found = heldOf(objects, some);
   return found.path.length === 0
@@ -353,10 +338,7 @@ function libraryRow(
     : [{ site: librarySite(pid, type), madeAt: makerOf(objects, some, sampled), ...found }];
 }
 
-function heldOf(
-  objects: ObjectGraph,
-  nodes: readonly NodeId[],
-): Omit<HolderRow, "site" | "madeAt"> {
+function heldOf(objects: ObjectGraph, nodes: readonly NodeId[]): Omit<FoundRow, "site" | "madeAt"> {
   const held = nodes.filter((node) => wayOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
   return { ...counts, ...wordsOf(objects, holderOf(objects, held)) };
@@ -365,13 +347,14 @@ function heldOf(
 function wordsOf(
   objects: ObjectGraph,
   best: Holder | null,
-): Pick<HolderRow, "path" | "type" | "retainedBytes" | "entries" | "bound"> {
+): Pick<FoundRow, "path" | "type" | "retainedBytes" | "entries" | "bound" | "objects"> {
   return {
     path: best?.path ?? [],
     type: best?.type ?? "",
     retainedBytes: best?.retainedBytes ?? 0,
     entries: best?.entries ?? 0,
     bound: best ? boundOf(objects, best.node) : 0,
+    objects: best?.objects ?? 0,
   };
 }
 

@@ -16,6 +16,8 @@ const ROW = {
   bound: "number",
 } as const;
 
+const PUTTER = { function: "string", file: "string", line: "number", callers: "strings" } as const;
+
 /** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
  * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
 export class HolderReader {
@@ -28,6 +30,11 @@ export class HolderReader {
     demand(Array.isArray(rows), "holders.rows is no list");
     for (const row of rows as unknown[]) {
       checkTable(row, ROW, "a holder");
+      const { putters } = record(row, "a holder");
+      demand(Array.isArray(putters), "a holder's putters are no list");
+      for (const putter of putters as unknown[]) {
+        checkTable(putter, PUTTER, "who puts things into a holder");
+      }
     }
     if (collector !== null) {
       checkTable(collector, { youngCount: "number", youngThreshold: "number" }, "the collector");

@@ -5,7 +5,13 @@
  *     SSLContext ──> SSL_CTX ──> X509_STORE ──> stack ──> X509 ──> ... ──> wanted
  *     object         blocks of malloc's, each pointed at by a word of the one before
  *
- * A word is followed where an allocator's head says that a block begins there. Of several objects the one that fewest
+ * A word is followed where an allocator's head says that a block begins there, or where it leads into the middle of one
+ * as Rust's hash maps do (hashbrown's RawTableInner, from 0.1 on; a set or map of std's is one):
+ *
+ *     control ─────────────────────────────┐        mask, beside that word: buckets - 1, a power of two less 1
+ *     block   [bucket]...[bucket] padding   [a byte a bucket] [16]
+ *
+ * Of several objects the one that fewest
  * blocks lie between has it. What only a module's state or a library's variables lead to has no object.
  */
 
@@ -34,6 +40,18 @@ const MOST_BLOCKS = 2 ** 22;
 /** Of one block: no structure is larger, and data is not looked through. */
 const LARGEST_STRUCTURE: Bytes = 2 ** 20;
 const HEAD: Bytes = 16;
+const WORD: Bytes = 8;
+/** hashbrown's, of a bucket: a key and a value in place. */
+const LARGEST_BUCKET: Bytes = 512;
+const BUCKET_STEP: Bytes = 4;
+const FEWEST_BUCKETS = 4;
+const MOST_BUCKETS = 2 ** 32;
+/** Control bytes are read 16 at a time, past the last bucket's. */
+const CONTROL_GROUP: Bytes = 16;
+/** What an allocator rounds a request up by; a large one to whole pages. */
+const MOST_ROUNDING: Bytes = 32;
+const MOST_OF_PAGES: Bytes = 4096 + MOST_ROUNDING;
+const LEAST_IN_PAGES: Bytes = 2 ** 16;
 /** All that their objects keep is known, or is no object's alone. */
 const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_INT,
@@ -106,21 +124,58 @@ class Structures {
 
   /** Meets the blocks that words of a range lead to. */
   #follow(start: Address, bytes: Bytes, owner: NodeId): void {
-    const { copy, layout, index } = this.objects;
-    for (let place = start; place + 8 <= start + bytes; place += 8) {
-      const block = copy.word(place);
-      if (!(block > 0) || block % 16 !== 0 || this.#met.find(block) >= 0) {
-        continue;
-      }
-      const isWanted = this.wanted.has(block);
-      const isObject = index.at(block) !== 0;
-      const size = isObject ? 0 : blockBytes(copy, layout, block);
-      if (size > 0 || (isObject && isWanted)) {
-        this.#met.add(block);
-        this.#owners.push(owner);
-        this.#sizes.push(size); // what an object refers to is known
-        this.#wantedLeft -= isWanted ? 1 : 0;
+    const { copy } = this.objects;
+    for (let place = start; place + WORD <= start + bytes; place += WORD) {
+      const word = copy.word(place);
+      if (word > 0 && word % 16 === 0 && !this.#meet(word, owner)) {
+        this.#meet(this.#tableAround(word, place), owner);
       }
     }
+  }
+
+  /** false where nothing begins there. */
+  #meet(block: Address, owner: NodeId): boolean {
+    const { copy, layout, index } = this.objects;
+    if (block === 0 || this.#met.find(block) >= 0) {
+      return block !== 0;
+    }
+    const isWanted = this.wanted.has(block);
+    const isObject = index.at(block) !== 0;
+    const size = isObject ? 0 : blockBytes(copy, layout, block);
+    if (size > 0 || (isObject && isWanted)) {
+      this.#met.add(block);
+      this.#owners.push(owner);
+      this.#sizes.push(size); // what an object refers to is known
+      this.#wantedLeft -= isWanted ? 1 : 0;
+    }
+    return size > 0 || isObject;
+  }
+
+  /** The block of the hash map whose control bytes begin at `control`, a word that lies at `place`; 0 where none is. */
+  #tableAround(control: Address, place: Address): Address {
+    const { copy, layout } = this.objects;
+    for (const beside of [place + WORD, place - WORD]) {
+      const buckets = copy.word(beside) + 1;
+      // Of a power of two the logarithm is whole, and exact.
+      if (
+        !(
+          buckets >= FEWEST_BUCKETS &&
+          buckets <= MOST_BUCKETS &&
+          Number.isInteger(Math.log2(buckets))
+        )
+      ) {
+        continue;
+      }
+      for (let bucket = BUCKET_STEP; bucket <= LARGEST_BUCKET; bucket += BUCKET_STEP) {
+        const before = Math.ceil((buckets * bucket) / 16) * 16;
+        const needed = before + buckets + CONTROL_GROUP;
+        const rounding = needed < LEAST_IN_PAGES ? MOST_ROUNDING : MOST_OF_PAGES;
+        const bytes = blockBytes(copy, layout, control - before);
+        if (bytes >= needed && bytes <= needed + rounding) {
+          return control - before;
+        }
+      }
+    }
+    return 0;
   }
 }

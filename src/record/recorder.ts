@@ -178,7 +178,8 @@ export class Recorder {
     this.polls.polled(elapsedMs, pollCpu());
     const { pool } = this.options;
     if (pool) {
-      const kind = this.looks.due(elapsedMs, pool.liveBytes);
+      const due = this.looks.due(elapsedMs, pool.liveBytes);
+      const kind = due ?? (this.suspects.wantsLook(elapsedMs) ? "poll" : null);
       if (kind) {
         const lookCpu = threadCpu();
         this.look(kind, nowMs());

@@ -179,7 +179,7 @@ describe("versions and files that are none", () => {
     );
   });
 
-  test("an older one is read: before version 4 no holder told who makes handles", () => {
+  test("an older one is read: before version 4 no holder told who makes handles, before 5 who puts things into it", () => {
     const older = Buffer.from(small.bytes);
     older.writeUInt32LE(3, 8);
     older.writeUInt32LE(crc32(older.subarray(0, 12)), 12);
@@ -188,7 +188,7 @@ describe("versions and files that are none", () => {
     const batch = { pid: 100, rows: [row] };
     expect(upgrade(3, FrameKind.holders, batch)).toEqual({
       pid: 100,
-      rows: [{ ...row, madeAt: null }],
+      rows: [{ ...row, madeAt: null, putters: [] }],
     });
     expect(upgrade(3, FrameKind.events, batch)).toBe(batch);
     expect(upgrade(FORMAT_VERSION, FrameKind.holders, batch)).toBe(batch);

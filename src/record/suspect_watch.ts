@@ -24,6 +24,7 @@ import type { ProfileTables } from "../model/profile.js";
 import type { Metric } from "../model/series.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
 import type { LiveSamples, Opening } from "../segment/index.js";
+import { ForkedPages } from "./forked_pages.js";
 import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "./holder_reader.js";
 import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
@@ -61,6 +62,8 @@ const LEAST_STEP_BYTES: Bytes = 2 ** 18;
 const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
 const SMALLEST_KEPT_BYTES = 200_000;
+const SMALLEST_SHARED_BYTES = 1_000_000;
+const MOST_SHARED = 3;
 
 /** What the worker is asked. */
 export interface LookupRequest {
@@ -121,6 +124,8 @@ export class SuspectWatch {
   private restMs: Millis = 0;
   private spentMs: Millis = 0;
   private readonly unsampled: UnsampledGrowth;
+  private readonly forked = new ForkedPages();
+  private sharedLooked = false;
   /** Of the recorded program: files of libraries with an allocator past malloc. */
   private libraries: readonly string[] = [];
   private objectsCounted = false;
@@ -138,6 +143,7 @@ export class SuspectWatch {
 
   polled(rows: readonly MetricRow[]): void {
     this.unsampled.polled(rows);
+    this.forked.polled(rows);
   }
 
   /** Allocators that libraries of a process carry. */
@@ -147,16 +153,29 @@ export class SuspectWatch {
     }
   }
 
+  /** Pages of children began to turn private: a look tells what they share, be the next one far. */
+  wantsLook(elapsedMs: Millis): boolean {
+    return !this.sharedLooked && this.tellsShared(elapsedMs);
+  }
+
+  private tellsShared(elapsedMs: Millis): boolean {
+    return elapsedMs >= SUSPECTED.firstMs && this.forked.turnPrivate;
+  }
+
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
     this.builder.add({ ...taken.tables, ...taken.look });
+    this.sharedLooked ||= this.tellsShared(elapsedMs);
     if (!this.isDue(elapsedMs, true) || this.worker !== null) {
       return;
     }
-    const sites = judgeSites(this.builder.build(), this.startMs)
+    const judged = judgeSites(this.builder.build(), this.startMs);
+    const keeping = judged
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
     const { growing } = this;
-    const suspected = growing.size > 0 || sites.some(isSuspect);
+    const shared = keeping.some(isSuspect) ? [] : this.sharedAtFork(judged);
+    const sites = shared.length > 0 ? shared : keeping;
+    const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
     if (pid !== null && this.isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
@@ -199,6 +218,19 @@ export class SuspectWatch {
   close(): void {
     void this.worker?.terminate();
     this.worker = null;
+  }
+
+  /** Where children's pages turn private: what the recorded program holds most of, for they read that. */
+  private sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
+    const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
+    return this.forked.turnPrivate
+      ? judged
+          .filter(({ site }) => site.pid === this.root && site.domain === "python")
+          .filter((judgement) => judgement.site.own && !judgement.site.imports)
+          .filter((judgement) => live(judgement) >= SMALLEST_SHARED_BYTES)
+          .sort((a, b) => live(b) - live(a))
+          .slice(0, MOST_SHARED)
+      : [];
   }
 
   /** Of memory past malloc only where it is known whose it is. */

@@ -109,6 +109,17 @@ export interface HolderRow {
   readonly entries: number;
   /** 0: the holder carries none. */
   readonly bound: number;
+  /** Functions of the program's own code that put things into it, by their first lines; empty: nobody known does. */
+  readonly putters: readonly Putter[];
+}
+
+export interface Putter {
+  readonly function: string;
+  readonly file: string;
+  /** Its first. */
+  readonly line: number;
+  /** Functions of the program's own code with a line that names it: who has it put things there. */
+  readonly callers: readonly string[];
 }
 
 /** Objects of one process by type; a row is a type of some size. */

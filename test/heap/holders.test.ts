@@ -94,6 +94,14 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(path.at(-1)).toBe('dict["members"]');
     });
 
+    test("what seems to hang on a set of weak references is told by who holds it", () => {
+      expect(pathOf("__main__.InPumps").slice(0, 3)).toEqual([
+        "module __main__",
+        "gateway",
+        ".services",
+      ]);
+    });
+
     test("a cache keeps its entries in a dict and in their order: both are its own", () => {
       const nodes = nodesOfType(objects, "__main__.InCache");
       const holder = holderOf(objects, nodes);

@@ -12,6 +12,7 @@ import {
 } from "../../src/cpython/heap/index.js";
 import { isMadeByGraph } from "../../src/cpython/heap/tensor.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
+import { structureOwners } from "../../src/record/native_structures.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -76,6 +77,16 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
     expect(frame).toBeLessThan(1.03);
     expect(bytesOf("numpy.ndarray")).toBeGreaterThan(12 * MIB + 3 * 300_000 * 8);
     expect(bytesOf("numpy.ndarray")).toBeLessThan(14 * MIB + 4 * 300_000 * 8);
+  });
+});
+
+describe.runIf(environment.packagesPython !== null)("pydantic", () => {
+  test("what a hash map of Rust's holds hangs on the object that has the map", async () => {
+    const { objects } = await look(environment.packagesPython as string, "rust_map.py");
+    const texts = (said().texts as unknown as string[]).map(Number);
+    const kept = nodeOf(objects, "kept");
+    const owned = structureOwners(objects, texts).filter((owner) => owner === kept).length;
+    expect(owned / (said().count as number)).toBeGreaterThan(0.95);
   });
 });
 

@@ -79,15 +79,8 @@ function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
 function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
   const { paint } = screen;
   const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
-  const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
-  const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
-  const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
-  const live =
-    suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
-  const growth =
-    (step ?? hour) > 0 ? `${rate}, ${formatShare(suspect.share)} of the growth` : "little memory";
-  const head = `${what}${growth}${live}${pid}`;
-  printLabelled(screen, `Suspect ${suspect.rank}`, head, paint.bold);
+  const head = suspect.reads ? readingWords(suspect) : growthWords(suspect);
+  printLabelled(screen, `Suspect ${suspect.rank}`, `${head}${pid}`, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
   for (const [index, frame] of frames.reverse().entries()) {
     const indent = "  ".repeat(Math.min(index, 4));
@@ -106,7 +99,28 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
       `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
     );
   }
-  printAges(screen, suspect);
+  if (!suspect.reads) {
+    printAges(screen, suspect);
+  }
+}
+
+function growthWords(suspect: SuspectJson): string {
+  const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
+  const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
+  const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
+  const put = suspect.puts ? " put there" : "";
+  const growth =
+    (step ?? hour) > 0
+      ? `${rate}${put}, ${formatShare(suspect.share)} of the growth`
+      : "little memory";
+  const live =
+    suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
+  return `${what}${growth}${live}`;
+}
+
+/** It keeps nothing: what lives of it, and its ages, tell nothing. */
+function readingWords({ share, growthBytesPerHour }: SuspectJson): string {
+  return `reads what was made before the fork: ${formatShare(share)} of the reading, ${formatChange(growthBytesPerHour)}/h turn private`;
 }
 
 /** What is not freed lives; a file that is not unmapped is mapped, be its pages resident or not. */

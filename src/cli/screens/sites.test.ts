@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
-import { groupSites, isOwnFrame, placeOf, shortPath, splitStack } from "./sites.js";
+import { groupSites, placeOf, shortPath, splitStack } from "./sites.js";
 
 function frame(text: string): FrameJson {
   const [name = "", file = "", line = "0", kind = "python"] = text.split(" ");
@@ -26,23 +26,6 @@ function site(
     standardErrorAllocatedBytes: error,
   };
 }
-
-describe("isOwnFrame", () => {
-  it.each([
-    ["load /srv/app/loader.py 3", true],
-    ["<module> <string> 1", true],
-    ["load /srv/app/bin/tool.py 3", true],
-    ["<module> /srv/.venv/bin/pytest 8", false],
-    ["loads /usr/lib/python3.11/json/decoder.py 337", false],
-    ["loads /opt/py/lib/python3.13t/json/decoder.py 337", false],
-    ["genfromtxt /srv/.venv/lib/python3.11/site-packages/numpy/npyio.py 12", false],
-    ["x /usr/lib/python3/dist-packages/apt/cache.py 12", false],
-    ["_find <frozen importlib._bootstrap> 12", false],
-    ["malloc /lib/libc.so.6 0 native", false],
-  ])("%s: %s", (text, own) => {
-    expect(isOwnFrame(frame(text))).toBe(own);
-  });
-});
 
 describe("splitStack", () => {
   it("headlines the user's innermost frame, the library's leaf beside it", () => {

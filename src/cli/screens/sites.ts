@@ -4,6 +4,7 @@
  */
 import { homedir } from "node:os";
 import { basename, relative } from "node:path";
+import { ownFrame } from "../../diagnose/index.js";
 import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
 import type { Bytes, Objects } from "../../model/units.js";
 
@@ -81,22 +82,9 @@ export function splitStack(stack: readonly FrameJson[]): {
   readonly leaf: FrameJson | null;
 } {
   const leaf = stack.find((frame) => !isInterpreterFrame(frame)) ?? stack[0] ?? UNKNOWN_FRAME;
-  const headline = stack.find(isOwnFrame) ?? stack.find((frame) => frame.kind === "python") ?? leaf;
+  const own = ownFrame(stack);
+  const headline = own?.kind === "python" ? own : leaf;
   return { headline, leaf: headline === leaf ? null : leaf };
-}
-
-/** Python code that is neither installed from a package nor the interpreter's own. */
-export function isOwnFrame(frame: FrameJson): boolean {
-  return (
-    frame.kind === "python" &&
-    !/[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]/.test(
-      frame.file,
-    ) &&
-    !/\.zip[/\\]/.test(frame.file) &&
-    // The interpreter's own frozen modules, and scripts that only start a package's main function.
-    !frame.file.startsWith("<frozen ") &&
-    !(/[/\\]bin[/\\][^/\\.]+$/.test(frame.file) && frame.function === "<module>")
-  );
 }
 
 /** CPython's own C code and the agent's hook in it: how memory is asked for tells not who asks. */

@@ -12,7 +12,7 @@
  */
 import { basename } from "node:path";
 import { MemoryReader } from "../../linux/index.js";
-import { oneLine, TidemarkError } from "../../model/errors.js";
+import { oneLine, orNull } from "../../model/errors.js";
 import type { Address } from "../../model/units.js";
 import { CodeReader } from "../code.js";
 import { innermostFrame, type PythonFrame, readFrame } from "../frames.js";
@@ -57,7 +57,7 @@ export class FrameLocals {
     this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
     this.#codes = new CodeReader(this.#python);
     this.#references = new FrameReferences(copy, python.layout);
-    for (const { address, name, tid } of this.#try(() => listThreads(this.#python)) ?? []) {
+    for (const { address, name, tid } of orNull(() => listThreads(this.#python)) ?? []) {
       const thread = `thread ${oneLine(name) || (tid ?? "?")}`;
       for (const frame of this.#framesOf(address).reverse()) {
         this.#threads.set(frame.address, thread);
@@ -71,11 +71,11 @@ export class FrameLocals {
   #framesOf(thread: Address): PythonFrame[] {
     const { reader, layout } = this.#python;
     const frames = new Map<Address, PythonFrame | null>();
-    let address = this.#try(() => innermostFrame(this.#python, thread).address) ?? 0;
+    let address = orNull(() => innermostFrame(this.#python, thread).address) ?? 0;
     while (address !== 0 && !frames.has(address) && frames.size < MOST_FRAMES) {
       const at = address;
-      frames.set(at, this.#try(() => readFrame(this.#codes, at)) ?? null);
-      address = this.#try(() => reader.pointer(at + layout.frame.previous)) ?? 0;
+      frames.set(at, orNull(() => readFrame(this.#codes, at)) ?? null);
+      address = orNull(() => reader.pointer(at + layout.frame.previous)) ?? 0;
     }
     return [...frames.values()].filter((frame) => frame !== null);
   }
@@ -120,7 +120,7 @@ export class FrameLocals {
     if (kind !== "frame" && !GENERATORS.has(kind)) {
       return null;
     }
-    const frame = this.#try(() => readFrame(this.#codes, this.#frameOf(object, kind))) ?? null;
+    const frame = orNull(() => readFrame(this.#codes, this.#frameOf(object, kind))) ?? null;
     if (frame === null) {
       return null;
     }
@@ -134,7 +134,7 @@ export class FrameLocals {
 
   /** The variables of a function's code, and how many of the first are arguments by position. */
   ofFunction(object: Address): FunctionVariables | null {
-    return this.#try(() => {
+    return orNull(() => {
       const { reader, layout } = this.#python;
       const code = reader.pointer(object + layout.function.code);
       // Three counts of arguments stand before co_nlocals until 3.10, before co_stacksize from then on.
@@ -161,7 +161,7 @@ export class FrameLocals {
       return object + frame;
     }
     const pointer = inGenerator ? frame : objectFrame;
-    return pointer === null ? object : (this.#try(() => reader.pointer(object + pointer)) ?? 0);
+    return pointer === null ? object : (orNull(() => reader.pointer(object + pointer)) ?? 0);
   }
 
   #findHolders() {
@@ -190,21 +190,21 @@ export class FrameLocals {
     const { reader, layout } = this.#python;
     const named = this.#namesOf(frame).length;
     const code = this.#codeOf(frame);
-    const depth = this.#try(() => reader.int32(code + layout.code.stackSize)) ?? 0;
+    const depth = orNull(() => reader.int32(code + layout.code.stackSize)) ?? 0;
     const count = Math.min(MOST_SLOTS, named + Math.max(0, depth));
     const start = frame.address + layout.frame.localsPlus;
     // What it passed to the function that it called stands above its top, and may be anything by now.
     const top = this.#references.topOf(frame.address) ?? start + count * 8;
     const live = Math.max(named, Math.min(count, (top - start) / 8));
     return Array.from({ length: live }, (_, slot) => {
-      const word = this.#try(() => reader.pointer(start + slot * 8)) ?? 0;
+      const word = orNull(() => reader.pointer(start + slot * 8)) ?? 0;
       return word - (word % TAG);
     });
   }
 
   #codeOf({ address }: PythonFrame): Address {
     const { reader, layout } = this.#python;
-    const word = this.#try(() => reader.pointer(address + layout.frame.code)) ?? 0;
+    const word = orNull(() => reader.pointer(address + layout.frame.code)) ?? 0;
     return word - (word % TAG);
   }
 
@@ -212,7 +212,7 @@ export class FrameLocals {
     const code = this.#codeOf(frame);
     let names = this.#names.get(code);
     if (names === undefined) {
-      names = this.#try(() => this.#readNames(code)) ?? [];
+      names = orNull(() => this.#readNames(code)) ?? [];
       this.#names.set(code, names);
     }
     return names;
@@ -225,17 +225,6 @@ export class FrameLocals {
       .filter((field) => field !== null)
       .flatMap((field) => readItems(this.#python, reader.pointer(code + field)))
       .map((name) => oneLine(readText(this.#python, name)));
-  }
-
-  #try<Value>(read: () => Value): Value | null {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-      return null;
-    }
   }
 }
 

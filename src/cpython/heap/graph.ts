@@ -186,7 +186,7 @@ export function buildGraph(
   const graph = withRoots(partial, roots, types);
   const tree = findDominators(graph);
   const threads = index.at(places.threads);
-  const registers = [threads, ...loopsOf(graph)].filter((node) => node !== 0);
+  const registers = [threads, ...registersOf(graph)].filter((node) => node !== 0);
   const paths = searchPaths(
     graph,
     [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
@@ -213,16 +213,17 @@ export function buildGraph(
   };
 }
 
-/** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. */
-const EVENT_LOOP =
-  /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector)$/;
+/** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. A set of weak
+ * references holds nothing: what hangs on it in a copy has the place that one of them had. */
+const REGISTER =
+  /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector|(?:_weakrefset\.)?WeakSet)$/;
 
-function loopsOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
-  const isLoop = Uint8Array.from(typeNames, (name) => (EVENT_LOOP.test(name) ? 1 : 0));
+function registersOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
+  const isRegister = Uint8Array.from(typeNames, (name) => (REGISTER.test(name) ? 1 : 0));
   const found: NodeId[] = [];
-  if (isLoop.includes(1)) {
+  if (isRegister.includes(1)) {
     for (let node = FIRST_OBJECT; node < nodes; node++) {
-      if (isLoop[type[node]] === 1) {
+      if (isRegister[type[node]] === 1) {
         found.push(node);
       }
     }

@@ -140,6 +140,7 @@ export interface PythonLayout {
     readonly cellNames: number | null; // PyCodeObject.co_cellvars
     readonly freeNames: number | null; // PyCodeObject.co_freevars
     readonly constants: number; // PyCodeObject.co_consts
+    readonly names: number; // PyCodeObject.co_names
   };
   readonly object: {
     readonly size: number; // sizeof(PyObject)

@@ -129,6 +129,7 @@ export const PYTHON_3_12_1: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -379,6 +380,7 @@ export const PYTHON_3_12_1_DEBUG: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {

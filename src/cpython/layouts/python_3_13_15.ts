@@ -129,6 +129,7 @@ export const PYTHON_3_13_15: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -438,6 +439,7 @@ export const PYTHON_3_13_15_DEBUG: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {

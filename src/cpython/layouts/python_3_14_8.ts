@@ -129,6 +129,7 @@ export const PYTHON_3_14_8: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -452,6 +453,7 @@ export const PYTHON_3_14_8_DEBUG: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {

@@ -129,6 +129,7 @@ export const PYTHON_3_15_0: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -452,6 +453,7 @@ export const PYTHON_3_15_0_DEBUG: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -775,6 +777,7 @@ export const PYTHON_3_15_0_JIT: PythonLayout = {
     cellNames: null,
     freeNames: null,
     constants: 24,
+    names: 32,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {

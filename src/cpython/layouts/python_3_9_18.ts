@@ -129,6 +129,7 @@ export const PYTHON_3_9_18: PythonLayout = {
     cellNames: 88,
     freeNames: 80,
     constants: 56,
+    names: 64,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {
@@ -379,6 +380,7 @@ export const PYTHON_3_9_18_DEBUG: PythonLayout = {
     cellNames: 88,
     freeNames: 80,
     constants: 56,
+    names: 64,
   },
   object: { size: 16, references: 0, type: 8, variableSize: 16 },
   type: {

@@ -1,10 +1,11 @@
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
-import { littleKept } from "../kept_meanwhile.js";
+import { pinsPages } from "../kept_meanwhile.js";
 import { riseOf, shareOfNewest } from "../ledger_growth.js";
 import type { Observations } from "../observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
+import type { SiteJudgement } from "../suspects.js";
 import { bytesText, percent, rateText } from "../words.js";
 
 const MOST_OF_GROWTH = 0.5;
@@ -57,8 +58,7 @@ export const allocator: Rule = {
           : 0.85,
       detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
       growth: anon,
-      // A page is not given back while a block of it lives.
-      suspects: suspects.length > 0 ? suspects : littleKept(observations),
+      suspects: pinning(observations),
     };
   },
 };
@@ -72,12 +72,18 @@ function isElsewhere(target: ProcessObservation, rise: Bytes): boolean {
   return share !== null && share < LEAST_IN_LEDGER;
 }
 
+function pinning(observations: Observations): readonly SiteJudgement[] {
+  const { suspects } = observations;
+  return suspects.length > 0 ? suspects : pinsPages(observations);
+}
+
 function highest(values: readonly Bytes[]): Bytes {
   return values.reduce((most, bytes) => Math.max(most, bytes), 0);
 }
 
 /** It grew once and never came back. What a start needed and freed again is none of it. */
-function keeps({ target, unused }: Observations): Finding {
+function keeps(observations: Observations): Finding {
+  const { target, unused } = observations;
   const anon = target.growth("anonRssBytes");
   const { keptBytes, lateBytes, standardErrorBytes } = unused as NonNullable<
     Observations["unused"]
@@ -96,6 +102,7 @@ function keeps({ target, unused }: Observations): Finding {
       weight: 0.65,
       detail: `Of ${bytesText(anon.level)} of private memory ${bytesText(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
       growth: anon,
+      suspects: pinning(observations),
     };
   }
   return silent(

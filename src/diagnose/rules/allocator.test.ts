@@ -32,6 +32,13 @@ describe("allocator", () => {
     ]);
   });
 
+  test("so is what was kept and grows no more", () => {
+    const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite index fills 4 by 40s";
+    const { verdict: told, suspects } = diagnose(evidenceOf(text));
+    expect(told.kind).toBe("allocator-retention");
+    expect(suspects).toMatchObject([{ stack: [{ function: "index" }] }]);
+  });
+
   test("what the ledger finds elsewhere was never the allocator's", () => {
     const text =
       "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
@@ -40,6 +47,18 @@ describe("allocator", () => {
     // Pages that somebody asked the kernel for; a block that was there before and is filled at last.
     expect(verdict(`${text}\nledger.anon.other 1 + 1/s`)).toBe("native-leak");
     expect(verdict(`${text}\nledger.malloc.used 9 + 1/s`)).toBe("warm-up");
+  });
+
+  test("a library's pool that is larger each time is filled evenly: who asks for it is the leak", () => {
+    const rss = "rssBytes 40 + 1/s\nanonRssBytes 40 + 1/s\nledger.malloc.used 9 + 1/s";
+    const pool = "site parse pools 10 at 25s 45s objects=6 samples=5 domain=native";
+    const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\nsite work churns 9\n${pool}`));
+    expect(told.kind).toBe("native-leak");
+    expect(suspects).toMatchObject([{ stack: [{ function: "parse" }] }]);
+    expect(verdict(`${rss}\n${pool}\nholder parse held=40 path=app>schemas`)).toBe("python-leak");
+    // Asked for at the start, or less than is filled: what was there before.
+    expect(verdict(`${rss}\n${pool.replace("25s 45s", "4s 9s")}`)).toBe("warm-up");
+    expect(verdict(`${rss}\n${pool.replace("10", "3")}`)).toBe("warm-up");
   });
 
   test("samples that are rare beside what grows acquit no site", () => {

@@ -1,7 +1,7 @@
 import type { Growth } from "../growth.js";
 import { isLarge, type ProcessObservation } from "../observations.js";
 import { type Rule, silent } from "../rule.js";
-import { sharedAtFork } from "../shared_at_fork.js";
+import { readersInChildren, sharedAtFork } from "../shared_at_fork.js";
 import { median } from "../trend.js";
 import { bytesText, percent, rateText } from "../words.js";
 
@@ -29,6 +29,7 @@ export const copyOnWrite: Rule = {
       (child) => privateGain(child) / Math.max(1, child.growth("rssBytes").level),
     );
     const forkedMs = Math.min(...turned.map(({ process }) => process.startedMs));
+    const gainSlope = gained / Math.max(1, evidence.window.endMs - forkedMs);
     const ownSuspects = suspects.some(({ site }) => turned.some((c) => c.process.pid === site.pid));
     return {
       says: "leak",
@@ -40,7 +41,12 @@ export const copyOnWrite: Rule = {
         observations,
         (turned[0] as ProcessObservation).process.parentPid,
         forkedMs,
-        gained / Math.max(1, evidence.window.endMs - forkedMs),
+        gainSlope,
+      ),
+      readers: readersInChildren(
+        observations,
+        new Set(turned.map(({ process }) => process.pid)),
+        gainSlope,
       ),
     };
   },

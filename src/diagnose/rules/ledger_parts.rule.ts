@@ -3,10 +3,11 @@ import { unseenUpToBytes } from "../../model/interval.js";
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
 import { headlineOf } from "../headline.js";
-import { keptMeanwhile } from "../kept_meanwhile.js";
+import { fillsBlocks, keptMeanwhile } from "../kept_meanwhile.js";
 import { partGrowth } from "../ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
 import { type Finding, type Rule, silent } from "../rule.js";
+import type { SiteJudgement } from "../suspects.js";
 import { median } from "../trend.js";
 import { bytesText, frameText, percent, rateText } from "../words.js";
 
@@ -63,6 +64,10 @@ export const ledgerParts: Rule = {
       return silent(detail);
     }
     if (evidence.sites && first.part === "malloc.used") {
+      const pools = fillsBlocks(observations, first.rise);
+      if (pools.length > 0) {
+        return filled(observations, detail, pools);
+      }
       return tellsWithoutSites(observations, first.rise) ? touched(detail) : unseen(detail);
     }
     const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
@@ -101,6 +106,24 @@ function unseen(detail: string): Finding {
     ),
     kind: "insufficient-evidence",
     weight: 0.6,
+  };
+}
+
+/** A pool of a library's own, larger each time, is filled evenly: RSS grows, and blocks are asked for seldom. */
+function filled(
+  { target, holderOf }: Observations,
+  detail: string,
+  pools: readonly SiteJudgement[],
+): Finding {
+  const [first] = pools as readonly [SiteJudgement];
+  const isHeld = first.site.domain === "python" || holderOf(first)?.holder != null;
+  return {
+    says: "leak",
+    kind: isHeld ? "python-leak" : "native-leak",
+    weight: 0.75,
+    detail: `${detail} ${frameText(headlineOf(first.site))} asks for large blocks now and then, keeps them, and they are filled.`,
+    suspects: pools,
+    growth: target.growth("rssBytes"),
   };
 }
 

@@ -248,6 +248,14 @@ describe("parts of RSS that the kernel tells apart", () => {
   });
 });
 
+const FORKED = `anonRssBytes 400
+  child 43 rssBytes 400
+  child 43 ussBytes 10 + 2/s
+  child 43 anonRssBytes 390
+  forked 43 5s
+  site load fills 100 by 0.1s objects=900000
+  site settings fills 20 by 0.1s objects=100000`;
+
 describe("children", () => {
   test("a worker that grows", () => {
     const text = "anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s\nsite work keeps 1/s pid=43";
@@ -263,21 +271,57 @@ describe("children", () => {
   });
 
   test("of what was there before the fork, what has reference counts in most pages is named first", () => {
-    const text = `anonRssBytes 400
-      child 43 rssBytes 400
-      child 43 ussBytes 10 + 2/s
-      child 43 anonRssBytes 390
-      forked 43 5s
-      site load fills 100 by 0.1s objects=900000
-      site settings fills 20 by 0.1s objects=100000
+    const text = `${FORKED}
       site weights fills 200 by 0.1s objects=2
       site buffers fills 200 by 0.1s objects=90000 domain=native
       site libraries fills 150 by 0.1s objects=900000 imports=yes
+      site index fills 20 by 0.1s objects=100000 samples=4
+      site chance fills 20 by 0.1s objects=100000 samples=1
       site requests churns 50 objects=90000`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.summary).toContain("above all what load (app.py:7) had made before the fork");
-    expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings"]);
-    expect(suspects[0]?.share).toBeCloseTo(100 / 120, 1);
+    expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings", "index"]);
+    expect(suspects[0]?.share).toBeCloseTo(100 / 140, 1);
+  });
+
+  test("who reads it in the children stands behind who made most of it", () => {
+    const text = `${FORKED}
+      site requests churns 50
+      site rank passes 3/s pid=43
+      site log passes 0.1/s pid=43
+      site forward passes 30/s own=no pid=43`;
+    const { suspects } = diagnose(evidenceOf(text));
+    expect(suspects.map(({ stack, pid, reads }) => [stack[0]?.function, pid, reads])).toEqual([
+      ["load", 42, undefined],
+      ["rank", 43, true],
+      ["settings", 42, undefined],
+    ]);
+    expect(suspects.map(({ rank }) => rank)).toEqual([1, 2, 3]);
+    expect(suspects[1]?.share).toBe(1);
+  });
+});
+
+describe("who puts it there", () => {
+  const text = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";
+  const held = "holder parse held=40 path=app>.history entries=900 putter=keep";
+  const leaves = (lines: string) =>
+    diagnose(evidenceOf(lines)).suspects.map(({ stack, rank }) => [rank, stack[0]?.function]);
+
+  test("is the first suspect, and stands in the sentence", () => {
+    expect(leaves(`${text}\n${held}`)).toEqual([
+      [1, "keep"],
+      [2, "parse"],
+    ]);
+    const { summary } = diagnose(evidenceOf(`${text}\n${held}`)).verdict;
+    expect(summary).toContain("app → .history holds them, keep (app.py:7) puts them there");
+  });
+
+  test("or stands behind who makes it and has it put there", () => {
+    expect(leaves(`${text}\n${held} callers=serve,parse`)).toEqual([
+      [1, "parse"],
+      [2, "keep"],
+    ]);
+    expect(leaves(`${text}\n${held} callers=serve`)[0]).toEqual([1, "keep"]);
   });
 });
 

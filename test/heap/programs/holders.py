@@ -11,6 +11,7 @@ import queue
 import sys
 import threading
 import types
+import weakref
 import xml.etree.ElementTree
 
 COUNT = 40
@@ -28,6 +29,7 @@ InClass, InShards, InCache = map(held, ["InClass", "InShards", "InCache"])
 InConnections, InThreadLocal, InSessions = map(held, ["InConnections", "InThreadLocal", "InSessions"])
 InService, InModules = map(held, ["InService", "InModules"])
 InHub = held("InHub")
+InPumps = held("InPumps")
 InTitle = held("InTitle")
 InQueue, InElements, InMemo = map(held, ["InQueue", "InElements", "InMemo"])
 
@@ -236,6 +238,22 @@ class Hub:
 
 loop = asyncio.new_event_loop()
 hub = Hub(loop)
+
+
+class Pumps:
+    def __init__(self):
+        self.running = [InPumps(n) for n in range(COUNT)]
+
+
+class Gateway:
+    def __init__(self):
+        self.services = {"chat": {"pumps": Pumps()}}
+
+
+gateway = Gateway()
+watched = weakref.WeakSet()
+# As in a copy of a program that runs: what a weak reference was has given its place to something that it did not mean.
+watched.data.add(gateway.services["chat"]["pumps"])
 
 
 def make_rules(number):

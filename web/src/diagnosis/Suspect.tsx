@@ -35,7 +35,11 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
     <article className="suspect" aria-label={`Suspect ${rank}`}>
       <header>
         <i className={`dot dot-${domain}`} />
-        <b>{formatGrowth(growthBytesPerHour)}</b> {formatShare(share)} of the suspects' growth ·{" "}
+        <b>{formatGrowth(growthBytesPerHour)}</b>{" "}
+        {suspect.reads
+          ? `turn private: ${formatShare(share)} of the reading of what was made before the fork`
+          : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the suspects' growth`}{" "}
+        ·{" "}
         {type !== undefined && (
           <>
             <code>{type}</code> objects ·{" "}

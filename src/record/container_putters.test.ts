@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import type { CodeUses } from "../cpython/heap/code_uses.js";
+import { isOwnFile, puttersInto } from "./container_putters.js";
+
+/** Each line: the names that it loads, "=" where it stores under a key. */
+const uses = (name: string, ...lines: string[]): CodeUses => ({
+  function: name,
+  file: "/srv/app.py",
+  firstLine: 7,
+  lines: lines.map((line) => ({ names: line.split(" "), storesItems: / =$/.test(line) })),
+});
+
+const PROGRAM = [
+  uses("Stats.__init__", "self by_route", "self total"),
+  uses("Stats.observe", "self by_route get key", "record self by_route key ="),
+  uses("Gateway.handle", "self stats observe record"),
+  uses("Stats.slowest", "self by_route values", "report max ="),
+  uses("hook", "self captured append output"),
+  uses("drift", "self captured items", "self reference setdefault mean"),
+  uses("<module>", "SEEN json"),
+  uses("main", "gateway time", "SEEN add gateway"),
+  uses("merge", "self waiting", "queue put job"),
+];
+
+const into = (...path: string[]) => puttersInto(path, PROGRAM).map((frame) => frame.function);
+
+describe("who puts into", () => {
+  test("an attribute: stores under its keys, or calls what adds; who only reads or makes it does not", () => {
+    expect(
+      into("thread T", "frame main (app.py:9)", "local gateway", ".stats", ".by_route"),
+    ).toEqual(["Stats.observe"]);
+    expect(into("module app", "probe", ".captured", "dict[...]")).toEqual(["hook"]);
+    expect(puttersInto(["module app", "x", ".captured"], PROGRAM)).toEqual([
+      { function: "hook", file: "/srv/app.py", line: 7, callers: [] },
+    ]);
+  });
+
+  test("who has it put things there is told by its bare name", () => {
+    const [putter] = puttersInto(["module app", "stats", ".by_route"], PROGRAM);
+    expect(putter?.callers).toEqual(["Gateway.handle"]);
+  });
+
+  test("a global, whose module comes before it", () => {
+    expect(into("module app", "SEEN")).toEqual(["main"]);
+    expect(into("module app", "SEEN", "set[...]")).toEqual(["main"]);
+  });
+
+  test("containers within it that grow: what adds by its name, not what makes room for them", () => {
+    const nested = [
+      uses("Table.series", "self readings get key", "self readings key ="),
+      uses("Table.of", "self readings setdefault key"),
+      uses("ingest", "table series key append value"),
+      uses("hook", "self captured name append output"),
+    ];
+    const within = (name: string) =>
+      puttersInto(["module app", "table", name], nested, true).map((putter) => putter.function);
+    expect(within(".readings")).toEqual([]);
+    expect(within(".captured")).toEqual(["hook"]);
+  });
+
+  test("by another name on the way", () => {
+    expect(into("module app", "x", ".waiting")).toEqual(["merge"]);
+  });
+
+  test("nothing that has a name, or what too many put into", () => {
+    expect(into("module app", "get", "field of functools._lru_cache_wrapper")).toEqual([]);
+    expect(into("sys.modules", "json.Decoder")).toEqual([]);
+    expect(into()).toEqual([]);
+    const many = ["a", "b", "c", "d"].map((name) => uses(name, "self items append"));
+    expect(puttersInto(["module app", "x", ".items"], many)).toEqual([]);
+  });
+
+  test("of the program's own files", () => {
+    expect(isOwnFile("/srv/app.py")).toBe(true);
+    expect(isOwnFile("/srv/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py")).toBe(
+      false,
+    );
+  });
+});

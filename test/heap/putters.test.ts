@@ -1,0 +1,64 @@
+/** Who puts things into containers, read from the code of functions, on every CPython here. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CodeUses, CodeUsesReader } from "../../src/cpython/heap/code_uses.js";
+import { nodesOfType, takeGraph } from "../../src/cpython/heap/index.js";
+import { locatePython } from "../../src/cpython/index.js";
+import { openProcessMemory } from "../../src/linux/index.js";
+import { puttersInto } from "../../src/record/container_putters.js";
+import { environment } from "../environment.js";
+import { start, type Waiting } from "../python_program.js";
+import { repository } from "../run.js";
+
+const source = readFileSync(join(repository, "test/heap/programs/putters.py"), "utf8");
+const FILE = "/srv/putters.py";
+const withGil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
+
+describe.each(
+  withGil.map((one) => [`Python ${one.version}${one.chroot ? " (chroot)" : ""}`, one] as const),
+)("%s", (_name, { path, chroot }) => {
+  let waiting: Waiting;
+  let uses: CodeUses[];
+
+  beforeAll(async () => {
+    const words = [path, "-c", `exec(compile(${JSON.stringify(source)}, "${FILE}", "exec"))`];
+    waiting = await start(chroot === undefined ? words : ["chroot", chroot, ...words]);
+    const memory = openProcessMemory(waiting.pid);
+    const { objects } = await takeGraph(memory, { maxPauseMs: 60_000 }, 0);
+    const functions = nodesOfType(objects, "function").map(
+      (node) => objects.graph.address[node] as number,
+    );
+    uses = new CodeUsesReader(locatePython(memory), objects.copy).read(
+      functions,
+      (file) => file === FILE,
+    );
+    memory.close();
+  });
+  afterAll(() => waiting.stop());
+
+  test.each([
+    ["under a key of an attribute", ["module __main__", "STATS", ".by_route"], "observe"],
+    ["by a method, over several lines", ["module __main__", "STATS", ".history"], "keep"],
+    ["by a function of a module", ["module __main__", "STATS", ".heap"], "plan"],
+    [
+      "a variable of the function around it",
+      ["module __main__", "ENTER", "closure variable waiting"],
+      "enter",
+    ],
+    ["under a key of a global", ["module __main__", "SEEN"], "remember"],
+    ["an argument", ["thread MainThread", "frame main (x.py:1)", "local registry"], "fill"],
+  ])("%s", (_way, holder, putter) => {
+    const found = puttersInto(holder, uses).map((frame) => frame.function.split(".").at(-1));
+    expect(found).toEqual([putter]);
+  });
+
+  test("by their first lines, in the program's own files alone", () => {
+    const [place] = puttersInto(["module __main__", "STATS", ".history"], uses);
+    expect(place).toMatchObject({
+      file: FILE,
+      line: source.split("\n").findIndex((l) => l.includes("def keep")) + 1,
+    });
+    expect(new Set(uses.map(({ file }) => file))).toEqual(new Set([FILE]));
+  });
+});
