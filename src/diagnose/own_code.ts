@@ -10,7 +10,8 @@ const WORKER = { file: /[/\\]multiprocessing[/\\]process\.py$/, name: /(?:^|\.)_
 const COMPILED_TEXT = /^<.*>$/;
 
 /** The frame that a stack (leaf first) counts for: the nearest to the leaf that is the program's own, where
- * no event loop stands between, and rather of a file than of compiled text, which counts for who calls it; else the nearest of Python's; else the leaf. */
+ * no event loop stands between, and rather of a file than of compiled text, which counts for who calls it; else the
+ * nearest of Python's; else the leaf. */
 export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   const driver = frames.findIndex(isDriver);
   const near = driver < 0 ? frames : frames.slice(0, driver);

@@ -11,8 +11,8 @@
  *     control ─────────────────────────────┐        mask, beside that word: buckets - 1, a power of two less 1
  *     block   [bucket]...[bucket] padding   [a byte a bucket] [16]
  *
- * Of several objects the one that fewest
- * blocks lie between has it. What only a module's state or a library's variables lead to has no object.
+ * Of several objects the one that fewest blocks lie between has it. What only a module's state or a library's variables
+ * lead to has no object.
  */
 
 import { HashedAddresses } from "../cpython/heap/hashed_addresses.js";
