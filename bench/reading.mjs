@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
 });
 const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
-const { RecordingWriter } = await import("../dist/record/writer.js");
+const { RecordingWriter } = await import("../dist/recording/writer.js");
 const { buildReport, openRecording } = await import("../dist/record/index.js");
 const { writeReport } = await import("../dist/cli/report_page.js");
 

@@ -32,8 +32,8 @@ export async function buildSources() {
 const programEntries = [
   "cli/main.js",
   "cpython/heap/share_worker.js",
-  "record/holder_worker.js",
-  "record/census_worker.js",
+  "holders/holder_worker.js",
+  "record/census/census_worker.js",
 ];
 /** Large, native, and loaded by two formats alone; and what a library loads for its own developers. */
 const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core"];

@@ -1,4 +1,5 @@
 /** The diagnosis tab in a real browser: of a recorded program that leaks, and of every kind of verdict. */
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";

@@ -1,4 +1,5 @@
 /** Runs programs as a user does, alone and under `tidemark run`, and hands back all that can be seen of them. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   chmodSync,
@@ -14,7 +15,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { SummaryJson } from "../src/model/documents.js";
-import { finishOrphan, openRecording, type Recording } from "../src/record/index.js";
+import { finishOrphan, openRecording } from "../src/record/index.js";
+import type { Recording } from "../src/recording/types.js";
 
 export const repository = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 export const tidemark = join(repository, "bin/tidemark");

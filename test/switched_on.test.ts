@@ -1,8 +1,10 @@
 /** The agent without `tidemark run`: switched on by the environment, as in a container image. */
+
 import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { openRecording, summarize } from "../src/record/index.js";
+import { summarize } from "../src/inspect/recorded/summary.js";
+import { openRecording } from "../src/record/index.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
 

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { TIDEMARK_VERSION } from "../linux/installation.js";
 import { badUsage, fileUnusable, internalError, oneLine, TidemarkError } from "../model/errors.js";
 
 interface CommandEntry {
@@ -130,7 +130,7 @@ function understandHelp(args: readonly string[]): string[] {
 export async function buildProgram(wanted: string): Promise<Command> {
   const program = new Command("tidemark")
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
-    .version(packageVersion(), "-V, --version", "print the version")
+    .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "the same as COMMAND --help")
     .enablePositionalOptions()
@@ -219,9 +219,4 @@ function leaveQuietlyOnClosedPipe(): void {
       process.exit(error.code === "EPIPE" ? 0 : 2);
     });
   }
-}
-
-function packageVersion(): string {
-  const path = new URL("../../package.json", import.meta.url);
-  return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }

@@ -7,6 +7,7 @@ import {
 } from "../gpu/device_figures.js";
 import { endOfLive } from "../gpu/live_segments.js";
 import { readCommand, readInterpreter, readStat, readStatus, startTimeMs } from "../linux/index.js";
+import { PYTHON_FOLDER } from "../linux/installation.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
@@ -15,7 +16,6 @@ import type {
 import type { Bytes, Millis, Pid } from "../model/units.js";
 import { type DeviceLook, growthOfDevices, lookAtDevices } from "../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
-import { PYTHON_FOLDER } from "./installation.js";
 
 /** Smaller ones are told together, by the allocator's totals. */
 const SMALLEST_TENSOR: Bytes = 10_000_000;

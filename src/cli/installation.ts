@@ -1,16 +1,7 @@
-/** Where the parts of this installation lie; all beside the compiled program. */
+/** What a command needs of this machine and this installation before it starts. */
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { GUARD_PATH, LIBRARY_PATH } from "../linux/installation.js";
 import { badUsage, notInstalled, unsupportedPlatform } from "../model/errors.js";
-
-export const LIBRARY_PATH = inDist("native/libtidemark.so");
-/** Sources of the Python package, for what is handed to a running program. */
-export const PYTHON_FOLDER = fileURLToPath(new URL("../../python/tidemark", import.meta.url));
-const GUARD_PATH = inDist("native/tidemark-guard");
-
-function inDist(path: string): string {
-  return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
-}
 
 /** Throws TidemarkError on anything but Linux on x86-64. */
 export function requireLinux(): void {
@@ -19,7 +10,7 @@ export function requireLinux(): void {
   }
 }
 
-/** The descriptor that tidemark-guard left; throws TidemarkError where there is none. */
+/** The descriptor that tidemark-guard passed on; throws TidemarkError if there is none. */
 export function guardDescriptor(): number {
   for (const path of [GUARD_PATH, LIBRARY_PATH]) {
     if (!existsSync(path)) {

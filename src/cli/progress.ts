@@ -3,8 +3,9 @@
  *
  *     tidemark: app.duckdb: 120 of 1,400 looks, 38/s, about 34 s left
  */
+
 import { setImmediate } from "node:timers/promises";
-import type { Tell } from "../record/index.js";
+import type { Tell } from "../model/units.js";
 import { cutEnd, formatCount, formatDuration, screenOf } from "./output.js";
 
 /** The terminal may be written to this often, in ms. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Recording } from "../record/index.js";
+import type { Recording } from "../recording/types.js";
 import { defaultRecordingName } from "./recording_path.js";
 import { parseMoment, splitMoment } from "./recordings.js";
 import { programName, shellWord } from "./screens/summary.js";

@@ -1,9 +1,11 @@
 /** Recordings as command lines name them: a path, and often a moment. */
+
 import { existsSync } from "node:fs";
 import type { SummaryJson } from "../model/documents.js";
 import { badUsage, fileUnusable, nothingThere } from "../model/errors.js";
 import type { TimeMs } from "../model/units.js";
-import { finishOrphan, type Moment, openRecording, type Recording } from "../record/index.js";
+import { finishOrphan, openRecording } from "../record/index.js";
+import type { Moment, Recording } from "../recording/types.js";
 import { statOf } from "./files.js";
 import { formatDuration } from "./output.js";
 

@@ -6,18 +6,17 @@
  *
  * zlib's checksum tells the page when a byte was lost on the way.
  */
+
 import { createWriteStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { fileURLToPath } from "node:url";
 import { createDeflate } from "node:zlib";
+import { PAGE_PATH } from "../linux/installation.js";
 import { encodeColumns } from "../model/columns.js";
 import { fileUnusable, notInstalled } from "../model/errors.js";
-import type { Tell } from "../record/index.js";
+import type { Tell } from "../model/units.js";
 
-/** What the build left: the app as one file, with a place for the document. */
-const TEMPLATE_PATH = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;
 
@@ -27,7 +26,7 @@ export async function writeReport(
   document: { readonly title: string },
   path: string,
   tell: Tell,
-  templatePath: string = TEMPLATE_PATH,
+  templatePath: string = PAGE_PATH,
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);

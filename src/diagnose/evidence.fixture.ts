@@ -27,13 +27,13 @@
  * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
  * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
  */
+
 import type { FrameJson } from "../model/documents.js";
+import { librarySite, typeKey } from "../model/lookup_sites.js";
 import type { Metric } from "../model/series.js";
 import type { Millis, TimeMs } from "../model/units.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
-import { librarySite } from "./library_types.js";
 import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "./site_history.js";
-import { typeKey } from "./type_growth.js";
 
 const MIB = 2 ** 20;
 export const FIXTURE_START_MS: TimeMs = 1_700_000_000_000;

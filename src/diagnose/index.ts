@@ -1,9 +1,5 @@
-/**
- * From evidence to a verdict: what grows, which site, who holds it, how fast, what to do, how sure it is.
- *
- *     const diagnosis = diagnose(evidence);      // pure; src/record and the commands gather evidence
- */
 export { ADVICE, type Advice } from "./advice.js";
+export { censusEvidence } from "./census_evidence.js";
 export type {
   CensusEvidence,
   CollectorEvidence,
@@ -13,9 +9,7 @@ export type {
   ProcessEvidence,
   TypeCourse,
 } from "./evidence.js";
-export { librarySite } from "./library_types.js";
-export { handlesSite } from "./named_holder.js";
-export { isImport, isOwn, ownFrame } from "./own_code.js";
+export { holderEvidenceOf } from "./holder_evidence.js";
 export { readingsAtWork } from "./readings.js";
 export { shortPath } from "./short_path.js";
 export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";

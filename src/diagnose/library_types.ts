@@ -1,10 +1,11 @@
 /**
  * Types whose objects become more and hold memory that a library takes past malloc: their own bytes are next to
  * nothing, and no sample falls on what hangs on them. They were looked up by their type, and counted each time
- * (src/record/library_objects.ts): what they became more by is what divides the growth that nobody sees.
+ * (src/holders/library_objects.ts): what they became more by is what divides the growth that nobody sees.
  */
+
 import type { FrameJson } from "../model/documents.js";
-import type { Pid } from "../model/units.js";
+import { librarySite } from "../model/lookup_sites.js";
 import type { CensusEvidence, HolderEvidence } from "./evidence.js";
 import { keptMeanwhile } from "./kept_meanwhile.js";
 import type { Observations } from "./observations.js";
@@ -16,11 +17,6 @@ const FEWEST_MORE = 8;
 const LEAST_MORE = 0.1;
 /** Of those that were looked up. */
 const LEAST_HELD = 0.5;
-
-/** The {@link HolderEvidence.site} of such a type. */
-export function librarySite(pid: Pid, type: string): string {
-  return `${pid} library ${type}`;
-}
 
 /** By what they became more by. `unseenSlope`: of the memory that no site tells of, by ms. */
 export function libraryTypes(observations: Observations, unseenSlope: number): SiteJudgement[] {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { FrameJson } from "../model/documents.js";
+import { handlesSite } from "../model/lookup_sites.js";
 import { evidenceOf, FIXTURE_START_MS } from "./evidence.fixture.js";
 import type { HolderEvidence } from "./evidence.js";
-import { handlesSite } from "./named_holder.js";
 import { diagnose } from "./verdict.js";
 
 const TARGET = 42;

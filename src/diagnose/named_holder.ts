@@ -3,20 +3,14 @@
  * same function hangs on (a connection's buffers are native, the object that leads to them is Python's);
  * else, where handles or mappings leak, what holds most of the program's objects for them.
  */
+
 import type { HolderJson, VerdictKind } from "../model/diagnosis_document.js";
+import { handlesSite } from "../model/lookup_sites.js";
 import type { Pid } from "../model/units.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import type { Observations } from "./observations.js";
 import type { SiteJudgement } from "./suspects.js";
 import { siteOfType } from "./type_site.js";
-
-/** Stands for the sites of a process's open files, sockets, mappings and threads: each is too small an object
- * for samples to tell its growth, so they are looked up by their type. */
-export function handlesSite(pid: Pid, type: string): string {
-  return `${pid} ${HANDLES} ${type}`;
-}
-
-const HANDLES = "handles";
 
 /** All objects of the type that there is most of, or descriptors that no object stands for, with the stack that
  * makes them where that is known. */

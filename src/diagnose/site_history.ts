@@ -3,6 +3,7 @@
  * live bytes at every look and the ages of what lives at the last one.
  */
 import type { FrameJson } from "../model/documents.js";
+import { isImport, isOwn, ownFrame } from "../model/own_code.js";
 import {
   Domain,
   FILES_DOMAIN,
@@ -11,7 +12,6 @@ import {
   type ProfileTables,
 } from "../model/profile.js";
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../model/units.js";
-import { isImport, isOwn, ownFrame } from "./own_code.js";
 
 export interface SiteHistory {
   /** The same in every look: process, function, file, and whether Python's allocator was asked. */

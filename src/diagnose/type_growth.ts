@@ -4,6 +4,7 @@
  * part of the window, never go back, and go on at the end: a cache that fills gets slower, a load is one step,
  * a batch is freed.
  */
+import { typeKey } from "../model/lookup_sites.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
 import type { CensusEvidence, TypeCourse } from "./evidence.js";
 import type { SiteHistory } from "./site_history.js";
@@ -20,11 +21,6 @@ const FEWEST_WITH_GROWTH = 2;
 const LARGEST_STEP = 0.6;
 /** What comes in the second half of the censuses to what came in the first: less is a cache that fills. */
 const FALLING = 0.6;
-
-/** The {@link HolderEvidence.site} of a type. */
-export function typeKey(pid: Pid, type: string): string {
-  return `${pid} type ${type}`;
-}
 
 /** The fastest growing first. `rssGrows`: whether RSS shows growth by its own gates. */
 export function growingTypes(

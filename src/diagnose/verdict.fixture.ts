@@ -1,4 +1,5 @@
 /** What is said of evidence that a test writes down: see evidence.fixture.ts. */
+
 import type { VerdictKind } from "../model/diagnosis_document.js";
 import { evidenceOf } from "./evidence.fixture.js";
 import { observe } from "./observations.js";

@@ -3,9 +3,9 @@
  * (agent/guard/hold.c), which stops every task without a signal and without touching a register. It runs
  * again when it is released, when the time is over, and when this process or the guard dies.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
-import { fileURLToPath } from "node:url";
 import { targetBusy, targetTraced } from "../model/attach_errors.js";
 import {
   internalError,
@@ -15,10 +15,9 @@ import {
   type TidemarkError,
 } from "../model/errors.js";
 import type { Address, Millis, Pid } from "../model/units.js";
+import { GUARD_PATH } from "./installation.js";
 import { explainPtraceBarred, readAttachPermission } from "./permission.js";
 import { readStat } from "./process.js";
-
-const GUARD_PATH = fileURLToPath(new URL("../../dist/native/tidemark-guard", import.meta.url));
 
 /** Functions of the program, for {@link ProcessHolder.layCall}. */
 export interface CallAddresses {

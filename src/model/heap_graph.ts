@@ -37,3 +37,10 @@ export interface DominatorTree {
   /** The reached nodes, each behind the one that dominates it. */
   readonly order: Uint32Array;
 }
+
+/** Objects counted by type: row `i` is the type named `types[i]`. `bytes` includes the buffers that objects own. */
+export interface TypeCounts {
+  readonly types: readonly string[];
+  readonly objects: Float64Array;
+  readonly bytes: Float64Array;
+}

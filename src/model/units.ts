@@ -21,3 +21,7 @@ export type ThreadIndex = number;
 /** Row of the label table; 0 is "no label". */
 export type LabelId = number;
 export type SiteIndex = number;
+
+/** Reports progress: called after each step of long work with the number of steps done and the total. Awaiting it lets
+ * signals in before the next step. */
+export type Tell = (done: number, of: number) => Promise<void>;

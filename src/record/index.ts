@@ -1,40 +1,26 @@
 /**
- * The recorder and its recordings: run a program under the agent, read what was recorded, sum it up.
+ * The recorder: run a program under the agent, attach to one, watch one from outside, finish what a dead recorder left.
  *
  *     const result = await runUnderAgent({ command, recordingPath, libraryPath, guardDescriptor });
- *     const summary = summarize(result.open(), "end");
+ *     const summary = summarize(result.open(), "end"); // inspect/recorded
  *     result.leave(result.exitCode);
  *
- *     finishOrphan(path);                       // before every openRecording of a path from a user
+ *     finishOrphan(path);                       // before openRecording of any path that a user gives
  *     const recording = openRecording(path);
  *
- * All readers throw TidemarkError alone.
+ * Everything here throws TidemarkError only.
  */
-export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach.js";
-export { type DetachAnswer, detachAgent } from "./detach.js";
-export { growthOfDevices } from "./device_growth.js";
-export { type DeviceLook, lookAtDevices } from "./device_look.js";
-export { type DeviceSnapshot, readDeviceSnapshot } from "./device_snapshot.js";
-export { evidenceOf } from "./evidence.js";
-export { growingRecordingOf } from "./growing.js";
-export { importPool } from "./import_pool.js";
-export { finishOrphan } from "./orphan.js";
-export { probeProcess } from "./probe.js";
-export { openRecording } from "./reader.js";
-export { buildReport } from "./report.js";
-export { runUnderAgent } from "./run.js";
-export { summarize } from "./summary.js";
-export type {
-  AgentFigures,
-  DeviceWatchOptions,
-  LookMoment,
-  Moment,
-  RecordedProcess,
-  Recording,
-  RecordingEnd,
-  RecordingMeta,
-  RunOptions,
-  RunResult,
-  Tell,
-} from "./types.js";
-export { type WatchOptions, watchProcess } from "./watch_process.js";
+export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach/attach.js";
+export { type DetachAnswer, detachAgent } from "./attach/detach.js";
+export { probeProcess } from "./attach/probe.js";
+export { type WatchOptions, watchProcess } from "./census/watch_process.js";
+export { growthOfDevices } from "./devices/device_growth.js";
+export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
+export { type DeviceSnapshot, readDeviceSnapshot } from "./devices/device_snapshot.js";
+export type { DeviceWatchOptions } from "./devices/device_watch.js";
+export { importPool } from "./launch/import_pool.js";
+export { finishOrphan } from "./launch/orphan.js";
+export { runUnderAgent } from "./launch/run.js";
+export type { RunOptions, RunResult } from "./launch/run_options.js";
+export { openRecording } from "./process/open_recording.js";
+export { growingRecordingOf } from "./process/recording_in_progress.js";

@@ -1,8 +1,8 @@
 /** The same lines, counted one by one by the interpreter's own tracemalloc in the same run. */
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
 import { Domain } from "../../src/model/profile.js";
-import { coarsestPeriod } from "../../src/record/summary.js";
 import { environment } from "../environment.js";
 import { programs, record, removeScratch } from "../run.js";
 import { bytesByLine, type Estimate, largestError, truthIn } from "../truth.js";

@@ -1,10 +1,12 @@
 /** Recordings that were cut, overwritten, swapped or made up: one clear line, or what is whole of them. */
+
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { summarize } from "../../src/inspect/recorded/summary.js";
 import { TidemarkError } from "../../src/model/errors.js";
-import { FORMAT_VERSION } from "../../src/record/frames.js";
-import { openRecording, summarize } from "../../src/record/index.js";
+import { openRecording } from "../../src/record/index.js";
+import { FORMAT_VERSION } from "../../src/recording/frames.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, record, removeScratch, scratch, tidemark } from "../run.js";

@@ -6,7 +6,7 @@ import { Ajv } from "ajv";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseInstances } from "../../src/gpu/device_instances.js";
 import type { GpuTopJson } from "../../src/model/gpu_document.js";
-import { RecordingWriter } from "../../src/record/writer.js";
+import { RecordingWriter } from "../../src/recording/writer.js";
 import { execute, repository, tidemark } from "../run.js";
 import { Terminal } from "../terminal.js";
 

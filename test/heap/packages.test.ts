@@ -11,8 +11,8 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { isMadeByGraph } from "../../src/cpython/heap/tensor.js";
+import { structureOwners } from "../../src/holders/native_structures.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
-import { structureOwners } from "../../src/record/native_structures.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";

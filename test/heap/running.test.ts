@@ -1,6 +1,6 @@
 /** Who holds objects of a program that runs on while its heap is copied, and moves what it holds all the time. */
 import { afterEach, describe, expect, test } from "vitest";
-import { lookUpHolders } from "../../src/record/holder_lookup.js";
+import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 

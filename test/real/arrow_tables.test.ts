@@ -1,8 +1,8 @@
 /** Memory that a library takes past malloc, and the objects that hold it. */
 import { afterEach, describe, expect, test } from "vitest";
+import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { openProcessMemory } from "../../src/linux/index.js";
 import { bundledAllocators } from "../../src/native/index.js";
-import { lookUpHolders } from "../../src/record/holder_lookup.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 

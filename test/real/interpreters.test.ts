@@ -1,11 +1,12 @@
 /** Every CPython that this machine and the chroot have: one program that knows what it allocated. */
+
 import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
 import type { SummaryJson } from "../../src/model/documents.js";
 import type { Profile } from "../../src/model/profile.js";
-import type { Recording } from "../../src/record/index.js";
-import { coarsestPeriod } from "../../src/record/summary.js";
+import type { Recording } from "../../src/recording/types.js";
 import { environment, type Interpreter } from "../environment.js";
 import { programs, type RecordedOutcome, record, removeScratch, repository } from "../run.js";
 import { domainBytes, expectFigure, placeOf, type Truth, topPlaces, truthIn } from "../truth.js";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { coarsestPeriod } from "../../src/record/summary.js";
+import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
 import { compare, expectSame } from "../behaviour.js";
 import { environment } from "../environment.js";
 import {

@@ -1,6 +1,6 @@
 /** Who holds native memory that lies deep in structures of C's. */
 import { afterEach, describe, expect, test } from "vitest";
-import { lookUpHolders } from "../../src/record/holder_lookup.js";
+import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 

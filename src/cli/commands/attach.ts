@@ -1,16 +1,13 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { diagnose } from "../../diagnose/index.js";
+import { evidenceOf } from "../../inspect/recorded/evidence.js";
+import { summarize } from "../../inspect/recorded/summary.js";
 import { readCommand, readStatus } from "../../linux/index.js";
+import { LIBRARY_PATH } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/units.js";
-import {
-  type AttachResult,
-  attachAndRecord,
-  evidenceOf,
-  openRecording,
-  summarize,
-} from "../../record/index.js";
+import { type AttachResult, attachAndRecord, openRecording } from "../../record/index.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
-import { LIBRARY_PATH, requireLinux } from "../installation.js";
+import { requireLinux } from "../installation.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { diagnose, type Evidence, evidenceOfSnapshots } from "../../diagnose/index.js";
 import { analyse } from "../../gpu/analyse.js";
+import { evidenceOf } from "../../inspect/recorded/evidence.js";
 import { readInterpreter } from "../../linux/index.js";
+import { LIBRARY_PATH } from "../../linux/installation.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
@@ -12,8 +14,8 @@ import {
 } from "../../model/diagnosis_document.js";
 import { badUsage, TidemarkError } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { attachAndRecord, evidenceOf, probeProcess, watchProcess } from "../../record/index.js";
-import { LIBRARY_PATH, requireLinux } from "../installation.js";
+import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
+import { requireLinux } from "../installation.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -1,7 +1,7 @@
 import { Command } from "commander";
+import { summarize } from "../../inspect/recorded/summary.js";
 import type { DiffJson, SummaryJson } from "../../model/documents.js";
 import { badUsage, nothingThere } from "../../model/errors.js";
-import { summarize } from "../../record/index.js";
 import {
   type CommonOptions,
   type ListOptions,

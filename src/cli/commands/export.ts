@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { Profile, SiteValue } from "../../model/profile.js";
-import type { Recording } from "../../record/index.js";
+import type { Recording } from "../../recording/types.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { withProgress } from "../progress.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";

@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs";
 import { Command } from "commander";
+import { summarize } from "../../inspect/recorded/summary.js";
 import type { FrameJson, LinesJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
 import { nothingThere } from "../../model/errors.js";
-import { summarize } from "../../record/index.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -1,6 +1,7 @@
 import { Command } from "commander";
+import { summarize } from "../../inspect/recorded/summary.js";
 import { nothingThere } from "../../model/errors.js";
-import { growingRecordingOf, summarize } from "../../record/index.js";
+import { growingRecordingOf } from "../../record/index.js";
 import { requireLinux } from "../installation.js";
 import {
   type CommonOptions,

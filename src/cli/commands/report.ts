@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { diagnose } from "../../diagnose/index.js";
-import { buildReport, evidenceOf } from "../../record/index.js";
+import { evidenceOf } from "../../inspect/recorded/evidence.js";
+import { buildReport } from "../../inspect/recorded/report.js";
 import { diagnosisPage } from "../diagnosis_page.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
 import { withProgress } from "../progress.js";

@@ -1,10 +1,14 @@
 import { writeFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { diagnose } from "../../diagnose/index.js";
+import { evidenceOf } from "../../inspect/recorded/evidence.js";
+import { summarize } from "../../inspect/recorded/summary.js";
+import { LIBRARY_PATH } from "../../linux/installation.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
-import { evidenceOf, type RunResult, runUnderAgent, summarize } from "../../record/index.js";
+import { runUnderAgent } from "../../record/index.js";
+import type { RunResult } from "../../record/launch/run_options.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
-import { guardDescriptor, LIBRARY_PATH, requireLinux } from "../installation.js";
+import { guardDescriptor, requireLinux } from "../installation.js";
 import {
   type ListOptions,
   parseBytes,

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { summarize } from "../../record/index.js";
+import { summarize } from "../../inspect/recorded/summary.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -2,10 +2,11 @@
  * Sites as people look for them: under the line of their own program that led to the allocation,
  * with the library's leaf beside it. Stacks that share both become one row.
  */
+
 import { homedir } from "node:os";
 import { basename, relative } from "node:path";
-import { ownFrame } from "../../diagnose/index.js";
 import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
+import { ownFrame } from "../../model/own_code.js";
 import type { Bytes, Objects } from "../../model/units.js";
 
 /** A figure and its standard error. */

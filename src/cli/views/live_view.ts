@@ -1,8 +1,10 @@
 /** The live view of a recording that grows: RSS, the hottest sites, how fast each grows and allocates. */
+
+import { summarize } from "../../inspect/recorded/summary.js";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes, Millis } from "../../model/units.js";
-import { type Recording, summarize } from "../../record/index.js";
+import type { Recording } from "../../recording/types.js";
 import { type ListOptions, selectRows } from "../options.js";
 import {
   cutEnd,

@@ -1,13 +1,8 @@
-/** The census of a graph: what takeCensus tells of the same moment, without another pass over the memory. */
+/** Objects counted by type: those of a graph, without another pass over the memory, and those of a census. */
+import type { TypeCounts } from "../../model/heap_graph.js";
 import type { Bytes, Objects } from "../../model/units.js";
+import type { Census } from "./census.js";
 import { FIRST_OBJECT, type ObjectGraph } from "./graph.js";
-
-/** Objects by the name of their type, the buffers that they own among their bytes. */
-export interface TypeCounts {
-  readonly types: readonly string[];
-  readonly objects: Float64Array;
-  readonly bytes: Float64Array;
-}
 
 export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
   const counts = new Map<string, { objects: Objects; bytes: Bytes }>();
@@ -42,5 +37,13 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     types: rows.map(([name]) => name),
     objects: Float64Array.from(rows, ([, { objects }]) => objects),
     bytes: Float64Array.from(rows, ([, { bytes }]) => bytes),
+  };
+}
+
+export function countsOf({ typeNames, bytes, bufferBytes, objects }: Census): TypeCounts {
+  return {
+    types: typeNames,
+    objects,
+    bytes: bytes.map((own, row) => own + (bufferBytes[row] as Bytes)),
   };
 }

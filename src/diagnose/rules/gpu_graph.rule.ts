@@ -1,7 +1,7 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuGrowthJson } from "../../model/gpu_document.js";
+import { ownFrame } from "../../model/own_code.js";
 import { snapshotDevices } from "../devices.js";
-import { ownFrame } from "../own_code.js";
 import { type Rule, silent } from "../rule.js";
 import { bytesText, frameText } from "../words.js";
 import { growingSites } from "./gpu_leak.rule.js";

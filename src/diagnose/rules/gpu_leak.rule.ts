@@ -1,9 +1,9 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
+import { ownFrame } from "../../model/own_code.js";
 import type { Bytes } from "../../model/units.js";
 import { snapshotDevices, type WatchedDevice, watchedDevices } from "../devices.js";
 import type { Observations } from "../observations.js";
-import { ownFrame } from "../own_code.js";
 import { type Finding, type Rule, silent } from "../rule.js";
 import { bytesPerStep } from "../steps.js";
 import { bytesText, frameText, rateText } from "../words.js";

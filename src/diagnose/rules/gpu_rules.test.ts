@@ -1,5 +1,6 @@
 /** The rules about devices, on heartbeats of a recording and on what snapshots grew by; whole snapshots are in
  * test/gpu/device_cases.test.ts. */
+
 import { describe, expect, test } from "vitest";
 import type { FrameJson } from "../../model/documents.js";
 import type { GpuCategory, GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";

@@ -5,8 +5,9 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FIXTURE_TIME_MS, profileOf } from "../../model/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/tables_builder.js";
-import { openRecording, type Recording } from "../../record/index.js";
-import { RecordingWriter } from "../../record/writer.js";
+import { openRecording } from "../../recording/reader.js";
+import type { Recording } from "../../recording/types.js";
+import { RecordingWriter } from "../../recording/writer.js";
 import { writeDuckdb, writeParquet } from "./export.js";
 
 let directory: string;

@@ -1,4 +1,5 @@
 /** A recording as a DuckDB database, or as a folder of Parquet files, in the store's own tables. */
+
 import { join } from "node:path";
 import {
   type DuckDBAppender,
@@ -9,7 +10,8 @@ import {
   listValue,
 } from "@duckdb/node-api";
 import { fileUnusable, TidemarkError } from "../../model/errors.js";
-import type { Recording, Tell } from "../../record/index.js";
+import type { Tell } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
 import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, type ColumnValue, TABLE_NAMES, TABLES, type TableName } from "./schema.js";

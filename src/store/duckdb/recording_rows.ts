@@ -1,6 +1,8 @@
 /** A recording as rows of the store's tables. */
+
 import type { MemorySeries } from "../../model/series.js";
-import type { Recording, Tell } from "../../record/index.js";
+import type { Tell } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
 import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";

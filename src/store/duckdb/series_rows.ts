@@ -1,5 +1,5 @@
 import type { Pid, TimeMs } from "../../model/units.js";
-import type { Recording } from "../../record/index.js";
+import type { Recording } from "../../recording/types.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
 

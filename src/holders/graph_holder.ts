@@ -1,0 +1,79 @@
+/** Who holds what an autograd graph keeps. */
+import { ROOT_STACKS } from "../cpython/heap/graph.js";
+import {
+  type Holder,
+  holderOf,
+  itselfAsHolder,
+  nodesOfType,
+  type ObjectGraph,
+} from "../cpython/heap/index.js";
+import { isMadeByGraph } from "../cpython/heap/tensor.js";
+import type { NodeId } from "../model/heap_graph.js";
+import { pathTo } from "../model/heap_paths.js";
+import type { Address } from "../model/units.js";
+import { graphsBehind } from "./autograd_graphs.js";
+import { wayOf } from "./holding_kind.js";
+
+const TENSOR = "torch.Tensor";
+const MOST_TENSORS = 400;
+const MOST_HELD = 20_000;
+/** With more results than these it is their container that counts. */
+const MOST_RANKED = 48;
+/** Where more are held, those alone that the copy shows as results. */
+const MOST_WATCHED = 256;
+/** Of C++'s, behind the result of one step of a small model. */
+const BLOCKS_OF_A_STEP = 400;
+
+export function hasTensors(objects: ObjectGraph): boolean {
+  return nodesOfType(objects, TENSOR).length > 0;
+}
+
+/** A tensor that a graph made, or its storage. */
+export function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): boolean {
+  const tensor = node < end ? node : (pathTo(paths, node).at(-2) ?? 0);
+  return tensor >= graph.firstObject && isMadeByGraph(copy, graph.address[tensor] as Address);
+}
+
+/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of the results of
+ * graphs is its holder, or, where none is met, that of most tensors. null where none is common. */
+export function graphHolder(objects: ObjectGraph): Holder | null {
+  const tensors = nodesOfType(objects, TENSOR);
+  const held = evenly(
+    tensors.filter((node) => wayOf(objects, node) === "held" && !isPassing(objects, node)),
+    MOST_HELD,
+  );
+  const results = held.filter((node) => isOfGraph(objects, node));
+  const few = held.length > MOST_WATCHED ? results : held;
+  const ends = results.length > MOST_RANKED ? results : largestGraphs(objects, few);
+  if (ends.length === 1) {
+    return itselfAsHolder(objects, ends[0] as NodeId);
+  }
+  const common = ends.length > 0 || results.length > 0 ? ends : held;
+  return holderOf(objects, evenly(common, MOST_TENSORS));
+}
+
+/** On a stack, and no variable's: it is being worked on. */
+function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean {
+  const [root, ...way] = pathTo(paths, node);
+  const words = frames.wordsTo(graph.address[node] as Address);
+  return (
+    root === ROOT_STACKS && way.length === 1 && !(words?.at(-1)?.startsWith("local ") ?? false)
+  );
+}
+
+/** Of few results: one that is kept all along has the graphs of all steps behind it, the others that of one. Where there
+ * is but one of those, the other was not met. */
+function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
+  const blocks = graphsBehind(objects, nodes);
+  const most = Math.max(1, ...blocks);
+  const largest = nodes.filter((_, n) => (blocks[n] as number) >= most / 2);
+  return largest.length === 1 && most < BLOCKS_OF_A_STEP ? [] : largest;
+}
+
+function evenly(nodes: readonly NodeId[], most: number): NodeId[] {
+  const step = Math.max(1, nodes.length / most);
+  return Array.from(
+    { length: Math.min(nodes.length, most) },
+    (_, i) => nodes[Math.floor(i * step)] as NodeId,
+  );
+}

@@ -1,0 +1,396 @@
+/**
+ * Sampled addresses of sites that grow -> what holds them, from the graph of the program's objects.
+ *
+ *     address ──> object there, or the object that owns the buffer there
+ *             ──> its way from a root:  modules, stacks, variables   held
+ *                                       unreachable cycles           garbage
+ *                                       nothing, or a stray count    neither: native code has it
+ *             ──> the container at which the ways to them part: the site's holder
+ */
+
+import { type CodeUses, CodeUsesReader } from "../cpython/heap/code_uses.js";
+import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
+import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph.js";
+import { countGraph } from "../cpython/heap/graph_census.js";
+import { HeapCopy } from "../cpython/heap/heap_copy.js";
+import {
+  findObjects,
+  type Holder,
+  holderOf,
+  itselfAsHolder,
+  nodesOfType,
+  type ObjectGraph,
+} from "../cpython/heap/index.js";
+import { heapLayout } from "../cpython/heap/layout.js";
+import { blockBytes } from "../cpython/heap/memory_blocks.js";
+import { rootPlaces } from "../cpython/heap/take.js";
+import {
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+} from "../cpython/heap/type_table.js";
+import { locatePython, type PythonRuntime } from "../cpython/locate.js";
+import { openProcessMemory } from "../linux/index.js";
+import type { AddressRange, Memory } from "../linux/memory.js";
+import { orNull, processGone, TidemarkError } from "../model/errors.js";
+import { analysisTooLarge } from "../model/heap_errors.js";
+import type { NodeId } from "../model/heap_graph.js";
+import { pathTo } from "../model/heap_paths.js";
+import { handlesSite, librarySite } from "../model/lookup_sites.js";
+import type { Address, Bytes, Objects, Pid } from "../model/units.js";
+import { censusBatch } from "../recording/census_batch.js";
+import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
+import { collectorOf } from "./collector_state.js";
+import { conservativeOwners } from "./conservative_owners.js";
+import { isOwnFile, puttersInto } from "./container_putters.js";
+import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
+import { makerOf } from "./handle_makers.js";
+import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
+import { openerOf } from "./handle_openers.js";
+import { type Way, wayOf } from "./holding_kind.js";
+import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
+import { tells, tellsAll } from "./lookup_quality.js";
+import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
+import { structureOwners } from "./native_structures.js";
+import { stillRunning } from "./still_running.js";
+
+/** What a lookup may take of this machine's memory. */
+const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
+/** What grows while it is copied. */
+const GROWTH = 1.1;
+const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
+/** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
+const LARGEST_AGAIN: Bytes = 2 ** 28;
+const MOST_LOOKS = 2;
+/** What is made anew all the time is in the making at some looks, and gone at others. */
+const MOST_LOOKS_AT_NEW = 3;
+/** Objects that an entry of a container holds; with more the entries are what grows. */
+const MOST_OF_ENTRY = 100;
+/** Copied in one go. */
+const PIECE: Bytes = 2 ** 18;
+
+/** null both where the program cannot be looked into (gone, not permitted, unknown, too large). */
+export function lookUpHolders(request: LookupRequest): {
+  readonly batch: HolderBatch | null;
+  readonly census: CensusBatch | null;
+} {
+  try {
+    const memory = openProcessMemory(request.pid);
+    try {
+      return lookUpAgain(memory, request);
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return { batch: null, census: null };
+    }
+    throw error;
+  }
+}
+
+/** Before it is known who puts things there. `objects`: that would go with the holder. */
+type FoundRow = Omit<HolderRow, "putters"> & { readonly objects: Objects };
+type Lookup = ReturnType<typeof lookUp>;
+
+/** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
+ * A further look comes at another moment, and is quicker: its code is warm. What C holds is found so each time. */
+function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
+  const { sites } = request;
+  // A program of tensors makes its results anew at each step.
+  const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
+  let best = lookUp(memory, request, isAnew);
+  const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
+  for (let look = 1; look < mostLooks && !tellsAll(best.batch.rows, sites); look++) {
+    if (best.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
+      break;
+    }
+    const next = orNull(() => lookUp(memory, request, true));
+    if (next !== null && tells(next.batch.rows, sites) > tells(best.batch.rows, sites)) {
+      best = next;
+    }
+  }
+  return best;
+}
+
+function loadsTensors({ mappings }: Memory): boolean {
+  return mappings.some(({ path }) => /\/libtorch_python\.so/.test(path));
+}
+
+/** `newValues`: those, too, that are made anew all the time. */
+function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
+  const { objects, python, copiedBytes } = graphOf(memory, newValues);
+  const { pid, sites, unsampled } = request;
+  const codes = once(() => ownCode(objects, python));
+  const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
+  const batch: HolderBatch = {
+    pid,
+    collector: collectorOf(python),
+    rows: [
+      ...rowsOf(objects, sites),
+      ...(unsampled === null ? [] : handlesRows(objects, pid, unsampled)),
+      ...ofLibraries.flatMap((same) => libraryRow(objects, pid, same, unsampled?.sampled ?? [])),
+    ].map(({ objects: held, ...row }) => {
+      const isNested = held > MOST_OF_ENTRY * Math.max(1, row.entries) && row.entries > 0;
+      const putters = row.path.length === 0 ? [] : puttersInto(row.path, codes(), isNested);
+      return { ...row, putters };
+    }),
+  };
+  const told = new Set(ofLibraries.map(({ type }) => type));
+  return { batch, census: censusBatch(pid, countGraph(objects), told), copiedBytes };
+}
+
+function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
+  const functions = nodesOfType(objects, "function");
+  const addresses = functions.map((node) => objects.graph.address[node] as Address);
+  return new CodeUsesReader(python, objects.copy).read(addresses, isOwnFile);
+}
+
+/** As the program runs on: some of what just changes is torn, and most of what stays is not. */
+function graphOf(
+  memory: Memory,
+  newValues: boolean,
+): {
+  readonly objects: ObjectGraph;
+  readonly python: PythonRuntime;
+  readonly copiedBytes: Bytes;
+} {
+  const python = locatePython(memory);
+  const layout = heapLayout(Number(/^3\.(\d+)/.exec(python.version)?.[1]));
+  const { leftOut, bytes } = planCopy(memory);
+  if (layout === null || bytes > MOST_BYTES / 2) {
+    throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
+  }
+  const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
+  const runs = stillRunning(python);
+  copy.fill(newestLast(copyRanges(memory, leftOut)));
+  const demandRunning = () => {
+    if (!runs()) {
+      throw processGone(memory.pid ?? 0);
+    }
+  };
+  demandRunning();
+  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renew) => {
+    if (runs()) {
+      renew(newValues);
+      demandRunning();
+    }
+  });
+  return { objects, python, copiedBytes: bytes };
+}
+
+/** The program goes on: what is copied later has changed more. Mappings are made downwards, so the newest
+ * objects lie lowest; a container that is copied before them refers to none that is not there yet. */
+function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
+  return ranges
+    .flatMap(({ start, end }) =>
+      Array.from({ length: Math.ceil((end - start) / PIECE) }, (_, n) => ({
+        start: start + n * PIECE,
+        end: Math.min(end, start + (n + 1) * PIECE),
+      })),
+    )
+    .reverse();
+}
+
+/** Passes over the heap are dear: one search for the addresses of all sites. */
+function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] {
+  const addresses = sites.flatMap((site) => site.addresses);
+  const owners = new Map(
+    findObjects(objects, addresses).map(({ address, node }) => [address, node]),
+  );
+  const lookFurther = (ownersOf: typeof conservativeOwners, unknown: readonly Address[]) => {
+    const startOf = (address: Address) =>
+      objects.graph.address[owners.get(address) ?? 0] || address;
+    ownersOf(objects, unknown.map(startOf)).forEach((node, n) => {
+      if (node !== 0) {
+        owners.set(unknown[n] as Address, node);
+      }
+    });
+  };
+  lookFurther(
+    conservativeOwners,
+    addresses.filter((address) => !owners.has(address)),
+  );
+  // Nothing known has it; or an object that only C refers to does, as a buffer of Arrow's refers to bytes.
+  const isLoose = (address: Address) => {
+    const owner = owners.get(address);
+    return owner === undefined || wayOf(objects, owner) === "native";
+  };
+  const isUnheld = (site: LookupSite) =>
+    site.addresses.filter(isLoose).length > site.addresses.length / 2;
+  // What a graph of tensors keeps is deep, too, and told by its tensors.
+  const graphs = hasTensors(objects) ? once(() => graphHolder(objects)) : null;
+  const isDeep = sites.some(isUnheld) && graphs === null;
+  if (isDeep) {
+    lookFurther(structureOwners, addresses.filter(isLoose));
+  }
+  return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+function rowOf(
+  objects: ObjectGraph,
+  { site, python, addresses, swelling }: LookupSite,
+  owners: ReadonlyMap<Address, NodeId>,
+  isDeep: boolean,
+  graphs: (() => Holder | null) | null,
+): FoundRow {
+  const found = addresses.flatMap((address) => owners.get(address) ?? []);
+  const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
+  // What is made anew all the time may be gone from where it was: a word that still leads there is a chance one.
+  const isLarge = (node: NodeId) =>
+    swelling !== null && (objects.graph.shallow[node] as Bytes) >= swelling.least / 2;
+  const anew =
+    swelling !== null && !found.some((node) => isHeld(node) && isLarge(node))
+      ? newest(objects, swelling.least, swelling.most)
+      : [];
+  const moved = swelling !== null && (anew.length > 0 || !found.some(isHeld));
+  const nodes = moved ? anew : found;
+  const ways = nodes.map((node) => wayOf(objects, node));
+  const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
+  const held = count("held");
+  const garbage = count("garbage");
+  // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does, and one that
+  // Python's allocator gave to code that keeps no object in it. What moved and is not found says nothing either.
+  const isRaw = (address: Address) =>
+    !owners.has(address) && blockBytes(objects.copy, objects.layout, address) > 0;
+  const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
+  const looked = python || moved ? nodes.length + raw : addresses.length;
+  const unknown = looked - held - garbage;
+  const ofGraphs = unknown > looked / 2 ? graphs : null;
+  const heldNodes = nodes.filter((_, n) => ways[n] === "held");
+  const holder = ofGraphs === null ? holderOf(objects, heldNodes) : ofGraphs();
+  const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
+  const graph = withGraph + (ofGraphs === null ? 0 : unknown);
+  return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+}
+
+/** Of these the table grows with what they hold, and a torn one may seem to be of any size. */
+const WITH_TABLE: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+]);
+
+/** Objects whose own memory is of such a size, and to which a name leads: others are gone, or still in the making. None
+ * where they are more than one and its successor. */
+function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
+  const { graph, types, paths, frames } = objects;
+  const nodes: NodeId[] = [];
+  for (let node = graph.firstObject; node < graph.nodes; node++) {
+    const own = graph.shallow[node] as number;
+    const shape = types.shapes[graph.type[node] as number] as number;
+    if (own >= least && own <= most && !WITH_TABLE.has(shape)) {
+      nodes.push(node);
+    }
+  }
+  const named = nodes.filter((node) => {
+    const [root, ...way] = pathTo(paths, node);
+    // Up to 3.10 a frame is an object on the way.
+    const isLocal = (one: NodeId) => frames.wordsTo(graph.address[one] as Address) !== null;
+    return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
+  });
+  return named.length > 2 ? [] : named;
+}
+
+/** What holds most of those of the program's open files, sockets, mappings or threads that grow, and who makes them;
+ * none where they are few and nobody is known to open descriptors either. */
+function handlesRows(
+  objects: ObjectGraph,
+  pid: Pid,
+  { growing, opened, sampled }: UnsampledTraces,
+): FoundRow[] {
+  const { type, nodes } = handleObjects(objects, growing);
+  const madeAt = openerOf(pid, type, opened) ?? makerOf(objects, nodes, sampled);
+  if (nodes.length === 0 && madeAt === null) {
+    return [];
+  }
+  const found = heldOf(objects, nodes);
+  // Nobody else keeps threads: they end when their function does.
+  const isRunning = type === THREAD && found.path.length === 0 && objects.threads !== 0;
+  const register = isRunning ? wordsOf(objects, itselfAsHolder(objects, objects.threads)) : {};
+  return [{ site: handlesSite(pid, type), madeAt, ...found, ...register }];
+}
+
+const THREAD = "threading.Thread";
+
+/** What holds objects behind which a library keeps memory of its own, and who makes them; none where nothing common
+ * does: a library's own objects, as its functions, are everywhere. */
+function libraryRow(
+  objects: ObjectGraph,
+  pid: Pid,
+  { type, nodes }: ObjectsOfType,
+  sampled: readonly SampledStack[],
+): FoundRow[] {
+  const some = evenly(nodes, MOST_OF_TYPE);
+  const found = heldOf(objects, some);
+  return found.path.length === 0
+    ? []
+    : [{ site: librarySite(pid, type), madeAt: makerOf(objects, some, sampled), ...found }];
+}
+
+function heldOf(objects: ObjectGraph, nodes: readonly NodeId[]): Omit<FoundRow, "site" | "madeAt"> {
+  const held = nodes.filter((node) => wayOf(objects, node) === "held");
+  const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
+  return { ...counts, ...wordsOf(objects, holderOf(objects, held)) };
+}
+
+function wordsOf(
+  objects: ObjectGraph,
+  best: Holder | null,
+): Pick<FoundRow, "path" | "type" | "retainedBytes" | "entries" | "bound" | "objects"> {
+  return {
+    path: best?.path ?? [],
+    type: best?.type ?? "",
+    retainedBytes: best?.retainedBytes ?? 0,
+    entries: best?.entries ?? 0,
+    bound: best ? boundOf(objects, best.node) : 0,
+    objects: best?.objects ?? 0,
+  };
+}
+
+/** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */
+const DEQUE_MAXLEN = 64;
+const LRU_CACHE = 72;
+const LRU_MAXSIZE = 96;
+const MOST_BOUND = 2 ** 40;
+const DEQUE = /(?:^|\.)deque$/;
+const LRU_WRAPPER = /_lru_cache_wrapper$/;
+
+/** The bound that the holder carries, or the cache whose own dict it is; 0 where there is none. What an item of a
+ * bounded container leads to has no bound by that. */
+function boundOf(objects: ObjectGraph, holder: NodeId): number {
+  const { graph, copy, paths, index } = objects;
+  const isOf = (node: NodeId | undefined, type: RegExp): node is NodeId =>
+    node !== undefined &&
+    node >= graph.firstObject &&
+    type.test(graph.typeNames[graph.type[node] as number] ?? "");
+  if (isOf(holder, DEQUE)) {
+    return bounded(copy.word((graph.address[holder] as Address) + DEQUE_MAXLEN));
+  }
+  const cache = pathTo(paths, holder)
+    .slice(-2)
+    .find((node) => isOf(node, LRU_WRAPPER));
+  if (cache === undefined) {
+    return 0;
+  }
+  const address = graph.address[cache] as Address;
+  // Only where its dict stands where it should: another layout says nothing.
+  return index.at(copy.word(address + LRU_CACHE)) === 0
+    ? 0
+    : bounded(copy.word(address + LRU_MAXSIZE));
+}
+
+/** -1, or none, is no bound. */
+function bounded(word: number): number {
+  return word > 0 && word < MOST_BOUND ? word : 0;
+}

@@ -1,0 +1,45 @@
+/** The thread that looks holders up: a heap's graph takes seconds of a core, which the polls must not lose. */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { countsOf } from "../cpython/heap/graph_census.js";
+import { countObjects } from "../cpython/heap/index.js";
+import { locatePython } from "../cpython/index.js";
+import { threadCpu } from "../linux/clock.js";
+import { openProcessMemory } from "../linux/index.js";
+import { giveWay } from "../linux/thread_priority.js";
+import { TidemarkError } from "../model/errors.js";
+import type { Pid } from "../model/units.js";
+import { censusBatch } from "../recording/census_batch.js";
+import type { CensusBatch } from "../recording/types.js";
+import { lookUpHolders } from "./holder_lookup.js";
+import type { LookupAnswer, LookupRequest } from "./lookup_request.js";
+import { stillRunning } from "./still_running.js";
+
+giveWay();
+const cpu = threadCpu();
+const request = workerData as LookupRequest;
+const { batch, census } = lookUpHolders(request);
+parentPort?.postMessage({
+  batch,
+  census: census ?? countAlone(request.pid),
+  cpuMs: cpu(),
+} satisfies LookupAnswer);
+
+/** A heap too large for a graph is still counted; null where the program cannot be looked into at all. */
+function countAlone(pid: Pid): CensusBatch | null {
+  try {
+    const memory = openProcessMemory(pid);
+    try {
+      const runs = stillRunning(locatePython(memory));
+      const { census } = countObjects(memory);
+      return runs() ? censusBatch(pid, countsOf(census)) : null;
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,48 @@
+/** What a holder lookup is asked and what it answers: the messages between a scheduler and the lookup's thread. */
+import type { Metric } from "../model/series.js";
+import type { Address, Bytes, Millis, Pid, StackId } from "../model/units.js";
+import type { CensusBatch, HolderBatch } from "../recording/types.js";
+import type { Opening } from "../segment/index.js";
+
+/** What the worker is asked. */
+export interface LookupRequest {
+  readonly pid: Pid;
+  readonly sites: readonly LookupSite[];
+  /** What no sample tells of grows: what holds those objects, and which stack makes them? null: it does not. */
+  readonly unsampled: UnsampledTraces | null;
+}
+
+/** Which objects those are, and what may tell who makes them. */
+export interface UnsampledTraces {
+  /** Figures of the process. */
+  readonly growing: ReadonlySet<Metric>;
+  /** Where descriptors grow: those that were opened after the start and a while ago; some may be closed. */
+  readonly opened: readonly Opening[];
+  /** Where memory of that kind grows: files of libraries with an allocator past malloc. */
+  readonly libraries: readonly string[];
+  readonly sampled: readonly SampledStack[];
+}
+
+export interface LookupSite {
+  readonly site: string;
+  /** Python's allocator was asked: every block is an object's, or a part of one. */
+  readonly python: boolean;
+  readonly addresses: readonly Address[];
+  /** Its memory is a few large blocks, made anew and larger each time: what the largest is now, between the
+   * look and the copy of the heap; null: it is not. */
+  readonly swelling: { readonly least: Bytes; readonly most: Bytes } | null;
+}
+
+export interface SampledStack {
+  /** Of the recording's dictionary. */
+  readonly stack: StackId;
+  /** Of its live samples. */
+  readonly addresses: readonly Address[];
+}
+
+/** What it answers; null where nothing could be looked up, or counted. */
+export interface LookupAnswer {
+  readonly batch: HolderBatch | null;
+  readonly census: CensusBatch | null;
+  readonly cpuMs: Millis;
+}

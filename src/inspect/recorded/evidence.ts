@@ -1,0 +1,119 @@
+/** A recording -> the evidence of a verdict. */
+
+import {
+  censusEvidence,
+  type Evidence,
+  framesOf,
+  holderEvidenceOf,
+  readingsAtWork,
+  SiteHistoryBuilder,
+} from "../../diagnose/index.js";
+import type { FrameJson } from "../../model/documents.js";
+import type { StackId, Tell } from "../../model/units.js";
+import type { LookMoment, Recording } from "../../recording/types.js";
+import { recordedSnapshots } from "./recorded_snapshots.js";
+
+/** More looks than this say no more of a course. */
+const MOST_LOOKS = 48;
+/** Less than that is left at the last look: the program has given back what it had, and the look before tells
+ * more. */
+const FREED_AT_END = 0.9;
+/** Of what it had grown by, the same: a leak may be little beside what a program's libraries keep. */
+const LEAST_GIVEN_BACK = 0.3;
+
+/** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
+export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
+  const histories = await siteHistories(recording, tell);
+  const census = censusEvidence(recording.censuses);
+  const { snapshots, limits } = await recordedSnapshots(recording);
+  return {
+    target: {
+      pid: recording.meta.pid,
+      command: [...recording.meta.command],
+      python: recording.processes[0]?.python ?? "",
+      startedMs: recording.processes[0]?.startedMs ?? recording.meta.startedMs,
+    },
+    window: { startMs: recording.startMs, endMs: recording.endMs },
+    processes: recording.processes.flatMap((process, i) => {
+      const series = recording.series[i];
+      return series ? [{ ...process, series }] : [];
+    }),
+    events: recording.events,
+    ...histories,
+    ...(census === null ? {} : { census }),
+    ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
+    ...(snapshots.length === 0 ? {} : { snapshots }),
+    limits: [...recording.limits, ...limits],
+  };
+}
+
+function framesIn(recording: Recording, stack: StackId): FrameJson[] {
+  const last = recording.looks.length - 1;
+  const profile = last < 0 ? null : recording.profileOf(last);
+  return profile !== null && stack < profile.stacks.length ? framesOf(profile, stack) : [];
+}
+
+async function siteHistories(
+  recording: Recording,
+  tell: Tell,
+): Promise<Pick<Evidence, "sites" | "mappings">> {
+  const chosen = chooseLooks(recording);
+  if (chosen.length === 0) {
+    return {};
+  }
+  const sites = new SiteHistoryBuilder();
+  const mappings = new SiteHistoryBuilder(true);
+  let mapped = 0;
+  for (const [done, index] of chosen.entries()) {
+    const profile = recording.profileOf(index);
+    sites.add(profile);
+    const mappedNow = profile.files.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
+    if (recording.looks[index]?.kind !== "end" || mappedNow >= FREED_AT_END * mapped) {
+      mappings.add({ ...profile, sites: profile.files });
+    }
+    mapped = mappedNow;
+    await tell(done + 1, chosen.length);
+  }
+  return { sites: sites.build(), mappings: mappings.build() };
+}
+
+/** Evenly over time; the last that tells of the program's memory at work is always among them. */
+function chooseLooks({ looks }: Recording): number[] {
+  const usable = looks.slice(0, looksAtWork(looks));
+  if (usable.length <= MOST_LOOKS) {
+    return usable.map((_, index) => index);
+  }
+  const first = usable[0]?.timeMs ?? 0;
+  const width = ((usable.at(-1)?.timeMs ?? 0) - first) / MOST_LOOKS;
+  const chosen = new Map<number, number>();
+  for (const [index, look] of usable.entries()) {
+    chosen.set(Math.floor((look.timeMs - first) / width), index);
+  }
+  return [...chosen.values()];
+}
+
+/** How many of the looks are of the program at work: the one at its end, and a poll shortly before it, may have met
+ * a program that gives back what it had. */
+export function looksAtWork(
+  looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
+): number {
+  const [first, end] = [looks[0], looks.at(-1)];
+  if (first === undefined || end?.kind !== "end") {
+    return looks.length;
+  }
+  const times = looks.map(({ timeMs }) => timeMs);
+  const values = looks.map(({ liveBytes }) => liveBytes);
+  const working = readingsAtWork({ times, values }, first.timeMs, end.timeMs);
+  // What it had grown to since the looks before may be more than what it has given back so far.
+  const last = looks.length - 1;
+  const before = values[last - 1] ?? 0;
+  const settledMs = first.timeMs + (end.timeMs - first.timeMs) / 3;
+  const settled = times.findIndex((time) => time >= settledMs);
+  // Where looks are rare, the one before the last may be the only one since.
+  const since = Math.max(0, Math.min(settled, last - 2));
+  const grown = before - Math.min(...values.slice(since, last));
+  const given = before - end.liveBytes;
+  const gaveBack =
+    end.liveBytes < FREED_AT_END * before || (grown > 0 && given > LEAST_GIVEN_BACK * grown);
+  return Math.max(1, gaveBack ? Math.min(working, last) : working);
+}

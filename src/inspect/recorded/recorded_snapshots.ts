@@ -1,0 +1,59 @@
+/** The allocator snapshots that were written while a program was recorded, as far as they still lie there. */
+import { statSync } from "node:fs";
+import { analyse } from "../../gpu/analyse.js";
+import { readSnapshot } from "../../gpu/read_snapshot.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { GpuJson } from "../../model/gpu_document.js";
+import type { TimelineEvent } from "../../model/series.js";
+import type { Bytes, Pid } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
+
+/** Larger ones take long to read: `tidemark gpu` does, a verdict on the way does not. */
+const LARGEST: Bytes = 256 << 20;
+const MOST = 4;
+/** A file written at another time is another run's. */
+const MARGIN_MS = 60_000;
+
+export interface RecordedSnapshots {
+  readonly snapshots: readonly GpuJson[];
+  /** Of those that were not read: sentences. */
+  readonly limits: readonly string[];
+}
+
+/** Of each process the newest that it wrote in trouble of its own; errors before thresholds. */
+export async function recordedSnapshots(recording: Recording): Promise<RecordedSnapshots> {
+  const newest = new Map<Pid, TimelineEvent>();
+  for (const event of recording.events) {
+    const before = newest.get(event.pid);
+    const own = event.kind === "gpu-snapshot" && !event.detail.startsWith("peer: ");
+    if (own && !(before?.detail.startsWith("oom: ") && !event.detail.startsWith("oom: "))) {
+      newest.set(event.pid, event);
+    }
+  }
+  const snapshots: GpuJson[] = [];
+  const limits: string[] = [];
+  for (const { detail } of [...newest.values()].slice(0, MOST)) {
+    const path = detail.slice(detail.indexOf(": ") + 2);
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (
+      !stat?.isFile() ||
+      stat.mtimeMs < recording.startMs - MARGIN_MS ||
+      stat.mtimeMs > recording.endMs + MARGIN_MS
+    ) {
+      continue; // moved, removed, or overwritten since
+    }
+    if (stat.size > LARGEST) {
+      limits.push(`A large snapshot was left unread: tidemark diagnose ${path}`);
+      continue;
+    }
+    try {
+      snapshots.push(analyse(await readSnapshot(path), path));
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      limits.push(`A snapshot was left out: ${error.what}.`);
+    }
+  }
+  return { snapshots, limits };
+}

@@ -1,0 +1,71 @@
+import { basename } from "node:path";
+import type { ProfileLook, ProfileTables } from "../../model/profile.js";
+import type { ReportDocument } from "../../model/report.js";
+import type { Tell } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
+import { summarize } from "./summary.js";
+
+/** More looks would make the page heavy and its timeline no finer to the eye. */
+const MOST_LOOKS = 60;
+const NO_TABLES: ProfileTables = {
+  strings: [""],
+  frames: {
+    length: 0,
+    function: new Uint32Array(0),
+    file: new Uint32Array(0),
+    line: new Uint32Array(0),
+    firstLine: new Uint32Array(0),
+    kind: new Uint8Array(0),
+    address: new Float64Array(0),
+  },
+  stacks: { length: 1, parent: new Uint32Array(1), frame: new Uint32Array(1) },
+  processes: [],
+  threads: [],
+  labels: {
+    length: 1,
+    parent: new Uint32Array(1),
+    key: new Uint32Array(1),
+    value: new Uint32Array(1),
+  },
+};
+
+/** All that a report page shows of a recording. `tell` counts looks. Throws TidemarkError where one turns
+ * out damaged. */
+export async function buildReport(recording: Recording, tell: Tell): Promise<ReportDocument> {
+  let tables: ProfileTables | null = null;
+  const looks: ProfileLook[] = [];
+  const chosen = chooseLooks(recording);
+  for (const index of chosen) {
+    const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
+      recording.profileOf(index);
+    tables = rest; // the last look's has every process's latest period
+    looks.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
+    await tell(looks.length, chosen.length);
+  }
+  return {
+    schema: "tidemark.report/1",
+    title: basename(recording.path),
+    summary: summarize(recording, "end"),
+    series: recording.series,
+    events: recording.events,
+    tables: tables ?? NO_TABLES,
+    looks,
+  };
+}
+
+/** Evenly by order, which is geometric in time; the highest and the last are always among them. */
+function chooseLooks({ looks }: Recording): number[] {
+  if (looks.length === 0) {
+    return [];
+  }
+  const last = looks.length - 1;
+  const highest = looks.reduce(
+    (best, look, i) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? i : best),
+    0,
+  );
+  const count = Math.min(looks.length, MOST_LOOKS - 2);
+  const even = Array.from({ length: count }, (_, i) =>
+    Math.round((i * last) / Math.max(1, count - 1)),
+  );
+  return [...new Set([...even, highest, last])].sort((a, b) => a - b);
+}

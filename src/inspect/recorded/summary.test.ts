@@ -1,0 +1,232 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Metric } from "../../model/series.js";
+import { openRecording } from "../../recording/reader.js";
+import { START_MS, writeSmallRecording } from "../../recording/recording.fixture.js";
+import type { Moment, Recording } from "../../recording/types.js";
+import { RecordingWriter } from "../../recording/writer.js";
+import { buildReport } from "./report.js";
+import { summarize } from "./summary.js";
+
+const MIB = 2 ** 20;
+const HOUR = 3_600_000;
+let folder: string;
+let small: Recording;
+
+const untold = async () => {};
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "tidemark-summary-"));
+  const path = join(folder, "small.tidemark");
+  writeSmallRecording(path);
+  small = openRecording(path);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("sites", () => {
+  test("at the end: leaf first, largest first, with standard errors", () => {
+    const { sites } = summarize(small, "end");
+    expect(sites[0]).toMatchObject({
+      stack: [
+        { function: "load_2", file: "/srv/app.py", line: 102, kind: "python" },
+        { function: "main", file: "/srv/app.py", line: 10, kind: "python" },
+      ],
+      domain: "native",
+      liveBytes: 6 * MIB,
+      liveObjects: 3,
+      liveBytesAtPeak: 9 * MIB,
+      allocatedBytes: 18 * MIB,
+      allocatedObjects: 9,
+      standardErrorBytes: Math.sqrt(6 * MIB),
+      standardErrorAtPeakBytes: Math.sqrt(12 * MIB),
+      standardErrorAllocatedBytes: Math.sqrt(24 * MIB),
+    });
+    // Of millions of samples: the normal's.
+    const { low = 0, high = 0 } = sites[0]?.interval95Bytes ?? {};
+    expect((6 * MIB - low) / Math.sqrt(6 * MIB)).toBeCloseTo(1.96, 2);
+    expect((high - 6 * MIB) / Math.sqrt(6 * MIB)).toBeCloseTo(1.96, 2);
+    expect(sites.map(({ liveBytes }) => liveBytes)).toEqual([6 * MIB, 3 * MIB]);
+  });
+
+  test("at the peak, the live figures are the peak's", () => {
+    const { sites, atMs } = summarize(small, "peak");
+    expect(atMs).toBe(START_MS + 2900);
+    expect(sites.every((site) => site.liveBytes === site.liveBytesAtPeak)).toBe(true);
+  });
+
+  test("at a time: the look before it", () => {
+    expect(summarize(small, START_MS + 1500)).toMatchObject({ atMs: START_MS + 1000 });
+    expect(() => summarize(small, START_MS - HOUR)).toThrow(/TM-E014.*it covers/);
+    expect(() => summarize(small, START_MS + HOUR)).toThrow(/TM-E014/);
+  });
+});
+
+describe("what a place that is not listed may hold", () => {
+  /** The recording with a coarse period from its 500th ms to its 700th. */
+  const coarse = (): Recording =>
+    Object.create(small, {
+      events: {
+        value: [
+          { timeMs: START_MS + 500, pid: 101, kind: "period", detail: "", value: 4 * MIB },
+          { timeMs: START_MS + 700, pid: 101, kind: "period", detail: "", value: 65536 },
+        ],
+      },
+    });
+  const inPeriods = (recording: Recording, moment: Moment, period: number) =>
+    (summarize(recording, moment).agent.unseenUpToBytes ?? 0) / period;
+
+  test("goes by the coarsest period that was in force until then", () => {
+    expect(inPeriods(small, "end", small.meta.periodBytes)).toBeCloseTo(3.69, 2);
+    expect(inPeriods(coarse(), "end", 4 * MIB)).toBeCloseTo(3.69, 2);
+    expect(inPeriods(coarse(), START_MS + 1500, 4 * MIB)).toBeCloseTo(3.69, 2);
+  });
+
+  test("what comes later does not count", () => {
+    const [first] = small.looks;
+    const later = { timeMs: START_MS + 2000, pid: 101, kind: "period", detail: "", value: 4 * MIB };
+    const recording: Recording = Object.create(small, { events: { value: [later] } });
+    expect(inPeriods(recording, first?.timeMs ?? 0, small.meta.periodBytes)).toBeCloseTo(3.69, 2);
+  });
+});
+
+describe("figures of the whole run", () => {
+  test("RSS: the kernel's own mark where it is above any poll", () => {
+    expect(summarize(small, "end").rss).toMatchObject({ peakBytes: 77 * MIB, endBytes: 33 * MIB });
+  });
+
+  test("RSS: a mark well above the last poll's came after it, one a little above is that poll's", () => {
+    expect(summarize(small, "end").rss.peakMs).toBe(small.endMs);
+    const polled = small.series[0]?.values.get("treeRssBytes") ?? new Float64Array();
+    const highest = Math.max(...[...polled].filter((value) => !Number.isNaN(value)));
+    const end = { ...small.end, maxRssBytes: highest + 65536 };
+    const lagging: Recording = Object.create(small, { end: { value: end } });
+    expect(summarize(lagging, "end").rss).toEqual({
+      peakBytes: highest + 65536,
+      peakMs: small.series[0]?.timesMs[polled.indexOf(highest)],
+      endBytes: 33 * MIB,
+    });
+  });
+
+  test("processes, with those that have no profile named in the limits", () => {
+    const { processes, limits, agent } = summarize(small, "end");
+    expect(processes).toMatchObject([
+      { pid: 100, python: "3.11.7", profiled: true, peakRssBytes: 30 * MIB, endRssBytes: 30 * MIB },
+      { pid: 101, command: ["sleep"], profiled: false, endRssBytes: MIB },
+    ]);
+    expect(limits.at(-1)).toMatch(/1 of 2 processes has no profile \(sleep\)/);
+    expect(agent).toMatchObject({ periodBytes: 65536, samples: 300, lost: 2, cpuMs: 3 });
+    expect(agent.allocatedBytesPerSecond).toBeCloseTo(9 * MIB, 3);
+  });
+
+  test("a process that came and ended between two readings has no figures, rather than none used", () => {
+    const [root, ...others] = small.series;
+    const unread: Recording = Object.create(small, {
+      series: { value: [root, ...others.map((series) => ({ ...series, values: new Map() }))] },
+    });
+    expect(summarize(unread, "end").processes).toMatchObject([
+      { pid: 100, peakRssBytes: 30 * MIB, endRssBytes: 30 * MIB },
+      { pid: 101, peakRssBytes: null, endRssBytes: null },
+    ]);
+  });
+
+  test("no number is NaN, and all of it is JSON", () => {
+    for (const moment of ["end", "peak"] as const) {
+      const text = JSON.stringify(summarize(small, moment));
+      expect(text).not.toMatch(/null|NaN/);
+    }
+  });
+});
+
+describe("growth", () => {
+  /** A run of an hour with a reading a minute of each given metric. */
+  function grown(name: string, metrics: Partial<Record<Metric, (minute: number) => number>>) {
+    const path = join(folder, name);
+    const writer = RecordingWriter.open(path);
+    writer.begin({
+      tidemarkVersion: "0.1.0",
+      command: ["app"],
+      pid: 1,
+      startedMs: START_MS,
+      host: "",
+      kernel: "",
+      runId: "",
+      periodBytes: 0,
+      keeper: null,
+      recorder: { pid: 0, startTicks: 0 },
+    });
+    const row = { series: 0, pid: 1, parentPid: 0, command: ["app"], python: "", profiled: false };
+    writer.processes(START_MS, [{ ...row, startedMs: START_MS, endedMs: null }]);
+    for (let minute = 0; minute <= 60; minute++) {
+      const timeMs = START_MS + minute * 60_000;
+      const readings = Object.entries(metrics) as [Metric, (minute: number) => number][];
+      writer.metrics(
+        timeMs,
+        readings.map(([metric, of]) => ({ timeMs, series: 0, metric, value: of(minute) })),
+      );
+    }
+    writer.close();
+    return summarize(openRecording(path), "end").series;
+  }
+
+  test("is the slope after the first third: start-up does not count", () => {
+    const series = grown("leak", {
+      treePssBytes: (m) => 100 * MIB + (m < 20 ? m * 50 * MIB : 1000 * MIB + (m - 20) * MIB),
+    });
+    expect(series.growthBytesPerHour).toBeCloseTo(60 * MIB, -2);
+    expect(series.baselineBytes).toBeCloseTo(1100 * MIB, -2);
+    expect(series).toMatchObject({
+      startBytes: 100 * MIB,
+      minBytes: 100 * MIB,
+      points: 61,
+      treePssBytes: 1140 * MIB,
+    });
+  });
+
+  test("is none where memory is level, whatever its spikes", () => {
+    expect(
+      grown("level", { treePssBytes: (m) => (m % 7 === 0 ? 900 : 200) * MIB }).growthBytesPerHour,
+    ).toBe(0);
+  });
+
+  test("is RSS's where PSS could not be read", () => {
+    const series = grown("rss", { treeRssBytes: (m) => (100 + m) * MIB });
+    expect(series.growthBytesPerHour).toBeCloseTo(60 * MIB, -2);
+    expect(series.treePssBytes).toBe(0);
+  });
+
+  test("a recording without a profile has no sites, and says so when asked for one", async () => {
+    grown("bare", { treeRssBytes: () => MIB });
+    const recording = openRecording(join(folder, "bare"));
+    expect(summarize(recording, "peak")).toMatchObject({
+      sites: [],
+      agent: { samples: 0, allocatedBytesPerSecond: 0 },
+    });
+    expect(() => recording.profileAt("end")).toThrow(/TM-E014/);
+    expect(await buildReport(recording, untold)).toMatchObject({
+      looks: [],
+      tables: { processes: [] },
+    });
+  });
+});
+
+describe("report", () => {
+  test("looks ascend, the last is the end, all share the last one's tables", async () => {
+    const report = await buildReport(small, untold);
+    expect(report.title).toBe("small.tidemark");
+    expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.lookTimes);
+    expect(report.tables.stacks.length).toBe(small.profileAt("end").stacks.length);
+    expect(report.series).toBe(small.series);
+  });
+
+  test("of many looks, sixty at most, the highest and the last among them", async () => {
+    const path = join(folder, "many.tidemark");
+    writeSmallRecording(path, { looks: 150 });
+    const recording = openRecording(path);
+    const { looks } = await buildReport(recording, untold);
+    expect(looks.length).toBeLessThanOrEqual(60);
+    expect(looks.length).toBeGreaterThan(50);
+    expect(looks.at(-1)?.timeMs).toBe(recording.lookTimes.at(-1));
+  });
+});

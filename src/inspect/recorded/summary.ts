@@ -1,0 +1,317 @@
+import { theilSen } from "../../diagnose/index.js";
+import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
+import { nothingThere } from "../../model/errors.js";
+import { interval95, unseenUpToBytes } from "../../model/interval.js";
+import { Domain, FrameKind, type Profile } from "../../model/profile.js";
+import type { MemorySeries, Metric } from "../../model/series.js";
+import type { Bytes, StackId, TimeMs } from "../../model/units.js";
+import type { Moment, Recording } from "../../recording/types.js";
+import { lastLedger } from "./last_ledger.js";
+
+const MS_PER_HOUR = 3_600_000;
+/** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */
+const RSS_LAG_BYTES: Bytes = 1 << 20;
+
+/**
+ * What a recording comes to, with the sites as they were at `moment`. Figures of RSS, processes and
+ * series are the whole run's at any moment.
+ * Throws TidemarkError (TM-E014) for a time outside the recording.
+ */
+export function summarize(recording: Recording, moment: Moment): SummaryJson {
+  if (
+    typeof moment === "number" &&
+    (moment < recording.startMs - 1000 || moment > recording.endMs + 1000)
+  ) {
+    throw nothingThere(
+      `the recording holds nothing at ${isoTime(moment)}`,
+      `it covers ${isoTime(recording.startMs)} to ${isoTime(recording.endMs)}`,
+    );
+  }
+  const profile = recording.looks.length > 0 ? recording.profileAt(moment) : null;
+  const root = recording.series[0];
+  const rootProcess = recording.processes[0];
+  return {
+    schema: "tidemark.summary/1",
+    target: {
+      pid: recording.meta.pid,
+      command: [...recording.meta.command],
+      python: rootProcess?.python ?? "",
+      startedMs: rootProcess?.startedMs ?? recording.meta.startedMs,
+    },
+    window: {
+      startMs: recording.startMs,
+      endMs: recording.endMs,
+      points: root?.timesMs.length ?? 0,
+    },
+    atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
+    rss: treeRss(recording),
+    processes: recording.processes.map((process, index) => {
+      const series = recording.series[index];
+      return {
+        pid: process.pid,
+        parentPid: process.parentPid,
+        command: [...process.command],
+        python: process.python,
+        peakRssBytes:
+          Math.max(highest(series, "rssBytes").value, highest(series, "vmHwmBytes").value) || null,
+        endRssBytes: lastReading(series, "rssBytes"),
+        profiled: process.profiled,
+      };
+    }),
+    sites: profile ? sitesOf(profile, recording.profileAt("peak")) : [],
+    series: growthOf(root),
+    agent: agentFigures(recording, profile),
+    ...lastLedger(recording),
+    limits: [...recording.limits, ...unprofiled(recording)],
+  };
+}
+
+/** Polls miss a peak between them; the kernel's own marks do not, but tell of one process only. */
+function treeRss(recording: Recording): SummaryJson["rss"] {
+  const root = recording.series[0];
+  let peak = highest(root, "treeRssBytes");
+  for (const series of recording.series) {
+    const mark = highest(series, "vmHwmBytes");
+    peak = mark.value > peak.value ? mark : peak;
+  }
+  const maxRss = recording.end?.maxRssBytes ?? 0;
+  if (maxRss > peak.value) {
+    // The marks of the last poll were lower: it came after that poll, or they differ by the kernel's own lag.
+    const later = maxRss > peak.value + RSS_LAG_BYTES;
+    peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
+  }
+  return {
+    peakBytes: peak.value,
+    peakMs: peak.timeMs || recording.endMs,
+    endBytes: lastReading(root, "treeRssBytes") ?? 0,
+  };
+}
+
+/** The highest reading and when it was first reached; 0 where there is none. */
+function highest(
+  series: MemorySeries | undefined,
+  metric: Metric,
+): { value: Bytes; timeMs: TimeMs } {
+  let value = 0;
+  let timeMs = 0;
+  series?.values.get(metric)?.forEach((reading, i) => {
+    if (reading > value) {
+      value = reading;
+      timeMs = series.timesMs[i] as number;
+    }
+  });
+  return { value, timeMs };
+}
+
+/** null where there is no reading. */
+function lastReading(series: MemorySeries | undefined, metric: Metric): number | null {
+  return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? null;
+}
+
+/** The first third of the window is start-up and left out; the slope is Theil-Sen's over the rest, and
+ * the baseline that line's level where it begins. */
+function growthOf(root: MemorySeries | undefined): SummaryJson["series"] {
+  const pss = readingsOf(root, "treePssBytes");
+  const { times, values } = pss.times.length >= 3 ? pss : readingsOf(root, "treeRssBytes");
+  const first = times[0] ?? 0;
+  const settled = first + ((times.at(-1) ?? 0) - first) / 3;
+  const from = Math.max(
+    0,
+    times.findIndex((time) => time >= settled),
+  );
+  const trend = theilSen(times.slice(from), values.slice(from));
+  return {
+    startBytes: values[0] ?? 0,
+    minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
+    baselineBytes: trend.start,
+    growthBytesPerHour: trend.slope * MS_PER_HOUR,
+    points: values.length,
+    treePssBytes: lastReading(root, "treePssBytes") ?? 0,
+  };
+}
+
+function readingsOf(
+  series: MemorySeries | undefined,
+  metric: Metric,
+): { times: number[]; values: number[] } {
+  const times: number[] = [];
+  const values: number[] = [];
+  series?.values.get(metric)?.forEach((value, i) => {
+    if (!Number.isNaN(value)) {
+      times.push(series.timesMs[i] as number);
+      values.push(value);
+    }
+  });
+  return { times, values };
+}
+
+function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {
+  const look =
+    recording.looks.findLast(({ timeMs }) => timeMs <= (profile?.timeMs ?? 0)) ??
+    recording.looks.at(-1);
+  const seconds = (profile?.durationMs ?? 0) / 1000;
+  const allocated = profile?.sites.allocatedBytes.reduce((sum, bytes) => sum + bytes, 0) ?? 0;
+  const periodBytes = look?.agent.periodBytes || recording.meta.periodBytes;
+  return {
+    periodBytes,
+    unseenUpToBytes: unseenUpToBytes(coarsestPeriod(recording, look?.timeMs)),
+    samples: look?.agent.samples ?? 0,
+    lost: look?.agent.lost ?? 0,
+    cpuMs: look?.agent.cpuMs ?? 0,
+    allocatedBytesPerSecond: seconds > 0 ? allocated / seconds : 0,
+  };
+}
+
+/** The most that lay between two samples, on average, at any time until then: what lives may have come when
+ * samples were rarer than they are now. */
+export function coarsestPeriod(
+  { meta, looks, events }: Recording,
+  untilMs: TimeMs = Number.POSITIVE_INFINITY,
+): Bytes {
+  const periods = [
+    ...looks.map(({ timeMs, agent }) => ({ timeMs, value: agent.periodBytes })),
+    ...events.filter(({ kind }) => kind === "period"),
+  ];
+  return periods
+    .filter(({ timeMs }) => timeMs <= untilMs)
+    .reduce((coarsest, { value }) => Math.max(coarsest, value ?? 0), meta.periodBytes);
+}
+
+/** Only where an agent was meant to run: otherwise the reason is a limit already. */
+function unprofiled({ meta, processes }: Recording): string[] {
+  const without = processes.filter((process) => !process.profiled);
+  if (meta.periodBytes === 0 || without.length === 0) {
+    return [];
+  }
+  const names = [...new Set(without.map(({ command }) => programName(command)))];
+  const shown = names.length > 4 ? `${names.slice(0, 4).join(", ")}, ...` : names.join(", ");
+  const verb = without.length === 1 ? "has" : "have";
+  return [
+    `${without.length} of ${processes.length} processes ${verb} no profile (${shown}): the agent could not run in them, or they allocated too little to be sampled.`,
+  ];
+}
+
+function programName(command: readonly string[]): string {
+  return command[0]?.split("/").at(-1) ?? "?";
+}
+
+interface SiteSum {
+  readonly stack: StackId;
+  readonly domain: number;
+  liveBytes: number;
+  liveObjects: number;
+  liveVariance: number;
+  allocatedBytes: number;
+  allocatedObjects: number;
+  allocatedVariance: number;
+  peakBytes: number;
+  peakVariance: number;
+}
+
+/** One site for each stack and domain: those of all processes, threads and labels together. */
+function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
+  const sums = new Map<number, SiteSum>();
+  const at = ({ sites }: Profile, row: number): SiteSum => {
+    const stack = sites.stack[row] as number;
+    const domain = sites.domain[row] as number;
+    const key = stack * 4 + domain;
+    let sum = sums.get(key);
+    if (!sum) {
+      sum = {
+        stack,
+        domain,
+        liveBytes: 0,
+        liveObjects: 0,
+        liveVariance: 0,
+        allocatedBytes: 0,
+        allocatedObjects: 0,
+        allocatedVariance: 0,
+        peakBytes: 0,
+        peakVariance: 0,
+      };
+      sums.set(key, sum);
+    }
+    return sum;
+  };
+  for (let row = 0; row < profile.sites.length; row++) {
+    const sum = at(profile, row);
+    sum.liveBytes += profile.sites.liveBytes[row] as number;
+    sum.liveObjects += profile.sites.liveObjects[row] as number;
+    sum.liveVariance += profile.sites.liveVariance[row] as number;
+    sum.allocatedBytes += profile.sites.allocatedBytes[row] as number;
+    sum.allocatedObjects += profile.sites.allocatedObjects[row] as number;
+    sum.allocatedVariance += profile.sites.allocatedVariance[row] as number;
+  }
+  for (let row = 0; row < peak.sites.length; row++) {
+    const sum = at(peak, row);
+    sum.peakBytes += peak.sites.liveBytes[row] as number;
+    sum.peakVariance += peak.sites.liveVariance[row] as number;
+  }
+  const stacks = new StackNames(profile);
+  return [...sums.values()]
+    .filter((sum) => sum.liveBytes + sum.allocatedBytes + sum.peakBytes > 0)
+    .sort(
+      (a, b) =>
+        b.liveBytes - a.liveBytes ||
+        b.peakBytes - a.peakBytes ||
+        b.allocatedBytes - a.allocatedBytes,
+    )
+    .map((sum) => ({
+      stack: stacks.frames(sum.stack),
+      domain: DOMAIN_NAMES[sum.domain] ?? "native",
+      liveBytes: sum.liveBytes,
+      liveObjects: sum.liveObjects,
+      liveBytesAtPeak: sum.peakBytes,
+      allocatedBytes: sum.allocatedBytes,
+      allocatedObjects: sum.allocatedObjects,
+      standardErrorBytes: Math.sqrt(sum.liveVariance),
+      standardErrorAtPeakBytes: Math.sqrt(sum.peakVariance),
+      standardErrorAllocatedBytes: Math.sqrt(sum.allocatedVariance),
+      interval95Bytes: interval95(sum.liveBytes, Math.sqrt(sum.liveVariance)),
+      interval95AtPeakBytes: interval95(sum.peakBytes, Math.sqrt(sum.peakVariance)),
+      interval95AllocatedBytes: interval95(sum.allocatedBytes, Math.sqrt(sum.allocatedVariance)),
+    }));
+}
+
+const DOMAIN_NAMES: Readonly<Record<number, SummarySiteJson["domain"]>> = {
+  [Domain.python]: "python",
+  [Domain.native]: "native",
+  [Domain.mapped]: "mapped",
+};
+
+const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
+  [FrameKind.python]: "python",
+  [FrameKind.native]: "native",
+  [FrameKind.mark]: "mark",
+};
+
+/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that hold it. */
+class StackNames {
+  private readonly made: (FrameJson | undefined)[] = [];
+
+  constructor(private readonly profile: Profile) {}
+
+  frames(stack: StackId): FrameJson[] {
+    const { parent, frame } = this.profile.stacks;
+    const frames: FrameJson[] = [];
+    for (let node = stack; node > 0; node = parent[node] as number) {
+      frames.push(this.frame(frame[node] as number));
+    }
+    return frames;
+  }
+
+  private frame(id: number): FrameJson {
+    const { strings, frames } = this.profile;
+    this.made[id] ??= {
+      function: strings[frames.function[id] as number] ?? "",
+      file: strings[frames.file[id] as number] ?? "",
+      line: frames.line[id] as number,
+      kind: KIND_NAMES[frames.kind[id] as number] ?? "mark",
+    };
+    return this.made[id];
+  }
+}
+
+function isoTime(timeMs: TimeMs): string {
+  return Math.abs(timeMs) < 8.64e15 ? new Date(timeMs).toISOString() : String(timeMs);
+}

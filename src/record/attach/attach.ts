@@ -1,0 +1,340 @@
+/**
+ * A live process, recorded for a time and left as it was.
+ *
+ *   keeper makes the pool ── the process arms its agent (remote exec) ── Recorder, as for `run`
+ *     ... the time is over, the process ends, or somebody wants it to end ...
+ *   last look ── the process disarms its agent ── keeper leaves
+ *
+ * | what | outcome |
+ * |---|---|
+ * | no such process, ended meanwhile | TM-E020; while it is recorded: the recording ends with it |
+ * | not permitted, traced, unknown interpreter | TM-E021, TM-E032, TM-E034: nothing was touched |
+ * | recorded already (run, attach) | TM-E037 names who does |
+ * | armed by its environment, nobody records | its own pool is taken up, and left armed at the end |
+ * | another user's, another pid namespace | the agent makes the pool, opened through /proc/PID/fd |
+ * | the recorder is killed | the lease lapses, the agent disarms itself; the keeper leaves the orphan file |
+ * | it cannot be disarmed in time | the lease ends in a second, the agent does it by itself; a note says so |
+ * | it forks | the child is recorded as with `run`, and disarms itself in the second after the end |
+ * | it has children already, or starts other programs | those are watched from outside alone; `limits` says so |
+ */
+
+import { closeSync, openSync } from "node:fs";
+import { hostname, release } from "node:os";
+import { dirname, resolve } from "node:path";
+import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
+import { monotonicMs, nowMs } from "../../linux/clock.js";
+import {
+  hasEnded,
+  isMappingNamed,
+  readAttachPermission,
+  readCommand,
+  readStat,
+  startTimeMs,
+} from "../../linux/index.js";
+import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { agentRefused, alreadyAttached } from "../../model/attach_errors.js";
+import { notPermitted, processGone, TidemarkError } from "../../model/errors.js";
+import type { Bytes, Millis, Pid } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
+import { RecordingWriter } from "../../recording/writer.js";
+import { CONSTANTS } from "../../segment/layout.js";
+import { PoolReader } from "../../segment/pool.js";
+import type { DeviceWatchOptions } from "../devices/device_watch.js";
+import { DeviceWatch } from "../devices/device_watch.js";
+import { PoolKeeper } from "../launch/keeper.js";
+import { Recorder } from "../launch/recorder.js";
+import { orphanPath } from "../launch/run.js";
+import { reopenRecording } from "../process/open_recording.js";
+import { PoolWatch } from "../process/pool_watch.js";
+import { growingRecordingOf } from "../process/recording_in_progress.js";
+import { type AgentStatus, armAgent, disarmAgent } from "./attached_agent.js";
+
+const CHECK_MS = 100;
+/** How long the process may take to run the agent's farewell. */
+const LEAVE_MS = 10_000;
+const FIRST_LEASE_MS = 30_000;
+const LAST_LEASE_MS = 1_000;
+/** Of the memory that an agent records into: the recorder's, or its own in memory or in a folder. */
+const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
+
+export interface AttachOptions {
+  readonly pid: Pid;
+  readonly recordingPath: string;
+  /** Full path of libtidemark.so; tidemark-guard lies beside it. */
+  readonly libraryPath: string;
+  readonly periodBytes?: Bytes;
+  readonly native?: boolean;
+  readonly follow?: boolean;
+  /** Watch the devices of its processes; left out: no process is asked. */
+  readonly devices?: DeviceWatchOptions;
+  /** How long the process may take until it runs Python code. */
+  readonly waitMs: Millis;
+  /** Asked now and then while it is recorded; true ends it. */
+  readonly enough: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
+  /** Ends it now: an interrupt. */
+  readonly until?: AbortSignal;
+  readonly onWaiting?: (doing: string) => void;
+  readonly onRecording?: (entered: RemoteAnswer, recordingPath: string) => void;
+}
+
+export interface AttachResult {
+  readonly recordingPath: string;
+  readonly notes: readonly string[];
+  readonly recorderCpuMs: Millis;
+  /** The process ended while it was recorded. */
+  readonly ended: boolean;
+  /** How long the process stood at each end, in ms. */
+  readonly attachPauseMs: Millis;
+  readonly detachPauseMs: Millis;
+  open(): Recording;
+}
+
+/** Throws TidemarkError where nothing was recorded. */
+export async function attachAndRecord(options: AttachOptions): Promise<AttachResult> {
+  const { pid } = options;
+  const stat = readStat(pid);
+  if (stat === null || hasEnded(stat)) {
+    throw processGone(pid);
+  }
+  const { ok, reason, remedy } = readAttachPermission(pid);
+  if (!ok) {
+    throw notPermitted(pid, reason, remedy);
+  }
+  refuseSecond(pid);
+  const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
+  const keeper = await PoolKeeper.open(
+    dirname(options.libraryPath),
+    CONSTANTS.TM_DEFAULT_SLOT_COUNT,
+    period,
+    (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
+      (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
+  );
+  try {
+    keeper.pool.setLease(monotonicMs() + options.waitMs + FIRST_LEASE_MS);
+    const armed = await armAgent(
+      pid,
+      {
+        libraryPath: options.libraryPath,
+        poolPath: keeper.path,
+        periodBytes: period,
+        native: options.native === true,
+        follow: options.follow !== false,
+      },
+      {
+        waitMs: options.waitMs,
+        ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
+        ...(options.until ? { signal: options.until } : {}),
+      },
+    );
+    const place = openPool(pid, armed.status, armed.stood, keeper);
+    try {
+      return await record(options, place, armed.entered, armed.stood, stat.startTicks);
+    } catch (error) {
+      if (!armed.stood) {
+        await disarmAgent(pid, { waitMs: LEAVE_MS }).catch(() => {}); // the first error says more
+      }
+      throw error;
+    } finally {
+      place.close();
+    }
+  } finally {
+    keeper.close();
+  }
+}
+
+/** Before anything is touched; the agent itself refuses a second one that comes in the same moment. Who records
+ * it is looked for only where somebody may: that walks through the descriptors of the whole host. */
+function refuseSecond(pid: Pid): void {
+  const growing = isMappingNamed(pid, POOL_NAMES) ? growingRecordingOf(pid) : null;
+  if (growing !== null) {
+    const { recorder } = reopenRecording(growing).meta;
+    throw alreadyAttached(
+      pid,
+      `process ${recorder.pid}, to ${growing}`,
+      `look at that one with: tidemark live ${growing}`,
+    );
+  }
+}
+
+interface PoolPlace {
+  readonly pool: PoolReader;
+  readonly descriptor: number;
+  readonly keeper: { readonly pid: Pid; readonly fd: number };
+  readonly setOrphan: (path: string) => void;
+  close(): void;
+}
+
+/** The pool that the agent writes to: ours, or one of its own. */
+function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKeeper): PoolPlace {
+  if (status.pool === keeper.path) {
+    return {
+      pool: keeper.pool,
+      descriptor: keeper.descriptor,
+      keeper: { pid: keeper.pid, fd: keeper.fd },
+      setOrphan: (path) => keeper.setOrphan(path),
+      close() {},
+    };
+  }
+  const [, owner, fd] = /^\/proc\/(\d+)\/fd\/(\d+)$/.exec(status.pool) ?? [];
+  // Its own descriptor, under the number that its own pid namespace gives it; or its guard's.
+  const candidates =
+    fd === undefined ? [`/proc/${pid}/root${status.pool}`] : [status.pool, `/proc/${pid}/fd/${fd}`];
+  for (const path of candidates) {
+    let descriptor: number;
+    try {
+      descriptor = openSync(path, "r+");
+    } catch {
+      continue;
+    }
+    try {
+      const pool = new PoolReader(descriptor);
+      const header = pool.header();
+      if (header.runId === status.run) {
+        if (stood && header.leaseUntilMs > monotonicMs()) {
+          throw alreadyAttached(
+            pid,
+            `tidemark (its guard is process ${owner ?? "unknown"})`,
+            "wait for its end, or end it with Ctrl-C there",
+          );
+        }
+        if (!stood) {
+          pool.setLease(monotonicMs() + FIRST_LEASE_MS);
+        }
+        return {
+          pool,
+          descriptor,
+          keeper: { pid, fd: Number(fd ?? 0) },
+          setOrphan() {},
+          close: () => closeSync(descriptor),
+        };
+      }
+    } catch (error) {
+      closeSync(descriptor);
+      if (error instanceof TidemarkError && error.id === "TM-E037") {
+        throw error;
+      }
+      continue;
+    }
+    closeSync(descriptor);
+  }
+  throw stood
+    ? alreadyAttached(pid, "another recorder", `end it with: tidemark detach ${pid}`)
+    : agentRefused(pid, `its memory cannot be opened from here (${status.pool})`);
+}
+
+async function record(
+  options: AttachOptions,
+  place: PoolPlace,
+  entered: RemoteAnswer,
+  stood: boolean,
+  startTicks: number,
+): Promise<AttachResult> {
+  const { pid } = options;
+  const notes: string[] = [];
+  const path = resolve(options.recordingPath);
+  const writer = RecordingWriter.open(path);
+  place.setOrphan(orphanPath(path));
+  const header = place.pool.header();
+  const beganMs = nowMs();
+  const command = readCommand(pid) ?? [];
+  const ticks = (of: Pid) => readStat(of)?.startTicks ?? 0;
+  writer.begin({
+    tidemarkVersion: TIDEMARK_VERSION,
+    command,
+    pid,
+    startedMs: beganMs, // of the recording: what was before is not in it
+    host: hostname(),
+    kernel: release(),
+    runId: header.runId,
+    periodBytes: header.periodBytes,
+    keeper: { ...place.keeper, startTicks: ticks(place.keeper.pid) },
+    recorder: { pid: process.pid, startTicks: ticks(process.pid) },
+  });
+  writer.limits(beganMs, [
+    stood
+      ? "The agent was armed by the program's environment before this recording began."
+      : "Attached to a running program: what it had allocated before is not in the profile.",
+    ...(stood || options.follow === false
+      ? []
+      : [
+          "Children that it forks from now on are profiled; those from before, and other programs that it starts, are not: attach to each of them.",
+        ]),
+  ]);
+  const recorder = new Recorder({
+    writer,
+    pid,
+    startTicks,
+    command,
+    startedMs: beganMs,
+    programStartedMs: Math.min(beganMs, startTimeMs(startTicks)),
+    follow: options.follow ?? true,
+    pool: new PoolWatch(place.pool, place.descriptor, pid),
+    devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
+  });
+  recorder.start();
+  options.onRecording?.(entered, path);
+  const ended = await wait(options, recorder, path);
+  let detachPauseMs = 0;
+  if (ended) {
+    await recorder.finish(null);
+  } else {
+    recorder.leave();
+    detachPauseMs = stood ? 0 : await leave(pid, notes);
+    // Children that it forked leave by themselves; who was armed without a recorder goes on without one.
+    place.pool.setLease(stood && header.leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS);
+  }
+  writer.close();
+  place.setOrphan("");
+  return {
+    recordingPath: path,
+    notes,
+    recorderCpuMs: recorder.cpuMs,
+    ended,
+    attachPauseMs: entered.longestPauseMs,
+    detachPauseMs,
+    open: () => reopenRecording(writer.path, writer.memory),
+  };
+}
+
+/** True where the process ended. */
+async function wait(
+  { enough, until }: AttachOptions,
+  recorder: Recorder,
+  path: string,
+): Promise<boolean> {
+  const begun = monotonicMs();
+  while (recorder.rootLives) {
+    if (until?.aborted || (await enough(monotonicMs() - begun, path))) {
+      return false;
+    }
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(done, CHECK_MS);
+      function done() {
+        clearTimeout(timer);
+        until?.removeEventListener("abort", done);
+        resolve();
+      }
+      until?.addEventListener("abort", done);
+    });
+  }
+  return true;
+}
+
+/** Disarms the agent; where the process does not come by, the agent does it when the lease is over. */
+async function leave(pid: Pid, notes: string[]): Promise<Millis> {
+  try {
+    const { status, entered } = await disarmAgent(pid, { waitMs: LEAVE_MS });
+    if (status !== null && status.state === "leaving") {
+      notes.push("The last of its hooks go when a thread of it next runs Python code.");
+    }
+    return entered.longestPauseMs;
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    if (error.id !== processGone(pid).id) {
+      notes.push(`The agent disarms itself as soon as the program allocates: ${error.what}.`);
+    }
+    return 0;
+  }
+}

@@ -1,0 +1,56 @@
+/** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
+import { hasEnded, readAttachPermission, readStat } from "../../linux/index.js";
+import { alreadyAttached, notAttached } from "../../model/attach_errors.js";
+import { notPermitted, processGone } from "../../model/errors.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { openRecording } from "../process/open_recording.js";
+import { growingRecordingOf } from "../process/recording_in_progress.js";
+import { disarmAgent } from "./attached_agent.js";
+
+export interface DetachAnswer {
+  /** It recorded until now; false: the agent lay there, taken back already. */
+  readonly recorded: boolean;
+  /** Nothing of it is left to run: the library stays mapped and inert. */
+  readonly inert: boolean;
+  readonly pauseMs: Millis;
+}
+
+/** Throws TidemarkError: TM-E039 where the process holds no agent, TM-E037 where a recorder lives. */
+export async function detachAgent(
+  pid: Pid,
+  options: {
+    readonly waitMs: Millis;
+    readonly onWaiting?: (doing: string) => void;
+    readonly until?: AbortSignal;
+  },
+): Promise<DetachAnswer> {
+  if (hasEnded(readStat(pid))) {
+    throw processGone(pid);
+  }
+  const { ok, reason, remedy } = readAttachPermission(pid);
+  if (!ok) {
+    throw notPermitted(pid, reason, remedy);
+  }
+  const growing = growingRecordingOf(pid);
+  if (growing !== null) {
+    throw alreadyAttached(
+      pid,
+      `process ${openRecording(growing).meta.recorder.pid}, to ${growing}`,
+      "end that one with Ctrl-C, or with kill",
+    );
+  }
+  const { onWaiting, until, waitMs } = options;
+  const { status, was, entered } = await disarmAgent(pid, {
+    waitMs,
+    ...(onWaiting ? { onWaiting } : {}),
+    ...(until ? { signal: until } : {}),
+  });
+  if (status === null) {
+    throw notAttached(pid);
+  }
+  return {
+    recorded: was === "armed",
+    inert: status.state === "inert",
+    pauseMs: entered.longestPauseMs,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Two questions that only the program itself can answer, asked in it by remote execution where somebody
+ * allows it: what does the collector free, and what does the allocator give back?
+ *
+ *   ledger ──> gc.collect() ──> ledger ──> malloc_trim(0) ──> ledger
+ *              freed: cycles               returned: kept by the allocator
+ *
+ * Both change the program: finalizers of garbage run, and it stands still for as long as the collector takes
+ * (a second and more where there are tens of millions of objects). The second loads ctypes. A program in which
+ * one of them raises goes on without, and the evidence says so.
+ */
+import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
+import type { ProbeEvidence } from "../../diagnose/index.js";
+import { readLedger } from "../../ledger/index.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { LedgerPartName } from "../../model/ledger.js";
+import type { Bytes, Pid } from "../../model/units.js";
+import { enterProcess } from "../process/enter_process.js";
+
+const COLLECT = `import gc
+return gc.collect()`;
+const TRIM = `import ctypes
+trim = ctypes.CDLL(None).malloc_trim
+trim.argtypes = [ctypes.c_size_t]
+return trim(0)`;
+
+/** Throws TidemarkError where the process cannot be entered (TM-E034, TM-E035, not permitted, gone). */
+export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promise<ProbeEvidence> {
+  const before = livingBytes(pid);
+  const { text } = await enterProcess(pid, COLLECT, options);
+  const after = livingBytes(pid);
+  const kept = residentBytes(pid);
+  const refusal = await trim(pid, options);
+  return {
+    pid,
+    collectedObjects: Number(text) || 0,
+    freedBytes: Math.max(0, before - after),
+    returnedBytes: refusal === "" ? Math.max(0, kept - residentBytes(pid)) : null,
+    refusal,
+  };
+}
+
+/** Why it could not be asked; "" where it was. */
+async function trim(pid: Pid, options: RemoteExecOptions): Promise<string> {
+  try {
+    await enterProcess(pid, TRIM, options);
+    return "";
+  } catch (error) {
+    if (error instanceof TidemarkError && error.id === "TM-E036") {
+      return error.what;
+    }
+    throw error;
+  }
+}
+
+const USED: readonly LedgerPartName[] = ["python.used", "malloc.used"];
+const PRIVATE: readonly LedgerPartName[] = [...USED, "python.free", "malloc.free", "anon.other"];
+
+function livingBytes(pid: Pid): Bytes {
+  return sumOf(pid, USED);
+}
+
+function residentBytes(pid: Pid): Bytes {
+  return sumOf(pid, PRIVATE);
+}
+
+function sumOf(pid: Pid, wanted: readonly LedgerPartName[]): Bytes {
+  // Blocks free inside a pool count as free only where pools are walked.
+  const { parts } = readLedger(pid, "full");
+  return parts.reduce((sum, { part, bytes }) => sum + (wanted.includes(part) ? bytes : 0), 0);
+}

@@ -1,0 +1,201 @@
+/**
+ * Objects by type, counted again and again from outside, for a process that no agent is in:
+ *
+ *   watch ──"census"──> worker thread ──> scan of the heap, unpaused ──> types, bytes, objects
+ *     │                     └─ once, after the first third: where objects lie
+ *     └──"holders", near the end, of the types that grow ──> new objects ──> their holders
+ *
+ * The program never stands still for it, and nothing of it is written. Counting costs this process a core for
+ * a moment: the larger the heap, the rarer the censuses. Where the process cannot be read, or runs no Python
+ * that is known, the evidence has no census and says why.
+ */
+
+import { Worker } from "node:worker_threads";
+import { holderEvidenceOf } from "../../diagnose/holder_evidence.js";
+import {
+  type CensusEvidence,
+  type Evidence,
+  growingTypes,
+  type TypeCourse,
+} from "../../diagnose/index.js";
+import { nowMs } from "../../linux/clock.js";
+import type { TypeCounts } from "../../model/heap_graph.js";
+import { librarySite } from "../../model/lookup_sites.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/units.js";
+import { heldShare } from "../../recording/holder_reader.js";
+import type { HolderBatch, HolderLookup } from "../../recording/types.js";
+import { CensusSchedule } from "./census_schedule.js";
+
+const START_SHARE = 1 / 3;
+/** Of the watch, when holders are looked up: late, for most is there then, and early enough to be told. */
+const LOOKUP_SHARE = 0.8;
+const MOST_LOOKUPS = 3;
+const MOST_UNHELD = 0.5;
+const MOST_TYPES = 6;
+/** After the first third: with fewer, one more comes at the end. */
+const FEWEST_LATE = 3;
+/** Types that never come to much say nothing of growth, but for those behind which a library keeps memory. */
+const SMALLEST_TYPE_BYTES = 200_000;
+
+export type CensusQuestion =
+  | { readonly ask: "census"; readonly remember: boolean }
+  | {
+      readonly ask: "holders";
+      readonly types: readonly { readonly type: string; readonly site: string }[];
+    };
+
+export type CensusAnswer =
+  | ({ readonly kind: "census" } & TypeCounts)
+  | { readonly kind: "holders"; readonly batch: HolderBatch | null }
+  /** `why` "": the process is gone. */
+  | { readonly kind: "refused"; readonly why: string };
+
+interface Reply {
+  readonly answer: CensusAnswer;
+  readonly cpuMs: Millis;
+}
+
+interface Count {
+  readonly timeMs: TimeMs;
+  readonly bytes: ReadonlyMap<string, Bytes>;
+  readonly objects: ReadonlyMap<string, Objects>;
+}
+
+export class CensusWatch {
+  private readonly worker: Worker;
+  private readonly schedule = new CensusSchedule();
+  private readonly counts: Count[] = [];
+  private busy = false;
+  private remembered = false;
+  private lookups = 0;
+  private found: HolderLookup | null = null;
+  private refusal = "";
+
+  constructor(
+    private readonly pid: Pid,
+    private readonly startMs: TimeMs,
+    private readonly forMs: Millis,
+  ) {
+    this.worker = new Worker(new URL("./census_worker.js", import.meta.url), {
+      workerData: { pid },
+    });
+    this.worker.unref();
+    // A thread that fails counts nothing any more.
+    this.worker.on("error", () => {
+      this.busy = true;
+      this.refusal ||= "counting failed";
+    });
+  }
+
+  /** Asks for what is due. Holders of all that may grow are looked up: the verdict comes later. */
+  polled(elapsedMs: Millis, nowMs: TimeMs): void {
+    if (this.busy || this.refusal !== "") {
+      return;
+    }
+    if (this.wantsHolders && elapsedMs >= LOOKUP_SHARE * this.forMs) {
+      this.lookups += 1;
+      this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true), nowMs);
+    } else if (this.schedule.due(elapsedMs)) {
+      this.count(elapsedMs, nowMs);
+    }
+  }
+
+  /** At the end of the watch: waits for what is under way, and counts once more where that was done too seldom. */
+  async finish(elapsedMs: Millis, longestMs: Millis): Promise<void> {
+    await this.settled(longestMs);
+    const lateMs = this.startMs + START_SHARE * elapsedMs;
+    const late = this.counts.filter(({ timeMs }) => timeMs >= lateMs).length;
+    if (late < FEWEST_LATE && !this.busy && this.refusal === "") {
+      this.count(elapsedMs, nowMs());
+      await this.settled(longestMs);
+    }
+  }
+
+  /** Until what was asked is answered, or the time is over. */
+  private settled(longestMs: Millis): Promise<void> {
+    if (!this.busy || this.refusal !== "") {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, longestMs);
+      this.worker.once("message", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** What was found; nothing is asked any more. */
+  close(): Pick<Evidence, "census" | "holders" | "collectors"> & { readonly refusal: string } {
+    void this.worker.terminate();
+    const { found } = this;
+    return {
+      ...(this.counts.length > 0 ? { census: this.census() } : {}),
+      ...(found ? holderEvidenceOf([found]) : {}),
+      refusal: this.refusal,
+    };
+  }
+
+  /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
+   * looked up again. */
+  private get wantsHolders(): boolean {
+    return this.lookups < (heldShare(this.found?.rows ?? []) < MOST_UNHELD ? MOST_LOOKUPS : 1);
+  }
+
+  private count(elapsedMs: Millis, timeMs: TimeMs): void {
+    const remember = !this.remembered && elapsedMs >= START_SHARE * this.forMs;
+    this.remembered ||= remember;
+    this.ask({ ask: "census", remember }, ({ answer, cpuMs }) => {
+      this.schedule.counted(elapsedMs, cpuMs);
+      if (answer.kind === "census") {
+        const { types, bytes, objects } = answer;
+        const column = (values: Float64Array) =>
+          new Map(types.map((type, row) => [type, values[row] as number]));
+        this.counts.push({ timeMs, bytes: column(bytes), objects: column(objects) });
+      }
+    });
+  }
+
+  private lookUp(growing: ReturnType<typeof growingTypes>, timeMs: TimeMs): void {
+    const types = growing
+      .slice(0, MOST_TYPES)
+      .flatMap(({ site }) =>
+        site.type === undefined ? [] : [{ type: site.type, site: site.key }],
+      );
+    this.ask({ ask: "holders", types }, ({ answer }) => {
+      const batch = answer.kind === "holders" ? answer.batch : null;
+      if (batch !== null && heldShare(batch.rows) >= heldShare(this.found?.rows ?? [])) {
+        this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
+      }
+    });
+  }
+
+  private ask(question: CensusQuestion, answered: (reply: Reply) => void): void {
+    this.busy = true;
+    this.worker.once("message", (reply: Reply) => {
+      this.busy = false;
+      if (reply.answer.kind === "refused") {
+        this.refusal = reply.answer.why || "the process was gone";
+      }
+      answered(reply);
+    });
+    this.worker.postMessage(question);
+  }
+
+  private census(): CensusEvidence {
+    const held = new Set(this.found?.rows.map(({ site }) => site));
+    const isTold = (type: string, own: Bytes) =>
+      own >= SMALLEST_TYPE_BYTES || held.has(librarySite(this.pid, type));
+    const names = new Set(
+      this.counts.flatMap(({ bytes }) =>
+        [...bytes].flatMap(([type, own]) => (isTold(type, own) ? [type] : [])),
+      ),
+    );
+    const types: TypeCourse[] = [...names].map((type) => ({
+      type,
+      bytes: this.counts.map(({ bytes }) => bytes.get(type) ?? 0),
+      objects: this.counts.map(({ objects }) => objects.get(type) ?? 0),
+    }));
+    return { pid: this.pid, timesMs: this.counts.map(({ timeMs }) => timeMs), types };
+  }
+}

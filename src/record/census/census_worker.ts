@@ -1,0 +1,79 @@
+/** The thread that counts objects: a heap of gigabytes takes seconds of a core, which the polls must not lose. */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { countsOf } from "../../cpython/heap/graph_census.js";
+import { countObjects } from "../../cpython/heap/index.js";
+import { lookUpHolders } from "../../holders/holder_lookup.js";
+import { threadCpu } from "../../linux/clock.js";
+import { openProcessMemory } from "../../linux/index.js";
+import { giveWay } from "../../linux/thread_priority.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { Metric } from "../../model/series.js";
+import type { Pid } from "../../model/units.js";
+import { bundledAllocators } from "../../native/index.js";
+import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
+import { ObjectAddresses } from "./object_addresses.js";
+
+const { pid } = workerData as { readonly pid: Pid };
+const remembered = new ObjectAddresses();
+/** Files that carry an allocator; null: not looked for yet. */
+let carriers: readonly string[] | null = null;
+
+giveWay();
+
+parentPort?.on("message", (question: CensusQuestion) => {
+  const begun = performance.now();
+  const cpu = threadCpu();
+  let answer: CensusAnswer;
+  try {
+    answer = question.ask === "census" ? count(question.remember) : lookUp(question.types);
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    answer = { kind: "refused", why: error.exitCode === 4 ? "" : error.what };
+  }
+  parentPort?.postMessage({
+    answer,
+    tookMs: performance.now() - begun,
+    cpuMs: cpu(),
+  });
+});
+
+function count(remember: boolean): CensusAnswer {
+  const memory = openProcessMemory(pid);
+  try {
+    const { census } = countObjects(memory);
+    if (remember) {
+      remembered.take(memory);
+    }
+    return { kind: "census", ...countsOf(census) };
+  } finally {
+    memory.close();
+  }
+}
+
+/** What holds the objects of some types that were not there yet when addresses were remembered; and those of types
+ * behind which a library keeps memory past malloc. */
+function lookUp(types: readonly { readonly type: string; readonly site: string }[]): CensusAnswer {
+  const memory = openProcessMemory(pid);
+  try {
+    const born = remembered.newOf(
+      memory,
+      types.map(({ type }) => type),
+    );
+    const sites = types.flatMap(({ type, site }) => {
+      const addresses = born.get(type) ?? [];
+      return addresses.length > 0 ? [{ site, python: true, addresses, swelling: null }] : [];
+    });
+    carriers ??= bundledAllocators(memory).map(({ path }) => path);
+    const unsampled = { growing: new Set<Metric>(), opened: [], libraries: carriers, sampled: [] };
+    const { batch } =
+      sites.length + carriers.length > 0
+        ? lookUpHolders({ pid, sites, unsampled })
+        : { batch: null };
+    return { kind: "holders", batch };
+  } finally {
+    memory.close();
+  }
+}

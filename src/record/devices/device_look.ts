@@ -1,0 +1,157 @@
+/** One look at what a running program's device allocators say, and the tensors that fill them. */
+
+import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
+import {
+  countObjects,
+  type DeviceTensor,
+  findDeviceArrays,
+  findDeviceTensors,
+  findKvPools,
+  type KvPool,
+  type ObjectGraph,
+  takeGraph,
+} from "../../cpython/heap/index.js";
+import {
+  type FrameworkFigures,
+  type LiveArray,
+  type LiveSegment,
+  parseArrays,
+  parseFigures,
+  parseSegments,
+} from "../../gpu/device_figures.js";
+import { openProcessMemory } from "../../linux/index.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { Bytes, Millis, Objects, Pid } from "../../model/units.js";
+import { firstMessage, openDeviceLine } from "./device_line.js";
+
+/** The thread in the program may have to wait for the allocator, and walks all its blocks. */
+const ANSWER_MS: Millis = 60_000;
+
+export interface DeviceLookOptions {
+  /** Of the Python package's sources. */
+  readonly pythonFolder: string;
+  /** How long the program may take until it runs Python code, and stand still for its heap's copy. */
+  readonly exec: RemoteExecOptions;
+  readonly maxPauseMs: Millis;
+  readonly maxBytes: Bytes;
+  /** Blocks below are not looked up. */
+  readonly smallestTensorBytes: Bytes;
+  /** JAX's own profile of its devices, too. */
+  readonly wantsProfile: boolean;
+  readonly onPlan?: (objects: Objects, bytes: Bytes) => void;
+}
+
+/** Of torch or of JAX. */
+export interface LookedUpTensor extends DeviceTensor {
+  readonly device: number;
+}
+
+export interface DeviceLook {
+  readonly frameworks: readonly FrameworkFigures[];
+  /** null where no version of torch listed them. */
+  readonly segments: readonly LiveSegment[] | null;
+  /** Largest first; null where they were not looked up: `tensorsRefused` says why. */
+  readonly tensors: readonly LookedUpTensor[] | null;
+  readonly tensorsRefused: string;
+  /** As far as the object graph was read. */
+  readonly kvPools: readonly KvPool[];
+  /** Blocks of at least the smallest size. */
+  readonly largeBlocks: readonly {
+    readonly device: number;
+    readonly address: number;
+    readonly bytes: Bytes;
+  }[];
+  /** pprof, gzipped. */
+  readonly profile: Buffer | null;
+  /** How long the program stood in all. */
+  readonly pauseMs: Millis;
+}
+
+/** Throws TidemarkError where the program cannot be asked. */
+export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promise<DeviceLook> {
+  const line = await openDeviceLine(
+    pid,
+    options.pythonFolder,
+    { profile: options.wantsProfile, arrays_from: options.smallestTensorBytes },
+    options.exec,
+  );
+  try {
+    const { look, profile } = await firstMessage(pid, line, "look", ANSWER_MS);
+    const segments = parseSegments(look);
+    const largeBlocks = blocksOf(segments ?? [], options.smallestTensorBytes);
+    const tensors = await tensorsOf(pid, options, largeBlocks, parseArrays(look));
+    return {
+      frameworks: parseFigures(look),
+      segments,
+      largeBlocks,
+      ...tensors,
+      profile: typeof profile === "string" ? Buffer.from(profile, "base64") : null,
+      pauseMs: line.entered.pauseMs + tensors.pauseMs,
+    };
+  } finally {
+    line.close();
+  }
+}
+
+/** Blocks lie side by side in their segment. */
+function blocksOf(segments: readonly LiveSegment[], least: Bytes): DeviceLook["largeBlocks"] {
+  return segments.flatMap(({ device, address, blocks }) => {
+    let at = address;
+    return blocks.flatMap(({ bytes, state }) => {
+      const begin = at;
+      at += bytes;
+      return state === "inactive" || bytes < least ? [] : [{ device, address: begin, bytes }];
+    });
+  });
+}
+
+async function tensorsOf(
+  pid: Pid,
+  { maxPauseMs, maxBytes, onPlan }: DeviceLookOptions,
+  blocks: DeviceLook["largeBlocks"],
+  arrays: readonly LiveArray[],
+): Promise<Pick<DeviceLook, "tensors" | "tensorsRefused" | "kvPools" | "pauseMs">> {
+  if (blocks.length === 0 && arrays.length === 0) {
+    return { tensors: [], tensorsRefused: "", kvPools: [], pauseMs: 0 };
+  }
+  const memory = openProcessMemory(pid);
+  try {
+    const { census } = countObjects(memory);
+    const expected = census.objects.reduce((sum, count) => sum + count, 0);
+    const { objects, pauseMs } = await takeGraph(
+      memory,
+      { maxPauseMs, maxBytes, ...(onPlan ? { onPlan } : {}) },
+      expected,
+    );
+    return {
+      tensors: allTensors(objects, blocks, arrays),
+      tensorsRefused: "",
+      kvPools: findKvPools(objects),
+      pauseMs,
+    };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    return { tensors: null, tensorsRefused: error.what, kvPools: [], pauseMs: 0 };
+  } finally {
+    memory.close();
+  }
+}
+
+function allTensors(
+  objects: ObjectGraph,
+  blocks: DeviceLook["largeBlocks"],
+  arrays: readonly LiveArray[],
+): LookedUpTensor[] {
+  const devices = new Map(blocks.map(({ address, device }) => [address, device]));
+  const ofTorch = findDeviceTensors(objects, blocks).map((tensor) => ({
+    ...tensor,
+    device: devices.get(tensor.address) ?? 0,
+  }));
+  const ofJax = findDeviceArrays(objects, arrays).map(({ array, ...tensor }) => ({
+    ...tensor,
+    device: array.device,
+  }));
+  return [...ofTorch, ...ofJax].sort((a, b) => b.bytes - a.bytes);
+}

@@ -1,0 +1,313 @@
+/**
+ * Devices of a recorded program and its children: a thread in each process that may use one tells their
+ * figures once a second and writes snapshots of torch's allocator when it is time (device_line.ts).
+ *
+ *   poll ── which processes have loaded torch, JAX or TensorFlow? ── enter them, a few at a time
+ *   beat ── figures ──────────────> rows of the next poll
+ *   snapshot of one rank ─────────> "dump" to the others, its path an event of the recording
+ *
+ * A child that is a mere fork (a worker that loads data) is entered only when it has a device mapped: the
+ * driver's mappings are not inherited. What cannot be entered is told once and left alone.
+ */
+import { statSync } from "node:fs";
+import {
+  type DeviceFigures,
+  type FrameworkFigures,
+  fragmentationRatio,
+  parseFigures,
+} from "../../gpu/device_figures.js";
+import { monotonicMs, nowMs } from "../../linux/clock.js";
+import { isMappingNamed, readStat } from "../../linux/index.js";
+import { oneLine, TidemarkError } from "../../model/errors.js";
+import {
+  DEVICE_FIGURES,
+  deviceMetric,
+  MOST_DEVICES,
+  type TimelineEvent,
+} from "../../model/series.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import type { MetricRow } from "../../recording/writer.js";
+import type { TreePoll } from "../process/process_tree.js";
+import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_line.js";
+
+/** How the devices of the recorded processes are watched. */
+export interface DeviceWatchOptions {
+  /** Of the Python package's sources. */
+  readonly pythonFolder: string;
+  /** A snapshot is written when so much of a device is reserved: above 0, at most 1. */
+  readonly threshold: number;
+  /** Of all snapshots of one process. */
+  readonly budgetBytes: Bytes;
+}
+
+/** Torch's part of Python, JAX's runtime, TensorFlow's: what a process maps before it can use a device. */
+const FRAMEWORKS = /^(?:libtorch_python|libjax_common|xla_extension|libtensorflow_framework)\b/;
+/** /dev/nvidia0, nvidiactl, nvidia-uvm; /dev/kfd and /dev/dri/renderD128. */
+const DRIVER = /^(?:nvidia|kfd$|renderD\d)/;
+const MOST_ENTERING = 4;
+/** Between two looks at a process's mappings: a quarter of the time that we know it, within these. */
+const SHORTEST_CHECK_MS = 200;
+const LONGEST_CHECK_MS = 10_000;
+const ENTER_MS = 60_000;
+/** From one rank's snapshot to the next that makes the others write theirs, and by threshold. */
+const COOLDOWN_MS = 60_000;
+/** What a program that has ended may still have said. */
+const ENDED_MS = 1_000;
+/** Ring of the allocator's history, in entries. */
+const HISTORY_ENTRIES = 100_000;
+
+interface Watched {
+  readonly pid: Pid;
+  readonly foundMs: Millis;
+  nextCheckMs: Millis;
+  state: "outside" | "entering" | "inside" | "left";
+  line: DeviceLine | null;
+  figures: readonly FrameworkFigures[];
+  /** The figures came since the last poll. */
+  fresh: boolean;
+}
+
+export class DeviceWatch {
+  private readonly watched = new Map<Pid, Watched>();
+  private readonly abort = new AbortController();
+  private limits: string[] = [];
+  private events: TimelineEvent[] = [];
+  private dumpedMs = Number.NEGATIVE_INFINITY;
+  private entering = 0;
+  private found = false;
+
+  /** `folder`: where snapshots go, of processes that see the same files. */
+  constructor(
+    private readonly options: DeviceWatchOptions,
+    private readonly folder: string,
+  ) {}
+
+  /** Adds what was told since the last poll; enters who is due. */
+  poll(living: ReadonlyMap<Pid, number>, timeMs: TimeMs, poll: TreePoll): void {
+    for (const pid of this.watched.keys()) {
+      if (!living.has(pid)) {
+        this.watched.delete(pid);
+      }
+    }
+    for (const [pid, series] of living) {
+      const process = this.watched.get(pid) ?? this.add(pid);
+      this.enterIfDue(process);
+      if (process.fresh) {
+        process.fresh = false;
+        poll.metrics.push(...rowsOf(process.figures, series, timeMs));
+      }
+    }
+    this.tell(poll);
+  }
+
+  /** The program has ended: what it still said, such as the snapshot before its last error. */
+  async lastWords(poll: TreePoll): Promise<void> {
+    const until = monotonicMs() + ENDED_MS;
+    while (this.lines().length > 0 && monotonicMs() < until) {
+      await new Promise((wake) => setTimeout(wake, 10));
+    }
+    this.leave();
+    if (!this.found) {
+      this.limits.push("No process was seen to load torch, JAX or TensorFlow: no device is known.");
+    }
+    this.tell(poll);
+  }
+
+  /** What was switched on in the processes is switched off again. */
+  leave(): void {
+    this.abort.abort();
+    for (const process of this.lines()) {
+      this.left(process);
+    }
+  }
+
+  private add(pid: Pid): Watched {
+    const now = monotonicMs();
+    const process: Watched = {
+      pid,
+      foundMs: now,
+      nextCheckMs: now,
+      state: "outside",
+      line: null,
+      figures: [],
+      fresh: false,
+    };
+    this.watched.set(pid, process);
+    return process;
+  }
+
+  private lines(): Watched[] {
+    return [...this.watched.values()].filter(({ line }) => line !== null);
+  }
+
+  private left(process: Watched): void {
+    process.line?.close();
+    process.line = null;
+    process.state = "left";
+  }
+
+  private tell(poll: TreePoll): void {
+    poll.limits.push(...this.limits.splice(0));
+    poll.events.push(...this.events.splice(0));
+  }
+
+  private enterIfDue(process: Watched): void {
+    const now = monotonicMs();
+    if (
+      process.state !== "outside" ||
+      now < process.nextCheckMs ||
+      this.entering >= MOST_ENTERING ||
+      this.abort.signal.aborted
+    ) {
+      return;
+    }
+    const knownMs = now - process.foundMs;
+    process.nextCheckMs =
+      now + Math.min(LONGEST_CHECK_MS, Math.max(SHORTEST_CHECK_MS, knownMs / 4));
+    const wanted = isMereFork(process.pid) ? DRIVER : FRAMEWORKS;
+    if (isMappingNamed(process.pid, wanted)) {
+      this.found = true;
+      void this.enter(process);
+    }
+  }
+
+  private async enter(process: Watched): Promise<void> {
+    const { pid } = process;
+    process.state = "entering";
+    this.entering += 1;
+    const image = readStat(pid)?.stackStart;
+    try {
+      const line = await openDeviceLine(
+        pid,
+        this.options.pythonFolder,
+        { watch: this.orders(pid) },
+        { waitMs: ENTER_MS, signal: this.abort.signal },
+      );
+      process.line = line;
+      process.state = "inside";
+      line.listen(
+        (message) => this.hear(process, message),
+        () => {
+          process.line = null;
+          // After exec it is another program, that may use devices of its own.
+          if (process.state === "inside" && readStat(pid)?.stackStart !== image) {
+            process.state = "outside";
+          }
+        },
+      );
+      if (this.abort.signal.aborted) {
+        this.left(process); // the time was over while it was entered
+      }
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      process.state = "left";
+      if (!this.abort.signal.aborted) {
+        this.limits.push(`The devices of process ${pid} are not known: ${error.what}.`);
+      }
+    } finally {
+      this.entering -= 1;
+    }
+  }
+
+  private orders(pid: Pid) {
+    const { threshold, budgetBytes } = this.options;
+    return {
+      period: 1,
+      threshold,
+      directory: seesSameFiles(pid) ? this.folder : "/tmp",
+      max_entries: HISTORY_ENTRIES,
+      cooldown: COOLDOWN_MS / 1000,
+      budget_bytes: budgetBytes,
+    };
+  }
+
+  private hear(process: Watched, message: DeviceMessage): void {
+    const { pid } = process;
+    if ("beat" in message) {
+      process.figures = parseFigures(message.beat);
+      process.fresh = true;
+      if (process.figures.every(({ state }) => state === "cpu-only")) {
+        const names = process.figures.map(({ name, version }) => `${name} ${version}`).join(", ");
+        this.limits.push(`Process ${pid} has no device to watch: ${names} can use none here.`);
+        this.left(process);
+      }
+    }
+    if (typeof message.note === "string") {
+      this.limits.push(`Devices of process ${pid}: ${oneLine(message.note)}.`);
+    }
+    if (typeof message.snapshot === "string") {
+      const reason = String(message.reason);
+      const path = oneLine(message.snapshot);
+      this.events.push({
+        timeMs: nowMs(),
+        pid,
+        kind: "gpu-snapshot",
+        detail: `${reason}: ${path}`,
+      });
+      this.limits.push(`A snapshot of process ${pid}'s device was written (${reason}): ${path}`);
+      if (reason !== "peer") {
+        this.askOthers(process);
+      }
+    }
+  }
+
+  /** One rank's trouble is the job's: what the others held at that moment tells which is odd. */
+  private askOthers(asking: Watched): void {
+    const now = monotonicMs();
+    if (now - this.dumpedMs < COOLDOWN_MS) {
+      return;
+    }
+    this.dumpedMs = now;
+    for (const process of this.lines()) {
+      if (process !== asking) {
+        process.line?.say("dump");
+      }
+    }
+  }
+}
+
+/** Of two frameworks on one device the first speaks: torch before JAX before TensorFlow. */
+function rowsOf(
+  frameworks: readonly FrameworkFigures[],
+  series: number,
+  timeMs: TimeMs,
+): MetricRow[] {
+  const devices = new Map<number, DeviceFigures>();
+  for (const device of frameworks.flatMap((framework) => framework.devices)) {
+    if (device.index < MOST_DEVICES && !devices.has(device.index)) {
+      devices.set(device.index, device);
+    }
+  }
+  const rows: MetricRow[] = [];
+  for (const [index, device] of devices) {
+    const figures = { ...device, fragmentationRatio: fragmentationRatio(device) };
+    for (const figure of DEVICE_FIGURES) {
+      const value = figures[figure];
+      if (value !== null) {
+        rows.push({ timeMs, series, metric: deviceMetric(index, figure), value });
+      }
+    }
+  }
+  const pinned = frameworks.find((framework) => framework.pinned !== null)?.pinned?.ownedBytes;
+  return pinned == null
+    ? rows
+    : [...rows, { timeMs, series, metric: "gpu.pinnedBytes", value: pinned }];
+}
+
+/** It began as a copy of its parent and has not become another program: the same stack, the same place. */
+function isMereFork(pid: Pid): boolean {
+  const stat = readStat(pid);
+  const parent = stat === null ? null : readStat(stat.parentPid);
+  return stat !== null && parent !== null && stat.stackStart === parent.stackStart;
+}
+
+function seesSameFiles(pid: Pid): boolean {
+  try {
+    const [own, its] = [statSync("/"), statSync(`/proc/${pid}/root/`)];
+    return own.ino === its.ino && own.dev === its.dev;
+  } catch {
+    return false;
+  }
+}

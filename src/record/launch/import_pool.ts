@@ -1,0 +1,84 @@
+import { closeSync, constants, openSync } from "node:fs";
+import { hostname, release } from "node:os";
+import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors.js";
+import type { TimeMs } from "../../model/units.js";
+import { RecordingWriter } from "../../recording/writer.js";
+import type { SegmentHeader } from "../../segment/index.js";
+import { profilePool } from "../process/pool_profile.js";
+
+/**
+ * Makes a recording of a pool file: what an agent leaves that the environment switched on
+ * (`TIDEMARK=dir=...`), while its process runs or after. The recording holds one look, the last moment.
+ * Throws TidemarkError where the file is no pool, or nothing was sampled.
+ */
+export function importPool(poolPath: string, recordingPath: string): void {
+  const descriptor = open(poolPath);
+  try {
+    const { header, processes, assembler, limits } = profilePool(descriptor, poolPath);
+    const [first] = processes;
+    if (first === undefined) {
+      throw nothingThere(
+        `${poolPath} holds no profile`,
+        "its process took no sample, or never began",
+      );
+    }
+    const timeMs = Math.max(...processes.map(lastChangeMs));
+    const writer = RecordingWriter.open(recordingPath);
+    try {
+      writer.begin({
+        tidemarkVersion: TIDEMARK_VERSION,
+        command: first.command,
+        pid: first.pid,
+        startedMs: first.startRealtimeMs,
+        host: hostname(),
+        kernel: release(),
+        runId: header.runId,
+        periodBytes: header.periodBytes,
+        keeper: null,
+        recorder: { pid: 0, startTicks: 0 },
+      });
+      writer.processes(
+        timeMs,
+        processes.map((process, series) => ({
+          series,
+          pid: process.pid,
+          parentPid: process.parentPid,
+          command: process.command,
+          python: process.python,
+          profiled: true,
+          startedMs: process.startRealtimeMs,
+          endedMs: process.state === "ended" ? lastChangeMs(process) : null,
+        })),
+      );
+      const { tables, look } = assembler.take(timeMs);
+      const { samples, lost, cpuMs, periodBytes } = assembler.totals();
+      writer.look(tables, look, { kind: "end", agent: { samples, lost, cpuMs, periodBytes } });
+      writer.agentLimits(timeMs, limits);
+      writer.limits(timeMs, [
+        "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are not known.",
+      ]);
+      writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+      if (writer.failure) {
+        throw writer.failure;
+      }
+    } finally {
+      writer.close();
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function lastChangeMs({ startRealtimeMs, startMonotonicMs, heartbeatMs }: SegmentHeader): TimeMs {
+  return startRealtimeMs + Math.max(0, heartbeatMs - startMonotonicMs);
+}
+
+function open(path: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === "ENOENT" ? fileNotFound(path, "pool file") : fileUnusable(path, "read", message);
+  }
+}

@@ -1,0 +1,70 @@
+/** The pool of a process that is entered late, kept by `tidemark-guard keep` (agent/guard/keep.c). */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { fileUnusable, internalError, notInstalled } from "../../model/errors.js";
+import type { Bytes, Pid } from "../../model/units.js";
+import { PoolReader } from "../../segment/pool.js";
+
+export class PoolKeeper {
+  private constructor(
+    private readonly guard: ChildProcess,
+    readonly pid: Pid,
+    /** Its descriptor of the pool. */
+    readonly fd: number,
+    readonly pool: PoolReader,
+    /** Ours. */
+    readonly descriptor: number,
+  ) {}
+
+  /** Throws TidemarkError where the pool cannot be made. `folder`: where tidemark-guard lies. */
+  static async open(
+    folder: string,
+    slots: number,
+    periodBytes: Bytes,
+    options: number,
+  ): Promise<PoolKeeper> {
+    const path = join(folder, "tidemark-guard");
+    const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"] });
+    const answer = await new Promise<string>((resolve, reject) => {
+      guard.on("error", () =>
+        reject(notInstalled(`${path} is missing`, "build it with: npm run build")),
+      );
+      guard.on("close", () => reject(internalError(new Error("the pool's keeper has ended"))));
+      guard.stdin?.on("error", () => {});
+      guard.stdout?.setEncoding("utf8").once("data", resolve);
+      guard.stdin?.write(`pool\t${slots}\t${periodBytes}\t${options}\n`);
+    });
+    const [verb, first, second] = answer.trimEnd().split("\t");
+    if (verb !== "pool") {
+      throw fileUnusable("the agent's memory", "write", second ?? "it cannot be made");
+    }
+    const descriptor = openSync(`/proc/${first}/fd/${second}`, "r+");
+    guard.unref();
+    return new PoolKeeper(
+      guard,
+      Number(first),
+      Number(second),
+      new PoolReader(descriptor),
+      descriptor,
+    );
+  }
+
+  /** As a process of the same pid namespace and user opens it. */
+  get path(): string {
+    return `/proc/${this.pid}/fd/${this.fd}`;
+  }
+
+  /** Where the used slots go if this process dies; they are folded in by whoever reads the recording next. */
+  setOrphan(path: string): void {
+    const escaped = path.replace(/[\\\t\n]/g, (c) =>
+      c === "\t" ? "\\t" : c === "\n" ? "\\n" : "\\\\",
+    );
+    this.guard.stdin?.write(`orphan\t${escaped}\n`);
+  }
+
+  close(): void {
+    this.guard.stdin?.end("leave\n");
+    closeSync(this.descriptor);
+  }
+}

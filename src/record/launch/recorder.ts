@@ -1,0 +1,316 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/clock.js";
+import {
+  type CgroupMemory,
+  type CgroupPlace,
+  findCgroup,
+  readLimiting,
+} from "../../linux/index.js";
+import type { Metric, TimelineEvent } from "../../model/series.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
+import type { DeviceWatch } from "../devices/device_watch.js";
+import { LedgerTurns } from "../process/ledger_turns.js";
+import type { PoolWatch } from "../process/pool_watch.js";
+import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
+import { SuspectWatch } from "../process/suspect_watch.js";
+import type { ExitReport } from "./guard.js";
+
+/** Rows are written together at this distance: a reader of the growing file is that far behind. */
+const FLUSH_MS = 1_000;
+/** An agent disarms itself this long after its recorder died, and never because it was late. */
+const SHORTEST_LEASE_MS = 30_000;
+/** multiprocessing's resource tracker and fork server are gone so soon after the program. */
+const HELPERS_END_MS = 300;
+/** One read of a few bytes: so often at most between two polls. */
+const CROWD_CHECK_MS = 250;
+
+export interface RecorderOptions {
+  readonly writer: RecordingWriter;
+  readonly pid: Pid;
+  readonly startTicks: number;
+  readonly command: readonly string[];
+  readonly startedMs: TimeMs;
+  /** Of the program, where it ran before the recording; else as `startedMs`. */
+  readonly programStartedMs?: TimeMs;
+  readonly follow: boolean;
+  /** null: no agent runs, /proc alone is recorded. */
+  readonly pool: PoolWatch | null;
+  /** Figures of its devices, where they are asked for. */
+  readonly devices: DeviceWatch | null;
+}
+
+/** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
+export class Recorder {
+  private readonly tree: ProcessTree;
+  private readonly polls = new PollSchedule();
+  private readonly looks = new LookSchedule();
+  private readonly ledgers = new LedgerSchedule();
+  private readonly ledgerTurns = new LedgerTurns();
+  private readonly startMs = monotonicMs();
+  private readonly cpu = processCpu();
+  private readonly cgroup: CgroupPlace | null;
+  private readonly suspects: SuspectWatch;
+  private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
+  private oomKills: number | null = null;
+  private timer: NodeJS.Timeout | null = null;
+  private pendingMetrics: MetricRow[] = [];
+  private flushedMs = 0;
+
+  constructor(private readonly options: RecorderOptions) {
+    this.tree = new ProcessTree(
+      options.pid,
+      options.startTicks,
+      options.command,
+      options.startedMs,
+      options.follow,
+      options.programStartedMs,
+    );
+    this.cgroup = findCgroup(options.pid);
+    this.suspects = new SuspectWatch(
+      options.pid,
+      options.startedMs,
+      (timeMs, batch) => options.writer.holders(timeMs, batch),
+      (timeMs, census) => options.writer.census(timeMs, census),
+    );
+  }
+
+  start(): void {
+    this.step();
+  }
+
+  /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
+   * killed, and nobody knows how the program ended. */
+  async finish(report: ExitReport | null): Promise<void> {
+    if (this.timer) {
+      clearTimeout(this.timer);
+      this.timer = null;
+    }
+    const timeMs = nowMs();
+    const { writer, pool, devices } = this.options;
+    const poll = this.tree.poll(timeMs, false);
+    await devices?.lastWords(poll);
+    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
+    pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
+    this.pollCgroup(timeMs, poll);
+    if (this.highest) {
+      const { timeMs: peakMs, bytes } = this.highest;
+      poll.events.push({
+        timeMs: peakMs,
+        pid: this.options.pid,
+        kind: "peak",
+        detail: "highest RSS of all processes together",
+        value: bytes,
+      });
+    }
+    this.take(timeMs, poll);
+    this.look("end", timeMs);
+    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    pool?.close();
+    this.flush(timeMs);
+    // A lookup that is under way may end yet: its copy of the heap outlives the program.
+    await this.suspects.settled();
+    this.suspects.close();
+    writer.end({
+      timeMs,
+      exitCode: report?.exitCode ?? null,
+      signal: report?.signal ?? null,
+      maxRssBytes: report?.maxRssBytes ?? 0,
+      userMs: report?.userMs ?? 0,
+      systemMs: report?.systemMs ?? 0,
+    });
+  }
+
+  /** Processes that run on without the program; its own helpers notice its end, and follow. */
+  private async countOutliving(timeMs: TimeMs): Promise<number> {
+    const { pool, startTicks } = this.options;
+    const giveUpMs = monotonicMs() + HELPERS_END_MS;
+    for (;;) {
+      if (this.tree.outliving().length === 0) {
+        // The last of them may have forked before it ended, as a daemon does: at any moment since the
+        // walk that saw it alive.
+        const poll = this.tree.newPoll(timeMs);
+        pool?.adoptStrays(this.tree, startTicks, timeMs, poll);
+        this.take(timeMs, poll);
+      }
+      const count = this.tree.outliving().length;
+      if (count === 0 || monotonicMs() >= giveUpMs) {
+        return count;
+      }
+      await sleep(20);
+    }
+  }
+
+  /** The program runs on, and is left: its profile as of now, and the end of the recording. */
+  leave(): void {
+    if (this.timer) {
+      clearTimeout(this.timer);
+      this.timer = null;
+    }
+    this.suspects.close();
+    this.options.devices?.leave();
+    this.poll(monotonicMs() - this.startMs);
+    const timeMs = nowMs();
+    this.look("end", timeMs);
+    this.options.pool?.close();
+    this.flush(timeMs);
+    this.options.writer.end({
+      timeMs,
+      exitCode: null,
+      signal: null,
+      maxRssBytes: 0,
+      userMs: 0,
+      systemMs: 0,
+    });
+  }
+
+  /** CPU time of this process since the recorder was made. */
+  get cpuMs(): Millis {
+    return this.cpu();
+  }
+
+  /** True while the recorded program runs. */
+  get rootLives(): boolean {
+    return this.tree.livingPids.includes(this.options.pid);
+  }
+
+  /** One poll, a look where one is due, and the timer for the next. */
+  private step(): void {
+    const elapsedMs = monotonicMs() - this.startMs;
+    const pollCpu = threadCpu();
+    const polledMs = this.poll(elapsedMs);
+    this.polls.polled(elapsedMs, pollCpu());
+    const { pool } = this.options;
+    if (pool) {
+      const due = this.looks.due(elapsedMs, pool.liveBytes);
+      const kind = due ?? (this.suspects.wantsLook(elapsedMs) ? "poll" : null);
+      if (kind) {
+        const lookCpu = threadCpu();
+        this.look(kind, nowMs());
+        this.looks.looked(elapsedMs, pool.liveBytes, lookCpu());
+      }
+    }
+    if (this.ledgers.due(elapsedMs)) {
+      const ledgerCpu = threadCpu();
+      this.readLedger(polledMs);
+      this.ledgers.read(elapsedMs, ledgerCpu());
+    }
+    const distance = this.polls.distance(elapsedMs);
+    pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
+    this.wait(distance);
+  }
+
+  /** Until the next step; sooner where processes come so fast that slots run short. */
+  private wait(distance: Millis): void {
+    const part = Math.min(distance, CROWD_CHECK_MS);
+    this.timer = setTimeout(() => {
+      if (distance > part && !this.options.pool?.crowded) {
+        this.wait(distance - part);
+      } else {
+        this.step();
+      }
+    }, part);
+  }
+
+  /** @returns the poll's time. */
+  private poll(elapsedMs: Millis): TimeMs {
+    const timeMs = nowMs();
+    const dear = this.polls.dearIsDue(elapsedMs);
+    const treeCpu = threadCpu();
+    const poll = this.tree.poll(timeMs, dear);
+    if (dear) {
+      this.polls.dearRead(elapsedMs, treeCpu());
+    }
+    this.options.pool?.poll(this.tree, timeMs, poll);
+    this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);
+    this.pollCgroup(timeMs, poll);
+    this.take(timeMs, poll);
+    if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
+      this.flush(timeMs);
+      this.flushedMs = elapsedMs;
+    }
+    return timeMs;
+  }
+
+  /** Its figures belong to the poll just made: a process's rows are in order of time. */
+  private readLedger(timeMs: TimeMs): void {
+    const { rows, allocators, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
+    this.pendingMetrics.push(...rows);
+    this.suspects.polled(rows);
+    if (allocators !== null) {
+      this.suspects.allocatorsFound(allocators);
+    }
+    this.options.writer.limits(timeMs, limits);
+  }
+
+  private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
+    const memory = this.cgroup && readLimiting(this.cgroup);
+    if (!memory) {
+      return;
+    }
+    this.noticeOomKill(timeMs, memory, poll.events);
+    if (!this.rootLives) {
+      return; // the figures are kept with the root's, which has ended
+    }
+    const add = (metric: Metric, value: number | null) => {
+      if (value !== null) {
+        poll.metrics.push({ timeMs, series: 0, metric, value });
+      }
+    };
+    add("cgroupUsageBytes", memory.usageBytes);
+    add("cgroupLimitBytes", memory.limitBytes);
+    add("cgroupOomKills", memory.oomKills);
+    add("cgroupHighEvents", memory.highEvents);
+    add("cgroupMaxEvents", memory.maxEvents);
+  }
+
+  private noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
+    if (memory.oomKills !== null) {
+      if (this.oomKills !== null && memory.oomKills > this.oomKills) {
+        events.push({
+          timeMs,
+          pid: this.options.pid,
+          kind: "oom-kill",
+          detail: `the kernel killed a process of control group ${memory.directory}`,
+          value: memory.oomKills,
+        });
+      }
+      this.oomKills = memory.oomKills;
+    }
+  }
+
+  private look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+    const { pool, writer } = this.options;
+    const taken = pool?.look(timeMs);
+    if (taken) {
+      writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
+      if (kind !== "end") {
+        const elapsedMs = monotonicMs() - this.startMs;
+        this.suspects.looked(taken, pool as PoolWatch, elapsedMs);
+      }
+      writer.agentLimits(timeMs, taken.limits);
+    }
+  }
+
+  private take(timeMs: TimeMs, poll: TreePoll): void {
+    const { writer } = this.options;
+    if (poll.rows.length > 0) {
+      writer.processes(timeMs, poll.rows);
+    }
+    writer.events(timeMs, poll.events);
+    writer.limits(timeMs, poll.limits);
+    this.suspects.polled(poll.metrics);
+    for (const row of poll.metrics) {
+      this.pendingMetrics.push(row);
+      if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {
+        this.highest = { timeMs, bytes: row.value };
+      }
+    }
+  }
+
+  private flush(timeMs: TimeMs): void {
+    this.options.writer.metrics(timeMs, this.pendingMetrics);
+    this.pendingMetrics = [];
+  }
+}

@@ -1,0 +1,207 @@
+import { readFileSync } from "node:fs";
+import { hostname, release, tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { nowMs } from "../../linux/clock.js";
+import { readStat } from "../../linux/index.js";
+import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { TimeMs } from "../../model/units.js";
+import type { RecordingMeta } from "../../recording/types.js";
+import { RecordingWriter } from "../../recording/writer.js";
+import { DeviceWatch } from "../devices/device_watch.js";
+import { openRecording, reopenRecording } from "../process/open_recording.js";
+import { PoolWatch } from "../process/pool_watch.js";
+import { type ExitReport, GuardClient } from "./guard.js";
+import { type Preload, preparePreload } from "./preload.js";
+import { Recorder } from "./recorder.js";
+import type { RunOptions, RunResult } from "./run_options.js";
+
+/** errno of exec: what a shell answers 127 for; everything else is 126. */
+const ENOENT = 2;
+/** What must not end or stop the recorder while the program runs: such signals are the program's. Not
+ * SIGXFSZ, which Node itself ignores: a listener that is taken off again would make it deadly. */
+const PROGRAM_SIGNALS = [
+  "SIGINT",
+  "SIGTERM",
+  "SIGHUP",
+  "SIGQUIT",
+  "SIGUSR1",
+  "SIGUSR2",
+  "SIGTSTP",
+] as const;
+const WATCH_GUARD_MS = 2_000;
+
+/**
+ * All of `tidemark run` but the printing: decides whether an agent can be preloaded, starts the program
+ * through the guard, records it until it has ended, and tells how it ended. While the program runs
+ * nothing is written to the standard descriptors. A disk that is full, a path that cannot be written or
+ * an agent that cannot be loaded never keep the program from running: `notes` tell of them.
+ * Throws TidemarkError where there is no guard.
+ */
+export async function runUnderAgent(options: RunOptions): Promise<RunResult> {
+  const guard = new GuardClient(options.guardDescriptor);
+  const ignore = () => {};
+  for (const signal of PROGRAM_SIGNALS) {
+    process.on(signal, ignore);
+  }
+  const notes: string[] = [];
+  const preload = await preparePreload(guard, options, notes);
+  try {
+    return await startAndRecord(guard, options, preload, notes);
+  } finally {
+    preload?.close();
+    for (const signal of PROGRAM_SIGNALS) {
+      process.off(signal, ignore);
+    }
+  }
+}
+
+async function startAndRecord(
+  guard: GuardClient,
+  options: RunOptions,
+  preload: Preload | null,
+  notes: string[],
+): Promise<RunResult> {
+  const wanted = resolve(options.recordingPath);
+  const writer = openWriter(wanted, notes);
+  if (preload && writer.failure === null) {
+    guard.setOrphan(orphanPath(writer.path));
+  }
+  const leave = (exitCode: number) => guard.leave(exitCode);
+  const started = await guard.start(argumentBytes(options.command));
+  if (!started.started) {
+    writer.discard();
+    return {
+      recordingPath: wanted,
+      recorded: false,
+      exitCode: started.errno === ENOENT ? 127 : 126,
+      signal: null,
+      startFailure: started.reason,
+      notes,
+      recorderCpuMs: 0,
+      open: () => openRecording(wanted),
+      leave,
+    };
+  }
+  const startedMs = nowMs();
+  const failureBefore = writer.failure;
+  writer.begin(describe(options, preload, started.pid, startedMs));
+  writer.limits(startedMs, notes);
+  const recorder = new Recorder({
+    writer,
+    pid: started.pid,
+    startTicks: started.startTicks,
+    command: options.command,
+    startedMs,
+    follow: options.follow ?? true,
+    pool: preload && new PoolWatch(preload.pool, preload.descriptor, started.pid),
+    devices: options.devices ? new DeviceWatch(options.devices, dirname(wanted)) : null,
+  });
+  recorder.start();
+  const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);
+  const report = (await guard.exited) ?? (await endWithoutGuard(recorder));
+  clearInterval(watch);
+  await recorder.finish(report);
+  writer.close();
+  guard.setOrphan("");
+  const { failure } = writer;
+  if (failure && failure !== failureBefore) {
+    notes.push(`The recording is cut short: ${failure.what}.`);
+  }
+  return {
+    recordingPath: writer.path,
+    recorded: writer.failure === null,
+    exitCode: exitCodeOf(report),
+    signal: report?.signal ?? null,
+    startFailure: null,
+    notes,
+    recorderCpuMs: recorder.cpuMs,
+    open: () => reopenRecording(writer.path, writer.memory),
+    leave,
+  };
+}
+
+/** Where the guard leaves the pool of a recording whose recorder died. */
+export function orphanPath(recordingPath: string): string {
+  return `${recordingPath}.orphan`;
+}
+
+/** The file that was asked for, else one in the temporary folder, else none: the summary is made all the same. */
+function openWriter(path: string, notes: string[]): RecordingWriter {
+  let failure: TidemarkError | null = null;
+  const instead = join(tmpdir(), `tidemark-${process.pid}-${basename(path)}`);
+  for (const candidate of [path, instead]) {
+    try {
+      const writer = RecordingWriter.open(candidate);
+      if (candidate === instead) {
+        notes.push(`The recording is in ${instead} instead.`);
+      }
+      return writer;
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      notes.push(`No recording could be written: ${error.what}.`);
+      failure = error;
+    }
+  }
+  return RecordingWriter.inMemory(path, failure as TidemarkError);
+}
+
+/** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */
+function argumentBytes(command: readonly string[]): Buffer[] {
+  const decoded = command.map((argument) => Buffer.from(argument));
+  const own = readFileSync("/proc/self/cmdline", "latin1")
+    .split("\0")
+    .slice(0, -1)
+    .slice(-command.length);
+  const raw = own.map((argument) => Buffer.from(argument, "latin1"));
+  const same =
+    raw.length === command.length && raw.every((bytes, i) => bytes.toString() === command[i]);
+  return same ? raw : decoded;
+}
+
+function describe(
+  options: RunOptions,
+  preload: Preload | null,
+  pid: number,
+  startedMs: TimeMs,
+): Omit<RecordingMeta, "formatVersion"> {
+  const ticks = (of: number) => readStat(of)?.startTicks ?? 0;
+  return {
+    tidemarkVersion: TIDEMARK_VERSION,
+    command: options.command,
+    pid,
+    startedMs,
+    host: hostname(),
+    kernel: release(),
+    runId: preload?.pool.header().runId ?? "",
+    periodBytes: preload?.pool.header().periodBytes ?? 0,
+    keeper: preload && {
+      pid: preload.guardPid,
+      startTicks: ticks(preload.guardPid),
+      fd: preload.guardDescriptor,
+    },
+    recorder: { pid: process.pid, startTicks: ticks(process.pid) },
+  };
+}
+
+/** The guard stops when the program is stopped, for the shell to see. Whoever then wakes the program
+ * alone (a debugger, a supervisor) knows nothing of the guard. */
+function wakeGuard(program: number): void {
+  if (readStat(process.ppid)?.state === "T" && !"Tt".includes(readStat(program)?.state ?? "T")) {
+    process.kill(process.ppid, "SIGCONT");
+  }
+}
+
+/** The guard was killed: the program runs on, and its end is seen by /proc alone. */
+async function endWithoutGuard(recorder: Recorder): Promise<null> {
+  while (recorder.rootLives) {
+    await new Promise((wake) => setTimeout(wake, 500));
+  }
+  return null;
+}
+
+function exitCodeOf(report: ExitReport | null): number {
+  return report === null ? 1 : (report.exitCode ?? 128 + (report.signal ?? 0));
+}

@@ -1,0 +1,115 @@
+/** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
+import { ArenaPlaces } from "../../cpython/arenas.js";
+import { hasMuchUnknown, readLedger } from "../../ledger/index.js";
+import { openProcessMemory } from "../../linux/index.js";
+import { TidemarkError } from "../../model/errors.js";
+import { ledgerMetric } from "../../model/series.js";
+import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import { type BundledAllocator, bundledAllocators } from "../../native/index.js";
+import type { MetricRow } from "../../recording/writer.js";
+import { LEAST_UNKNOWN_RISE } from "./unsampled_growth.js";
+
+export interface LedgerTurn {
+  readonly rows: readonly MetricRow[];
+  /** null at most turns: a process is searched once. */
+  readonly allocators: FoundAllocators | null;
+  /** What the ledger could not see, each a sentence; why there is none, unless the process has just ended. */
+  readonly limits: readonly string[];
+}
+
+export interface FoundAllocators {
+  readonly pid: Pid;
+  /** Files of libraries that carry an allocator of their own. */
+  readonly libraries: readonly string[];
+}
+
+/** What is kept of a process from one of its ledgers to the next. */
+interface Kept {
+  /** Its last turn, as a count of turns; 0: none yet. */
+  turn: number;
+  readonly places: ArenaPlaces;
+  /** Of memory of nobody known, at its least. */
+  leastUnknown: Bytes;
+  /** Much of it was unknown, or it grew: its libraries were looked into for allocators of theirs, once, and from then
+   * on other interpreters than the main one are asked for. */
+  searched: boolean;
+}
+
+export class LedgerTurns {
+  private readonly kept = new Map<Pid, Kept>();
+  private turns = 0;
+
+  /** @param living the processes to choose from, each with the number of its series. */
+  next(living: ReadonlyMap<Pid, number>, timeMs: TimeMs): LedgerTurn {
+    for (const pid of this.kept.keys()) {
+      if (!living.has(pid)) {
+        this.kept.delete(pid);
+      }
+    }
+    const turnOf = (pid: Pid) => this.kept.get(pid)?.turn ?? 0;
+    let chosen: Pid | null = null;
+    for (const pid of living.keys()) {
+      if (chosen === null || turnOf(pid) < turnOf(chosen)) {
+        chosen = pid;
+      }
+    }
+    if (chosen === null) {
+      return { rows: [], allocators: null, limits: [] };
+    }
+    const kept = this.kept.get(chosen) ?? newlyMet();
+    this.kept.set(chosen, kept);
+    this.turns += 1;
+    kept.turn = this.turns;
+    return read(chosen, kept, living.get(chosen) as number, timeMs);
+  }
+}
+
+function newlyMet(): Kept {
+  const places = new ArenaPlaces();
+  places.ofOthers = false;
+  return { turn: 0, places, leastUnknown: Number.POSITIVE_INFINITY, searched: false };
+}
+
+function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn {
+  try {
+    const { parts } = readLedger(pid, "cheap", kept.places);
+    const rows = parts.map(({ part, bytes }) => ({
+      timeMs,
+      series,
+      metric: ledgerMetric(part),
+      value: bytes,
+    }));
+    const unknown = parts.find(({ part }) => part === "anon.other")?.bytes ?? 0;
+    kept.leastUnknown = Math.min(kept.leastUnknown, unknown);
+    const grew = unknown >= kept.leastUnknown + LEAST_UNKNOWN_RISE;
+    if (kept.searched || !(grew || hasMuchUnknown(parts))) {
+      return { rows, allocators: null, limits: [] };
+    }
+    kept.searched = true;
+    kept.places.ofOthers = true;
+    const found = allocatorsOf(pid);
+    return {
+      rows,
+      allocators: { pid, libraries: found.map(({ path }) => path) },
+      limits: found.map(
+        ({ allocator, library }) =>
+          `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
+      ),
+    };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
+    return { rows: [], allocators: null, limits };
+  }
+}
+
+function allocatorsOf(pid: Pid): BundledAllocator[] {
+  const memory = openProcessMemory(pid);
+  try {
+    return bundledAllocators(memory);
+  } finally {
+    memory.close();
+  }
+}

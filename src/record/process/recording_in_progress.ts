@@ -1,0 +1,28 @@
+/** Recordings that are being written right now. */
+import { openFilesEnding } from "../../linux/index.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { Pid } from "../../model/units.js";
+import { openRecording } from "./open_recording.js";
+
+/** Path of the recording that grows with the process, as its root or as one of its children; null where
+ * nobody records it. */
+export function growingRecordingOf(pid: Pid): string | null {
+  const paths = new Set(openFilesEnding(".tidemark").map(({ path }) => path));
+  for (const path of paths) {
+    try {
+      const { complete, processes } = openRecording(path);
+      if (
+        !complete &&
+        processes.some((process) => process.pid === pid && process.endedMs === null)
+      ) {
+        return path;
+      }
+    } catch (error) {
+      // A file that only bears the name, or has no frame yet.
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+    }
+  }
+  return null;
+}

@@ -1,0 +1,353 @@
+/**
+ * While a program runs: when sites of it grow, what holds their memory is looked up in its object graph, so
+ * that a verdict has its holder even when the process is gone. (At its end it is too late: the locals of
+ * `main` die before any exit hook.)
+ *
+ *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
+ *                                                                            copy of the heap --> "census" frame
+ *
+ * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
+ * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
+ * part, and, once seconds were spent, never so often that it takes more than a small share of the time. Where
+ * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
+ * copy when the program ends is waited for, a little.
+ */
+
+import type { Worker } from "node:worker_threads";
+import {
+  judgeSites,
+  type SiteCourse,
+  SiteHistoryBuilder,
+  type SiteJudgement,
+} from "../../diagnose/index.js";
+import type {
+  LookupAnswer,
+  LookupRequest,
+  LookupSite,
+  SampledStack,
+} from "../../holders/lookup_request.js";
+import { startLookup } from "../../holders/lookup_thread.js";
+import { isImport } from "../../model/own_code.js";
+import type { ProfileTables } from "../../model/profile.js";
+import type { Metric } from "../../model/series.js";
+import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/units.js";
+import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recording/holder_reader.js";
+import type { CensusBatch, HolderBatch } from "../../recording/types.js";
+import type { MetricRow } from "../../recording/writer.js";
+import type { LiveSamples, Opening } from "../../segment/index.js";
+import { ForkedPages } from "./forked_pages.js";
+import type { FoundAllocators } from "./ledger_turns.js";
+import type { TakenLook } from "./pool_watch.js";
+import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
+
+/** When the first comes, and how much longer the run must be at each later one. Start-up is no growth. */
+interface Pace {
+  readonly firstMs: Millis;
+  readonly nextAfter: number;
+}
+const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
+/** The last copy was torn just above what was looked for, or nobody held that; or objects were counted for the first
+ * time, and one count tells no growth. */
+const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
+const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
+/** Share of the time that lookups may take, once they have taken so much CPU time in all. */
+const SHARE = 0.005;
+/** The first is often too early, and of a program with torch one takes five seconds of a busy core. */
+const FREE_MS: Millis = 8_000;
+/** Sites that rise still, and may be called a leak. */
+const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
+const MOST_SITES = 8;
+const MOST_ADDRESSES = 48;
+/** That are looked at for who makes handles. */
+const MOST_SAMPLES = 10_000;
+/** What a program that has ended waits for a lookup. */
+const LONGEST_MS: Millis = 15_000;
+const LONGEST_FIRST_MS: Millis = 30_000;
+/** From a look to the copy of the heap; and what a block may have grown by in one step. */
+const LONGEST_COPY_MS: Millis = 3_000;
+const LEAST_STEP_BYTES: Bytes = 2 ** 18;
+/** Of what a site kept. */
+const MOST_IMPORTED = 0.5;
+/** Too little to look up. */
+const SMALLEST_KEPT_BYTES = 200_000;
+const SMALLEST_SHARED_BYTES = 1_000_000;
+const MOST_SHARED = 3;
+
+/** What the agents know of each process, beside the profile. */
+export interface AgentsKnow {
+  liveSamples(): ReadonlyMap<Pid, LiveSamples>;
+  openings(): ReadonlyMap<Pid, readonly Opening[]>;
+}
+
+export class SuspectWatch {
+  private readonly builder = new SiteHistoryBuilder();
+  private worker: Worker | null = null;
+  /** Of the newest lookup: how long the run was, and whether the next should come soon. */
+  private askedMs: Millis = 0;
+  private again = false;
+  /** So long it takes for what was spent to be a small share. */
+  private restMs: Millis = 0;
+  private spentMs: Millis = 0;
+  private readonly unsampled: UnsampledGrowth;
+  private readonly forked = new ForkedPages();
+  private sharedLooked = false;
+  /** Of the recorded program: files of libraries with an allocator past malloc. */
+  private libraries: readonly string[] = [];
+  private objectsCounted = false;
+
+  /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
+   * for. */
+  constructor(
+    private readonly root: Pid,
+    private readonly startMs: TimeMs,
+    private readonly found: (timeMs: TimeMs, batch: HolderBatch) => void,
+    private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
+  ) {
+    this.unsampled = new UnsampledGrowth(startMs, SUSPECTED.firstMs);
+  }
+
+  polled(rows: readonly MetricRow[]): void {
+    this.unsampled.polled(rows);
+    this.forked.polled(rows);
+  }
+
+  /** Allocators that libraries of a process carry. */
+  allocatorsFound({ pid, libraries }: FoundAllocators): void {
+    if (pid === this.root) {
+      this.libraries = libraries;
+    }
+  }
+
+  /** Pages of children began to turn private: a look tells what they share, be the next one far. */
+  wantsLook(elapsedMs: Millis): boolean {
+    return !this.sharedLooked && this.tellsShared(elapsedMs);
+  }
+
+  private tellsShared(elapsedMs: Millis): boolean {
+    return elapsedMs >= SUSPECTED.firstMs && this.forked.turnPrivate;
+  }
+
+  looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
+    this.builder.add({ ...taken.tables, ...taken.look });
+    this.sharedLooked ||= this.tellsShared(elapsedMs);
+    if (!this.isDue(elapsedMs, true) || this.worker !== null) {
+      return;
+    }
+    const judged = judgeSites(this.builder.build(), this.startMs);
+    const keeping = judged
+      .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
+      .slice(0, MOST_SITES);
+    const { growing } = this;
+    const shared = keeping.some(isSuspect) ? [] : this.sharedAtFork(judged);
+    const sites = shared.length > 0 ? shared : keeping;
+    const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
+    if (pid !== null && this.isDue(elapsedMs, suspected)) {
+      const live = agents.liveSamples().get(pid);
+      const found = this.addressesBySite(pid, taken.tables, live);
+      const opened = agents.openings().get(pid) ?? [];
+      const unsampled =
+        growing.size > 0 && pid === this.root
+          ? {
+              growing,
+              opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
+              libraries: growing.has(ANON_OTHER) ? this.libraries : [],
+              sampled: youngOf(live),
+            }
+          : null;
+      this.ask(
+        { pid, unsampled, sites: this.sitesOf(found, sites, taken.look.timeMs) },
+        elapsedMs,
+        taken.look.timeMs,
+      );
+    }
+  }
+
+  /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
+  settled(): Promise<void> {
+    const { worker } = this;
+    const longestMs = this.spentMs === 0 ? LONGEST_FIRST_MS : LONGEST_MS;
+    if (worker === null) {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, longestMs);
+      worker.once("exit", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Nothing is looked up any more, and nothing told. */
+  close(): void {
+    void this.worker?.terminate();
+    this.worker = null;
+  }
+
+  /** Where children's pages turn private: what the recorded program holds most of, for they read that. */
+  private sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
+    const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
+    return this.forked.turnPrivate
+      ? judged
+          .filter(({ site }) => site.pid === this.root && site.domain === "python")
+          .filter((judgement) => judgement.site.own && !judgement.site.imports)
+          .filter((judgement) => live(judgement) >= SMALLEST_SHARED_BYTES)
+          .sort((a, b) => live(b) - live(a))
+          .slice(0, MOST_SHARED)
+      : [];
+  }
+
+  /** Of memory past malloc only where it is known whose it is. */
+  private get growing(): ReadonlySet<Metric> {
+    const known = this.libraries.length > 0;
+    return new Set([...this.unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
+  }
+
+  private isDue(elapsedMs: Millis, suspected: boolean): boolean {
+    const { firstMs, nextAfter } = suspected ? (this.again ? AGAIN : SUSPECTED) : FILLING;
+    return elapsedMs >= Math.max(firstMs, this.askedMs * nextAfter, this.restMs);
+  }
+
+  private sitesOf(
+    found: ReadonlyMap<string, Born[]>,
+    growing: readonly SiteJudgement[],
+    timeMs: TimeMs,
+  ): LookupSite[] {
+    const wanted = new Map(growing.map((judgement) => [judgement.site.key, judgement]));
+    const settledMs = this.settledMs(timeMs);
+    return [...found].flatMap(([site, rows]) => {
+      const judgement = wanted.get(site);
+      return judgement === undefined
+        ? []
+        : [
+            {
+              site,
+              python: judgement.site.domain === "python",
+              addresses: choose(rows, settledMs, timeMs),
+              swelling: judgement.course === "swells" ? largestBlock(rows, judgement) : null,
+            },
+          ];
+    });
+  }
+
+  /** What lives from before belongs to the start. */
+  private settledMs(timeMs: TimeMs): TimeMs {
+    return this.startMs + (timeMs - this.startMs) / 3;
+  }
+
+  private kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
+    const settledMs = this.settledMs(timeMs);
+    const oldMs = oldEnough(settledMs, timeMs);
+    return openings.filter(({ openedMs }) => openedMs >= settledMs && openedMs <= oldMs);
+  }
+
+  private addressesBySite(
+    pid: Pid,
+    tables: ProfileTables,
+    samples: LiveSamples | undefined,
+  ): Map<string, Born[]> {
+    const bySite = new Map<string, Born[]>();
+    for (let row = 0; row < (samples?.length ?? 0); row++) {
+      const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
+      const key = this.builder.keyOf(tables, pid, domain[row] as number, stack[row] as number);
+      const rows = bySite.get(key) ?? [];
+      bySite.set(key, rows);
+      rows.push({
+        address: address[row] as number,
+        bytes: bytes[row] as number,
+        bornMs: bornMs[row] as number,
+      });
+    }
+    return bySite;
+  }
+
+  private ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
+    this.askedMs = elapsedMs;
+    const worker = startLookup(request);
+    this.worker = worker;
+    worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
+      this.spentMs += cpuMs;
+      if (this.spentMs > FREE_MS) {
+        this.restMs = elapsedMs + cpuMs / SHARE;
+      }
+      // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
+      const rows = batch?.rows ?? [];
+      const unheld =
+        heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
+      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.objectsCounted;
+      this.again = rows.some(isTorn) || (unheld && !this.again) || first;
+      this.objectsCounted ||= first;
+      if (this.worker !== worker) {
+        return; // closed meanwhile
+      }
+      if (census) {
+        this.counted(timeMs, census);
+      }
+      if (batch) {
+        this.found(timeMs, batch);
+      }
+    });
+    // A lookup that fails is one that found nothing.
+    worker.on("error", () => undefined);
+    worker.on("exit", () => {
+      if (this.worker === worker) {
+        this.worker = null;
+      }
+    });
+  }
+}
+
+interface Born {
+  readonly address: Address;
+  readonly bytes: Bytes;
+  readonly bornMs: TimeMs;
+}
+
+/** A program that imports for long is not at work yet; modules that it makes all the time are looked up later. */
+function isSuspect({ course, site }: SiteJudgement): boolean {
+  const imported = site.keptStacks.reduce(
+    (sum, { frames, share }) => sum + (isImport(frames) ? share : 0),
+    0,
+  );
+  return ACCUSED.has(course) && imported < MOST_IMPORTED;
+}
+
+/** Its largest block, and what that has become when a copy of the heap is complete. */
+function largestBlock(rows: readonly Born[], { slope }: SiteJudgement): LookupSite["swelling"] {
+  const least = Math.max(...rows.map(({ bytes }) => bytes));
+  return { least, most: least + slope * LONGEST_COPY_MS + LEAST_STEP_BYTES };
+}
+
+/** The youngest of all live samples, as many as a lookup may ask for, by stack. */
+function youngOf(samples: LiveSamples | undefined): SampledStack[] {
+  const births = Array.from(samples?.bornMs.subarray(0, samples.length) ?? []);
+  const oldest = births.sort((a, b) => b - a).at(MOST_SAMPLES - 1) ?? 0;
+  const byStack = new Map<StackId, Address[]>();
+  for (let row = 0; row < (samples?.length ?? 0); row++) {
+    const { address, bornMs, stack } = samples as LiveSamples;
+    if ((bornMs[row] as number) >= oldest) {
+      const addresses = byStack.get(stack[row] as number) ?? [];
+      byStack.set(stack[row] as number, addresses);
+      addresses.push(address[row] as number);
+    }
+  }
+  return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
+}
+
+/** What came later may be gone in a moment. */
+function oldEnough(settledMs: TimeMs, nowMs: TimeMs): TimeMs {
+  return nowMs - (nowMs - settledMs) / 6;
+}
+
+/** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */
+function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Address[] {
+  const oldMs = oldEnough(settledMs, nowMs);
+  const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= oldMs);
+  const from = (kept.length > 0 ? kept : [...rows]).sort((a, b) => a.bornMs - b.bornMs);
+  const step = Math.max(1, from.length / MOST_ADDRESSES);
+  return Array.from(
+    { length: Math.min(from.length, MOST_ADDRESSES) },
+    (_, i) => (from[Math.floor(i * step)] as Born).address,
+  );
+}

@@ -1,0 +1,35 @@
+/**
+ * Objects counted by type, as a recording stores them. The recorder counts whenever it looks up holders: in the copy
+ * of the heap made for that lookup or, if the heap is too large to copy, in the running program.
+ */
+import type { TypeCounts } from "../model/heap_graph.js";
+import type { Bytes, Pid, TimeMs } from "../model/units.js";
+import { checkTable } from "./batch_check.js";
+import type { CensusBatch, RecordedCensus } from "./types.js";
+
+/** Types with less are left out: hundreds of them come with every interpreter. */
+const SMALLEST_TYPE_BYTES: Bytes = 32 * 1024;
+
+/** `told`: types that count whatever their size. */
+export function censusBatch(
+  pid: Pid,
+  { types, objects, bytes }: TypeCounts,
+  told: ReadonlySet<string> = new Set(),
+): CensusBatch {
+  const rows = types.flatMap((type, row) =>
+    (bytes[row] as Bytes) >= SMALLEST_TYPE_BYTES || told.has(type) ? [row] : [],
+  );
+  return {
+    pid,
+    types: rows.map((row) => types[row] as string),
+    objects: Float64Array.from(rows, (row) => objects[row] as number),
+    bytes: Float64Array.from(rows, (row) => bytes[row] as Bytes),
+  };
+}
+
+/** Throws BatchError for what no recorder can have written. */
+export function readCensus(value: unknown, timeMs: TimeMs): RecordedCensus {
+  checkTable(value, { pid: "number" }, "census");
+  checkTable(value, { types: "strings", objects: "f64", bytes: "f64" }, "census");
+  return { ...(value as CensusBatch), timeMs };
+}

@@ -1,0 +1,371 @@
+import { damagedInput, nothingThere, TidemarkError } from "../model/errors.js";
+import type { Profile, ProfileTables } from "../model/profile.js";
+import type { MemorySeries, TimelineEvent } from "../model/series.js";
+import type { TimeMs } from "../model/units.js";
+import { BatchError, checkTable, demand, record } from "./batch_check.js";
+import type {
+  EndBatch,
+  EventBatch,
+  LimitBatch,
+  MetaBatch,
+  ProcessBatch,
+  ProfileBatch,
+  SeriesRow,
+} from "./batches.js";
+import { readCensus } from "./census_batch.js";
+import { DictionaryReader } from "./dictionary_batches.js";
+import { type FramePlace, readFrame, scanFrames } from "./frame_file.js";
+import { decodePayload, FrameKind } from "./frames.js";
+import { HolderReader } from "./holder_reader.js";
+import { readSamples } from "./look_reader.js";
+import { peakProfile } from "./peak_profile.js";
+import { SeriesReader } from "./series_reader.js";
+import type {
+  HolderLookup,
+  LookMoment,
+  Moment,
+  RecordedCensus,
+  RecordedProcess,
+  Recording,
+  RecordingEnd,
+  RecordingMeta,
+} from "./types.js";
+import { upgrade } from "./upgrade.js";
+
+/**
+ * Opens a recording, finished, still growing, or left by a recorder that was killed: all whole frames up
+ * to the file's end or its first damage. Looks stay in the file until they are asked for.
+ * Throws TidemarkError where it cannot be read, is no recording, comes from a newer Tidemark, or is
+ * damaged before it says what it recorded.
+ */
+export function openRecording(path: string, recorderLives?: RecorderLives): Recording {
+  return new OpenRecording(path, null, recorderLives);
+}
+
+/** Whether the process that writes a recording still runs. */
+export type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
+
+const HAS_ENDED: RecorderLives = () => false;
+
+const EVENT_KINDS = new Set<string>([
+  "process-start",
+  "process-end",
+  "exec",
+  "step-begin",
+  "step-end",
+  "label",
+  "period",
+  "oom-kill",
+  "peak",
+  "recorder",
+  "gpu-snapshot",
+  "limit",
+] satisfies TimelineEvent["kind"][]);
+
+/** The recording, and what finishing one needs beyond it. */
+export class OpenRecording implements Recording {
+  readonly meta: RecordingMeta;
+  readonly series: readonly MemorySeries[];
+  readonly processes: readonly RecordedProcess[];
+  readonly events: TimelineEvent[] = [];
+  readonly looks: LookMoment[] = [];
+  readonly limits: string[] = [];
+  readonly damage: string | null;
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+  end: RecordingEnd | null = null;
+
+  /** Length of the file up to the end of its last whole frame. */
+  readonly wholeBytes: number;
+  /** Reading stopped before the file's end, and not for want of bytes. */
+  readonly damaged: boolean;
+
+  private metaBatch: MetaBatch | null = null;
+  private readonly rows: SeriesRow[] = [];
+  private readonly metrics = new SeriesReader();
+  private readonly dictionary = new DictionaryReader();
+  private readonly samples: FramePlace[] = [];
+  private readonly holders = new HolderReader();
+  readonly censuses: RecordedCensus[] = [];
+  private announced: LookMoment | null = null;
+  private agentLimits: readonly string[] = [];
+  private lastMs = 0;
+  private readonly version: number;
+  private cached: { index: number; profile: Profile } | null = null;
+
+  /** `memory`: the whole recording, of which the file at `path` holds the start at most. */
+  constructor(
+    readonly path: string,
+    readonly memory: Buffer | null = null,
+    recorderLives: RecorderLives = HAS_ENDED,
+  ) {
+    const scan = scanFrames(
+      { path, memory },
+      (place, payload, version) => {
+        const kind = place.head.kind as FrameKind;
+        // The dear part of a recording: decoded when a look is asked for.
+        const batch = kind === FrameKind.samples ? null : decodePayload(place.head, payload, path);
+        const current = upgrade(version, kind, batch);
+        if (current !== undefined) {
+          this.take(place, kind, current);
+        }
+      },
+      (error) => {
+        if (error instanceof BatchError) {
+          return error.message;
+        }
+        if (error instanceof TidemarkError) {
+          return error.what;
+        }
+        throw error;
+      },
+    );
+    this.version = scan.version;
+    this.wholeBytes = scan.endOffset;
+    this.damaged = scan.stopped?.kind === "damaged";
+    if (this.metaBatch === null) {
+      throw damagedInput(path, scan.stopped?.detail ?? "it ends before its first frame");
+    }
+    this.meta = { ...(this.metaBatch as MetaBatch), formatVersion: scan.version };
+    const growing =
+      this.end === null && scan.stopped?.kind !== "damaged" && recorderLives(this.meta.recorder);
+    this.damage =
+      scan.stopped && !growing
+        ? `${scan.stopped.detail}: only what comes before it is shown`
+        : null;
+    if (this.damage) {
+      this.limits.push(`The recording is damaged: ${this.damage}.`);
+    } else if (this.end === null && !growing) {
+      this.limits.push(
+        "The recorder was killed: nothing is known of the time after its last look.",
+      );
+    }
+    this.limits.push(...this.agentLimits);
+    this.events.sort((a, b) => a.timeMs - b.timeMs);
+    this.censuses.sort((a, b) => a.timeMs - b.timeMs);
+    this.processes = this.rows.map(({ series: _, ...process }) => process);
+    this.series = this.metrics.series(this.rows);
+    this.startMs = this.meta.startedMs;
+    this.endMs = Math.max(this.end?.timeMs ?? this.lastMs, this.startMs);
+  }
+
+  get complete(): boolean {
+    return this.end !== null;
+  }
+
+  get holderLookups(): readonly HolderLookup[] {
+    return this.holders.newest();
+  }
+
+  get lookTimes(): readonly TimeMs[] {
+    return this.looks.map((look) => look.timeMs);
+  }
+
+  profileAt(moment: Moment): Profile {
+    if (this.looks.length === 0) {
+      throw nothingThere(
+        `${this.path} holds no profile`,
+        "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
+      );
+    }
+    if (moment === "peak") {
+      return peakProfile(this);
+    }
+    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.lookBefore(moment));
+  }
+
+  profileOf(index: number): Profile {
+    const place = this.samples[index];
+    if (place === undefined) {
+      throw nothingThere(`${this.path} has no look ${index}`, `it has ${this.looks.length}`);
+    }
+    if (this.cached?.index !== index) {
+      const batch = upgrade(this.version, FrameKind.samples, readFrame(this, place));
+      const look = this.looks[index] as LookMoment & { durationMs: number };
+      try {
+        this.cached = { index, profile: readSamples(batch, this.tables(), look) };
+      } catch (error) {
+        if (error instanceof BatchError) {
+          throw damagedInput(
+            this.path,
+            `the look at byte ${place.offset} makes no sense: ${error.message}`,
+          );
+        }
+        throw error;
+      }
+    }
+    return (this.cached as { profile: Profile }).profile;
+  }
+
+  /** The dictionaries that all looks share. */
+  tables(): ProfileTables {
+    return this.dictionary.tables();
+  }
+
+  /** The last look at or before the time, else the first. */
+  private lookBefore(timeMs: TimeMs): number {
+    const after = this.looks.findIndex((look) => look.timeMs > timeMs);
+    return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);
+  }
+
+  private take(place: FramePlace, kind: FrameKind, batch: unknown): void {
+    demand(
+      kind === FrameKind.meta || this.metaBatch !== null,
+      "it stands before the recording's description",
+    );
+    demand(Number.isFinite(place.head.timeMs), "it has no time");
+    switch (kind) {
+      case FrameKind.meta:
+        this.takeMeta(batch);
+        break;
+      case FrameKind.processes:
+        this.takeProcesses(batch);
+        break;
+      case FrameKind.metrics:
+        this.metrics.add(batch, this.rows.length);
+        break;
+      case FrameKind.dictionary:
+        this.dictionary.add(batch);
+        break;
+      case FrameKind.profile:
+        this.takeProfile(batch);
+        break;
+      case FrameKind.samples:
+        // Without its announcement it is nothing.
+        if (this.announced) {
+          this.looks.push(this.announced);
+          this.samples.push(place);
+          this.announced = null;
+        }
+        break;
+      case FrameKind.events:
+        this.takeEvents(batch);
+        break;
+      case FrameKind.limits:
+        this.takeLimits(batch);
+        break;
+      case FrameKind.holders:
+        this.holders.add(batch, place.head.timeMs);
+        break;
+      case FrameKind.census:
+        this.censuses.push(readCensus(batch, place.head.timeMs));
+        break;
+      case FrameKind.end:
+        checkTable(
+          batch,
+          { timeMs: "number", exitCode: "number?", signal: "number?", maxRssBytes: "number" },
+          "end",
+        );
+        this.end = batch as EndBatch;
+        break;
+      default:
+        throw new BatchError(`its kind ${kind} is unknown`);
+    }
+    this.lastMs = Math.max(this.lastMs, place.head.timeMs);
+  }
+
+  private takeMeta(batch: unknown): void {
+    demand(this.metaBatch === null, "the recording is described twice");
+    checkTable(
+      batch,
+      {
+        tidemarkVersion: "string",
+        command: "strings",
+        pid: "number",
+        startedMs: "number",
+        host: "string",
+        kernel: "string",
+        runId: "string",
+        periodBytes: "number",
+      },
+      "meta",
+    );
+    const { keeper, recorder } = record(batch, "meta");
+    checkTable(recorder, { pid: "number", startTicks: "number" }, "recorder");
+    if (keeper !== null) {
+      checkTable(keeper, { pid: "number", startTicks: "number", fd: "number" }, "keeper");
+    }
+    this.metaBatch = batch as MetaBatch;
+  }
+
+  private takeProcesses(value: unknown): void {
+    checkTable(
+      value,
+      {
+        series: "u32",
+        pid: "u32",
+        parentPid: "u32",
+        command: "lists",
+        python: "strings",
+        profiled: "u8",
+        startedMs: "f64",
+        endedMs: "f64",
+      },
+      "processes",
+    );
+    const batch = value as ProcessBatch;
+    batch.series.forEach((series, i) => {
+      demand(series <= this.rows.length, `process ${series} does not follow on`);
+      const endedMs = batch.endedMs[i] as number;
+      this.rows[series] = {
+        series,
+        pid: batch.pid[i] as number,
+        parentPid: batch.parentPid[i] as number,
+        command: batch.command[i] as readonly string[],
+        python: batch.python[i] as string,
+        profiled: batch.profiled[i] === 1,
+        startedMs: batch.startedMs[i] as number,
+        endedMs: Number.isNaN(endedMs) ? null : endedMs,
+      };
+    });
+  }
+
+  private takeProfile(value: unknown): void {
+    checkTable(
+      value,
+      { timeMs: "number", durationMs: "number", liveBytes: "number", kind: "string" },
+      "profile",
+    );
+    const batch = value as ProfileBatch;
+    demand(["poll", "peak", "end"].includes(batch.kind), "a profile's kind is unknown");
+    checkTable(
+      batch.agent,
+      { samples: "number", lost: "number", cpuMs: "number", periodBytes: "number" },
+      "profile.agent",
+    );
+    this.announced = batch;
+  }
+
+  private takeLimits(value: unknown): void {
+    checkTable(value, { from: "string", sentences: "strings" }, "limits");
+    const { from, sentences } = value as LimitBatch;
+    demand(from === "recorder" || from === "agent", "limits are nobody's");
+    if (from === "agent") {
+      this.agentLimits = sentences;
+    } else {
+      this.limits.push(...sentences);
+    }
+  }
+
+  private takeEvents(value: unknown): void {
+    checkTable(
+      value,
+      { timeMs: "f64", pid: "u32", kind: "strings", detail: "strings", value: "f64" },
+      "events",
+    );
+    const batch = value as EventBatch;
+    batch.kind.forEach((kind, i) => {
+      const timeMs = batch.timeMs[i] as number;
+      demand(EVENT_KINDS.has(kind), `an event's kind is unknown: ${kind}`);
+      demand(Number.isFinite(timeMs), "an event has no time");
+      const number = batch.value[i] as number;
+      this.events.push({
+        timeMs,
+        pid: batch.pid[i] as number,
+        kind: kind as TimelineEvent["kind"],
+        detail: batch.detail[i] as string,
+        ...(Number.isNaN(number) ? {} : { value: number }),
+      });
+    });
+  }
+}
