@@ -25,7 +25,7 @@ const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
 const { RecordingWriter } = await import("../dist/recording/writer.js");
 const { buildReport, openRecording } = await import("../dist/record/index.js");
-const { writeReport } = await import("../dist/cli/report_page.js");
+const { writeReport } = await import("../dist/cli/files/report_page.js");
 
 /** The agent keeps 48,000; the fixture's sections are all of one size, and must fit a slot together. */
 const samplesAProcess = 32_000;

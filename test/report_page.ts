@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
-import { writeReport } from "../src/cli/report_page.js";
+import { writeReport } from "../src/cli/files/report_page.js";
 import type { ReportDocument } from "../src/model/report.js";
 import { launchBrowser } from "./browser.js";
 

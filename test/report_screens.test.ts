@@ -3,7 +3,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { writeReport } from "../src/cli/report_page.js";
+import { writeReport } from "../src/cli/files/report_page.js";
 import type { ReportDocument } from "../src/model/report.js";
 import {
   boxOf,

@@ -201,7 +201,7 @@ function usageError(error: CommanderError, args: readonly string[]): TidemarkErr
 
 /** What prints is loaded when there is something to print: `--help` stays quick. */
 async function printFailure(message: string): Promise<void> {
-  const { printError } = await import("./output.js");
+  const { printError } = await import("./text/output.js");
   printError(message);
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { writeReport } from "../../src/cli/report_page.js";
+import { writeReport } from "../../src/cli/files/report_page.js";
 import { diffPageDocument, pageDocument } from "../../src/gpu/page_document.js";
 import { readSnapshot } from "../../src/gpu/read_snapshot.js";
 import type { GpuDiffPageDocument, GpuPageDocument } from "../../src/model/gpu_page.js";

@@ -6,8 +6,8 @@ import { readCommand, readStatus } from "../../linux/index.js";
 import { LIBRARY_PATH } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { type AttachResult, attachAndRecord, openRecording } from "../../record/index.js";
-import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
-import { requireLinux } from "../installation.js";
+import { chooseRecordingPath } from "../files/recording_path.js";
+import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -16,16 +16,16 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { formatBytes, printJson, printNote, screenOf } from "../output.js";
-import { parsePid } from "../pids.js";
-import { withProgress } from "../progress.js";
-import { chooseRecordingPath } from "../recording_path.js";
+} from "../options/options.js";
+import { parsePid } from "../options/pids.js";
+import { requireLinux } from "../options/requirements.js";
+import { selectSites } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { selectSites } from "../select_sites.js";
+import { formatBytes, printJson, printNote, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
   readonly for: Millis | "auto";

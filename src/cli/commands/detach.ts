@@ -2,10 +2,15 @@ import { Command } from "commander";
 import type { DetachJson } from "../../model/detach_document.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { detachAgent } from "../../record/index.js";
-import { requireLinux } from "../installation.js";
-import { type CommonOptions, parseDuration, withCommonOptions, withExamples } from "../options.js";
-import { printJson, printNote, screenOf } from "../output.js";
-import { parsePid } from "../pids.js";
+import {
+  type CommonOptions,
+  parseDuration,
+  withCommonOptions,
+  withExamples,
+} from "../options/options.js";
+import { parsePid } from "../options/pids.js";
+import { requireLinux } from "../options/requirements.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 
 interface DetachOptions extends CommonOptions {
   readonly wait: Millis;

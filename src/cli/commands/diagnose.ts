@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { diagnose, type Evidence, evidenceOfSnapshots } from "../../diagnose/index.js";
 import { analyse } from "../../gpu/analyse.js";
 import { evidenceOf } from "../../inspect/recorded/evidence.js";
+import { isSnapshot, loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
 import { readInterpreter } from "../../linux/index.js";
 import { LIBRARY_PATH } from "../../linux/installation.js";
 import {
@@ -15,7 +16,7 @@ import {
 import { badUsage, TidemarkError } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
-import { requireLinux } from "../installation.js";
+import { openRecordingAt } from "../files/recordings.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -24,12 +25,11 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { withProgress } from "../progress.js";
-import { openRecordingAt } from "../recordings.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
-import { isSnapshot, loadSnapshot } from "./gpu_load.js";
+import { printJson, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 interface DiagnoseOptions extends CommonOptions, ListOptions {
   readonly for: Millis;

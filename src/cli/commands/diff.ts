@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { summarize } from "../../inspect/recorded/summary.js";
 import type { DiffJson, SummaryJson } from "../../model/documents.js";
 import { badUsage, nothingThere } from "../../model/errors.js";
+import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -9,11 +10,10 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../recordings.js";
+} from "../options/options.js";
 import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
 import { addUp } from "../screens/sites.js";
+import { printJson, screenOf } from "../text/output.js";
 
 type DiffOptions = CommonOptions & ListOptions;
 

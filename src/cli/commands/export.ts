@@ -4,11 +4,11 @@ import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { Profile, SiteValue } from "../../model/profile.js";
 import type { Recording } from "../../recording/types.js";
-import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { withProgress } from "../progress.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
-import { requireOtherFile, writeWhole, writeWholeFolder } from "../write_whole.js";
-import { sayWritten } from "../written.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import { withProgress } from "../text/progress.js";
 
 const SUFFIXES = {
   pprof: ".pb.gz",

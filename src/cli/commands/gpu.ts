@@ -1,8 +1,8 @@
 import { Command } from "commander";
 import { badUsage } from "../../model/errors.js";
-import { statOf } from "../files.js";
-import { withCommonOptions, withExamples, withListOptions } from "../options.js";
-import { parsePid } from "../pids.js";
+import { statOf } from "../files/files.js";
+import { withCommonOptions, withExamples, withListOptions } from "../options/options.js";
+import { parsePid } from "../options/pids.js";
 import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
 import { gpuOomCommand } from "./gpu_oom.js";
 import { showGpuProcess } from "./gpu_process.js";

@@ -4,6 +4,7 @@ import { analyse } from "../../gpu/analyse.js";
 import { logLines } from "../../gpu/oom/log_lines.js";
 import { readOomLog } from "../../gpu/oom/oom_log.js";
 import { checkAgainst } from "../../gpu/oom/oom_snapshot.js";
+import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
 import { badUsage } from "../../model/errors.js";
 import {
   type CommonOptions,
@@ -12,11 +13,10 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { withProgress } from "../progress.js";
+} from "../options/options.js";
 import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu_oom.js";
-import { loadSnapshot } from "./gpu_load.js";
+import { printJson, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 interface OomOptions extends CommonOptions, ListOptions {
   readonly snapshot?: string;

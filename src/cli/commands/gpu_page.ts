@@ -1,13 +1,13 @@
 /** `tidemark gpu SNAPSHOT -o F.html`, and of two snapshots what differs. */
 import { basename } from "node:path";
 import { diffPageDocument, pageDocument } from "../../gpu/page_document.js";
+import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
 import type { GpuPageDocument } from "../../model/gpu_page.js";
-import type { CommonOptions } from "../options.js";
-import { withProgress } from "../progress.js";
-import { writeReport } from "../report_page.js";
-import { requireOtherFile, writeWhole } from "../write_whole.js";
-import { sayWritten } from "../written.js";
-import { loadSnapshot } from "./gpu_load.js";
+import { writeReport } from "../files/report_page.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import type { CommonOptions } from "../options/options.js";
+import { withProgress } from "../text/progress.js";
 
 /** @param paths one snapshot, or two: a before and an after */
 export async function writeGpuPage(

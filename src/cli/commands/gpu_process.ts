@@ -1,18 +1,18 @@
 /** `tidemark gpu PID`, and with -o what it becomes as a file. */
 import { writeFile } from "node:fs/promises";
+import { lookAtGpuProcess } from "../../inspect/live/gpu_process.js";
+import { readProcessPage } from "../../inspect/live/gpu_process_page.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuProcessJson } from "../../model/gpu_process_document.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { lookAtGpuProcess } from "../gpu_process_look.js";
-import { readProcessPage } from "../gpu_process_page.js";
-import { requireLinux } from "../installation.js";
-import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
-import { printJson, printNote, screenOf } from "../output.js";
-import { withProgress } from "../progress.js";
-import { writeReport } from "../report_page.js";
+import { writeReport } from "../files/report_page.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu_process.js";
-import { requireOtherFile, writeWhole } from "../write_whole.js";
-import { sayWritten } from "../written.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 export interface GpuProcessOptions extends CommonOptions, ListOptions {
   readonly output?: string;

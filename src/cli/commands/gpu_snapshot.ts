@@ -3,15 +3,15 @@ import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
 import { analyse } from "../../gpu/analyse.js";
 import { compareSnapshots } from "../../gpu/compare.js";
 import { compareRanks } from "../../gpu/ranks.js";
+import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
 import type { DiagnosisJson } from "../../model/diagnosis_document.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuJson } from "../../model/gpu_document.js";
-import { type CommonOptions, type ListOptions, selectRows } from "../options.js";
-import { printJson, screenOf } from "../output.js";
+import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
 import { printGpu, siteText } from "../screens/gpu.js";
 import { printGpuDiff } from "../screens/gpu_diff.js";
 import { printGpuRanks } from "../screens/gpu_ranks.js";
-import { loadSnapshot } from "./gpu_load.js";
+import { printJson, screenOf } from "../text/output.js";
 import { writeGpuPage } from "./gpu_page.js";
 
 export interface GpuOptions extends CommonOptions, ListOptions {

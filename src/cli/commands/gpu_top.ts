@@ -1,8 +1,7 @@
 import { Command } from "commander";
+import { type KnownRecordings, lookAtDeviceTop } from "../../inspect/live/gpu_top.js";
 import type { GpuTopJson } from "../../model/gpu_document.js";
 import type { Millis } from "../../model/units.js";
-import { type KnownRecordings, lookAtDeviceTop } from "../device_top.js";
-import { requireLinux } from "../installation.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -10,9 +9,10 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
 import { chosenProcesses, printGpuTop } from "../screens/gpu_top.js";
+import { printJson, screenOf } from "../text/output.js";
 import { showFullScreen } from "../views/full_screen.js";
 import { gpuTopView } from "../views/gpu_top_view.js";
 

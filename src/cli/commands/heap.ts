@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { lookAtHeap } from "../../inspect/live/heap.js";
 import { badUsage, fileNotFound, fileUnusable, oneLine } from "../../model/errors.js";
 import { diffHeaps } from "../../model/heap_diff.js";
 import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
 import { decodeHeap, encodeHeap, type SavedHeap } from "../../model/heap_file.js";
 import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../model/heap_page.js";
 import type { Millis } from "../../model/units.js";
-import { lookAtHeap } from "../heap_look.js";
-import { requireLinux } from "../installation.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -16,11 +16,11 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { formatBytes, formatCount, printJson, printNote, screenOf } from "../output.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
-import { requireOtherFile, writeWhole } from "../write_whole.js";
+import { formatBytes, formatCount, printJson, printNote, screenOf } from "../text/output.js";
 import { writeHeapPage } from "./heap_page.js";
 
 interface HeapOptions extends CommonOptions, ListOptions {

@@ -1,10 +1,10 @@
 /** `tidemark heap PID -o F.html` and `tidemark heap diff A B -o F.html`. */
 import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/heap_page.js";
-import type { CommonOptions } from "../options.js";
-import { withProgress } from "../progress.js";
-import { writeReport } from "../report_page.js";
-import { writeWhole } from "../write_whole.js";
-import { sayWritten } from "../written.js";
+import { writeReport } from "../files/report_page.js";
+import { writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import type { CommonOptions } from "../options/options.js";
+import { withProgress } from "../text/progress.js";
 
 /** Writes a page and says where it is. Throws TM-E004, TM-E012. */
 export async function writeHeapPage(

@@ -1,8 +1,8 @@
 import { Command } from "commander";
 import { importPool } from "../../record/index.js";
-import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { requireOtherFile, writeWhole } from "../write_whole.js";
-import { sayWritten } from "../written.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;

@@ -1,9 +1,8 @@
 import { Command } from "commander";
+import { lookAtCore, lookAtLedger } from "../../inspect/live/ledger.js";
 import { badUsage } from "../../model/errors.js";
 import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
 import type { Pid } from "../../model/units.js";
-import { requireLinux } from "../installation.js";
-import { lookAtCore, lookAtLedger } from "../ledger_look.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -11,10 +10,11 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, type Screen, screenOf } from "../output.js";
-import { parsePidOrCore } from "../pids.js";
+} from "../options/options.js";
+import { parsePidOrCore } from "../options/pids.js";
+import { requireLinux } from "../options/requirements.js";
 import { printCoreLedger, printLedger } from "../screens/ledger.js";
+import { printJson, type Screen, screenOf } from "../text/output.js";
 import { type FullScreenView, showFullScreen } from "../views/full_screen.js";
 
 interface LedgerOptions extends CommonOptions, ListOptions {

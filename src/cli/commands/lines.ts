@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { summarize } from "../../inspect/recorded/summary.js";
 import type { FrameJson, LinesJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
 import { nothingThere } from "../../model/errors.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -10,11 +11,10 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
+} from "../options/options.js";
 import { printLines } from "../screens/lines.js";
 import { addUp, splitStack } from "../screens/sites.js";
+import { printJson, screenOf } from "../text/output.js";
 
 interface LinesOptions extends CommonOptions, ListOptions {
   readonly at: string;

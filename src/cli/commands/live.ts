@@ -2,17 +2,17 @@ import { Command } from "commander";
 import { summarize } from "../../inspect/recorded/summary.js";
 import { nothingThere } from "../../model/errors.js";
 import { growingRecordingOf } from "../../record/index.js";
-import { requireLinux } from "../installation.js";
+import { openRecordingAt } from "../files/recordings.js";
 import {
   type CommonOptions,
   type ListOptions,
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson } from "../output.js";
-import { openRecordingAt } from "../recordings.js";
-import { selectSites } from "../select_sites.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
+import { selectSites } from "../options/select_sites.js";
+import { printJson } from "../text/output.js";
 import { showFullScreen } from "../views/full_screen.js";
 import { liveView } from "../views/live_view.js";
 

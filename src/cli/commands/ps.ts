@@ -1,10 +1,10 @@
 import { Command } from "commander";
 import { readDeviceUse } from "../../gpu/device_totals.js";
+import { readLastLook, writeLastLook } from "../../inspect/live/previous_sizes.js";
+import { filterText, keyOf, type ProcessRow, processRow } from "../../inspect/live/process_rows.js";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { PsJson } from "../../model/documents.js";
 import type { Millis } from "../../model/units.js";
-import { requireLinux } from "../installation.js";
-import { readLastLook, writeLastLook } from "../last_look.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -12,10 +12,10 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { filterText, keyOf, type ProcessRow, processRow } from "../process_rows.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
 import { printProcessList } from "../screens/process_list.js";
+import { printJson, screenOf } from "../text/output.js";
 
 type PsOptions = CommonOptions & ListOptions;
 

@@ -1,14 +1,14 @@
 import { Command } from "commander";
 import { diagnose } from "../../diagnose/index.js";
+import { diagnosisPage } from "../../inspect/recorded/diagnosis_page.js";
 import { evidenceOf } from "../../inspect/recorded/evidence.js";
 import { buildReport } from "../../inspect/recorded/report.js";
-import { diagnosisPage } from "../diagnosis_page.js";
-import { type CommonOptions, withCommonOptions, withExamples } from "../options.js";
-import { withProgress } from "../progress.js";
-import { openRecordingAt } from "../recordings.js";
-import { writeReport } from "../report_page.js";
-import { requireOtherFile, writeWhole } from "../write_whole.js";
-import { sayWritten } from "../written.js";
+import { openRecordingAt } from "../files/recordings.js";
+import { writeReport } from "../files/report_page.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import { withProgress } from "../text/progress.js";
 
 interface ReportOptions extends CommonOptions {
   readonly output?: string;

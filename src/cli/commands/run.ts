@@ -7,23 +7,23 @@ import { LIBRARY_PATH } from "../../linux/installation.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
 import { runUnderAgent } from "../../record/index.js";
 import type { RunResult } from "../../record/launch/run_options.js";
-import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../device_options.js";
-import { guardDescriptor, requireLinux } from "../installation.js";
+import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
   parseBytes,
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printError, printNote, screenOf } from "../output.js";
-import { withProgress } from "../progress.js";
-import { chooseRecordingPath, requireWritable } from "../recording_path.js";
+} from "../options/options.js";
+import { guardDescriptor, requireLinux } from "../options/requirements.js";
+import { selectSites } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { selectSites } from "../select_sites.js";
+import { printError, printNote, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 interface RunOptions extends ListOptions, DeviceOptions {
   readonly output?: string;

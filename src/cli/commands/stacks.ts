@@ -11,11 +11,16 @@ import type { FrameJson } from "../../model/documents.js";
 import type { StacksJson } from "../../model/stacks_document.js";
 import type { Pid } from "../../model/units.js";
 import { Unwinder } from "../../native/index.js";
-import { requireLinux } from "../installation.js";
-import { type CommonOptions, parseCount, withCommonOptions, withExamples } from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { parsePid } from "../pids.js";
+import {
+  type CommonOptions,
+  parseCount,
+  withCommonOptions,
+  withExamples,
+} from "../options/options.js";
+import { parsePid } from "../options/pids.js";
+import { requireLinux } from "../options/requirements.js";
 import { printStacks } from "../screens/stacks.js";
+import { printJson, screenOf } from "../text/output.js";
 
 const NO_INTERPRETER = -1;
 

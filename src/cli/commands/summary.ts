@@ -1,18 +1,18 @@
 import { Command } from "commander";
 import { summarize } from "../../inspect/recorded/summary.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import {
   type CommonOptions,
   type ListOptions,
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson, screenOf } from "../output.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../recordings.js";
+} from "../options/options.js";
+import { selectSites } from "../options/select_sites.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { selectSites } from "../select_sites.js";
+import { printJson, screenOf } from "../text/output.js";
 
 interface SummaryOptions extends CommonOptions, ListOptions {
   readonly at: string;

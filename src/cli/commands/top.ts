@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
+import { filterText } from "../../inspect/live/process_rows.js";
 import type { Millis } from "../../model/units.js";
-import { requireLinux } from "../installation.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -9,9 +9,9 @@ import {
   withCommonOptions,
   withExamples,
   withListOptions,
-} from "../options.js";
-import { printJson } from "../output.js";
-import { filterText } from "../process_rows.js";
+} from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
+import { printJson } from "../text/output.js";
 import { showFullScreen } from "../views/full_screen.js";
 import { lookAtProcesses, SORT_KEYS, type SortKey, topView } from "../views/top_view.js";
 

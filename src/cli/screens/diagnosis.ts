@@ -11,7 +11,7 @@ import {
   padEnd,
   type Screen,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SUSPECTS = 3;

@@ -1,7 +1,7 @@
 import type { DiffJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes } from "../../model/units.js";
-import { type ListOptions, selectRows } from "../options.js";
+import { type ListOptions, selectRows } from "../options/options.js";
 import {
   formatBytes,
   formatChange,
@@ -9,7 +9,7 @@ import {
   formatTable,
   type Screen,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { functionOf, placeOf, splitStack } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;

@@ -2,7 +2,7 @@
 import { oneLine } from "../../model/errors.js";
 import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../model/gpu_document.js";
 import { HOST_MEMORY } from "../../model/gpu_snapshot.js";
-import { type ListOptions, selectRows } from "../options.js";
+import { type ListOptions, selectRows } from "../options/options.js";
 import {
   formatBytes,
   formatCount,
@@ -12,7 +12,7 @@ import {
   type Screen,
   sparkline,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { gpuSiteName, siteText } from "./gpu_site.js";
 
 export { siteText };

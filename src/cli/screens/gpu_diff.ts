@@ -1,8 +1,14 @@
 /** Two snapshots: what appeared, grew, shrank and went. */
 import { oneLine } from "../../model/errors.js";
 import type { GpuDiffJson } from "../../model/gpu_document.js";
-import { type ListOptions, selectRows } from "../options.js";
-import { formatBytes, formatChange, formatCount, formatTable, type Screen } from "../output.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import {
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatTable,
+  type Screen,
+} from "../text/output.js";
 import { DEFAULT_GPU_SITES, printLimits } from "./gpu.js";
 import { gpuSiteName, siteText } from "./gpu_site.js";
 

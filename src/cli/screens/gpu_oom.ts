@@ -1,8 +1,8 @@
 /** The out-of-memory messages of a log, each with what it means. */
 import { oneLine } from "../../model/errors.js";
 import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
-import { type ListOptions, selectRows } from "../options.js";
-import { formatBytes, formatCount, type Screen, wrap } from "../output.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import { formatBytes, formatCount, type Screen, wrap } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 import { gpuSiteName } from "./gpu_site.js";
 

@@ -5,7 +5,7 @@ import type {
   GpuProcessJson,
   GpuTensorJson,
 } from "../../model/gpu_process_document.js";
-import { type ListOptions, selectRows } from "../options.js";
+import { type ListOptions, selectRows } from "../options/options.js";
 import {
   bar,
   formatBytes,
@@ -15,7 +15,7 @@ import {
   formatTable,
   padStart,
   type Screen,
-} from "../output.js";
+} from "../text/output.js";
 import { printFragmentation, printLimits } from "./gpu.js";
 
 export const DEFAULT_TENSORS = 10;

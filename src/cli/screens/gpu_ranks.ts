@@ -1,8 +1,8 @@
 /** The ranks of a job: a table, the odd one named. */
 import { oneLine } from "../../model/errors.js";
 import type { GpuRanksJson } from "../../model/gpu_document.js";
-import { type ListOptions, selectRows } from "../options.js";
-import { formatBytes, formatCount, formatTable, type Screen, wrap } from "../output.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import { formatBytes, formatCount, formatTable, type Screen, wrap } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 
 export function printGpuRanks(

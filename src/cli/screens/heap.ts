@@ -10,7 +10,7 @@ import {
   formatTable,
   type Screen,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 
 export const DEFAULT_TYPES = 15;
 export const DEFAULT_CHANGES = 15;

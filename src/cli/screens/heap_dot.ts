@@ -7,7 +7,7 @@ import {
 } from "../../cpython/heap/index.js";
 import type { NodeId } from "../../model/heap_graph.js";
 import { pathTo } from "../../model/heap_paths.js";
-import { formatBytes } from "../output.js";
+import { formatBytes } from "../text/output.js";
 
 const MOST_PATHS = 30;
 

@@ -15,7 +15,7 @@ import {
   type Paint,
   type Screen,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { commandText } from "./summary.js";
 
 /** How a part looks in the bar: told apart by colour on a terminal, by pattern everywhere. */

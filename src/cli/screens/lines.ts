@@ -8,7 +8,7 @@ import {
   formatShare,
   formatTable,
   type Screen,
-} from "../output.js";
+} from "../text/output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];

@@ -1,6 +1,8 @@
 import { basename } from "node:path";
+import type { ProcessRow } from "../../inspect/live/process_rows.js";
 import { oneLine } from "../../model/errors.js";
 import type { Millis } from "../../model/units.js";
+import { shellWord } from "../text/command_words.js";
 import {
   type Column,
   cutEnd,
@@ -12,9 +14,8 @@ import {
   type Screen,
   widthOf,
   wrap,
-} from "../output.js";
-import type { ProcessRow } from "../process_rows.js";
-import { commandText, shellWord } from "./summary.js";
+} from "../text/output.js";
+import { commandText } from "./summary.js";
 
 const CONTAINER_DIGITS = 12;
 /** Below, a row holds what matters most; the rest is in --json. */

@@ -1,6 +1,6 @@
 /** The places that hold the most, at the peak and at the moment asked for: two lines each. */
 import { oneLine } from "../../model/errors.js";
-import { type ListOptions, selectRows } from "../options.js";
+import { type ListOptions, selectRows } from "../options/options.js";
 import {
   bar,
   cutEnd,
@@ -13,7 +13,7 @@ import {
   type Screen,
   widthOf,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { addUp, type Estimate, functionOf, groupText, placeOf, type SiteGroup } from "./sites.js";
 
 export const DEFAULT_SITES = 5;

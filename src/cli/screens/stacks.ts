@@ -1,7 +1,7 @@
 import type { FrameJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { StacksJson } from "../../model/stacks_document.js";
-import { formatCount, type Screen, wrap } from "../output.js";
+import { formatCount, type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 /** A runaway recursion has thousands: its ends tell enough, and --json has them all. */

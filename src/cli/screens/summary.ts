@@ -1,9 +1,11 @@
 /** The screen at the end of `run`, and of `summary`. */
+
 import { basename, relative } from "node:path";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes, Millis, TimeMs } from "../../model/units.js";
-import { type ListOptions, selectRows } from "../options.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import { shellWord } from "../text/command_words.js";
 import {
   cutEnd,
   formatBytes,
@@ -15,7 +17,7 @@ import {
   sparkline,
   widthOf,
   wrap,
-} from "../output.js";
+} from "../text/output.js";
 import { printSites } from "./site_ranking.js";
 import { addUp, type Estimate, groupSites } from "./sites.js";
 
@@ -273,36 +275,4 @@ function withError(figure: Estimate): string {
   return figure.standardErrorBytes > 0
     ? `${formatBytes(figure.bytes)} ±${formatBytes(figure.standardErrorBytes)}`
     : formatBytes(figure.bytes);
-}
-
-/** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
-export function programName(command: readonly string[]): string {
-  const program = basename(command[0] ?? "program");
-  if (!/^python[\d.]*t?$/.test(program)) {
-    return withoutSuffix(program);
-  }
-  for (let i = 1; i < command.length; i++) {
-    const word = command[i] as string;
-    if (word === "-m") {
-      return command[i + 1] ?? program;
-    }
-    if (word === "-c" || word === "-") {
-      return program;
-    }
-    if (word === "-W" || word === "-X") {
-      i += 1;
-    } else if (!word.startsWith("-")) {
-      return withoutSuffix(basename(word));
-    }
-  }
-  return program;
-}
-
-function withoutSuffix(name: string): string {
-  return name.replace(/\.pyw?$/, "");
-}
-
-/** A word as a shell needs it. */
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

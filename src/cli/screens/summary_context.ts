@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { SummaryJson } from "../../model/documents.js";
 import type { Millis } from "../../model/units.js";
 import type { Recording } from "../../recording/types.js";
-import { seenAt, sizeOfFile } from "../recordings.js";
+import { seenAt, sizeOfFile } from "../files/recordings.js";
 import type { SummaryContext } from "./summary.js";
 
 /** What the summary's screen needs of a recording besides the document. */

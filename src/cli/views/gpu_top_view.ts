@@ -1,10 +1,11 @@
 /** The live list of devices: what each look finds, what keys choose, how it is drawn. */
+
+import { type KnownRecordings, lookAtDeviceTop } from "../../inspect/live/gpu_top.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
 import type { Bytes, Millis, TimeMs } from "../../model/units.js";
-import { type KnownRecordings, lookAtDeviceTop } from "../device_top.js";
-import type { ListOptions } from "../options.js";
-import { formatBytes, formatCount, type Screen, sparkline } from "../output.js";
+import type { ListOptions } from "../options/options.js";
 import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
+import { formatBytes, formatCount, type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 

@@ -5,18 +5,8 @@ import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes, Millis } from "../../model/units.js";
 import type { Recording } from "../../recording/types.js";
-import { type ListOptions, selectRows } from "../options.js";
-import {
-  cutEnd,
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatDuration,
-  formatTable,
-  type Screen,
-  sparkline,
-} from "../output.js";
-import { openRecordingAt, sizeOfFile } from "../recordings.js";
+import { openRecordingAt, sizeOfFile } from "../files/recordings.js";
+import { type ListOptions, selectRows } from "../options/options.js";
 import {
   functionOf,
   groupKey,
@@ -27,6 +17,16 @@ import {
 } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
+import {
+  cutEnd,
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatDuration,
+  formatTable,
+  type Screen,
+  sparkline,
+} from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 

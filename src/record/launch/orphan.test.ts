@@ -14,10 +14,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openRecording } from "../../recording/reader.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";
+import { openRecording } from "../process/open_recording.js";
 import { finishOrphan } from "./orphan.js";
 
 let folder: string;

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { TidemarkError } from "../../model/errors.js";
-import { openRecording } from "../../recording/reader.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { CONSTANTS, POOL_HEADER, SEGMENT_HEADER } from "../../segment/layout.js";
 import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";
+import { openRecording } from "../process/open_recording.js";
 import { finishOrphan } from "./orphan.js";
 
 /** Some thousand foldings take their time on a busy machine. */

@@ -1,4 +1,4 @@
-/** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
+/** The document that src/cli/files/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
 import { GPU_DIFF_PAGE_SCHEMA, GPU_PAGE_SCHEMA } from "../../../src/model/gpu_page.js";
 import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../../src/model/heap_page.js";

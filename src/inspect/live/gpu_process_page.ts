@@ -1,13 +1,13 @@
 /** The page of a running program's torch allocator: `tidemark gpu PID -o F.html`. */
-import type { FrameworkFigures } from "../gpu/device_figures.js";
-import { pageDocument } from "../gpu/page_document.js";
-import { readSnapshot } from "../gpu/read_snapshot.js";
-import { PYTHON_FOLDER } from "../linux/installation.js";
-import { noDeviceSnapshot } from "../model/device_errors.js";
-import type { TidemarkError } from "../model/errors.js";
-import type { GpuPageDocument } from "../model/gpu_page.js";
-import type { Millis, Pid } from "../model/units.js";
-import { readDeviceSnapshot } from "../record/index.js";
+import type { FrameworkFigures } from "../../gpu/device_figures.js";
+import { pageDocument } from "../../gpu/page_document.js";
+import { readSnapshot } from "../../gpu/read_snapshot.js";
+import { PYTHON_FOLDER } from "../../linux/installation.js";
+import { noDeviceSnapshot } from "../../model/device_errors.js";
+import type { TidemarkError } from "../../model/errors.js";
+import type { GpuPageDocument } from "../../model/gpu_page.js";
+import type { Millis, Pid } from "../../model/units.js";
+import { readDeviceSnapshot } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
 /** Throws TidemarkError where the program cannot be asked, or has no allocator of torch's in use. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { processKey, readLastLook, writeLastLook } from "./last_look.js";
+import { processKey, readLastLook, writeLastLook } from "./previous_sizes.js";
 
 let folder: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 /** What every command's text is made of: sizes, colours, tables, bars; nothing of what it means. */
 import stringWidth from "string-width";
-import { oneLine } from "../model/errors.js";
-import type { Bytes, Millis } from "../model/units.js";
+import { oneLine } from "../../model/errors.js";
+import type { Bytes, Millis } from "../../model/units.js";
 
 /** Where text goes: how wide it is, and whether it takes colour. */
 export interface Screen {

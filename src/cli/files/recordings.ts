@@ -1,13 +1,13 @@
 /** Recordings as command lines name them: a path, and often a moment. */
 
 import { existsSync } from "node:fs";
-import type { SummaryJson } from "../model/documents.js";
-import { badUsage, fileUnusable, nothingThere } from "../model/errors.js";
-import type { TimeMs } from "../model/units.js";
-import { finishOrphan, openRecording } from "../record/index.js";
-import type { Moment, Recording } from "../recording/types.js";
+import type { SummaryJson } from "../../model/documents.js";
+import { badUsage, fileUnusable, nothingThere } from "../../model/errors.js";
+import type { TimeMs } from "../../model/units.js";
+import { finishOrphan, openRecording } from "../../record/index.js";
+import type { Moment, Recording } from "../../recording/types.js";
+import { formatDuration } from "../text/output.js";
 import { statOf } from "./files.js";
-import { formatDuration } from "./output.js";
 
 /** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
 export function openRecordingAt(path: string): Recording {

@@ -1,5 +1,7 @@
 /** The ledger of a process, or of a core file, as its document: `tidemark ledger`. */
-import { readCoreLedger, readLedger } from "../ledger/index.js";
+
+import { formatBytes, formatCount } from "../../cli/text/output.js";
+import { readCoreLedger, readLedger } from "../../ledger/index.js";
 import {
   descendantsOf,
   findCgroup,
@@ -11,12 +13,11 @@ import {
   readSmapsTotal,
   readStat,
   startTimeMs,
-} from "../linux/index.js";
-import type { LedgerLimit, LedgerPart } from "../model/ledger.js";
-import type { CoreLedgerJson, LedgerJson, LedgerPartJson } from "../model/ledger_document.js";
-import type { Pid } from "../model/units.js";
+} from "../../linux/index.js";
+import type { LedgerLimit, LedgerPart } from "../../model/ledger.js";
+import type { CoreLedgerJson, LedgerJson, LedgerPartJson } from "../../model/ledger_document.js";
+import type { Pid } from "../../model/units.js";
 import { gapTexts } from "./core_gaps.js";
-import { formatBytes, formatCount } from "./output.js";
 
 /** Throws TM-E020 (gone) or TM-E021 (not permitted). */
 export function lookAtLedger(pid: Pid, depth: "cheap" | "full", withChildren: boolean): LedgerJson {

@@ -1,13 +1,13 @@
 /** One look at the devices of this host: what the driver says, and what the programs' own allocators say. */
 
-import type { DeviceLook } from "../gpu/device_totals.js";
-import { readDevices } from "../gpu/device_totals.js";
-import { readCommand, readStatus } from "../linux/process.js";
-import { TidemarkError } from "../model/errors.js";
-import type { GpuTopJson, GpuTopProcessJson } from "../model/gpu_document.js";
-import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../model/series.js";
-import type { Bytes, Pid, TimeMs } from "../model/units.js";
-import { growingRecordingOf, openRecording } from "../record/index.js";
+import type { DeviceLook } from "../../gpu/device_totals.js";
+import { readDevices } from "../../gpu/device_totals.js";
+import { readCommand, readStatus } from "../../linux/process.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../../model/series.js";
+import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import { growingRecordingOf, openRecording } from "../../record/index.js";
 
 type Device = GpuTopJson["devices"][number];
 

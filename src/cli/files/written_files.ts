@@ -1,6 +1,6 @@
-import type { WrittenJson } from "../model/documents.js";
-import type { CommonOptions } from "./options.js";
-import { formatBytes, printJson, screenOf } from "./output.js";
+import type { WrittenJson } from "../../model/documents.js";
+import type { CommonOptions } from "../options/options.js";
+import { formatBytes, printJson, screenOf } from "../text/output.js";
 import { sizeOfFile } from "./recordings.js";
 
 /** Says which files a command has written, and how large they are: as text, or as `tidemark.written/1`. */

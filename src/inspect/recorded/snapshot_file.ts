@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
+import type { CommonOptions } from "../../cli/options/options.js";
+import { withProgress } from "../../cli/text/progress.js";
 import { readSnapshot } from "../../gpu/read_snapshot.js";
 import type { GpuSnapshot } from "../../model/gpu_snapshot.js";
-import type { CommonOptions } from "../options.js";
-import { withProgress } from "../progress.js";
 
 /** PROTO of a pickle, or what packs one: gzip, Zstandard. */
 const BEGINNINGS = [[0x80], [0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]];

@@ -4,17 +4,23 @@ import {
   type DeviceFigures,
   type FrameworkFigures,
   fragmentationRatio,
-} from "../gpu/device_figures.js";
-import { endOfLive } from "../gpu/live_segments.js";
-import { readCommand, readInterpreter, readStat, readStatus, startTimeMs } from "../linux/index.js";
-import { PYTHON_FOLDER } from "../linux/installation.js";
+} from "../../gpu/device_figures.js";
+import { endOfLive } from "../../gpu/live_segments.js";
+import {
+  readCommand,
+  readInterpreter,
+  readStat,
+  readStatus,
+  startTimeMs,
+} from "../../linux/index.js";
+import { PYTHON_FOLDER } from "../../linux/installation.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
-} from "../model/gpu_process_document.js";
-import type { Bytes, Millis, Pid } from "../model/units.js";
-import { type DeviceLook, growthOfDevices, lookAtDevices } from "../record/index.js";
+} from "../../model/gpu_process_document.js";
+import type { Bytes, Millis, Pid } from "../../model/units.js";
+import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
 /** Smaller ones are told together, by the allocator's totals. */

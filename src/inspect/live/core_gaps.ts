@@ -1,6 +1,7 @@
 /** What a core file lacks, in words. */
-import type { CoreGaps, Memory } from "../linux/index.js";
-import { formatBytes } from "./output.js";
+
+import { formatBytes } from "../../cli/text/output.js";
+import type { CoreGaps, Memory } from "../../linux/index.js";
 
 const NAMED = 3;
 

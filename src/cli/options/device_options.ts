@@ -1,10 +1,10 @@
 /** `--gpu` of run and attach, and what goes with it. */
 
 import { type Command, InvalidArgumentError } from "commander";
-import { PYTHON_FOLDER } from "../linux/installation.js";
-import { badUsage } from "../model/errors.js";
-import type { Bytes } from "../model/units.js";
-import type { DeviceWatchOptions } from "../record/devices/device_watch.js";
+import { PYTHON_FOLDER } from "../../linux/installation.js";
+import { badUsage } from "../../model/errors.js";
+import type { Bytes } from "../../model/units.js";
+import type { DeviceWatchOptions } from "../../record/devices/device_watch.js";
 import { parseBytes } from "./options.js";
 
 export interface DeviceOptions {

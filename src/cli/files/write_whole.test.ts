@@ -12,7 +12,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fileUnusable } from "../model/errors.js";
+import { fileUnusable } from "../../model/errors.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "./write_whole.js";
 
 let folder: string;
@@ -119,7 +119,7 @@ it.each([
     });`,
   ],
 ])("leaves nothing of %s behind when it is interrupted", async (_, write) => {
-  const module = new URL("../../dist/cli/write_whole.js", import.meta.url).href;
+  const module = new URL("../../../dist/cli/files/write_whole.js", import.meta.url).href;
   const script = `
     import { writeFile } from "node:fs/promises";
     import { writeWhole, writeWholeFolder } from ${JSON.stringify(module)};

@@ -13,7 +13,7 @@ import {
   type TakenCensus,
   takeGraph,
   typeRetained,
-} from "../cpython/heap/index.js";
+} from "../../cpython/heap/index.js";
 import {
   type CoreMemory,
   type Memory,
@@ -22,13 +22,13 @@ import {
   readCommand,
   readStat,
   startTimeMs,
-} from "../linux/index.js";
-import { TidemarkError } from "../model/errors.js";
-import type { HeapJson, HeapTypeJson } from "../model/heap_document.js";
-import { coreCutOff, noSuchObject } from "../model/heap_errors.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { NamedHeapTree } from "../model/heap_page.js";
-import type { Bytes, Millis, Objects } from "../model/units.js";
+} from "../../linux/index.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { HeapJson, HeapTypeJson } from "../../model/heap_document.js";
+import { coreCutOff, noSuchObject } from "../../model/heap_errors.js";
+import type { NodeId } from "../../model/heap_graph.js";
+import type { NamedHeapTree } from "../../model/heap_page.js";
+import type { Bytes, Millis, Objects } from "../../model/units.js";
 import { gapTexts } from "./core_gaps.js";
 import { spareMemory } from "./spare_memory.js";
 

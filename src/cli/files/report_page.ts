@@ -12,10 +12,10 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createDeflate } from "node:zlib";
-import { PAGE_PATH } from "../linux/installation.js";
-import { encodeColumns } from "../model/columns.js";
-import { fileUnusable, notInstalled } from "../model/errors.js";
-import type { Tell } from "../model/units.js";
+import { PAGE_PATH } from "../../linux/installation.js";
+import { encodeColumns } from "../../model/columns.js";
+import { fileUnusable, notInstalled } from "../../model/errors.js";
+import type { Tell } from "../../model/units.js";
 
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Recording } from "../recording/types.js";
+import type { Recording } from "../../recording/types.js";
+import { programName, shellWord } from "../text/command_words.js";
 import { defaultRecordingName } from "./recording_path.js";
 import { parseMoment, splitMoment } from "./recordings.js";
-import { programName, shellWord } from "./screens/summary.js";
 
 const startMs = Date.parse("2026-11-21T10:00:00Z");
 const recording = { path: "a.tidemark", startMs, endMs: startMs + 7_200_000 } as Recording;

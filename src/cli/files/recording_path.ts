@@ -1,8 +1,9 @@
 /** Where a new recording goes. */
+
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { fileUnusable, recordingExists } from "../model/errors.js";
-import { programName } from "./screens/summary.js";
+import { fileUnusable, recordingExists } from "../../model/errors.js";
+import { programName } from "../text/command_words.js";
 
 interface PathOptions {
   readonly output?: string;

@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import type { Tell } from "../model/units.js";
+import type { Tell } from "../../model/units.js";
 import { cutEnd, formatCount, formatDuration, screenOf } from "./output.js";
 
 /** The terminal may be written to this often, in ms. */
