@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { evidenceOf } from "../src/diagnose/evidence.fixture.js";
+import { evidenceOf } from "../src/diagnose/evidence/evidence.fixture.js";
 import { diagnose } from "../src/diagnose/index.js";
 import { diagnosisPage } from "../src/inspect/recorded/diagnosis_page.js";
 import { type DiagnosisJson, VERDICT_KINDS } from "../src/model/diagnosis_document.js";

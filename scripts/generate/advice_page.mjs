@@ -1,8 +1,8 @@
-// docs/advice.md from the catalogues of the built program (src/diagnose/advice.ts, src/gpu/advice.ts).
+// docs/advice.md from the catalogues of the built program (src/diagnose/wording/advice.ts, src/gpu/advice.ts).
 
 /** @returns {Promise<Map<string, string>>} path in the repository -> text */
 export async function advicePage() {
-  const { ADVICE } = await import("../../dist/diagnose/advice.js");
+  const { ADVICE } = await import("../../dist/diagnose/wording/advice.js");
   const { adviceOf, GPU_ADVICE } = await import("../../dist/gpu/advice.js");
   const devices = adviceOf(/** @type {(keyof typeof GPU_ADVICE)[]} */ (Object.keys(GPU_ADVICE)));
   return new Map([["docs/advice.md", `${pageOf(ADVICE)}${devicesOf(devices)}`]]);
@@ -12,7 +12,7 @@ export async function advicePage() {
 function pageOf(catalogue) {
   return `# Advice
 
-Made by \`npm run generate\` from src/diagnose/advice.ts. What \`tidemark diagnose\` tells to do; the ids are
+Made by \`npm run generate\` from src/diagnose/wording/advice.ts. What \`tidemark diagnose\` tells to do; the ids are
 stable. The kinds of verdict are explained in [diagnosis.md](diagnosis.md).
 ${catalogue.map(section).join("")}`;
 }

@@ -1,5 +1,4 @@
-export { ADVICE, type Advice } from "./advice.js";
-export { censusEvidence } from "./census_evidence.js";
+export { censusEvidence } from "./evidence/census_evidence.js";
 export type {
   CensusEvidence,
   CollectorEvidence,
@@ -8,13 +7,14 @@ export type {
   ProbeEvidence,
   ProcessEvidence,
   TypeCourse,
-} from "./evidence.js";
-export { holderEvidenceOf } from "./holder_evidence.js";
-export { readingsAtWork } from "./readings.js";
-export { shortPath } from "./short_path.js";
-export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./site_history.js";
-export { evidenceOfSnapshots } from "./snapshot_evidence.js";
-export { judgeSites, type SiteCourse, type SiteJudgement } from "./suspects.js";
-export { theilSen } from "./trend.js";
-export { growingTypes } from "./type_growth.js";
-export { diagnose } from "./verdict.js";
+} from "./evidence/evidence.js";
+export { holderEvidenceOf } from "./evidence/holder_evidence.js";
+export { shortPath } from "./evidence/short_path.js";
+export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
+export { growingTypes } from "./evidence/type_growth.js";
+export { readingsAtWork } from "./series/readings.js";
+export { theilSen } from "./series/trend.js";
+export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./sites/site_history.js";
+export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";
+export { diagnose } from "./verdict/verdict.js";
+export { ADVICE, type Advice } from "./wording/advice.js";

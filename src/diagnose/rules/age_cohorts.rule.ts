@@ -1,7 +1,7 @@
-import { headlineOf } from "../headline.js";
-import { type Rule, silent } from "../rule.js";
-import type { SiteCourse, SiteJudgement } from "../suspects.js";
-import { bytesText, frameText, percent, rateText } from "../words.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
+import { bytesText, frameText, percent, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const WEIGHTS: Partial<Record<SiteCourse, number>> = {
   keeps: 0.9,

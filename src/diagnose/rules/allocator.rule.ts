@@ -1,12 +1,12 @@
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
-import { pinsPages } from "../kept_meanwhile.js";
-import { riseOf, shareOfNewest } from "../ledger_growth.js";
-import type { Observations } from "../observations.js";
-import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../observations.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
-import { bytesText, percent, rateText } from "../words.js";
+import { pinsPages } from "../causes/rarely_sampled_sites.js";
+import { riseOf, shareOfNewest } from "../evidence/ledger_growth.js";
+import type { Observations } from "../evidence/observations.js";
+import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { bytesText, percent, rateText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
 /** Kept all through the last third: so much, and so much of private memory, is worth a word. */

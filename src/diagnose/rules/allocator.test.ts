@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { evidenceOf } from "../evidence.fixture.js";
-import { ruleSays, verdict } from "../verdict.fixture.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { ruleSays, verdict } from "../verdict/verdict.fixture.js";
+import { diagnose } from "../verdict/verdict.js";
 
 describe("allocator", () => {
   test("private memory grows, what lives in it does not", () => {

@@ -1,7 +1,7 @@
-import { type Rule, silent } from "../rule.js";
-import type { KeptStack } from "../site_history.js";
-import type { SiteJudgement } from "../suspects.js";
-import { percent, rateText } from "../words.js";
+import type { KeptStack } from "../sites/site_history.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { percent, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.4;
 /** Results of this many operations of one pass are kept: a graph keeps them, a list keeps one. */

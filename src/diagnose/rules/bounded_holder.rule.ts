@@ -1,8 +1,8 @@
 import type { Bytes, TimeMs } from "../../model/units.js";
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { type SiteJudgement, valueAt } from "../suspects.js";
-import { percent } from "../words.js";
+import type { Observations } from "../evidence/observations.js";
+import { type SiteJudgement, valueAt } from "../sites/suspects.js";
+import { percent } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.6;
 /** Of a site's live bytes when the holder was found. */

@@ -1,8 +1,8 @@
-import { adviceById } from "../advice.js";
-import { headlineOf } from "../headline.js";
-import type { Observations } from "../observations.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesText, frameText } from "../words.js";
+import type { Observations } from "../evidence/observations.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import { adviceById } from "../wording/advice.js";
+import { bytesText, frameText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** What is worth a word, and of private memory how much. */
 const SMALLEST_BYTES = 10_000_000;

@@ -1,9 +1,9 @@
-import type { CensusEvidence } from "../evidence.js";
-import { moreObjects } from "../more_objects.js";
-import type { Observations } from "../observations.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
-import { bytesText, rateText, timeText } from "../words.js";
+import type { CensusEvidence } from "../evidence/evidence.js";
+import { moreObjects } from "../evidence/object_growth.js";
+import type { Observations } from "../evidence/observations.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { bytesText, rateText, timeText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_TOLD = 3;
 

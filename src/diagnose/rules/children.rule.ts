@@ -1,5 +1,5 @@
-import { type Rule, silent } from "../rule.js";
-import { bytesText, rateText } from "../words.js";
+import { bytesText, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Of all that grows in suspects, what lies in children. */
 const MOST_IN_CHILDREN = 0.6;

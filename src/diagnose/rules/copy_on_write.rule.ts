@@ -1,9 +1,9 @@
-import type { Growth } from "../growth.js";
-import { isLarge, type ProcessObservation } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { readersInChildren, sharedAtFork } from "../shared_at_fork.js";
-import { median } from "../trend.js";
-import { bytesText, percent, rateText } from "../words.js";
+import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
+import { isLarge, type ProcessObservation } from "../evidence/observations.js";
+import type { Growth } from "../series/growth.js";
+import { median } from "../series/trend.js";
+import { bytesText, percent, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Of what a child's private memory gained, what its RSS may have gained: more is memory of its own. */
 const MOST_OF_OWN = 0.5;

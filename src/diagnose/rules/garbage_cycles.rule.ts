@@ -1,5 +1,5 @@
-import { type Rule, silent } from "../rule.js";
-import { percent, rateText } from "../words.js";
+import { percent, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const MOST_GARBAGE = 0.5;
 /** Then nothing that is reachable explains it, whatever the collector's settings: gc.freeze() hides from it, too. */

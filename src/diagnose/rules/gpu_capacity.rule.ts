@@ -1,9 +1,9 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson } from "../../model/gpu_document.js";
-import { savingAdvice } from "../device_savings.js";
-import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../devices.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesText } from "../words.js";
+import { savingAdvice } from "../causes/device_savings.js";
+import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../causes/devices.js";
+import { bytesText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of the device, what the job itself must hold for its need to be the reason. */
 const FULL_SHARE = 0.8;

@@ -7,9 +7,9 @@ import {
   trouble,
   type WatchedDevice,
   watchedDevices,
-} from "../devices.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesText, percent } from "../words.js";
+} from "../causes/devices.js";
+import { bytesText, percent } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of a device: a context and its libraries stay below. */
 const NOTABLE_SHARE = 0.1;

@@ -5,9 +5,9 @@ import {
   trouble,
   type WatchedDevice,
   watchedDevices,
-} from "../devices.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesText, percent } from "../words.js";
+} from "../causes/devices.js";
+import { bytesText, percent } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of what is reserved: free in segments in use, when it led to an error or to retries; and when to retries
  * alone. Cache is never in it: PyTorch gives that back before it raises. */

@@ -1,10 +1,10 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuGrowthJson } from "../../model/gpu_document.js";
 import { ownFrame } from "../../model/own_code.js";
-import { snapshotDevices } from "../devices.js";
-import { type Rule, silent } from "../rule.js";
-import { bytesText, frameText } from "../words.js";
+import { snapshotDevices } from "../causes/devices.js";
+import { bytesText, frameText } from "../wording/words.js";
 import { growingSites } from "./gpu_leak.rule.js";
+import { type Rule, silent } from "./rule.js";
 
 /** One kept output keeps the results of every operation before it; one kept tensor is one site. */
 const FEWEST_OPERATIONS = 2;

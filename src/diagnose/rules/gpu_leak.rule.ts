@@ -2,11 +2,11 @@ import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
 import { ownFrame } from "../../model/own_code.js";
 import type { Bytes } from "../../model/units.js";
-import { snapshotDevices, type WatchedDevice, watchedDevices } from "../devices.js";
-import type { Observations } from "../observations.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import { bytesPerStep } from "../steps.js";
-import { bytesText, frameText, rateText } from "../words.js";
+import { snapshotDevices, type WatchedDevice, watchedDevices } from "../causes/devices.js";
+import { bytesPerStep } from "../evidence/bytes_per_step.js";
+import type { Observations } from "../evidence/observations.js";
+import { bytesText, frameText, rateText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** A device's own threshold, whatever its size: 10 MB, and over 20 steps that is what each adds. */
 const LEAST_RISE: Bytes = 10_000_000;

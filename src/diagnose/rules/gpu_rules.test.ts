@@ -4,10 +4,10 @@
 import { describe, expect, test } from "vitest";
 import type { FrameJson } from "../../model/documents.js";
 import type { GpuCategory, GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
-import { evidenceOf } from "../evidence.fixture.js";
-import { evidenceOfSnapshots } from "../snapshot_evidence.js";
-import { verdict } from "../verdict.fixture.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { evidenceOfSnapshots } from "../evidence/snapshot_evidence.js";
+import { verdict } from "../verdict/verdict.fixture.js";
+import { diagnose } from "../verdict/verdict.js";
 
 /** A device of 80 GiB: what it has free, what is reserved and allocated, MiB; the rest is others'. */
 const DEVICE = "anonRssBytes 900\ngpu.0.totalBytes 81920";

@@ -1,7 +1,7 @@
 import type { Metric } from "../../model/series.js";
-import type { Growth } from "../growth.js";
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Growth } from "../series/growth.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Fewer more than this are a pool that fills. */
 const FEWEST_HANDLES = 15;

@@ -1,5 +1,5 @@
 /** All rules, in the order in which they are asked: of two that are equally sure, the first decides. */
-import type { Rule } from "../rule.js";
+
 import { ageCohorts } from "./age_cohorts.rule.js";
 import { allocator } from "./allocator.rule.js";
 import { autogradGraph } from "./autograd_graph.rule.js";
@@ -21,6 +21,7 @@ import { mappedFiles } from "./mapped_files.rule.js";
 import { nativeMemory } from "./native_memory.rule.js";
 import { plateau } from "./plateau.rule.js";
 import { probe } from "./probe.rule.js";
+import type { Rule } from "./rule.js";
 import { sharedMemory } from "./shared_memory.rule.js";
 import { smallGrowth } from "./small_growth.rule.js";
 import { trend } from "./trend.rule.js";

@@ -2,14 +2,14 @@ import type { VerdictKind } from "../../model/diagnosis_document.js";
 import { unseenUpToBytes } from "../../model/interval.js";
 import type { LedgerPartName } from "../../model/ledger.js";
 import type { Bytes } from "../../model/units.js";
-import { headlineOf } from "../headline.js";
-import { fillsBlocks, keptMeanwhile } from "../kept_meanwhile.js";
-import { partGrowth } from "../ledger_growth.js";
-import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
-import { type Finding, type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
-import { median } from "../trend.js";
-import { bytesText, frameText, percent, rateText } from "../words.js";
+import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
+import { partGrowth } from "../evidence/ledger_growth.js";
+import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
+import { median } from "../series/trend.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { bytesText, frameText, percent, rateText } from "../wording/words.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Which part speaks for what, where no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { evidenceOf } from "../evidence.fixture.js";
-import { observe } from "../observations.js";
-import { verdict } from "../verdict.fixture.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { observe } from "../evidence/observations.js";
+import { verdict } from "../verdict/verdict.fixture.js";
+import { diagnose } from "../verdict/verdict.js";
 import { ledgerParts } from "./ledger_parts.rule.js";
 
 const says = (text: string) => ledgerParts.judge(observe(evidenceOf(text)));

@@ -1,5 +1,5 @@
-import { libraryTypes } from "../library_types.js";
-import type { Rule } from "../rule.js";
+import { libraryTypes } from "../causes/library_types.js";
+import type { Rule } from "./rule.js";
 
 /** Of RSS's growth, what sites explain where they are the better suspects. */
 const MOST_EXPLAINED = 0.5;

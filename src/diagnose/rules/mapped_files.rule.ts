@@ -1,7 +1,7 @@
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import type { SiteCourse, SiteJudgement } from "../suspects.js";
-import { bytesText, rateText } from "../words.js";
+import type { Observations } from "../evidence/observations.js";
+import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
+import { bytesText, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;

@@ -1,7 +1,7 @@
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import type { SiteJudgement } from "../suspects.js";
-import { percent, rateText } from "../words.js";
+import type { Observations } from "../evidence/observations.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { percent, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
 const LEAST_HELD = 0.3;

@@ -1,7 +1,7 @@
-import { headlineOf } from "../headline.js";
-import { type Rule, silent } from "../rule.js";
-import { roseAtEnd } from "../suspects.js";
-import { bytesText, frameText } from "../words.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import { roseAtEnd } from "../sites/suspects.js";
+import { bytesText, frameText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** A site filled up during the window and rises no more. */
 export const plateau: Rule = {

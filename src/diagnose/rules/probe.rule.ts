@@ -1,6 +1,6 @@
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { bytesText } from "../words.js";
+import type { Observations } from "../evidence/observations.js";
+import { bytesText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Of what the window kept, what a probe must explain to be the cause. */
 const MOST_OF_GROWTH = 0.5;

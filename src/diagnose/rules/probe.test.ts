@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { evidenceOf } from "../evidence.fixture.js";
-import type { ProbeEvidence } from "../evidence.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import type { ProbeEvidence } from "../evidence/evidence.js";
+import { diagnose } from "../verdict/verdict.js";
 
 const MIB = 2 ** 20;
 const growing = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";

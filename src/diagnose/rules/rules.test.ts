@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { VERDICT_KINDS } from "../../model/diagnosis_document.js";
-import { ADVICE } from "../advice.js";
-import { evidenceOf } from "../evidence.fixture.js";
-import { ruleSays, verdict } from "../verdict.fixture.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { ruleSays, verdict } from "../verdict/verdict.fixture.js";
+import { diagnose } from "../verdict/verdict.js";
+import { ADVICE } from "../wording/advice.js";
 
 describe("age-cohorts", () => {
   test("a site that keeps what it makes is a leak, its line the first suspect", () => {

@@ -1,10 +1,10 @@
 import type { Bytes } from "../../model/units.js";
-import type { Growth } from "../growth.js";
-import { isLarge, type Observations, type ProcessObservation } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { type SiteJudgement, valueAt } from "../suspects.js";
-import { bytesText, rateText } from "../words.js";
+import { isLarge, type Observations, type ProcessObservation } from "../evidence/observations.js";
+import type { Growth } from "../series/growth.js";
+import { type SiteJudgement, valueAt } from "../sites/suspects.js";
+import { bytesText, rateText } from "../wording/words.js";
 import { mappers } from "./mapped_files.rule.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Shared memory grows: mapped by a process, or left in /dev/shm without any. */
 export const sharedMemory: Rule = {

@@ -1,5 +1,4 @@
-import { headlineOf } from "../headline.js";
-import { type Rule, silent } from "../rule.js";
+import { headlineOf } from "../sites/headline_frame.js";
 import {
   FEWEST_SAMPLES,
   mayKeep,
@@ -7,8 +6,9 @@ import {
   type SiteCourse,
   type SiteJudgement,
   SMALLEST_KEPT_BYTES,
-} from "../suspects.js";
-import { bytesText, frameText, rateText, timeText } from "../words.js";
+} from "../sites/suspects.js";
+import { bytesText, frameText, rateText, timeText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
 const LEAST_SLOPE = 2 ** 19 / 60_000;

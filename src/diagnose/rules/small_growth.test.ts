@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { evidenceOf } from "../evidence.fixture.js";
-import { diagnose } from "../verdict.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { diagnose } from "../verdict/verdict.js";
 
 const of = (text: string) => diagnose(evidenceOf(text));
 const saying = (text: string, rule: string) => of(text).evidence.find((e) => e.rule === rule);

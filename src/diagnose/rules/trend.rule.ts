@@ -1,6 +1,6 @@
-import { type Observations, SMALLEST_RISE_BYTES } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { bytesText, rateText } from "../words.js";
+import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
+import { bytesText, rateText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 /** What RSS alone says; the word of those rules that know more goes before it. */
 export const trend: Rule = {

@@ -1,7 +1,7 @@
-import { snapshotDevices, trouble, watchedDevices } from "../devices.js";
-import type { Observations } from "../observations.js";
-import { type Rule, silent } from "../rule.js";
-import { timeText } from "../words.js";
+import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
+import type { Observations } from "../evidence/observations.js";
+import { timeText } from "../wording/words.js";
+import { type Rule, silent } from "./rule.js";
 
 const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;

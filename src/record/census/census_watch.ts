@@ -11,7 +11,7 @@
  */
 
 import { Worker } from "node:worker_threads";
-import { holderEvidenceOf } from "../../diagnose/holder_evidence.js";
+import { holderEvidenceOf } from "../../diagnose/evidence/holder_evidence.js";
 import {
   type CensusEvidence,
   type Evidence,

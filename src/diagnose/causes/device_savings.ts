@@ -1,0 +1,40 @@
+/** What each change would save on a device that is simply too small for the job, largest first. */
+import { adviceOf, type GpuAdviceId } from "../../gpu/advice.js";
+import type { AdviceJson } from "../../model/diagnosis_document.js";
+import type { GpuCategory, GpuDeviceJson } from "../../model/gpu_document.js";
+import type { Bytes } from "../../model/units.js";
+import { bytesText } from "../wording/words.js";
+
+interface Saving {
+  readonly id: GpuAdviceId;
+  readonly of: GpuCategory;
+  /** Of what the category holds at the peak. */
+  readonly share: number;
+  readonly how: string;
+}
+
+/** Half a batch halves activations; two states of 4 bytes become two of one (8-bit Adam); keys and values of
+ * 2 bytes become 1. */
+const SAVINGS: readonly Saving[] = [
+  { id: "TM-A104", of: "activations", share: 0.5, how: "half the batch" },
+  { id: "TM-A105", of: "optimizer state", share: 0.75, how: "an 8-bit optimizer" },
+  { id: "TM-A112", of: "kv cache", share: 0.5, how: "a cache of half the sequences, or of 8 bits" },
+];
+const WORTH_SHARE = 0.05;
+
+/** Never empty. */
+export function savingAdvice(device: GpuDeviceJson): AdviceJson[] {
+  const { sites, requestedBytes } = device.peak;
+  const held = (category: GpuCategory): Bytes =>
+    sites.reduce((sum, site) => sum + (site.category === category ? site.bytes : 0), 0);
+  const ranked = SAVINGS.map((saving) => ({ ...saving, bytes: held(saving.of) * saving.share }))
+    .filter(({ bytes }) => bytes >= WORTH_SHARE * requestedBytes && bytes > 0)
+    .sort((a, b) => b.bytes - a.bytes);
+  const advice = ranked.flatMap(({ id, of, how, bytes, share }) =>
+    adviceOf([id]).map(({ text }) => ({
+      id,
+      text: `${text} Here ${how} saves about ${bytesText(bytes)}, of ${bytesText(bytes / share)} of ${of}.`,
+    })),
+  );
+  return advice.length > 0 ? advice : adviceOf(["TM-A115"]);
+}

@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import type { FrameJson } from "../../model/documents.js";
+import { handlesSite } from "../../model/lookup_sites.js";
+import { evidenceOf, FIXTURE_START_MS } from "../evidence/evidence.fixture.js";
+import type { HolderEvidence } from "../evidence/evidence.js";
+import { diagnose } from "../verdict/verdict.js";
+
+const TARGET = 42;
+
+function holder(site: string, path: readonly string[]): HolderEvidence {
+  return {
+    pid: TARGET,
+    site,
+    foundMs: FIXTURE_START_MS,
+    madeAt: [],
+    callers: [],
+    looked: 40,
+    held: 40,
+    garbage: 0,
+    graph: 0,
+    holder: { path: [...path], type: "dict", retainedBytes: 1_000_000, entries: 40 },
+    bound: null,
+  };
+}
+
+test("native memory is held by what holds the Python objects of the same function", () => {
+  const evidence = evidenceOf(
+    "anonRssBytes 40 + 1/s\nsite connect keeps 1/s domain=native file=/lib/numpy/a.py\nsite connect keeps 0.001/s",
+  );
+  const python = evidence.sites?.sites.find(({ domain }) => domain === "python");
+  const holders = [holder(python?.key ?? "", ["module app", "connections"])];
+  const { suspects } = diagnose({ ...evidence, holders });
+  expect(suspects[0]).toMatchObject({ domain: "native" });
+  expect(suspects[0]?.holder?.path).toEqual(["module app", "connections"]);
+});
+
+test("sockets that no sample fell on are told by their type and by who holds them", () => {
+  const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
+  const { verdict, suspects } = diagnose({ ...evidence, holders });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("_socket.socket objects above all; module app → clients holds");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: [] });
+});
+
+test("where samples fell on sockets, the stack that makes them is told, too", () => {
+  const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const found = holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"]);
+  const madeAt: FrameJson[] = [
+    { function: "__init__", file: "/usr/lib/python3.11/socket.py", line: 232, kind: "python" },
+    { function: "connect", file: "/srv/app.py", line: 9, kind: "python" },
+  ];
+  const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("_socket.socket objects above all, made by connect (app.py:9)");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
+});
+
+test("who makes the sockets is told before sites that grow with them", () => {
+  const evidence = evidenceOf(
+    "openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40 + 1/s\nsite buffer keeps 1/s",
+  );
+  const found = holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"]);
+  const madeAt: FrameJson[] = [
+    { function: "connect", file: "/srv/app.py", line: 9, kind: "python" },
+  ];
+  const { suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(suspects).toMatchObject([
+    { type: "_socket.socket", stack: madeAt, share: 1, advice: [{ id: "TM-A070" }] },
+    { stack: [{ function: "buffer" }], rank: 2, advice: [] },
+  ]);
+  const { suspects: unknown } = diagnose({ ...evidence, holders: [found] });
+  expect(unknown[0]?.stack[0]?.function).toBe("buffer");
+});
+
+test("descriptors that no object stands for are told by who opens them", () => {
+  const evidence = evidenceOf("openSockets 4\nopenFiles 9 + 1/s\nanonRssBytes 40");
+  const madeAt: FrameJson[] = [{ function: "probe", file: "/srv/app.py", line: 9, kind: "python" }];
+  const found = { ...holder(handlesSite(TARGET, ""), []), looked: 0, held: 0, holder: null };
+  const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
+  expect(verdict.kind).toBe("handle-leak");
+  expect(verdict.summary).toContain("probe (app.py:9) is where they come from");
+  expect(suspects).toHaveLength(1);
+  expect(suspects[0]).toMatchObject({ stack: madeAt });
+  expect(suspects[0]?.type).toBeUndefined();
+});
+
+test("who holds the sockets says nothing where memory leaks otherwise", () => {
+  const evidence = evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s");
+  const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
+  const { suspects } = diagnose({ ...evidence, holders });
+  expect(suspects[0]?.holder).toBeUndefined();
+});

@@ -1,0 +1,84 @@
+/** What a process had made before it forked, and who reads it in its children: each read of a Python object writes
+ * its reference count, and turns the page it lies in private. */
+import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Observations } from "../evidence/observations.js";
+import type { SiteHistory } from "../sites/site_history.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+
+const PAGE_BYTES = 4096;
+/** What loads at full speed before a fork is sampled coarsely: a few samples of megabytes are much, and it is the
+ * order that counts, for the children tell by themselves that pages turn. */
+const FEWEST_SAMPLES = 3;
+/** Of what the children's own code asks for: a function of less is no large part of their work. */
+const LEAST_OF_WORK = 0.25;
+/** Of less the samples are too few. */
+const LEAST_ASKED: Bytes = 1_000_000;
+
+/**
+ * Sites of the program's own code whose Python objects `parentPid` shares with the children that it forked at
+ * `forkedMs`, by the pages that reading them can turn private: a write to a reference count turns one page,
+ * however large the object. `slope`, by ms, is divided among them in that proportion.
+ */
+export function sharedAtFork(
+  { sites, evidence }: Observations,
+  parentPid: Pid,
+  forkedMs: TimeMs,
+  slope: number,
+): SiteJudgement[] {
+  const { lookTimes = [], cohorts = [] } = evidence.sites ?? {};
+  const look = lookTimes.findIndex((time) => time >= forkedMs);
+  // A slice of births that began before it may hold what was there.
+  const slices = cohorts.findIndex((bound) => bound >= (lookTimes[look] ?? 0)) + 1;
+  const shared = sites.flatMap(({ site, ...judgement }) => {
+    const live = site.liveBytes.at(-1) ?? 0;
+    const then = site.liveBytes[look] ?? 0;
+    const born = site.cohortBytes.slice(0, slices).reduce((sum, bytes) => sum + bytes, 0);
+    // What has gone since the fork is nobody's any more, what came is the parent's alone.
+    const bytes = Math.min(live, then, born);
+    const objects = ((site.objects[look] ?? 0) * bytes) / Math.max(1, then);
+    const pages = Math.min(bytes, objects * PAGE_BYTES);
+    // Of code that was imported, workers run little.
+    const isOf = site.pid === parentPid && site.domain === "python" && site.own && !site.imports;
+    return isOf && site.liveSamples * bytes >= FEWEST_SAMPLES * live && pages > 0
+      ? [{ ...judgement, site, pages }]
+      : [];
+  });
+  const all = shared.reduce<Bytes>((sum, { pages }) => sum + pages, 0);
+  return shared.map(({ pages, ...judgement }) => ({ ...judgement, slope: (slope * pages) / all }));
+}
+
+/**
+ * The functions of the program's own code that the children `pids` run most, by what they ask for, be it freed at
+ * once: what turns pages private makes no memory of its own. `slope`, by ms, is divided among them.
+ */
+export function readersInChildren(
+  { evidence }: Observations,
+  pids: ReadonlySet<Pid>,
+  slope: number,
+): SiteJudgement[] {
+  const { sites = [], passing = [] } = evidence.sites ?? {};
+  const byPlace = new Map<string, SiteHistory[]>();
+  for (const site of [...sites, ...passing]) {
+    if (pids.has(site.pid) && site.own && !site.imports) {
+      byPlace.set(site.place, [...(byPlace.get(site.place) ?? []), site]);
+    }
+  }
+  const works = [...byPlace.values()].map((same) => ({
+    site: same.reduce((most, next) => (askedBy(next) > askedBy(most) ? next : most)),
+    asked: same.reduce<Bytes>((sum, site) => sum + askedBy(site), 0),
+  }));
+  const all = works.reduce<Bytes>((sum, { asked }) => sum + asked, 0);
+  return works
+    .filter(({ asked }) => asked >= LEAST_ASKED && asked >= LEAST_OF_WORK * all)
+    .sort((a, b) => b.asked - a.asked)
+    .map(({ site, asked }) => ({
+      site,
+      course: "churns",
+      keptBytes: 0,
+      slope: (slope * asked) / all,
+    }));
+}
+
+function askedBy({ allocatedBytes }: SiteHistory): Bytes {
+  return allocatedBytes.at(-1) ?? 0;
+}

@@ -1,0 +1,340 @@
+/**
+ * Evidence for tests, of a few lines:
+ *
+ *     minute 1                                   how long the window is
+ *     anonRssBytes 40 + 1/s                      MiB at the start, and what comes to it
+ *     threads 4 + 0.5/s                          figures that are no bytes: as they are
+ *     site record keeps 1/s                      MiB a second, none of it freed
+ *     site cache fills 20 by 15s                 MiB, and when it is full
+ *     site parse churns 5                        MiB of young memory all the time
+ *     site tables leaps 20 at 50s                MiB, all at once
+ *     site arena pools 10 at 25s 45s             MiB that come at the first time, three times as much at each later one
+ *     site buffer swells 1/s                     one block, made anew and larger all the time
+ *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
+ *     mapping publish passes 1/s                 MiB a second, all of it unmapped at once
+ *     child 43 anonRssBytes 20 + 0.5/s
+ *     forked 43 10s                              when it was; at the start unless told
+ *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
+ *     holder record held=40 path=app>history putter=keep callers=record,replay
+ *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
+ *     collector off
+ *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
+ *     census app.Session 5 + 0.1/s               MiB of a type
+ *     censuses 4s 30s                            when types were counted; every four seconds unless told
+ *
+ * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one; `beside=9000` small
+ * objects stand at the same site.
+ * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
+ * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
+ */
+
+import type { FrameJson } from "../../model/documents.js";
+import { librarySite, typeKey } from "../../model/lookup_sites.js";
+import type { Metric } from "../../model/series.js";
+import type { Millis, TimeMs } from "../../model/units.js";
+import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "../sites/site_history.js";
+import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+
+const MIB = 2 ** 20;
+export const FIXTURE_START_MS: TimeMs = 1_700_000_000_000;
+const TARGET = 42;
+const POLL_MS = 250;
+const CENSUS_MS = 4000;
+const COHORTS = 16;
+const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
+const DEVICE_COUNT = /^gpu\.\d+\.(?:outOfMemory|allocationRetries|fragmentationRatio)$/;
+
+type Course = (ms: Millis) => number;
+
+export function evidenceOf(text: string): Evidence {
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([word]) => word !== "");
+  const minutes = Number(lines.find(([word]) => word === "minute")?.[1] ?? 1);
+  const spanMs = minutes * 60_000;
+  const processes = new Map<number, Map<Metric, Course>>([[TARGET, new Map()]]);
+  const sites: SiteHistory[] = [];
+  const mappings: SiteHistory[] = [];
+  const holders: HolderEvidence[] = [];
+  const types: string[][] = [];
+  const forkedMs = new Map<number, Millis>();
+  let ledgersMs: readonly Millis[] | null = null;
+  let censusesMs = Array.from({ length: Math.floor(spanMs / CENSUS_MS) }, (_, i) => i * CENSUS_MS);
+  const collectors: NonNullable<Evidence["collectors"]>[number][] = [];
+  for (const words of lines) {
+    if (words[0] === "site") {
+      sites.push(siteOf(words, spanMs));
+    } else if (words[0] === "mapping") {
+      mappings.push(siteOf([...words, "domain=files"], spanMs));
+    } else if (words[0] === "holder") {
+      holders.push(holderOf(words, sites, spanMs));
+    } else if (words[0] === "collector") {
+      const enabled = words[1] !== "off";
+      collectors.push({ pid: TARGET, enabled, youngCount: 9000, youngThreshold: 700 });
+    } else if (words[0] === "forked") {
+      forkedMs.set(Number(words[1]), Number.parseFloat(words[2] as string) * 1000);
+    } else if (words[0] === "ledgers") {
+      ledgersMs = timesOf(words);
+    } else if (words[0] === "censuses") {
+      censusesMs = timesOf(words);
+    } else if (words[0] === "census") {
+      types.push(words.slice(1));
+    } else if (words[0] !== "minute") {
+      const [pid, rest] =
+        words[0] === "child" ? [Number(words[1]), words.slice(2)] : [TARGET, words];
+      const metrics = processes.get(pid) ?? new Map<Metric, Course>();
+      processes.set(pid, metrics);
+      metrics.set(rest[0] as Metric, courseOf(rest));
+    }
+  }
+  const endMs = FIXTURE_START_MS + spanMs;
+  return {
+    target: {
+      pid: TARGET,
+      command: ["python", "app.py"],
+      python: "3.11.7",
+      startedMs: FIXTURE_START_MS,
+    },
+    window: { startMs: FIXTURE_START_MS, endMs },
+    processes: [...processes].map(([pid, metrics]) => ({
+      ...processOf(pid, metrics, spanMs, ledgersMs),
+      startedMs: FIXTURE_START_MS + (forkedMs.get(pid) ?? 0),
+    })),
+    events: [],
+    ...(sites.length > 0 ? { sites: historiesOf(sites, spanMs) } : {}),
+    ...(mappings.length > 0 ? { mappings: historiesOf(mappings, spanMs) } : {}),
+    ...(types.length > 0 ? { census: censusOf(types, censusesMs) } : {}),
+    holders,
+    collectors,
+    limits: [],
+  };
+}
+
+function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistories {
+  return {
+    lookTimes: lookTimes(spanMs),
+    cohorts: cohorts(spanMs),
+    sites: sites.filter((site) => !passes(site)),
+    passing: sites.filter(passes),
+    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
+    files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
+  };
+}
+
+function passes({ pid, liveBytes }: SiteHistory): boolean {
+  return pid !== TARGET && (liveBytes.at(-1) ?? 0) === 0;
+}
+
+/** "ledgers 3s 6s" */
+function timesOf(words: readonly string[]): Millis[] {
+  return words.slice(1).map((word) => Number.parseFloat(word) * 1000);
+}
+
+function censusOf(types: readonly string[][], times: readonly Millis[]): CensusEvidence {
+  return {
+    pid: TARGET,
+    timesMs: times.map((ms) => FIXTURE_START_MS + ms),
+    types: types.map((words) => {
+      const bytes = times.map(courseOf(words));
+      return {
+        type: words[0] as string,
+        bytes,
+        objects: bytes.map((own) => Math.round(own / 1000)),
+      };
+    }),
+  };
+}
+
+/** Repeatable noise between -1 and 1. */
+export function noise(seed: number): number {
+  const value = Math.sin(seed * 12.9898 + 78.233) * 43758.5453;
+  return 2 * (value - Math.floor(value)) - 1;
+}
+
+/** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s", "app.Row 1 fills 20 by 40s" and goes on at 5 % of
+ * that rate, "app.Job 1 batches 20 each 15s" */
+function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
+  const unit = COUNTS.has(metric as string) || DEVICE_COUNT.test(metric as string) ? 1 : MIB;
+  const from = Number(start) * unit;
+  if (how === "+") {
+    const rate = (Number.parseFloat(by as string) * unit) / 1000;
+    return (ms) => from + rate * ms;
+  }
+  if (how === "steps") {
+    const when = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + (ms >= when ? Number(by) * unit : 0);
+  }
+  if (how === "fills") {
+    const full = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + Number(by) * unit * Math.min(ms / full, 1 + (0.05 * (ms - full)) / full);
+  }
+  if (how === "batches") {
+    const period = Number.parseFloat(at as string) * 1000;
+    return (ms) => from + (Number(by) * unit * (ms % period)) / period;
+  }
+  return (ms) => from + noise(ms) * 0.001 * from;
+}
+
+function processOf(
+  pid: number,
+  metrics: ReadonlyMap<Metric, Course>,
+  spanMs: Millis,
+  ledgersMs: readonly Millis[] | null,
+): Omit<ProcessEvidence, "startedMs"> {
+  const wasRead = (metric: Metric, ms: Millis) =>
+    ledgersMs === null || !metric.startsWith("ledger.") || ledgersMs.includes(ms);
+  const times = Array.from({ length: Math.floor(spanMs / POLL_MS) }, (_, i) => i * POLL_MS);
+  const withDefault = new Map(metrics);
+  const anon = metrics.get("anonRssBytes") ?? (() => 50 * MIB);
+  withDefault.set("anonRssBytes", anon);
+  withDefault.set("rssBytes", metrics.get("rssBytes") ?? anon);
+  return {
+    pid,
+    parentPid: pid === TARGET ? 1 : TARGET,
+    command: ["python", "app.py"],
+    python: "3.11.7",
+    profiled: true,
+    endedMs: null,
+    series: {
+      pid,
+      timesMs: Float64Array.from(times, (ms) => FIXTURE_START_MS + ms),
+      values: new Map(
+        [...withDefault].map(([metric, course]) => [
+          metric,
+          Float64Array.from(times, (ms) => (wasRead(metric, ms) ? course(ms) : Number.NaN)),
+        ]),
+      ),
+    },
+  };
+}
+
+function lookTimes(spanMs: Millis): TimeMs[] {
+  return Array.from({ length: 24 }, (_, i) => FIXTURE_START_MS + ((i + 1) * spanMs) / 24);
+}
+
+function cohorts(spanMs: Millis): TimeMs[] {
+  return Array.from({ length: COHORTS }, (_, i) => FIXTURE_START_MS + ((i + 1) * spanMs) / COHORTS);
+}
+
+function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
+  const [, name, how, amount] = words as [string, string, string, string];
+  const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
+  const bytes = Number.parseFloat(amount) * MIB;
+  const fullMs = Number.parseFloat(words[5] ?? "0") * 1000;
+  const poolTimes = words
+    .filter((word) => /^\d+s$/.test(word))
+    .map((word) => Number.parseFloat(word) * 1000);
+  const live: Course = (ms) =>
+    how === "keeps" || how === "swells"
+      ? (bytes * ms) / 1000
+      : how === "fills"
+        ? bytes * Math.min(1, ms / fullMs)
+        : how === "leaps"
+          ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
+          : how === "pools"
+            ? poolTimes.reduce((sum, time, n) => sum + (time <= ms ? bytes * 3 ** n : 0), 0)
+            : how === "passes"
+              ? 0
+              : bytes * (0.8 + 0.2 * noise(ms));
+  const width = spanMs / COHORTS;
+  const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
+    how === "churns" || how === "swells"
+      ? i === COHORTS - 1
+        ? live(spanMs)
+        : 0
+      : live((i + 1) * width) - live(i * width),
+  );
+  const domain = (options.get("domain") ?? "python") as SiteHistory["domain"];
+  const pid = Number(options.get("pid") ?? TARGET);
+  const frame = frameOf(name);
+  const library = options.get("file");
+  const operations = library === undefined ? [] : ["linear", "relu"];
+  const stacks = [
+    [frame],
+    ...operations.map((operation, i) => [
+      { function: operation, file: library as string, line: i + 1, kind: "python" as const },
+      frame,
+    ]),
+  ];
+  const times = lookTimes(spanMs);
+  const objects = Number(options.get("objects") ?? 1000);
+  const copied = Number(options.get("copied") ?? 0);
+  const copies = (look: number) => (look >= times.length - copied ? 2 : 1);
+  const liveBytes = Float64Array.from(
+    times,
+    (time, look) => copies(look) * live(time - FIXTURE_START_MS),
+  );
+  const liveObjects = Float64Array.from(times, (time, look) =>
+    how === "swells"
+      ? copies(look)
+      : (copies(look) * objects * live(time - FIXTURE_START_MS)) / Math.max(1, live(spanMs)),
+  );
+  const isLarge = (look: number) =>
+    (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
+  // As of a stack of its own within the site.
+  const beside = Number(options.get("beside") ?? 0);
+  return {
+    key: `${pid} ${domain} ${name}`,
+    place: name,
+    own: options.get("own") !== "no",
+    imports: options.get("imports") === "yes",
+    pid,
+    domain,
+    liveBytes,
+    allocatedBytes: Float64Array.from(times, (time) =>
+      how === "passes" ? (bytes * (time - FIXTURE_START_MS)) / 1000 : 2 * (time - FIXTURE_START_MS),
+    ),
+    objects: liveObjects.map((count) => count + beside),
+    largeBytes: liveBytes.map((live, look) => (isLarge(look) ? live : 0)),
+    liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),
+    liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
+    standardErrorBytes: options.has("error")
+      ? Number(options.get("error")) * MIB
+      : live(spanMs) / 20,
+    cohortBytes,
+    keptStacks: stacks.map((frames, id) => ({ id, frames, share: 1 / stacks.length })),
+  };
+}
+
+function frameOf(name: string): FrameJson {
+  return { function: name, file: "/srv/app.py", line: 7, kind: "python" };
+}
+
+function holderOf(
+  words: readonly string[],
+  sites: readonly SiteHistory[],
+  spanMs: Millis,
+): HolderEvidence {
+  const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
+  const number = (name: string) => Number(options.get(name) ?? 0);
+  const path = options.get("path")?.split(">") ?? [];
+  return {
+    pid: TARGET,
+    site:
+      sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
+      (options.has("library") ? librarySite : typeKey)(TARGET, words[1] as string),
+    foundMs:
+      FIXTURE_START_MS +
+      (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
+    madeAt: [],
+    callers: options.get("callers")?.split(",") ?? [],
+    looked: 40,
+    held: number("held"),
+    garbage: number("garbage"),
+    graph: number("graph"),
+    holder:
+      path.length === 0
+        ? null
+        : {
+            path,
+            type: options.get("type") ?? "dict",
+            retainedBytes: Number(options.get("retained") ?? 60) * MIB,
+            entries: number("entries"),
+            ...(options.has("putter")
+              ? { putters: [frameOf(options.get("putter") as string)] }
+              : {}),
+          },
+    bound: number("bound") || null,
+  };
+}

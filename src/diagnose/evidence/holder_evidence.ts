@@ -1,0 +1,63 @@
+/** Holder lookups of a recording as evidence. */
+import type { HolderJson } from "../../model/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents.js";
+import type { StackId } from "../../model/units.js";
+import type { HolderLookup, HolderRow, Putter } from "../../recording/types.js";
+import type { Evidence, HolderEvidence } from "./evidence.js";
+import { shortPath } from "./short_path.js";
+
+/** `framesOf`: of a stack of the dictionary, where there is one. */
+export function holderEvidenceOf(
+  lookups: readonly HolderLookup[],
+  framesOf: (stack: StackId) => readonly FrameJson[] = () => [],
+): Required<Pick<Evidence, "holders" | "collectors">> {
+  return {
+    holders: lookups.flatMap((lookup) => holdersOf(lookup, framesOf)),
+    collectors: lookups.flatMap(({ pid, collector }) => (collector ? [{ pid, ...collector }] : [])),
+  };
+}
+
+function holdersOf(
+  { pid, rows }: HolderLookup,
+  framesOf: (stack: StackId) => readonly FrameJson[],
+): HolderEvidence[] {
+  return rows.map(
+    ({ site, foundMs, madeAt, looked, held, garbage, graph, bound, putters, ...row }) => ({
+      pid,
+      site,
+      foundMs,
+      madeAt: madeAt === null ? [] : framesOf(madeAt),
+      looked,
+      held,
+      garbage,
+      graph,
+      holder: row.path.length === 0 ? null : holderJson(row, putters),
+      callers: putters.length === 1 ? (putters[0] as Putter).callers : [],
+      bound: bound > 0 ? bound : null,
+    }),
+  );
+}
+
+function holderJson(
+  {
+    path,
+    type,
+    retainedBytes,
+    entries,
+  }: Pick<HolderRow, "path" | "type" | "retainedBytes" | "entries">,
+  putters: readonly Putter[],
+): HolderJson {
+  const frames = putters.map(({ function: name, file, line }) => ({
+    function: name,
+    file,
+    line,
+    kind: "python" as const,
+  }));
+  return {
+    path: shortPath(path),
+    type,
+    retainedBytes,
+    entries,
+    ...(frames.length === 0 ? {} : { putters: frames }),
+  };
+}

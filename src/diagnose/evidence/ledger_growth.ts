@@ -1,0 +1,63 @@
+/** What the ledgers of a window say of a part. They are few: whether there is growth, RSS says; they say of
+ * what. */
+import { LEDGER_PARTS, type LedgerPartName } from "../../model/ledger.js";
+import { ledgerMetric } from "../../model/series.js";
+import type { Bytes, Millis } from "../../model/units.js";
+import { afterFirstThird } from "../series/growth.js";
+import type { ProcessObservation } from "./observations.js";
+
+/** Two tell which part grew where RSS shows that something does; to contradict that takes one more. */
+const FEWEST_LEDGERS = 2;
+const FEWEST_TO_CONTRADICT = 3;
+
+export interface PartGrowth {
+  readonly rise: Bytes;
+  readonly spanMs: Millis;
+  readonly level: Bytes;
+  /** Of the time for which RSS is judged, what lies between those two ledgers. */
+  readonly covered: number;
+}
+
+/** From the first to the last ledger after the first third; null where there are too few. */
+export function partGrowth(
+  process: ProcessObservation,
+  part: LedgerPartName,
+  fewest = FEWEST_LEDGERS,
+): PartGrowth | null {
+  const { times, values } = afterFirstThird(process.readings(ledgerMetric(part)));
+  const level = values.at(-1) ?? 0;
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const spanMs = last - first;
+  if (values.length < fewest || spanMs <= 0) {
+    return null;
+  }
+  const judged = afterFirstThird(process.readings("rssBytes")).times;
+  const [from = 0, to = 0] = [judged[0], judged.at(-1)];
+  const covered = Math.max(0, last - Math.max(first, from)) / Math.max(1, to - from);
+  return { rise: level - (values[0] as number), spanMs, level, covered };
+}
+
+/** Of all that grew over the newest ledgers, what several parts have: to be held against other evidence where a
+ * short window has too few ledgers behind its first third. null where there are too few at all, or nothing grew. */
+export function shareOfNewest(
+  process: ProcessObservation,
+  parts: readonly LedgerPartName[],
+): number | null {
+  const rises = LEDGER_PARTS.flatMap((part) => {
+    const values = process.readings(ledgerMetric(part)).values.slice(-FEWEST_TO_CONTRADICT);
+    const rise = (values.at(-1) ?? 0) - (values[0] ?? 0);
+    return values.length < FEWEST_TO_CONTRADICT || rise <= 0 ? [] : [{ part, rise }];
+  });
+  const all = rises.reduce((sum, { rise }) => sum + rise, 0);
+  const own = rises.reduce((sum, { part, rise }) => sum + (parts.includes(part) ? rise : 0), 0);
+  return all > 0 ? own / all : null;
+}
+
+/** Rise of several parts together; null where ledgers are too few to be held against other evidence. */
+export function riseOf(
+  process: ProcessObservation,
+  parts: readonly LedgerPartName[],
+): Bytes | null {
+  const grown = parts.map((part) => partGrowth(process, part, FEWEST_TO_CONTRADICT));
+  return grown.every((one) => one !== null) ? grown.reduce((sum, one) => sum + one.rise, 0) : null;
+}

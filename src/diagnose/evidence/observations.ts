@@ -1,0 +1,230 @@
+/** What the evidence comes to before anybody judges: the growth of each figure, and each site's course. */
+import type { Metric } from "../../model/series.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import { assessGrowth, type Growth } from "../series/growth.js";
+import { type Readings, readingsAtWork } from "../series/readings.js";
+import { judgeSites, type SiteJudgement } from "../sites/suspects.js";
+import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import { growingTypes } from "./type_growth.js";
+
+const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
+/** From RSS alone, growth counts from here: bytes, and share of the level. */
+export const SMALLEST_RISE_BYTES = 5_000_000;
+const SMALLEST_RISE_SHARE = 0.02;
+/** Of private memory's growth, what a site of few large blocks must explain to be accused. */
+const LEAST_SWELL = 0.3;
+/** Of a block that doubles, what private memory rose by in all. */
+const LEAST_FILLED = 0.5;
+/** The same of all types that grow: with less something else grows. */
+const LEAST_OF_TYPES = 0.3;
+
+export interface ProcessObservation {
+  readonly process: ProcessEvidence;
+  readonly isTarget: boolean;
+  growth(metric: Metric): Growth;
+  readings(metric: Metric): Readings;
+  /** Grows, by enough to speak of. */
+  grows(metric: Metric): boolean;
+}
+
+export interface Observations {
+  readonly evidence: Evidence;
+  readonly windowMs: Millis;
+  readonly target: ProcessObservation;
+  /** The target and those of its descendants that ran for a third of the window. */
+  readonly processes: readonly ProcessObservation[];
+  /** Every site, by what it kept. */
+  readonly sites: readonly SiteJudgement[];
+  /** The same of mapped files, shared memory and devices. */
+  readonly mappings: readonly SiteJudgement[];
+  /** Those that keep growing; without an agent the types that do. */
+  readonly suspects: readonly SiteJudgement[];
+  /** RSS of private memory less the sampled live bytes of the target, where both are known. */
+  readonly unused: UnusedMemory | null;
+  holderOf(suspect: SiteJudgement): HolderEvidence | null;
+}
+
+export interface UnusedMemory {
+  readonly growth: Growth;
+  /** Least of the last third of the window less the least of the first: what came and never went back. */
+  readonly keptBytes: Bytes;
+  /** Of that, what came after the first third: the rest is of the start. */
+  readonly lateBytes: Bytes;
+  /** Standard error of the live bytes it was reckoned from. */
+  readonly standardErrorBytes: Bytes;
+}
+
+export function observe(evidence: Evidence): Observations {
+  const { startMs, endMs } = evidence.window;
+  const windowMs = endMs - startMs;
+  const lived = (process: ProcessEvidence) => (process.endedMs ?? endMs) - process.startedMs;
+  const processes = evidence.processes
+    .filter((process, i) => i === 0 || lived(process) >= windowMs / 3)
+    .map((process, i) => observeProcess(process, i === 0));
+  const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
+  const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
+  const target = processes[0] as ProcessObservation;
+  const suspects = evidence.sites
+    ? chooseSuspects(sites, processes)
+    : chooseTypes(evidence, target);
+  return {
+    evidence,
+    windowMs,
+    target,
+    processes,
+    sites,
+    mappings,
+    suspects,
+    unused: unusedGrowth(evidence, target),
+    holderOf: ({ site }) => evidence.holders?.find((holder) => holder.site === site.key) ?? null,
+  };
+}
+
+/** The sites that keep what they make. Where those explain little of a growth that RSS shows, sites of few
+ * samples may speak, too: a coarse sampling period must not hide a leak that everybody can see. */
+function chooseSuspects(
+  sites: readonly SiteJudgement[],
+  processes: readonly ProcessObservation[],
+): SiteJudgement[] {
+  const sure = sites.filter((site) => site.course === "keeps" || isFilled(site, processes));
+  const weak = processes.flatMap((process) => {
+    const own = sites.filter(({ site }) => site.pid === process.process.pid);
+    const explained = own.reduce((sum, s) => sum + (s.course === "keeps" ? s.keptBytes : 0), 0);
+    const anon = process.growth("anonRssBytes");
+    if (!process.grows("anonRssBytes") || explained >= anon.rise / 2) {
+      return [];
+    }
+    return own.filter(
+      ({ course, keptBytes }) =>
+        course === "hints" || (course === "swells" && keptBytes >= LEAST_SWELL * anon.rise),
+    );
+  });
+  return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
+}
+
+/** A block that doubles, and is filled: RSS rose with it, be it long ago. */
+function isFilled(
+  { course, keptBytes, site }: SiteJudgement,
+  processes: readonly ProcessObservation[],
+): boolean {
+  const own = processes.find(({ process }) => process.pid === site.pid);
+  return (
+    course === "doubles" &&
+    own !== undefined &&
+    own.growth("anonRssBytes").wholeRise >= LEAST_FILLED * keptBytes
+  );
+}
+
+/** Without sites: the types that keep growing, where they explain what private memory grows by. */
+function chooseTypes({ census, window }: Evidence, target: ProcessObservation): SiteJudgement[] {
+  if (!census) {
+    return [];
+  }
+  const types = growingTypes(census, window.startMs, window.endMs, target.grows("rssBytes"));
+  const slope = types.reduce((sum, type) => sum + type.slope, 0);
+  return target.grows("anonRssBytes") &&
+    slope < LEAST_OF_TYPES * target.growth("anonRssBytes").slope
+    ? []
+    : types;
+}
+
+function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObservation {
+  const known = new Map<Metric, Growth>();
+  const readings = (metric: Metric) => readingsOf(process, metric);
+  const growth = (metric: Metric) => {
+    let found = known.get(metric);
+    if (!found) {
+      found = assessGrowth(readings(metric), COUNTS.has(metric));
+      known.set(metric, found);
+    }
+    return found;
+  };
+  return {
+    process,
+    isTarget,
+    readings,
+    growth,
+    grows: (metric) => isLarge(growth(metric)) && growth(metric).shape === "growing",
+  };
+}
+
+/** By the thresholds of growth that RSS alone tells. */
+export function isLarge({ rise, level }: Growth): boolean {
+  return rise >= SMALLEST_RISE_BYTES && rise >= SMALLEST_RISE_SHARE * level;
+}
+
+/** The last moments are the program's end, not its course: their readings are left out. */
+const END_SHARE = 0.02;
+
+function readingsOf({ series, endedMs }: ProcessEvidence, metric: Metric): Readings {
+  const times: number[] = [];
+  const values: number[] = [];
+  const { timesMs } = series;
+  const first = timesMs[0] ?? 0;
+  const last = timesMs.at(-1) ?? 0;
+  const until = last - Math.max(400, (last - first) * END_SHARE);
+  series.values.get(metric)?.forEach((value, i) => {
+    const time = timesMs[i] as number;
+    if (!Number.isNaN(value) && time <= until) {
+      times.push(time);
+      values.push(value);
+    }
+  });
+  if (endedMs === null) {
+    return { times, values };
+  }
+  const kept = readingsAtWork({ times, values }, first, last);
+  return { times: times.slice(0, kept), values: values.slice(0, kept) };
+}
+
+/** Private memory that no live allocation accounts for, at the looks. */
+function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMemory | null {
+  const { sites } = evidence;
+  if (!sites || sites.lookTimes.length < 4) {
+    return null;
+  }
+  const live = liveOf(evidence, target.process.pid);
+  const anon = target.readings("anonRssBytes");
+  const times: TimeMs[] = [];
+  const values: Bytes[] = [];
+  sites.lookTimes.forEach((time, look) => {
+    const at = anon.times.findLastIndex((reading) => reading <= time);
+    if (at >= 0 && time - (anon.times[at] as number) < 5_000) {
+      times.push(time);
+      values.push((anon.values[at] as number) - (live[look] as number));
+    }
+  });
+  const own = sites.sites.filter(({ pid }) => pid === target.process.pid);
+  return {
+    growth: assessGrowth({ times, values }),
+    ...keptOf(values),
+    standardErrorBytes: Math.hypot(...own.map((site) => site.standardErrorBytes)),
+  };
+}
+
+function keptOf(values: readonly Bytes[]): Pick<UnusedMemory, "keptBytes" | "lateBytes"> {
+  const third = Math.ceil(values.length / 3);
+  const least = (part: readonly Bytes[]) =>
+    Math.max(
+      0,
+      part.reduce((a, b) => Math.min(a, b), part[0] ?? 0),
+    );
+  const last = least(values.slice(-third));
+  return {
+    keptBytes: Math.max(0, last - least(values.slice(0, third))),
+    lateBytes: Math.max(0, last - least(values.slice(third, -third))),
+  };
+}
+
+/** Sampled live bytes of a process at each look. */
+function liveOf({ sites }: Evidence, pid: Pid): Float64Array {
+  const sum = new Float64Array(sites?.lookTimes.length ?? 0);
+  for (const site of sites?.sites ?? []) {
+    if (site.pid === pid) {
+      site.liveBytes.forEach((bytes, look) => {
+        sum[look] = (sum[look] as number) + bytes;
+      });
+    }
+  }
+  return sum;
+}

@@ -1,8 +1,0 @@
-import type { FrameJson } from "../model/documents.js";
-import { ownFrame } from "../model/own_code.js";
-import type { SiteHistory } from "./site_history.js";
-
-/** The frame that a site is called by. */
-export function headlineOf({ keptStacks }: SiteHistory): FrameJson | undefined {
-  return ownFrame(keptStacks[0]?.frames ?? []);
-}

@@ -1,0 +1,108 @@
+/**
+ * Sites whose memory is one block that is made anew, some times larger, whenever it is full: a C++ vector or
+ * hash table, a growing array that keeps room. Between two steps nothing moves, RSS neither, for as long as it
+ * took to fill the block before, times what it grew by:
+ *
+ *   bytes   8 ──── 16 ──────── 32 ──────────────── 64 ────────
+ *   time    |  t  |     2 t    |        4 t        |
+ *
+ * A start that loads in steps, or a buffer as large as the largest request so far, has no such clock.
+ */
+import type { Bytes, TimeMs } from "../../model/units.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+
+const FEWEST_STEPS = 4;
+const SMALLEST_RISE_BYTES = 4_000_000;
+/** From one block to the next. */
+const LEAST_FACTOR = 1.4;
+const MOST_FACTOR = 4.2;
+/** As far from a whole power of the factor a step may be. */
+const OFF_POWER = 0.2;
+/** What a level may sway by. */
+const LEAST_STEP = 0.1;
+/** Times what the clock says: how far a step, or the next one that has not come, may be off. */
+const OFF = 1.5;
+
+interface Step {
+  /** The last look before it, and the first after it. */
+  readonly afterMs: TimeMs;
+  readonly untilMs: TimeMs;
+  readonly from: Bytes;
+  readonly to: Bytes;
+}
+
+export interface Doubling {
+  /** By which the last steps rose. */
+  readonly keptBytes: Bytes;
+  /** By ms, of what is filled. */
+  readonly slope: number;
+}
+
+/** How a site's block doubles up to the last look; null where it does not. */
+export function doublingOf(
+  { largeBytes }: Pick<SiteHistory, "largeBytes">,
+  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+): Doubling | null {
+  const steps = largeBytes === undefined ? null : stepsOf(largeBytes, lookTimes);
+  const last = steps?.slice(-FEWEST_STEPS) ?? [];
+  const [first] = last;
+  const newest = last.at(-1);
+  if (!first || !newest || last.length < FEWEST_STEPS) {
+    return null;
+  }
+  const rise = newest.to - first.from;
+  return rise >= SMALLEST_RISE_BYTES &&
+    areOfOneFactor(last) &&
+    keepTime(last, lookTimes.at(-1) as TimeMs)
+    ? { keptBytes: rise, slope: (newest.from - first.from) / (newest.untilMs - first.untilMs) }
+    : null;
+}
+
+const factorOf = ({ from, to }: Step) => to / from;
+
+/** Two steps or more may lie between two looks: then it is a power. */
+function areOfOneFactor(steps: readonly Step[]): boolean {
+  const factor = Math.min(...steps.map(factorOf));
+  return (
+    factor <= MOST_FACTOR &&
+    steps.every((step) => {
+      const power = Math.log(factorOf(step)) / Math.log(factor);
+      return Math.abs(power - Math.round(power)) <= OFF_POWER;
+    })
+  );
+}
+
+/** Where the level rises from one look to the next; null where it falls, or creeps. While a new block is filled
+ * from the old one both live: what no later look goes below is the level. */
+function stepsOf(live: Float64Array, times: readonly TimeMs[]): Step[] | null {
+  const levels = live.map((_, i) => Math.min(...live.subarray(i)));
+  const steps: Step[] = [];
+  for (let i = 1; i < levels.length; i++) {
+    const [from, to] = [levels[i - 1] as Bytes, levels[i] as Bytes];
+    if (to > LEAST_FACTOR * from && from > 0) {
+      steps.push({ afterMs: times[i - 1] as TimeMs, untilMs: times[i] as TimeMs, from, to });
+    } else if (to > (1 + LEAST_STEP) * from && from > 0) {
+      return null;
+    }
+  }
+  return steps;
+}
+
+/** Each block lasts as many times longer than the one before as it is larger, as far as the looks can tell. */
+function keepTime(steps: readonly Step[], endMs: TimeMs): boolean {
+  const lasted = steps.slice(1).map((step, i) => {
+    const before = steps[i] as Step;
+    const least = Math.max(0, step.afterMs - before.untilMs);
+    return { least, most: step.untilMs - before.afterMs, next: OFF * factorOf(step) };
+  });
+  const areInTime = lasted.slice(1).every(({ least, most }, i) => {
+    const before = lasted[i] as (typeof lasted)[number];
+    return least <= before.next * before.most && most * OFF ** 2 >= before.next * before.least;
+  });
+  const newest = lasted.at(-1);
+  return (
+    areInTime &&
+    newest !== undefined &&
+    endMs - (steps.at(-1) as Step).untilMs <= newest.next * newest.most
+  );
+}

@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import type { SiteHistories } from "./site_history.js";
+import { judgeSites, mayKeep, roseAtEnd, type SiteJudgement } from "./suspects.js";
+
+/** The same site, seen at a few looks only; `live` in their place where it is given. */
+function seenAt(text: string, looks: readonly number[], live?: readonly number[]): SiteHistories {
+  const { sites } = evidenceOf(text) as { sites: SiteHistories };
+  const pick = (values: ArrayLike<number>) =>
+    Float64Array.from(looks, (look) => values[look] as number);
+  return {
+    ...sites,
+    lookTimes: looks.map((look) => sites.lookTimes[look] as number),
+    allocatedBytes: pick(sites.allocatedBytes),
+    sites: sites.sites.map((site) => ({
+      ...site,
+      liveBytes: live ? Float64Array.from(live) : pick(site.liveBytes),
+      allocatedBytes: pick(site.allocatedBytes),
+      objects: pick(site.objects),
+    })),
+  };
+}
+
+const startOf = ({ cohorts }: SiteHistories) => (cohorts[0] as number) - 3_750;
+const firstOf = (histories: SiteHistories) =>
+  judgeSites(histories, startOf(histories))[0] as SiteJudgement;
+const courseOf = (histories: SiteHistories) => firstOf(histories).course;
+
+/** The histories with the one site's columns changed. */
+function withSite(
+  { sites }: ReturnType<typeof evidenceOf>,
+  change: (column: "liveBytes" | "cohortBytes", bytes: number, n: number) => number,
+): SiteHistories {
+  const histories = sites as SiteHistories;
+  return {
+    ...histories,
+    sites: histories.sites.map((site) => ({
+      ...site,
+      liveBytes: site.liveBytes.map((bytes, n) => change("liveBytes", bytes, n)),
+      cohortBytes: site.cohortBytes.map((bytes, n) => change("cohortBytes", bytes, n)),
+    })),
+  };
+}
+
+test("on a busy machine two looks tell whether survivors of every age still become more", () => {
+  const keeps = "site infer keeps 1/s";
+  expect(courseOf(seenAt(keeps, [1, 2, 13, 23]))).toBe("keeps");
+  // A cache at its bound: survivors of every age, and no more of them than before.
+  const full = [2, 4, 38, 36].map((mib) => mib * 2 ** 20);
+  expect(courseOf(seenAt(keeps, [1, 2, 13, 23], full))).toBe("fills");
+  expect(courseOf(seenAt(keeps, [1, 2, 23]))).toBe("keeps");
+});
+
+test("a table that is made anew, larger, hides nobody who fills it", () => {
+  const strings = evidenceOf("site record keeps 0.5/s");
+  const filled = withSite(strings, (column, bytes, n) => {
+    const size = column === "liveBytes" ? (n < 15 ? 30 : 60) : n === 10 ? 60 : 0;
+    return bytes + size * 2 ** 20;
+  });
+  expect(courseOf(filled)).toBe("keeps");
+  // As many objects as before: one block that came, and no more.
+  const same = filled.sites.map((site) => ({ ...site, objects: site.objects.fill(1000) }));
+  expect(courseOf({ ...filled, sites: same })).not.toBe("keeps");
+});
+
+test("what leapt at the end rose, what was made anew and larger did not", () => {
+  const leaps = evidenceOf("site tables leaps 36 at 45s");
+  const rose = (histories: SiteHistories) =>
+    roseAtEnd(firstOf(histories), histories, startOf(histories));
+  expect(rose(withSite(leaps, (_, bytes) => bytes))).toBe(true);
+  // The table before it was of 16 MiB, and next to nothing of that is left.
+  const made = withSite(leaps, (column, bytes) =>
+    column === "liveBytes" && bytes < 8 * 2 ** 20 ? 16 * 2 ** 20 : bytes,
+  );
+  expect(rose(made)).toBe(false);
+});
+
+test("few survivors that are all young may be passing through", () => {
+  const few = evidenceOf("site gather keeps 0.02/s samples=6");
+  const may = (histories: SiteHistories) =>
+    mayKeep(firstOf(histories), histories, startOf(histories));
+  expect(may(withSite(few, (_, bytes) => bytes))).toBe(true);
+  const young = withSite(few, (column, bytes, n) =>
+    column === "cohortBytes" && n < 13 ? 0 : bytes,
+  );
+  expect(may(young)).toBe(false);
+});

@@ -1,0 +1,284 @@
+/**
+ * Which sites keep growing. Ages tell it from one look: of what was born in each part of the window, how
+ * much still lives; the looks before tell whether what was live then grew, too. A filling cache has
+ * survivors of every age as well, so ages alone never convict: live bytes must still rise at the end.
+ */
+import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import { assessGrowth } from "../series/growth.js";
+import { median, theilSen } from "../series/trend.js";
+import { doublingOf } from "./doubling.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { swellingOf } from "./swelling.js";
+
+/** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
+ * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `swells`: a few
+ * large blocks, made anew and larger each time. `doubles`: so much larger that it is seldom. `small`: too little
+ * to say. */
+export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "swells" | "doubles" | "small";
+
+export interface SiteJudgement {
+  readonly site: SiteHistory;
+  readonly course: SiteCourse;
+  /** Live bytes that were born after the first third of the window; of a site that swells or doubles, their rise. */
+  readonly keptBytes: Bytes;
+  /** By ms. */
+  readonly slope: number;
+}
+
+/** A site's survivors count from here. */
+export const SMALLEST_KEPT_BYTES = 1_000_000;
+export const FEWEST_SAMPLES = 10;
+/** From here on they tell a course by themselves. */
+const SURE_SAMPLES = 30;
+/** With RSS growing beside it, so many are a hint. */
+const FEWEST_HINTS = 3;
+const QUARTERS = 4;
+/** Of the mean quarter: what each quarter's survivors must come to at least. */
+const LEAST_QUARTER = 0.2;
+/** Live bytes must have grown by this share of what was kept. */
+const LEAST_GROWTH_OF_KEPT = 0.4;
+const LEAST_LAST_SLOPE = 0.25;
+/** Of the median quarter: what is no more births alone. */
+const STANDS_OUT = 3;
+/** A rate that falls below this from one third of the window to the next, twice, is a cache that fills. */
+const FALLING = 0.6;
+/** Fewer looks than this after the first third, on a machine that is busy: the first and the last decide. */
+const FEWEST_LOOKS = 4;
+
+export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
+  return histories.sites
+    .map((site) => judgeSite(site, histories, startMs))
+    .sort((a, b) => b.keptBytes - a.keptBytes);
+}
+
+function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
+  const judgement = judgeByAge(site, histories, startMs);
+  if (judgement.course === "keeps") {
+    return judgement;
+  }
+  const swelling = swellingOf(site, histories, startMs);
+  if (swelling) {
+    return { ...judgement, course: "swells", ...swelling };
+  }
+  const doubling = doublingOf(site, histories);
+  return doubling ? { ...judgement, course: "doubles", ...doubling } : judgement;
+}
+
+function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const settledMs = startMs + (endMs - startMs) / 3;
+  const kept = Array.from({ length: QUARTERS }, (_, quarter) => {
+    const width = (endMs - settledMs) / QUARTERS;
+    const from = settledMs + quarter * width;
+    return bornBetween(site, histories, startMs, from, from + width);
+  });
+  const keptBytes = kept.reduce((sum, bytes) => sum + bytes, 0);
+  const live = site.liveBytes.at(-1) ?? 0;
+  const keptSamples = live > 0 ? (site.liveSamples * keptBytes) / live : 0;
+  const span = endMs - settledMs;
+  const judgement = { site, keptBytes, slope: span > 0 ? keptBytes / span : 0 };
+  if (keptBytes < SMALLEST_KEPT_BYTES || keptSamples < FEWEST_HINTS) {
+    return { ...judgement, course: "small" };
+  }
+  const hints = keptSamples < SURE_SAMPLES && isHint(site, histories, settledMs, keptBytes);
+  const course =
+    keptSamples < FEWEST_SAMPLES ? "small" : courseOf(site, histories, startMs, settledMs, kept);
+  // Of so few samples chance alone leaves parts of the window empty, or makes them ever fewer.
+  return { ...judgement, course: hints && course !== "keeps" ? "hints" : course };
+}
+
+/** By the survivors of each quarter since the first third. */
+function courseOf(
+  site: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+  settledMs: TimeMs,
+  kept: readonly Bytes[],
+): SiteCourse {
+  if (ratesFall(site, histories, startMs)) {
+    return "fills";
+  }
+  const countRises =
+    assessGrowth({ times: histories.lookTimes, values: Array.from(site.objects) }).shape ===
+    "growing";
+  const births = countRises ? withoutTables(kept) : kept;
+  const born = births.reduce((sum, bytes) => sum + bytes, 0);
+  const mean = born / QUARTERS;
+  // The youngest quarter holds what is only passing through, too: the others must stand without it.
+  const older = births.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0) / (QUARTERS - 1);
+  const rises = risesStill(site, histories, settledMs, born, countRises);
+  if (
+    older >= LEAST_QUARTER * mean &&
+    births.slice(0, -1).every((b) => b >= LEAST_QUARTER * older)
+  ) {
+    return rises && (births.at(-1) ?? 0) >= LEAST_QUARTER * older ? "keeps" : "fills";
+  }
+  return older >= LEAST_QUARTER * mean ? "fills" : "churns";
+}
+
+/** The table of a dict or list that grows is made anew, larger, now and then: young as a whole, whatever the age
+ * of what it holds. Where ever more objects live, a quarter that stands out so far is that, and counts as the others. */
+function withoutTables(quarters: readonly Bytes[]): Bytes[] {
+  const usual = median(quarters);
+  return quarters.map((bytes) => (bytes > STANDS_OUT * usual ? usual : bytes));
+}
+
+/** Whether a site of few samples looks as if it kept what it makes. */
+export function mayKeep(
+  { site, keptBytes }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  return isHint(site, histories, startMs + (endMs - startMs) / 3, keptBytes);
+}
+
+/** Share of what was kept that came in the window's last third: more is no plateau yet. */
+const MOST_AT_END = 0.5;
+/** Of what lived before that: less is left of a table that was made anew, and larger. */
+const LEAST_LEFT = 0.5;
+
+/** Whether a site that does not keep growing evenly has grown at the end all the same, beside what it had. */
+export function roseAtEnd(
+  { site, keptBytes }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const lateMs = startMs + ((endMs - startMs) * 2) / 3;
+  const late = valueAt(histories, site.liveBytes, lateMs);
+  const left = bornBetween(site, histories, startMs, startMs - 1, lateMs);
+  return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes && left >= LEAST_LEFT * late;
+}
+
+/** Few samples: born in different parts of the window, not in the last alone (those may be passing through), and
+ * none was ever seen to go. */
+function isHint(
+  site: SiteHistory,
+  { cohorts, lookTimes }: SiteHistories,
+  settledMs: TimeMs,
+  keptBytes: Bytes,
+): boolean {
+  const born = cohorts.filter(
+    (bound, cohort) => bound > settledMs && (site.cohortBytes[cohort] as number) > 0,
+  );
+  const middleMs = (settledMs + (lookTimes.at(-1) ?? settledMs)) / 2;
+  const from = lookTimes.findIndex((time) => time >= settledMs);
+  const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[from] ?? 0);
+  let fall = 0;
+  for (let look = from + 1; look < lookTimes.length; look++) {
+    fall = Math.max(fall, (site.liveBytes[look - 1] as number) - (site.liveBytes[look] as number));
+  }
+  const isSpread = born.length >= 3 && (born[0] as number) <= middleMs;
+  return isSpread && rise >= keptBytes / 2 && fall <= rise / 4;
+}
+
+/** Of one third of the window to the next: other sites' work that falls as well explains the fall. */
+const LOAD_FALLS = 0.75;
+/** Others must have allocated so much of what the site did to tell of the load at all. */
+const LEAST_OTHER_WORK = 0.1;
+
+/** Survivors by birth: ever fewer are kept while the program works on, as by a cache that fills. */
+function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): boolean {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const bounds = [0, 1, 2, 3].map((third) => startMs + ((endMs - startMs) * third) / 3);
+  const thirds = [0, 1, 2].map((third) => [bounds[third], bounds[third + 1]] as [number, number]);
+  const [r0, r1, r2] = thirds.map(([from, to]) =>
+    bornBetween(site, histories, startMs, from, to),
+  ) as [number, number, number];
+  if (r1 >= FALLING * r0 || r2 >= FALLING * r1) {
+    return false;
+  }
+  const others = histories.allocatedBytes.map(
+    (bytes, look) => bytes - (site.allocatedBytes[look] as number),
+  );
+  const [, w1, w2] = thirds.map(
+    ([from, to]) => valueAt(histories, others, to) - valueAt(histories, others, from),
+  ) as [number, number, number];
+  const tells = w1 + w2 > LEAST_OTHER_WORK * (site.allocatedBytes.at(-1) ?? 0);
+  return !(tells && w2 < LOAD_FALLS * w1);
+}
+
+/** A figure of the looks as of a time, between looks in proportion; 0 before the first. */
+export function valueAt(
+  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+  values: Float64Array,
+  timeMs: TimeMs,
+): number {
+  const after = lookTimes.findIndex((time) => time >= timeMs);
+  if (after <= 0) {
+    return after === 0 ? 0 : (values.at(-1) ?? 0);
+  }
+  const [t0, t1] = [lookTimes[after - 1] as number, lookTimes[after] as number];
+  const [v0, v1] = [values[after - 1] as number, values[after] as number];
+  return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
+}
+
+/** Live bytes, born between two times; a slice that lies across a bound counts in part. */
+export function bornBetween(
+  site: SiteHistory,
+  { cohorts }: SiteHistories,
+  startMs: TimeMs,
+  fromMs: TimeMs,
+  toMs: TimeMs,
+): Bytes {
+  let sum = 0;
+  let lower = Math.min(startMs, (cohorts[0] ?? startMs) - 1);
+  cohorts.forEach((upper, cohort) => {
+    // What is younger than the last look was born before it, however wide the slice.
+    const end =
+      cohort === cohorts.length - 1 ? Math.max(lower + 1, Math.min(upper, toMs + 1)) : upper;
+    const share = (Math.min(end, toMs) - Math.max(lower, fromMs)) / (end - lower);
+    sum += Math.max(0, Math.min(1, share)) * (site.cohortBytes[cohort] as number);
+    lower = upper;
+  });
+  return sum;
+}
+
+/** Live bytes at the looks grew by about what was kept, and do so to the end. */
+function risesStill(
+  site: SiteHistory,
+  { lookTimes }: SiteHistories,
+  settledMs: TimeMs,
+  keptBytes: Bytes,
+  countRises: boolean,
+): boolean {
+  const from = lookTimes.findIndex((time) => time >= settledMs);
+  const times = lookTimes.slice(from);
+  const live = Array.from(site.liveBytes.slice(from));
+  if (from < 0 || times.length < 2) {
+    return true;
+  }
+  const span = (times.at(-1) as number) - (times[0] as number);
+  const share = span / Math.max(1, (times.at(-1) as number) - settledMs);
+  const expected = LEAST_GROWTH_OF_KEPT * keptBytes * share;
+  if (times.length < FEWEST_LOOKS) {
+    return (live.at(-1) as number) - (live[0] as number) >= expected;
+  }
+  const { slope } = theilSen(times, live);
+  const late = times.findIndex((time) => time >= (times[0] as number) + (span * 2) / 3);
+  const lateFrom = Math.min(late, times.length - 3);
+  const lastSlope = theilSen(times.slice(lateFrom), live.slice(lateFrom)).slope;
+  return (
+    slope * span >= expected &&
+    lastSlope >= LEAST_LAST_SLOPE * slope &&
+    (countRises || assessGrowth({ times, values: live }).shape !== "stepped")
+  );
+}
+
+/** Live bytes older than some ages, in equal steps over the window; youngest age first. */
+export function agesOf(
+  site: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): { olderThanMs: Millis; bytes: Bytes }[] {
+  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const steps = 8;
+  return Array.from({ length: steps }, (_, step) => {
+    const olderThanMs = Math.round(((endMs - startMs) * step) / steps);
+    return {
+      olderThanMs,
+      bytes: Math.round(bornBetween(site, histories, startMs, startMs - 1, endMs - olderThanMs)),
+    };
+  });
+}

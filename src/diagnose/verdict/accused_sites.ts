@@ -1,0 +1,144 @@
+/** The sites that a verdict accuses, as suspects of its document. */
+import type { SuspectJson, VerdictKind } from "../../model/diagnosis_document.js";
+import { handleSuspect, namedHolder } from "../causes/named_holder.js";
+import { type Unranked, withPutter } from "../causes/putters.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Finding } from "../rules/rule.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import { agesOf, type SiteJudgement } from "../sites/suspects.js";
+import { adviceFor } from "../wording/advice.js";
+
+const MS_PER_HOUR = 3_600_000;
+const MOST_SUSPECTS = 10;
+/** What grows in code that is nobody's of the program counts so much: a library's work on the program's own
+ * behalf, or a thread's stack, is seldom the cause while the program's own code grows, too. */
+const LIBRARY_WEIGHT = 0.1;
+/** Of all suspects' growth: less is not worth a reader's time. */
+const LEAST_SHARE = 0.03;
+
+export interface Accused {
+  readonly accused: readonly SiteJudgement[];
+  /** Of shared pages: who reads what the accused had made. */
+  readonly readers: readonly SiteJudgement[];
+  /** Of handles: sites that keep what belongs to each of them. */
+  readonly beside: readonly SiteJudgement[];
+}
+
+export const NOBODY: Accused = { accused: [], readers: [], beside: [] };
+
+/** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
+ * that grow beside them may be what the program keeps of each. */
+export function accusedBy(
+  { suspects = [], readers = [], growth }: Finding,
+  kind: VerdictKind,
+  observations: Observations,
+): Accused {
+  const { slope } = growth ?? observations.target.growth("rssBytes");
+  const handles = handleSuspect(observations, kind, slope);
+  const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
+  if (handles !== null && (makes || suspects.length === 0)) {
+    const keep = suspects.filter(({ site, course }) => site.own && course === "keeps");
+    return { accused: [handles], readers: [], beside: chooseSuspects(keep) };
+  }
+  return { accused: chooseSuspects(withOwn(observations, suspects)), readers, beside: [] };
+}
+
+/** Where a library alone is accused (its own task made most of what a program keeps): what the program's code
+ * keeps in the same place, too, in however few samples. */
+function withOwn(
+  { sites, holderOf }: Observations,
+  suspects: readonly SiteJudgement[],
+): readonly SiteJudgement[] {
+  if (suspects.some(({ site }) => site.own)) {
+    return suspects;
+  }
+  const placeOf = (suspect: SiteJudgement) => holderOf(suspect)?.holder?.path.join("\n");
+  const places = new Set(suspects.map(placeOf));
+  places.delete(undefined);
+  const own = sites.filter(
+    (judgement) =>
+      judgement.site.own &&
+      judgement.slope > 0 &&
+      judgement.course !== "churns" &&
+      places.has(placeOf(judgement)),
+  );
+  return [...suspects, ...own];
+}
+
+function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
+  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const weight = ({ site, slope }: SiteJudgement) => slope * (site.own ? 1 : LIBRARY_WEIGHT);
+  return [...accused]
+    .sort((a, b) => weight(b) - weight(a))
+    .filter(({ slope }) => slope > LEAST_SHARE * all)
+    .slice(0, MOST_SUSPECTS);
+}
+
+/** Who reads stands behind the first of those who made what is read: both ends of it are where it can be mended. */
+export function suspectsOf(
+  observations: Observations,
+  { accused, readers, beside }: Accused,
+  kind: VerdictKind,
+): SuspectJson[] {
+  const made = withPutter(
+    accused.map((suspect) => suspectJson(observations, suspect, accused, kind)),
+    kind,
+    accused[0] !== undefined && callsPutter(observations, accused[0], kind),
+  );
+  const unadvised = (suspect: SiteJudgement, all: readonly SiteJudgement[]) => ({
+    ...suspectJson(observations, suspect, all, kind),
+    advice: [], // it goes with what is read, or with the handle
+  });
+  const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
+  const kept = beside.map((suspect) => unadvised(suspect, accused));
+  return [...made.slice(0, 1), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
+    ...suspect,
+    rank: at + 1,
+  }));
+}
+
+/** Whether the function that a suspect counts for names who puts things into its holder. */
+function callsPutter(
+  observations: Observations,
+  suspect: SiteJudgement,
+  kind: VerdictKind,
+): boolean {
+  const holder = namedHolder(observations, suspect, kind);
+  const found = observations.evidence.holders?.find((one) => one.holder === holder);
+  const maker = headlineOf(suspect.site)?.function;
+  return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
+}
+
+function suspectJson(
+  observations: Observations,
+  suspect: SiteJudgement,
+  accused: readonly SiteJudgement[],
+  kind: VerdictKind,
+): Unranked {
+  const { evidence } = observations;
+  const { site } = suspect;
+  const sampled = site.liveBytes.length > 0;
+  const histories = site.domain === "files" ? evidence.mappings : evidence.sites;
+  const times = histories?.lookTimes ?? evidence.census?.timesMs ?? [];
+  const holder = namedHolder(observations, suspect, kind);
+  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
+  return {
+    share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
+    liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
+    growthBytesPerHour: Math.round(suspect.slope * MS_PER_HOUR),
+    stack: [...(site.keptStacks[0]?.frames ?? [])],
+    domain: site.domain,
+    pid: site.pid,
+    ages:
+      histories && (site.liveBytes.at(-1) ?? 0) > 0
+        ? agesOf(site, histories, evidence.window.startMs)
+        : [],
+    history: sampled
+      ? times.map((timeMs, look) => ({ timeMs, bytes: Math.round(site.liveBytes[look] ?? 0) }))
+      : [],
+    ...(site.type === undefined ? {} : { type: site.type }),
+    ...(holder ? { holder } : {}),
+    advice: adviceFor(kind, holder, code),
+  };
+}

@@ -1,0 +1,37 @@
+/** Sites of device memory as suspects: what they keep is counted by step. */
+import type { DiagnosisJson, SuspectJson } from "../../model/diagnosis_document.js";
+import type { GpuGrowthJson } from "../../model/gpu_document.js";
+import type { Pid } from "../../model/units.js";
+import type { Finding } from "../rules/rule.js";
+
+const MOST_SUSPECTS = 10;
+
+export function deviceSuspects(pid: Pid, { deviceSites, advice }: Finding): SuspectJson[] {
+  const sites = deviceSites ?? [];
+  const all = sites.reduce((sum, { bytesPerStep }) => sum + bytesPerStep, 0);
+  return sites.slice(0, MOST_SUSPECTS).map(({ bytesPerStep, bytes, stack }, at) => ({
+    rank: at + 1,
+    share: all > 0 ? bytesPerStep / all : 0,
+    liveBytes: bytes,
+    growthBytesPerHour: 0,
+    growthBytesPerStep: bytesPerStep,
+    stack: [...stack],
+    domain: "device",
+    pid,
+    ages: [],
+    history: [],
+    advice: [...(advice ?? [])],
+  }));
+}
+
+/** A snapshot's trace counts steps, not hours. */
+export function deviceGrowth(sites: readonly GpuGrowthJson[]): DiagnosisJson["growth"] {
+  return {
+    bytesPerHour: 0,
+    low: 0,
+    high: 0,
+    limitBytes: 0,
+    msToLimit: 0,
+    bytesPerStep: sites.reduce((sum, { bytesPerStep }) => sum + bytesPerStep, 0),
+  };
+}

@@ -1,0 +1,74 @@
+/** The figures of growth that go with a verdict: its own, and those of each part of the ledger. */
+import type { DiagnosisJson } from "../../model/diagnosis_document.js";
+import { interval95 } from "../../model/interval.js";
+import { LEDGER_PARTS } from "../../model/ledger.js";
+import { ledgerMetric, type Metric } from "../../model/series.js";
+import { bytesPerStep } from "../evidence/bytes_per_step.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Finding } from "../rules/rule.js";
+import type { Growth } from "../series/growth.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { deviceGrowth } from "./device_suspects.js";
+
+const MS_PER_HOUR = 3_600_000;
+
+/** Of what the verdict is about: its suspects, else the part it names, else RSS. */
+export function growthOf(
+  { evidence, target }: Observations,
+  decisive: Finding | null,
+  accused: readonly SiteJudgement[],
+): DiagnosisJson["growth"] {
+  if (decisive?.deviceSites !== undefined) {
+    return deviceGrowth(decisive.deviceSites);
+  }
+  const rss = target.growth("rssBytes");
+  const counted: Pick<Growth, "slope" | "low" | "high"> =
+    decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : rss);
+  const limits = target.readings("cgroupLimitBytes").values;
+  const usage = target.readings("cgroupUsageBytes").values;
+  const limitBytes = limits.at(-1) ?? 0;
+  const left = limitBytes - (usage.at(-1) ?? rss.level);
+  const leaks = decisive?.says === "leak" && counted.slope > 0;
+  const perStep = bytesPerStep(evidence, counted.slope);
+  return {
+    bytesPerHour: Math.round(counted.slope * MS_PER_HOUR),
+    low: Math.round(counted.low * MS_PER_HOUR),
+    high: Math.round(counted.high * MS_PER_HOUR),
+    limitBytes,
+    msToLimit: leaks && limitBytes > 0 ? Math.max(0, Math.round(left / counted.slope)) : 0,
+    ...(perStep === null ? {} : { bytesPerStep: perStep }),
+  };
+}
+
+/** Sampling alone gives each site's error; sites are independent. A slope is what was kept by the time it
+ * took, so it has the interval of a sum of samples. */
+function sumOf(accused: readonly SiteJudgement[]): { slope: number; low: number; high: number } {
+  const slope = accused.reduce((sum, suspect) => sum + suspect.slope, 0);
+  const variance = accused.reduce((sum, { site, slope: own, keptBytes }) => {
+    const live = site.liveBytes.at(-1) ?? 0;
+    // The error of what was kept: the samples' share of it.
+    const error =
+      live > 0 && keptBytes > 0 ? site.standardErrorBytes * Math.sqrt(keptBytes / live) : 0;
+    return sum + (keptBytes > 0 ? ((error / keptBytes) * own) ** 2 : 0);
+  }, 0);
+  return { slope, ...interval95(slope, Math.sqrt(variance)) };
+}
+
+const KERNEL_PARTS: readonly (readonly [Metric, string])[] = [
+  ["anonRssBytes", "anonymous"],
+  ["fileRssBytes", "file.mapped"],
+  ["shmemRssBytes", "shm"],
+];
+
+export function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
+  const rows = (parts: readonly (readonly [Metric, string])[]) =>
+    parts.flatMap(([metric, part]) => {
+      const bytes = target.readings(metric).values.at(-1);
+      const growthBytesPerHour = Math.round(target.growth(metric).slope * MS_PER_HOUR);
+      return bytes === undefined ? [] : [{ part, bytes: Math.round(bytes), growthBytesPerHour }];
+    });
+  const ledger = rows(LEDGER_PARTS.map((part) => [ledgerMetric(part), part]));
+  const kernel = rows(KERNEL_PARTS);
+  const told = LEDGER_PARTS.some((part) => target.growth(ledgerMetric(part)).shape !== "short");
+  return ledger.length > 0 && (told || kernel.length === 0) ? ledger : kernel;
+}

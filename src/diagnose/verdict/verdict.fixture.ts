@@ -1,0 +1,17 @@
+/** What is said of evidence that a test writes down: see evidence.fixture.ts. */
+
+import type { VerdictKind } from "../../model/diagnosis_document.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { observe } from "../evidence/observations.js";
+import { RULES } from "../rules/index.js";
+import type { Finding } from "../rules/rule.js";
+import { diagnose } from "./verdict.js";
+
+export function verdict(text: string): VerdictKind {
+  return diagnose(evidenceOf(text)).verdict.kind;
+}
+
+/** What one rule says. */
+export function ruleSays(name: string, text: string): Finding | null | undefined {
+  return RULES.find((rule) => rule.name === name)?.judge(observe(evidenceOf(text)));
+}

@@ -1,0 +1,178 @@
+/** The catalogue of advice: ids are stable, docs/advice.md is made from it. */
+import type { AdviceJson, HolderJson, VerdictKind } from "../../model/diagnosis_document.js";
+
+export interface Advice {
+  readonly id: string;
+  readonly text: string;
+  /** When it applies, in words for the page. */
+  readonly when: string;
+  readonly kinds: readonly VerdictKind[];
+  /** Narrows it: a pattern of the holder's type or of a suspect's function and files. */
+  readonly holder?: RegExp;
+  readonly code?: RegExp;
+  readonly before: string;
+  readonly after: string;
+}
+
+export const ADVICE: readonly Advice[] = [
+  {
+    id: "TM-A001",
+    text: "Bound the list or deque: keep the last N, or write older entries out.",
+    when: "A list or deque that lives as long as the program is appended to.",
+    kinds: ["python-leak", "child-growth"],
+    holder: /^(?:list|collections\.deque|deque|queue)/,
+    before: "history = []\nhistory.append(record)",
+    after: "history = collections.deque(maxlen=10_000)\nhistory.append(record)",
+  },
+  {
+    id: "TM-A002",
+    text: "Bound the dict: evict the oldest entry, or let entries expire.",
+    when: "A dict gains a key for each request, user or document, and none is removed.",
+    kinds: ["python-leak", "child-growth"],
+    holder: /^(?:dict|collections\.(?:OrderedDict|defaultdict|Counter))/,
+    before: "stats[key] = value",
+    after: "stats[key] = value\nwhile len(stats) > LIMIT:\n    stats.pop(next(iter(stats)))",
+  },
+  {
+    id: "TM-A003",
+    text: "Give the cache a bound (lru_cache(maxsize=...)), and do not cache methods by self.",
+    when: "functools.lru_cache without a bound, or on a method: every self stays alive.",
+    kinds: ["python-leak"],
+    holder: /lru_cache/,
+    before: "@lru_cache(maxsize=None)\ndef permissions(self, scope): ...",
+    after: "@lru_cache(maxsize=1024)\ndef permissions(user_id, scope): ...",
+  },
+  {
+    id: "TM-A004",
+    text: "Find what the container is for, and remove entries when their time is over.",
+    when: "Objects accumulate and the container that holds them is not of a kind named above.",
+    kinds: ["python-leak", "child-growth"],
+    before: "registry.add(listener)",
+    after: "registry.add(listener)\n...\nregistry.discard(listener)   # or weakref.WeakSet()",
+  },
+  {
+    id: "TM-A010",
+    text: "Let the collector run (gc.enable(), a lower threshold), or break the cycle with a weak reference.",
+    when: "Unreachable cycles accumulate because the collector is off, frozen or starved.",
+    kinds: ["cycle-garbage"],
+    before: "child.parent = parent",
+    after: "child.parent = weakref.ref(parent)",
+  },
+  {
+    id: "TM-A020",
+    text: "Keep numbers, not tensors: loss.item(), output.detach(); run inference under torch.inference_mode().",
+    when: "A tensor with a graph behind it is kept: in a list, by a hook, on ctx, or in .grad.",
+    kinds: ["graph-retention"],
+    before: "losses.append(loss)",
+    after: "losses.append(loss.item())",
+  },
+  {
+    id: "TM-A021",
+    text: "Take gradients by torch.autograd.grad(..., create_graph=True) rather than backward(create_graph=True).",
+    when: "backward(create_graph=True) makes a cycle of parameters and their gradients.",
+    kinds: ["graph-retention"],
+    code: /backward/,
+    before: "loss.backward(create_graph=True)",
+    after: "grads = torch.autograd.grad(loss, parameters, create_graph=True)",
+  },
+  {
+    id: "TM-A030",
+    text: "Free what the native code hands out; tidemark run --native shows the C stack that asks for it.",
+    when: "Memory asked for by C or C++ grows and no Python object refers to it.",
+    kinds: ["native-leak"],
+    before: "result = lib.encode(data)",
+    after:
+      "result = lib.encode(data)\ntry:\n    use(result)\nfinally:\n    lib.encode_free(result)",
+  },
+  {
+    id: "TM-A040",
+    text: "Return it: malloc_trim(0) at quiet times, MALLOC_ARENA_MAX=2, or another allocator (jemalloc); allocate long-lived objects before short-lived ones.",
+    when: "The program has freed the memory and the allocator keeps it.",
+    kinds: ["allocator-retention"],
+    before: "python app.py",
+    after: "MALLOC_ARENA_MAX=2 python app.py",
+  },
+  {
+    id: "TM-A050",
+    text: "Close the mapping when its last reader is done, and hold no view of it longer.",
+    when: "Mapped files accumulate.",
+    kinds: ["file-growth"],
+    before: "segments[name] = mmap.mmap(file.fileno(), 0)",
+    after: "with mmap.mmap(file.fileno(), 0) as segment:\n    ...",
+  },
+  {
+    id: "TM-A051",
+    text: "close() in every process and unlink() in one, when the block's last reader is done.",
+    when: "Shared memory blocks accumulate.",
+    kinds: ["shm-growth"],
+    before: "block = SharedMemory(create=True, size=n)",
+    after: "block = SharedMemory(create=True, size=n)\n...\nblock.close()\nblock.unlink()",
+  },
+  {
+    id: "TM-A060",
+    text: "Keep what workers only read in arrays (NumPy, Arrow, torch) instead of lists of objects; gc.freeze() before the fork.",
+    when: "Forked pages turn private because reading Python objects writes their reference counts.",
+    kinds: ["copy-on-write"],
+    before: "self.rows = [(text, label), ...]",
+    after: "self.texts = numpy.array(texts)\nself.labels = numpy.array(labels)",
+  },
+  {
+    id: "TM-A061",
+    text: "Mend what the worker keeps; until then, restart it after N jobs (maxtasksperchild, --max-requests).",
+    when: "Worker processes grow.",
+    kinds: ["child-growth"],
+    before: "multiprocessing.Pool(8)",
+    after: "multiprocessing.Pool(8, maxtasksperchild=1000)",
+  },
+  {
+    id: "TM-A070",
+    text: "Close it where it was opened: a with block, contextlib.closing, or a pool with a bound.",
+    when: "Open files, sockets, connections or threads accumulate.",
+    kinds: ["handle-leak"],
+    before: "file = open(path)",
+    after: "with open(path) as file:\n    ...",
+  },
+  {
+    id: "TM-A080",
+    text: "Hold the numbers in an array (array.array, NumPy, a tensor): eight bytes each, or fewer.",
+    when: "A list or dict holds hundreds of thousands of ints or floats, each an object of its own. No leak.",
+    kinds: [],
+    before: "prices = [float(row[3]) for row in rows]",
+    after: 'prices = array.array("d", (float(row[3]) for row in rows))',
+  },
+  {
+    id: "TM-A090",
+    text: "Watch longer, or under load: tidemark diagnose PID --for 10min.",
+    when: "The window was too short or too quiet.",
+    kinds: ["insufficient-evidence"],
+    before: "tidemark diagnose 4242",
+    after: "tidemark diagnose 4242 --for 10min",
+  },
+];
+
+/** Throws where the catalogue has no such id. */
+export function adviceById(wanted: string): AdviceJson {
+  const found = ADVICE.find(({ id }) => id === wanted);
+  if (!found) {
+    throw new Error(`no advice ${wanted}`);
+  }
+  return { id: found.id, text: found.text };
+}
+
+/** What fits a verdict and, where one is known, its holder; the narrowest first, at most two. */
+export function adviceFor(
+  kind: VerdictKind,
+  holder: HolderJson | null,
+  code: string,
+): AdviceJson[] {
+  const fitting = ADVICE.filter(
+    (advice) =>
+      advice.kinds.includes(kind) &&
+      (advice.holder === undefined || (holder !== null && advice.holder.test(holder.type))) &&
+      (advice.code === undefined || advice.code.test(code)),
+  );
+  const narrow = fitting.filter(({ holder, code }) => holder !== undefined || code !== undefined);
+  return [...narrow, ...fitting.filter((advice) => !narrow.includes(advice))]
+    .slice(0, 2)
+    .map(({ id, text }) => ({ id, text }));
+}
