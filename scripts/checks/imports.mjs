@@ -16,7 +16,8 @@ const config = join(root, ".dependency-cruiser.cjs");
 const planted = {
   "package.json": '{"type": "module", "devDependencies": {"vitest": "*"}}',
   "src/model/size.ts": "export const size = 1;",
-  "src/linux/smaps.ts": 'import { size } from "../model/size.js"; export const smaps = size;',
+  "src/linux/memory/smaps.ts":
+    'import { size } from "../model/size.js"; export const smaps = size;',
   "src/model/up.ts": 'export { smaps } from "../linux/smaps.js"; // model-imports-downwards',
   "src/formats/side.ts": 'export { pool } from "../segment/pool.js"; // formats-imports-downwards',
   "src/segment/pool.ts":
@@ -29,7 +30,8 @@ const planted = {
   "src/cli/developer.ts": 'export { test } from "vitest"; // sources-use-no-development-packages',
   "src/cli/tested.ts": 'export * from "../../test/aid.js"; // sources-use-no-tests',
   "test/aid.ts": "export const aid = 1;",
-  "web/src/page.ts": 'export { smaps } from "../../src/linux/smaps.js"; // web-uses-model-only',
+  "web/src/page.ts":
+    'export { smaps } from "../../src/linux/memory/smaps.js"; // web-uses-model-only',
   "web/src/fine.ts": 'export { size } from "../../src/model/size.js";',
 };
 

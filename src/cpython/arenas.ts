@@ -19,10 +19,10 @@
  * on) have arenas of their own: their states, which lie anywhere, are asked for them where the interpreter's
  * layout is known. Source: Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
  */
-import { findMapping } from "../linux/maps.js";
-import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
-import { MemoryReader } from "../linux/memory_reader.js";
-import { ResidentWords } from "../linux/resident_words.js";
+import { findMapping } from "../linux/memory/maps.js";
+import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
+import { MemoryReader } from "../linux/memory/memory_reader.js";
+import { ResidentWords } from "../linux/memory/resident_words.js";
 import { orNull } from "../model/errors.js";
 import type { Address, Bytes } from "../model/units.js";
 import { listInterpreters } from "./fingerprint.js";

@@ -12,7 +12,7 @@ import { lastAtMost } from "../cpython/heap/owned_buffers.js";
 import { readDictEntries, readWords } from "../cpython/heap/small_objects.js";
 import { isMadeByGraph } from "../cpython/heap/tensor.js";
 import { SHAPE_DICT } from "../cpython/heap/type_table.js";
-import type { AddressRange, Memory } from "../linux/memory.js";
+import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Address, Bytes, Millis } from "../model/units.js";
 

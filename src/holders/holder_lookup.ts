@@ -32,7 +32,7 @@ import {
 } from "../cpython/heap/type_table.js";
 import { locatePython, type PythonRuntime } from "../cpython/locate.js";
 import { openProcessMemory } from "../linux/index.js";
-import type { AddressRange, Memory } from "../linux/memory.js";
+import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import { orNull, processGone, TidemarkError } from "../model/errors.js";
 import { analysisTooLarge } from "../model/heap_errors.js";
 import type { NodeId } from "../model/heap_graph.js";

@@ -7,7 +7,7 @@
  */
 import { dirname } from "node:path";
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
-import type { Mapping } from "../linux/memory.js";
+import type { Mapping } from "../linux/memory/memory.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Address } from "../model/units.js";
 

@@ -3,7 +3,7 @@
  * glibc's heaps and blocks, then stacks. Ascending and apart.
  */
 import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
-import type { AddressRange } from "../linux/memory.js";
+import type { AddressRange } from "../linux/memory/memory.js";
 import type { LedgerPartName } from "../model/ledger.js";
 import type { Address } from "../model/units.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";

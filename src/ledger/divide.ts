@@ -10,7 +10,7 @@
  * that a page which used and free memory share is divided by their bytes. pagemap and smaps are read one
  * after the other: the figures are scaled to smaps' and rounded so that the sum stays exact.
  */
-import type { AddressRange } from "../linux/memory.js";
+import type { AddressRange } from "../linux/memory/memory.js";
 import type { LedgerPartName } from "../model/ledger.js";
 import type { Address, Bytes } from "../model/units.js";
 import type { Claim, FreeRanges } from "./claims.js";

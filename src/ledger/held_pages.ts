@@ -3,7 +3,7 @@
  * touched among them, as zeroes: a thread's stack of 8 MiB for the 20 KiB that it used. A page of zeroes
  * alone is taken for one that was never touched; whether it was once, no core tells.
  */
-import type { AddressRange, Memory } from "../linux/memory.js";
+import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import type { Address, Bytes } from "../model/units.js";
 
 const PAGE = 4096;

@@ -1,5 +1,5 @@
 /** Which part a whole mapping belongs to, by its name and its neighbours. */
-import type { Mapping } from "../linux/memory.js";
+import type { Mapping } from "../linux/memory/memory.js";
 import type { LedgerPartName } from "../model/ledger.js";
 
 const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark(?:-keyed)?\.so$/;

@@ -1,5 +1,5 @@
 /** All mappings of a program divided among the ledger's parts. */
-import type { AddressRange, Mapping } from "../linux/memory.js";
+import type { AddressRange, Mapping } from "../linux/memory/memory.js";
 import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/ledger.js";
 import type { Address, Bytes } from "../model/units.js";
 import type { Claim } from "./claims.js";

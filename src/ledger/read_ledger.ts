@@ -23,8 +23,8 @@ import {
   readStackPointers,
   readStatus,
 } from "../linux/index.js";
-import type { AddressRange } from "../linux/memory.js";
-import type { ResidentMapping } from "../linux/smaps.js";
+import type { AddressRange } from "../linux/memory/memory.js";
+import type { ResidentMapping } from "../linux/memory/smaps.js";
 import { processGone } from "../model/errors.js";
 import type { Ledger } from "../model/ledger.js";
 import { noResidentFigures } from "../model/ledger_errors.js";

@@ -9,8 +9,8 @@
  * stack may share a mapping; then `stackblock` and its size in struct pthread say where it begins: the
  * two neighbouring words that span it. Source: glibc's nptl/descr.h, nptl/allocatestack.c.
  */
-import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
-import { ResidentWords } from "../linux/resident_words.js";
+import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
+import { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address } from "../model/units.js";
 
 const PAGE = 4096;

@@ -1,4 +1,4 @@
-import type { Mapping } from "../linux/memory.js";
+import type { Mapping } from "../linux/memory/memory.js";
 
 /** libjemalloc.so.2, libtcmalloc_minimal.so.4, libmimalloc-secure.so.2.0, librpmalloc.so... */
 const LIBRARY =

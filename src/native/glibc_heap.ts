@@ -10,8 +10,8 @@
  * Fails: another C library, or libc's data swapped out: null. Torn or damaged parts are left out, counted
  * in `unreadBytes` and named in `problems`; every walk and list has a bound.
  */
-import type { AddressRange, Memory } from "../linux/memory.js";
-import { ResidentWords } from "../linux/resident_words.js";
+import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
 import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
 import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";

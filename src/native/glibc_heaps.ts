@@ -10,8 +10,8 @@
  *
  * Source: glibc's malloc/arena.c.
  */
-import type { Mapping, Memory } from "../linux/memory.js";
-import type { ResidentWords } from "../linux/resident_words.js";
+import type { Mapping, Memory } from "../linux/memory/memory.js";
+import type { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address } from "../model/units.js";
 import {
   type ArenaState,

@@ -23,9 +23,9 @@
  * All offsets are from what is recognised (bins, sbrk_base), not from the structure's beginning, which
  * moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
  */
-import { findMapping } from "../linux/maps.js";
-import type { Mapping, Memory } from "../linux/memory.js";
-import type { ResidentWords } from "../linux/resident_words.js";
+import { findMapping } from "../linux/memory/maps.js";
+import type { Mapping, Memory } from "../linux/memory/memory.js";
+import type { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
 
 export const BIN_COUNT = 127;

@@ -13,7 +13,7 @@
  * malloc/malloc.c.
  */
 
-import type { ResidentWords } from "../linux/resident_words.js";
+import type { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address, Bytes } from "../model/units.js";
 import { sizeOf } from "./glibc_heaps.js";
 import {

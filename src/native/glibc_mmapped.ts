@@ -1,14 +1,14 @@
 /**
  * Blocks that malloc gave mappings of their own (NumPy's and PyTorch's buffers). The kernel merges
  * neighbouring mappings, so one line of /proc/PID/maps may hold many, and NumPy's madvise parts others;
- * they are found by their headers, at the beginnings of pages (src/linux/mapped_chunk.ts); memalign moves
+ * they are found by their headers, at the beginnings of pages (src/linux/memory/mapped_chunk.ts); memalign moves
  * a header on, and leaves this one as it was.
  *
  * Data of the program's own may look so, too. mp_ knows how many there are and their bytes: both are
  * handed on for the comparison, and the search ends when that many were found.
  */
-import { mappedChunkBytes } from "../linux/mapped_chunk.js";
-import type { AddressRange, Mapping, Memory } from "../linux/memory.js";
+import { mappedChunkBytes } from "../linux/memory/mapped_chunk.js";
+import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
 import type { Bytes } from "../model/units.js";
 import { RangeColumns } from "./range_columns.js";
 

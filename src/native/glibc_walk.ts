@@ -10,7 +10,7 @@
  * stop making sense the walk looks for the next place from which several chunks lie end to end, and says
  * how many bytes it could not read as chunks.
  */
-import type { Memory } from "../linux/memory.js";
+import type { Memory } from "../linux/memory/memory.js";
 import type { Address, Bytes } from "../model/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
 import { RangeColumns } from "./range_columns.js";

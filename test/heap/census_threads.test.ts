@@ -9,7 +9,7 @@ import { type CensusShare, joinShares, takeCensus } from "../../src/cpython/heap
 import { splitHeap, wholeRegions } from "../../src/cpython/heap/heap_parts.js";
 import { type HeapLayout, heapLayout } from "../../src/cpython/heap/layout.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
-import { mappedChunkBytes } from "../../src/linux/mapped_chunk.js";
+import { mappedChunkBytes } from "../../src/linux/memory/mapped_chunk.js";
 import { anyInterpreter } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 

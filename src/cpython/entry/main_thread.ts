@@ -1,6 +1,7 @@
 /** What the threads of a process do while it takes nothing: for the line that says why. */
-import { readNames, readText } from "../../linux/files.js";
+
 import { type Memory, readStat } from "../../linux/index.js";
+import { readNames, readText } from "../../linux/process/proc_files.js";
 import type { Pid } from "../../model/units.js";
 
 /** x86-64 system calls that a thread may stay in (arch/x86/entry/syscalls/syscall_64.tbl). */

@@ -3,7 +3,7 @@
  * heap (heap_scan.ts). Tables that lie outside their object are looked up at the end, in the order of
  * their addresses, so that memory is read forwards and in large pieces.
  */
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Bytes } from "../../model/units.js";
 import { DeferredTables, type Storage } from "./deferred_tables.js";
 import { HashedAddresses } from "./hashed_addresses.js";

@@ -2,8 +2,8 @@
  * What a copy of a program's memory is to hold: resident pages of its heaps, and of the data of the program and
  * its libraries. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
  */
-import { mappedChunkBytes } from "../../linux/mapped_chunk.js";
-import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
+import { mappedChunkBytes } from "../../linux/memory/mapped_chunk.js";
+import type { AddressRange, Mapping, Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { heapRegions } from "./heap_regions.js";
 

@@ -2,7 +2,7 @@
  * What belongs to an object and lies elsewhere: tables of dicts, dimensions of arrays, storages of
  * tensors. Noted while the heap is scanned, read at the end in the order of their addresses.
  */
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import { type GrowingColumn, growingFloat64 } from "../../model/growing_column.js";
 import type { Address, Bytes } from "../../model/units.js";
 import type { HeapLayout } from "./layout.js";

@@ -7,7 +7,7 @@
  * local of a running function, a variable of C, or something in native memory holds those. What no root
  * leads to lives by references among itself alone: garbage that waits for the collector.
  */
-import type { AddressRange } from "../../linux/memory.js";
+import type { AddressRange } from "../../linux/memory/memory.js";
 import { findDominators } from "../../model/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../model/heap_graph.js";
 import { type PathTree, searchPaths } from "../../model/heap_paths.js";

@@ -1,6 +1,6 @@
 import { freemem } from "node:os";
 import { expect, test } from "vitest";
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import { HeapCopy } from "./heap_copy.js";
 
 const GIB = 2 ** 30;

@@ -10,7 +10,7 @@
  * copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind the pause: whether one of
  * them refers to an object decides what a root is called, never what is one.
  */
-import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
+import type { AddressRange, Mapping, Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { sumOf } from "./copy_plan.js";
 

@@ -8,8 +8,8 @@
  * a pool of an arena does: an arena is never inside a block. Where three headers in a row say so, there is one;
  * where none is found, the part goes on.
  */
-import type { AddressRange, Memory } from "../../linux/memory.js";
-import { ResidentWords } from "../../linux/resident_words.js";
+import type { AddressRange, Memory } from "../../linux/memory/memory.js";
+import { ResidentWords } from "../../linux/memory/resident_words.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";

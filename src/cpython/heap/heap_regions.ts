@@ -1,5 +1,5 @@
 /** Where in a program's memory its objects may be. */
-import type { AddressRange, Mapping, Memory } from "../../linux/memory.js";
+import type { AddressRange, Mapping, Memory } from "../../linux/memory/memory.js";
 import type { Address } from "../../model/units.js";
 
 /** The memory that may hold objects: private, writable, without a file; neighbours merged. */

@@ -8,7 +8,7 @@
  *    │    0 used u32   8 first free block   32 arena u32   36 size class u32   40 next offset u32
  *    │    44 max next offset u32 = pool size - block size     48 blocks of (class + 1) * 16 bytes
  *    │    used blocks = carved ones (below the next offset) that are not on the list of free ones
- *    ├─ chunks that malloc mapped one by one (src/linux/mapped_chunk.ts)      skipped behind their head
+ *    ├─ chunks that malloc mapped one by one (src/linux/memory/mapped_chunk.ts)      skipped behind their head
  *    └─ other memory, malloc's as a rule: every 16 bytes may begin an object
  *         -16 previous size   -8 size | flags    0 data ...    size: size | previous chunk in use
  *
@@ -23,8 +23,12 @@
  * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
  * behind it must say that this one is in use.
  */
-import { MAPPED_HEAD, mappedBlockBytes, mappedChunkBytes } from "../../linux/mapped_chunk.js";
-import type { AddressRange, Memory } from "../../linux/memory.js";
+import {
+  MAPPED_HEAD,
+  mappedBlockBytes,
+  mappedChunkBytes,
+} from "../../linux/memory/mapped_chunk.js";
+import type { AddressRange, Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import type { HeapPart } from "./heap_parts.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "./layout.js";

@@ -9,8 +9,9 @@
  * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
  * may have been copied while it was filled, or lie where another one was.
  */
-import type { Memory } from "../../linux/memory.js";
-import { pause } from "../../linux/pause.js";
+
+import { pause } from "../../linux/hold/pause.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";

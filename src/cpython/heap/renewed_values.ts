@@ -8,8 +8,9 @@
  * So what refers to nothing that the copy knows is read once more, together with what it refers to by then. What is
  * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
  */
-import type { AddressRange } from "../../linux/memory.js";
-import { pause } from "../../linux/pause.js";
+
+import { pause } from "../../linux/hold/pause.js";
+import type { AddressRange } from "../../linux/memory/memory.js";
 import type { Address, Bytes, Millis } from "../../model/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import { heapRegions } from "./heap_regions.js";

@@ -1,5 +1,5 @@
 /** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
-import type { AddressRange } from "../../linux/memory.js";
+import type { AddressRange } from "../../linux/memory/memory.js";
 import type { HeapGraph, NodeId } from "../../model/heap_graph.js";
 import type { EdgeColumn } from "./edge_column.js";
 import type { HeapCopy } from "./heap_copy.js";

@@ -10,7 +10,7 @@
  *                     24 nentries  32 indices
  *   behind the indices: { hash, key, value }, or { key, value } where kind is not 0
  */
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import type { HeapLayout } from "./layout.js";
 

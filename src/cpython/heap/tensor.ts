@@ -10,7 +10,7 @@
  * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
  * there the blocks of the device's own allocator take the place of malloc's chunks.
  */
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { readWords } from "./small_objects.js";
 

@@ -1,6 +1,6 @@
 /** Laid out by hand: the bits beside a tensor's type are torch's to set, or left as malloc gave them. */
 import { expect, test } from "vitest";
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import { readRowLength, readTensorShape } from "./tensor_shape.js";
 
 const TENSOR = 0x1000;

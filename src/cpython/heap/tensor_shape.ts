@@ -8,7 +8,7 @@
  *   int64  elements                    the product of the sizes: what tells that this is the place
  *   u16    type                        row of the list of scalar types
  */
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 import { readBytes, readWords } from "./small_objects.js";
 

@@ -2,7 +2,7 @@
 
 import type { DeviceLook } from "../../gpu/device_totals.js";
 import { readDevices } from "../../gpu/device_totals.js";
-import { readCommand, readStatus } from "../../linux/process.js";
+import { readCommand, readStatus } from "../../linux/process/process.js";
 import { TidemarkError } from "../../model/errors.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
 import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../../model/series.js";

@@ -5,8 +5,8 @@
  * from the process.
  */
 import { closeSync, readSync } from "node:fs";
-import { findMapping } from "../../linux/maps.js";
-import type { Mapping, Memory } from "../../linux/memory.js";
+import { findMapping } from "../../linux/memory/maps.js";
+import type { Mapping, Memory } from "../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../model/units.js";
 
 export class MappedCode implements Memory {

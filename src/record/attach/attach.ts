@@ -22,7 +22,6 @@ import { closeSync, openSync } from "node:fs";
 import { hostname, release } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
-import { monotonicMs, nowMs } from "../../linux/clock.js";
 import {
   hasEnded,
   isMappingNamed,
@@ -32,6 +31,7 @@ import {
   startTimeMs,
 } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { agentRefused, alreadyAttached } from "../../model/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors.js";
 import type { Bytes, Millis, Pid } from "../../model/units.js";

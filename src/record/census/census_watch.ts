@@ -18,7 +18,7 @@ import {
   growingTypes,
   type TypeCourse,
 } from "../../diagnose/index.js";
-import { nowMs } from "../../linux/clock.js";
+import { nowMs } from "../../linux/this_process/clock.js";
 import type { TypeCounts } from "../../model/heap_graph.js";
 import { librarySite } from "../../model/lookup_sites.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/units.js";

@@ -5,7 +5,7 @@ import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/heap_
 import { type HeapLayout, heapLayout } from "../../cpython/heap/layout.js";
 import { TypeTable } from "../../cpython/heap/type_table.js";
 import { locatePython } from "../../cpython/locate.js";
-import type { Memory } from "../../linux/memory.js";
+import type { Memory } from "../../linux/memory/memory.js";
 import type { Address } from "../../model/units.js";
 
 /** Of a type; evenly over its addresses. */

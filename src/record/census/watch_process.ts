@@ -1,8 +1,8 @@
 /** Evidence of a live process by polls from outside alone: nothing enters it, nothing is written. */
 
 import type { Evidence } from "../../diagnose/index.js";
-import { monotonicMs, nowMs, threadCpu } from "../../linux/clock.js";
 import { readCommand, readStat, startTimeMs } from "../../linux/index.js";
+import { monotonicMs, nowMs, threadCpu } from "../../linux/this_process/clock.js";
 import { processGone } from "../../model/errors.js";
 import type { Millis, Pid, Tell, TimeMs } from "../../model/units.js";
 import type { SeriesRow } from "../../recording/batches.js";

@@ -16,8 +16,8 @@ import {
   fragmentationRatio,
   parseFigures,
 } from "../../gpu/device_figures.js";
-import { monotonicMs, nowMs } from "../../linux/clock.js";
 import { isMappingNamed, readStat } from "../../linux/index.js";
+import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { oneLine, TidemarkError } from "../../model/errors.js";
 import {
   DEVICE_FIGURES,

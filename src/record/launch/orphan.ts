@@ -6,7 +6,7 @@
  *   the guard was killed     nowhere: the recording ends with its last look
  */
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
-import { processLives } from "../../linux/process_identity.js";
+import { processLives } from "../../linux/process/process_identity.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors.js";
 import { joinFiles, partFiles } from "../../model/file_mappings.js";
 import { foldSites } from "../../model/fold.js";

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/clock.js";
 import {
   type CgroupMemory,
   type CgroupPlace,
   findCgroup,
   readLimiting,
 } from "../../linux/index.js";
+import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { Metric, TimelineEvent } from "../../model/series.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { hostname, release, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { nowMs } from "../../linux/clock.js";
 import { readStat } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { nowMs } from "../../linux/this_process/clock.js";
 import { TidemarkError } from "../../model/errors.js";
 import type { TimeMs } from "../../model/units.js";
 import type { RecordingMeta } from "../../recording/types.js";

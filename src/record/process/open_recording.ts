@@ -1,5 +1,5 @@
 /** Recordings of this machine: a recorder of one may still run. */
-import { processLives } from "../../linux/process_identity.js";
+import { processLives } from "../../linux/process/process_identity.js";
 import { OpenRecording, openRecording as open } from "../../recording/reader.js";
 import type { Recording } from "../../recording/types.js";
 

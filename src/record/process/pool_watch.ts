@@ -1,7 +1,7 @@
 import { fstatSync, readSync } from "node:fs";
-import { monotonicMs } from "../../linux/clock.js";
 import { isLeaving, isMapping, processesMapping, readStat } from "../../linux/index.js";
-import { processLives } from "../../linux/process_identity.js";
+import { processLives } from "../../linux/process/process_identity.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
 import { TidemarkError } from "../../model/errors.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile.js";
 import type { Metric } from "../../model/series.js";

@@ -9,8 +9,8 @@
  * be looked into (gone, not permitted, unknown), or that has no name for a thread, leaves it the kernel's.
  */
 import { locatePython, type PythonRuntime, threadNames } from "../../cpython/index.js";
-import { monotonicMs, threadCpu } from "../../linux/clock.js";
 import { openProcessMemory } from "../../linux/index.js";
+import { monotonicMs, threadCpu } from "../../linux/this_process/clock.js";
 import { orNull } from "../../model/errors.js";
 import type { Millis, Pid, TimeMs } from "../../model/units.js";
 

@@ -1,0 +1,87 @@
+/** What was mapped in a program that left a core file: its segments, under the names that its notes know. */
+import type { Address, Bytes } from "../../model/units.js";
+import { findMapping } from "../memory/maps.js";
+import type { AddressRange, Mapping } from "../memory/memory.js";
+import type { CoreNotes, MappedFile } from "./core_file_notes.js";
+
+export interface CoreSegment extends AddressRange {
+  readonly offset: Bytes;
+  /** Bytes of it that the file holds, from its start on. */
+  readonly held: Bytes;
+  /** Bytes that were never written to the file. */
+  readonly leftOut: Bytes;
+  /** Of the program header: 1 executable, 2 writable, 4 readable; null where it has none. */
+  readonly flags: number | null;
+}
+
+/** What was mapped and has no header of its own: gcore leaves out what the program never changed. Both are
+ * ascending. */
+export function notDumped(
+  segments: readonly CoreSegment[],
+  files: readonly MappedFile[],
+): CoreSegment[] {
+  const left: CoreSegment[] = [];
+  let first = 0;
+  let behind = 0;
+  for (const file of files) {
+    let at = Math.max(file.start, behind); // a damaged note may tell the same range twice
+    behind = Math.max(behind, file.end);
+    const add = (end: Address) => {
+      if (at < end) {
+        left.push({ start: at, end, offset: 0, held: 0, leftOut: end - at, flags: null });
+      }
+    };
+    while (first < segments.length && (segments[first] as CoreSegment).end <= at) {
+      first += 1;
+    }
+    for (let n = first; n < segments.length && (segments[n] as CoreSegment).start < file.end; n++) {
+      const { start, end } = segments[n] as CoreSegment;
+      add(Math.min(start, file.end));
+      at = Math.max(at, end);
+    }
+    add(file.end);
+  }
+  return left;
+}
+
+const LIBRARY = /\.so(\.[^/]*)?$/;
+
+/** One for each segment. */
+export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): Mapping[] {
+  const { files } = notes;
+  // A core tells no inodes: every path gets one of its own.
+  const inodes = new Map<string, number>();
+  for (const { path } of files) {
+    inodes.set(path, inodes.get(path) ?? inodes.size + 1);
+  }
+  const program = files[findMapping(files, notes.inProgram)]?.path;
+  return segments.map((segment) => {
+    const { start, end, flags } = segment;
+    const file = files[findMapping(files, start)];
+    const path = file?.path ?? kernelName(segment, notes);
+    // What was not written of a program or a library is its code and its constants, as a rule.
+    const isCode = path === program || LIBRARY.test(path);
+    return {
+      start,
+      end,
+      readable: flags === null || (flags & 4) !== 0,
+      writable: flags !== null && (flags & 2) !== 0,
+      executable: flags === null ? isCode : (flags & 1) !== 0,
+      // A core does not tell; what it holds of shared memory is read as any other.
+      shared: /^\/(?:dev\/|memfd:|SYSV)/.test(path),
+      offset: file === undefined ? 0 : file.offset + start - file.start,
+      device: "00:00",
+      inode: file === undefined ? 0 : (inodes.get(path) as number),
+      path,
+      deleted: file?.deleted ?? false,
+    };
+  });
+}
+
+/** As /proc/PID/maps would name it. */
+function kernelName({ start, end }: AddressRange, { onStack, inKernelCode }: CoreNotes): string {
+  if (onStack >= start && onStack < end) {
+    return "[stack]";
+  }
+  return inKernelCode >= start && inKernelCode < end ? "[vdso]" : "";
+}

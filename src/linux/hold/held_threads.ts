@@ -1,0 +1,130 @@
+/**
+ * What an unwinder needs of threads that stand, copied so that they can be let go before it begins: their
+ * registers, and their stacks from the stack pointer up.
+ *
+ *   low    128 bytes that a function may use below its stack pointer
+ *          stack pointer ──> frames of the innermost function, of its caller, ...      copied
+ *   high   end of the mapping, or 1 MiB: what lies above is not seen
+ *
+ * A signal's handler may run on a stack of its own (sigaltstack(2)); what it interrupted has another, which is
+ * copied as well. The kernel's frame there tells of both (uapi/asm-generic/ucontext.h, uapi/asm/sigcontext.h):
+ *
+ *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
+ */
+import type { NativeStack } from "../../model/native_stack.js";
+import type { Address, Bytes } from "../../model/units.js";
+import { findMapping } from "../memory/maps.js";
+import type { Memory } from "../memory/memory.js";
+import type { ThreadRegisters } from "./hold.js";
+
+export interface StackCopy {
+  readonly start: Address;
+  readonly bytes: Uint8Array;
+  /** It goes on behind the copy. */
+  readonly cut: boolean;
+}
+
+export interface HeldThread extends ThreadRegisters {
+  /** Of the frame that runs first. Empty: its stack pointer leads to no memory (it has just begun, or ends). */
+  readonly stacks: readonly StackCopy[];
+}
+
+/** Makes native frames of a copy: `Unwinder` of src/native, for rooms that do not know it. */
+export interface ThreadUnwinder {
+  unwind(thread: HeldThread): NativeStack;
+  close(): void;
+}
+
+const STACK_POINTER = 7;
+const RED_ZONE = 128;
+/** A thousand nested calls of Python functions in C take about half of it. */
+const LONGEST_STACK: Bytes = 2 ** 20;
+/** Of all threads together: at most some milliseconds of copying. Thousands of threads share it. */
+const MOST_BYTES: Bytes = 32 * 2 ** 20;
+/** A handler's frames up to the kernel's. */
+const MOST_SEARCHED: Bytes = 64 * 2 ** 10;
+const LEAST_STACK: Bytes = 16 * 2 ** 10;
+/** Copies go to buffers of this size: fresh memory costs more than the copying itself. */
+const BUFFER_BYTES: Bytes = 2 ** 20;
+
+/** Room for stacks, made before a process stands: its pages are there already. */
+export class StackRoom {
+  #buffer = new Uint8Array(BUFFER_BYTES).fill(1);
+  #used = 0;
+
+  take(length: Bytes): Uint8Array {
+    if (this.#used + length > this.#buffer.length) {
+      this.#buffer = new Uint8Array(Math.max(length, BUFFER_BYTES));
+      this.#used = 0;
+    }
+    const piece = this.#buffer.subarray(this.#used, this.#used + length);
+    this.#used += length;
+    return piece;
+  }
+
+  /** Gives back the end of the piece taken last. */
+  giveBack(length: Bytes): void {
+    this.#used -= length;
+  }
+}
+
+/** Of every thread, while the process stands. */
+export function copyThreads(
+  memory: Memory,
+  registers: readonly ThreadRegisters[],
+  room: StackRoom,
+): HeldThread[] {
+  const share = Math.max(
+    LEAST_STACK,
+    Math.min(LONGEST_STACK, MOST_BYTES / (registers.length || 1)),
+  );
+  let fresh = false;
+  const copy = (pointer: Address): StackCopy | null => {
+    const from = pointer - RED_ZONE;
+    if (!fresh && findMapping(memory.mappings, from) < 0) {
+      fresh = true; // a thread that began, or a stack that grew, since the mappings were read
+      memory.refresh();
+    }
+    return copyStack(memory, from, share, room);
+  };
+  return registers.map((thread) => {
+    const pointer = thread.values[STACK_POINTER] as number;
+    const stack = copy(pointer);
+    const below = stack === null ? null : interruptedStack(stack, pointer);
+    const interrupted = below === null ? null : copy(below);
+    return { ...thread, stacks: [stack, interrupted].filter((found) => found !== null) };
+  });
+}
+
+function copyStack(memory: Memory, from: Address, most: Bytes, room: StackRoom): StackCopy | null {
+  const mapping = memory.mappings[findMapping(memory.mappings, from)];
+  if (mapping === undefined) {
+    return null;
+  }
+  const rest = mapping.end - from;
+  const bytes = room.take(Math.min(most, rest));
+  const got = memory.readInto(from, bytes);
+  room.giveBack(bytes.length - got);
+  return got === 0 ? null : { start: from, bytes: bytes.subarray(0, got), cut: rest > got };
+}
+
+/** The stack pointer that a handler on a stack of its own returns to; null where it runs on no such stack. */
+function interruptedStack({ start, bytes }: StackCopy, pointer: Address): Address | null {
+  const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const word = (at: number) => words.getUint32(at, true) + words.getUint32(at + 4, true) * 2 ** 32;
+  const own = Math.floor(pointer / 2 ** 32);
+  const last = Math.min(bytes.length, MOST_SEARCHED) - 160;
+  for (let at = (8 - (start % 8)) % 8; at < last; at += 8) {
+    // Its start is not far from the pointer: one half of a word rules nearly all of them out.
+    const high = words.getUint32(at + 4, true);
+    if (high === own || high === own - 1) {
+      const low = word(at);
+      const interrupted = word(at + 144);
+      const within = (address: Address) => address >= low && address < low + word(at + 16);
+      if (pointer > low && within(pointer) && within(start + at) && !within(interrupted)) {
+        return interrupted;
+      }
+    }
+  }
+  return null;
+}

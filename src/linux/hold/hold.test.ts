@@ -1,0 +1,110 @@
+/** Real processes made to stand: threads, refusals, the time limit, the guard's death. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { afterEach, describe, expect, test } from "vitest";
+import { readStat } from "../process/process.js";
+import { holdProcess, ProcessHolder } from "./hold.js";
+
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) {
+    child.kill("SIGKILL");
+  }
+});
+
+/** A Python of the system's, once it has printed a line. */
+async function python(source: string): Promise<number> {
+  const child = spawn("python3", ["-Ec", source], { stdio: ["pipe", "pipe", "inherit"] });
+  started.push(child);
+  await new Promise((resolve) => child.stdout?.once("data", resolve));
+  return child.pid as number;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+const states = (pid: number) =>
+  readdirSync(`/proc/${pid}/task`).map((tid) => readStat(`${pid}/task/${tid}` as never)?.state);
+
+const SPINNING = `
+import threading, time
+def spin():
+    while True: time.sleep(0.001)
+for _ in range(4): threading.Thread(target=spin, daemon=True).start()
+print("up", flush=True)
+spin()`;
+
+describe("a process made to stand", () => {
+  test("every thread stands, and runs again afterwards", async () => {
+    const pid = await python(SPINNING);
+    const held = await holdProcess(pid, 10_000);
+    expect(new Set(states(pid))).toEqual(new Set(["t"]));
+    const { lapsed, pauseMs } = await held.release();
+    expect(lapsed).toBe(false);
+    expect(pauseMs).toBeGreaterThan(0);
+    await until(() => states(pid).some((state) => state !== "t"));
+    expect(readStat(pid)?.state).not.toBe("t");
+  });
+
+  test("goes on by itself when the time is over, and says so", async () => {
+    const pid = await python(SPINNING);
+    const held = await holdProcess(pid, 20);
+    await until(() => states(pid).every((state) => state !== "t"));
+    expect((await held.release()).lapsed).toBe(true);
+  });
+
+  test("goes on when its holder dies", async () => {
+    const pid = await python(SPINNING);
+    const holder = new ProcessHolder(pid);
+    await holder.hold(60_000);
+    holder.close();
+    await until(() => states(pid).every((state) => state !== "t"));
+  });
+
+  test("what job control has stopped stays stopped", async () => {
+    const pid = await python(SPINNING);
+    process.kill(pid, "SIGSTOP");
+    await until(() => readStat(pid)?.state === "T");
+    const held = await holdProcess(pid, 10_000);
+    expect((await held.release()).lapsed).toBe(false);
+    await until(() => readStat(pid)?.state === "T");
+    process.kill(pid, "SIGCONT");
+    await until(() => readStat(pid)?.state !== "T");
+  });
+
+  test("a signal that comes meanwhile is not lost", async () => {
+    const pid = await python(`
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"got"))
+print("up", flush=True)
+while True: pass`);
+    const child = started.at(-1) as ChildProcess;
+    for (let round = 0; round < 20; round++) {
+      const said = new Promise((resolve) => child.stdout?.once("data", resolve));
+      process.kill(pid, "SIGUSR1"); // now and then it is caught with the signal in its hands
+      const held = await holdProcess(pid, 10_000);
+      await held.release();
+      expect(String(await said)).toBe("got");
+    }
+  });
+
+  test("refusals name their reason", async () => {
+    const pid = await python(SPINNING);
+    const first = await holdProcess(pid, 30_000);
+    await expect(holdProcess(pid, 1_000)).rejects.toThrow(/TM-E032 .* traced by tidemark-guard/);
+    await first.release();
+    await expect(holdProcess(2 ** 22 + 1, 1_000)).rejects.toThrow(/TM-E020/);
+    const zombie = await python(`
+import os, time
+pid = os.fork()
+if pid == 0: os._exit(0)
+os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+print(pid, flush=True)
+time.sleep(60)`);
+    const dead = Number(readFileSync(`/proc/${zombie}/task/${zombie}/children`, "utf8"));
+    await expect(holdProcess(dead, 1_000)).rejects.toThrow(/TM-E020/);
+  });
+});

@@ -1,0 +1,17 @@
+import type { Address, Pid } from "../../model/units.js";
+import { readNames, readText } from "../process/proc_files.js";
+
+/** Where the stacks of a process's threads are: the stack pointer of each thread that waits in the kernel.
+ * A running one does not tell. Source: /proc/PID/task/TID/syscall, whose last two words are it and the
+ * program counter (proc_pid_syscall(5)). */
+export function readStackPointers(pid: Pid): Address[] {
+  const pointers: Address[] = [];
+  for (const task of readNames(`/proc/${pid}/task`) ?? []) {
+    const words = (readText(`/proc/${pid}/task/${task}/syscall`) ?? "").trim().split(" ");
+    const pointer = words.length >= 3 ? Number(words[words.length - 2]) : 0;
+    if (pointer > 0 && pointer < 2 ** 47) {
+      pointers.push(pointer);
+    }
+  }
+  return pointers;
+}

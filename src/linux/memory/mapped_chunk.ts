@@ -1,0 +1,29 @@
+/**
+ * A block that glibc's malloc mapped by itself, by its head at the beginning of a page:
+ *
+ *    0  previous size   0
+ *    8  size | 2        IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
+ *   16  data
+ */
+import type { Bytes } from "../../model/units.js";
+
+const PAGE = 4096;
+const IS_MAPPED = 2;
+/** In front of the data. */
+export const MAPPED_HEAD: Bytes = 16;
+const MISSING = 16;
+
+/** Whole pages of the block whose head's first u32 is `words[index]`; 0 for anything else. */
+export function mappedChunkBytes(words: Uint32Array, index: number): Bytes {
+  const low = words[index + 2] as number;
+  if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== IS_MAPPED) {
+    return 0;
+  }
+  return mappedBlockBytes(low - IS_MAPPED + (words[index + 3] as number) * 2 ** 32);
+}
+
+/** Of a size without its flags; 0 where it is no mapped block's. */
+export function mappedBlockBytes(size: Bytes): Bytes {
+  const bytes = size % PAGE === 0 ? size : size + MISSING;
+  return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;
+}

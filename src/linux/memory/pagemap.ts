@@ -1,0 +1,67 @@
+/**
+ * Which pages of a process are in memory: /proc/PID/pagemap, one u64 a page (Linux,
+ * Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62 swapped out, bit 61 file or shared.
+ */
+import { readSync } from "node:fs";
+import type { Address } from "../../model/units.js";
+import type { AddressRange } from "./memory.js";
+
+export const PAGE_BYTES = 4096;
+const ENTRY_BYTES = 8;
+const ENTRIES_AT_ONCE = 8192;
+/** Bit 63, as the last of an entry's eight bytes has it. */
+const PRESENT = 0x80;
+
+const entries = new Uint8Array(ENTRIES_AT_ONCE * ENTRY_BYTES);
+
+/**
+ * Appends the present parts of [start, end) to `found`, merging with its last one. A page that was
+ * swapped out is not present: reading it would bring it back.
+ * @param pagemap an open /proc/PID/pagemap; it ends early where the process is gone
+ */
+export function appendPresent(
+  pagemap: number,
+  start: Address,
+  end: Address,
+  found: { start: Address; end: Address }[],
+): void {
+  const lastPage = Math.ceil(end / PAGE_BYTES);
+  for (let page = Math.floor(start / PAGE_BYTES); page < lastPage; ) {
+    const wanted = Math.min(ENTRIES_AT_ONCE, lastPage - page);
+    const got = readSync(pagemap, entries, 0, wanted * ENTRY_BYTES, page * ENTRY_BYTES);
+    const count = Math.floor(got / ENTRY_BYTES);
+    if (count === 0) {
+      return;
+    }
+    for (let index = 0; index < count; index++) {
+      if ((entries[index * ENTRY_BYTES + 7]! & PRESENT) !== 0) {
+        appendPage((page + index) * PAGE_BYTES, found);
+      }
+    }
+    page += count;
+  }
+}
+
+function appendPage(address: Address, found: { start: Address; end: Address }[]): void {
+  const last = found[found.length - 1];
+  if (last !== undefined && last.end === address) {
+    last.end = address + PAGE_BYTES;
+  } else {
+    found.push({ start: address, end: address + PAGE_BYTES });
+  }
+}
+
+/** Cuts `ranges` to [start, end), in place. */
+export function clip(
+  ranges: { start: Address; end: Address }[],
+  start: Address,
+  end: Address,
+): AddressRange[] {
+  const first = ranges[0];
+  const last = ranges[ranges.length - 1];
+  if (first !== undefined && last !== undefined) {
+    first.start = Math.max(first.start, start);
+    last.end = Math.min(last.end, end);
+  }
+  return ranges;
+}

@@ -1,0 +1,86 @@
+/**
+ * Single words of a program's memory, read through small cached pages. Only pages that are resident are
+ * read: looking must not make the program larger. A page is read once, so that one look sees one state
+ * of it; make a new reader for the next look.
+ */
+import type { Address } from "../../model/units.js";
+import type { Memory } from "./memory.js";
+
+const PAGE = 4096;
+/** Pages kept; a power of two. */
+const SLOTS = 256;
+/** Residency is asked for this much at once. */
+const STRETCH = 2 ** 21;
+const HIGH = 2 ** 32;
+
+export class ResidentWords {
+  readonly #memory: Memory;
+  readonly #bytes = new Uint8Array(SLOTS * PAGE);
+  readonly #words = new Uint32Array(this.#bytes.buffer);
+  readonly #pages = new Float64Array(SLOTS).fill(-1);
+  readonly #present = new Map<number, Uint8Array>();
+
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  /** Reads anew from here on: for a second try where the first met a change half done. */
+  forget(): void {
+    this.#pages.fill(-1);
+    this.#present.clear();
+  }
+
+  /** The 64-bit word at an 8-aligned address; NaN where the page is not resident or not readable. Words
+   * above 2^53 lose their lowest bits: no address and no size is one. */
+  word(address: Address): number {
+    const at = this.#locate(address);
+    return at < 0 ? Number.NaN : this.#words[at]! + this.#words[at + 1]! * HIGH;
+  }
+
+  /** The 32-bit word at a 4-aligned address, or NaN. */
+  word32(address: Address): number {
+    const at = this.#locate(address);
+    return at < 0 ? Number.NaN : this.#words[at]!;
+  }
+
+  /** Index into #words, or -1. */
+  #locate(address: Address): number {
+    if (!(address >= PAGE && address < 2 ** 47 && address % 4 === 0)) {
+      return -1;
+    }
+    const page = Math.floor(address / PAGE);
+    const slot = page % SLOTS;
+    if (this.#pages[slot] !== page && !this.#load(page, slot)) {
+      return -1;
+    }
+    return (slot * PAGE + (address - page * PAGE)) / 4;
+  }
+
+  #load(page: number, slot: number): boolean {
+    this.#pages[slot] = -1;
+    if (this.#presence(page) === 0) {
+      return false;
+    }
+    const target = this.#bytes.subarray(slot * PAGE, (slot + 1) * PAGE);
+    if (this.#memory.readInto(page * PAGE, target) < PAGE) {
+      return false;
+    }
+    this.#pages[slot] = page;
+    return true;
+  }
+
+  #presence(page: number): number {
+    const perStretch = STRETCH / PAGE;
+    const stretch = Math.floor(page / perStretch);
+    let bits = this.#present.get(stretch);
+    if (bits === undefined) {
+      bits = new Uint8Array(perStretch);
+      const base = stretch * STRETCH;
+      for (const { start, end } of this.#memory.resident(base, base + STRETCH)) {
+        bits.fill(1, (start - base) / PAGE, (end - base) / PAGE);
+      }
+      this.#present.set(stretch, bits);
+    }
+    return bits[page - stretch * perStretch]!;
+  }
+}

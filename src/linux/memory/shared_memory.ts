@@ -1,0 +1,53 @@
+import { statfsSync } from "node:fs";
+import type { Bytes, Pid } from "../../model/units.js";
+import { readText } from "../process/proc_files.js";
+import { isLeaving, readStat } from "../process/process.js";
+import { listPids } from "../process/tree.js";
+
+/** Processes, started at `sinceTicks` or later, that have mapped the memfd of this name and inode: one walk
+ * through /proc. `ended`: the listed ones that ended before they were read; what such a one forked last is
+ * in neither list. */
+export function processesMapping(
+  name: string,
+  inode: number,
+  sinceTicks: number,
+): { readonly mapping: readonly Pid[]; readonly ended: readonly Pid[] } {
+  const mapping: Pid[] = [];
+  const ended: Pid[] = [];
+  for (const pid of listPids()) {
+    const stat = readStat(pid);
+    if (stat !== null && stat.startTicks < sinceTicks) {
+      continue;
+    }
+    if (isMapping(pid, name, inode)) {
+      mapping.push(pid);
+    } else if (isLeaving(readStat(pid))) {
+      ended.push(pid);
+    }
+  }
+  return { mapping, ended };
+}
+
+/** Whether a process has mapped the memfd of this name and inode; null where its mappings cannot be read. */
+export function isMapping(pid: Pid, name: string, inode: number): boolean | null {
+  const maps = readText(`/proc/${pid}/maps`);
+  return maps === null || maps === "" ? null : new RegExp(` ${inode} +/memfd:${name} `).test(maps);
+}
+
+/** Whether a process has mapped a memfd or a file whose name, without its folders, matches; false where its
+ * mappings cannot be read. */
+export function isMappingNamed(pid: Pid, name: RegExp): boolean {
+  const maps = readText(`/proc/${pid}/maps`) ?? "";
+  return maps.split("\n").some((line) => name.test(/[^/:]*$/.exec(line)?.[0] ?? ""));
+}
+
+/** Bytes that all files of the process's /dev/shm take: shared memory that nobody unlinked counts here even
+ * when no process maps it any more. null where there is none to see. */
+export function sharedMemoryUsed(pid: Pid): Bytes | null {
+  try {
+    const { blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root/dev/shm`);
+    return (blocks - bfree) * bsize;
+  } catch {
+    return null;
+  }
+}

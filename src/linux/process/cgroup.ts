@@ -1,0 +1,156 @@
+/**
+ * Memory control groups, version 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst).
+ * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
+ * has it also has the usage and the events that matter.
+ */
+import type { Bytes, Pid } from "../../model/units.js";
+import { readText } from "./proc_files.js";
+
+export interface CgroupMemory {
+  /** Directory of the group that limits; of the process's own group where none does. */
+  readonly directory: string;
+  /** null: no limit. */
+  readonly limitBytes: Bytes | null;
+  readonly usageBytes: Bytes;
+  /** Times a process of it was killed for want of memory; null where the kernel does not count. */
+  readonly oomKills: number | null;
+  /** Times the group was throttled at `memory.high`, and times it ran into its limit. */
+  readonly highEvents: number | null;
+  readonly maxEvents: number | null;
+}
+
+/** Where a process's memory group is mounted: `directories` from its own up to the mount's root. */
+export interface CgroupPlace {
+  readonly version: 1 | 2;
+  readonly directories: readonly string[];
+}
+
+/** Finds the group once; {@link readLimiting} then reads it again and again. */
+export function findCgroup(pid: Pid): CgroupPlace | null {
+  const membership = readText(`/proc/${pid}/cgroup`);
+  const mounts = readText("/proc/self/mountinfo");
+  return membership === null || mounts === null ? null : placeOf(membership, mounts);
+}
+
+/** From the texts of /proc/PID/cgroup and mountinfo. */
+export function placeOf(membership: string, mounts: string): CgroupPlace | null {
+  const groups = parseMembership(membership);
+  for (const version of [1, 2] as const) {
+    const path = version === 1 ? groups.get("memory") : groups.get("");
+    const mount = path === undefined ? null : findMount(mounts, version);
+    if (path !== undefined && mount !== null) {
+      const inside = path.startsWith(mount.root === "/" ? "/" : `${mount.root}/`)
+        ? path.slice(mount.root === "/" ? 0 : mount.root.length)
+        : path === mount.root
+          ? "/"
+          : null;
+      // A path outside the mount (a container that sees only its own group): the mount's root is ours.
+      return { version, directories: upwards(mount.point, inside ?? "/") };
+    }
+  }
+  return null;
+}
+
+/** Controller -> path; "" stands for version 2's single hierarchy. */
+function parseMembership(text: string): Map<string, string> {
+  const groups = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const match = /^\d+:([^:]*):(.*)$/.exec(line);
+    if (match) {
+      for (const controller of (match[1] as string).split(",")) {
+        groups.set(controller, match[2] as string);
+      }
+    }
+  }
+  return groups;
+}
+
+function findMount(mountinfo: string, version: 1 | 2): { root: string; point: string } | null {
+  for (const line of mountinfo.split("\n")) {
+    const [before, after] = line.split(" - ");
+    const fields = before?.split(" ") ?? [];
+    const [type, , options] = after?.split(" ") ?? [];
+    const right =
+      version === 2
+        ? type === "cgroup2"
+        : type === "cgroup" && (options ?? "").split(",").includes("memory");
+    if (right && fields[3] !== undefined && fields[4] !== undefined) {
+      return { root: unescapeMount(fields[3]), point: unescapeMount(fields[4]) };
+    }
+  }
+  return null;
+}
+
+/** mountinfo writes space, tab, newline and backslash as \ooo. */
+function unescapeMount(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}
+
+function upwards(point: string, inside: string): string[] {
+  const parts = inside.split("/").filter((part) => part !== "" && part !== "..");
+  const directories: string[] = [];
+  for (let length = parts.length; length >= 0; length--) {
+    directories.push([point, ...parts.slice(0, length)].join("/"));
+  }
+  return directories;
+}
+
+/** Reads the group that limits; null where the process's own group has no memory figures. */
+export function readLimiting(place: CgroupPlace): CgroupMemory | null {
+  const limitName = place.version === 2 ? "memory.max" : "memory.limit_in_bytes";
+  let nearest: { directory: string; limitBytes: Bytes } | null = null;
+  for (const directory of place.directories) {
+    const limit = parseLimit(readText(`${directory}/${limitName}`));
+    if (limit !== null && (nearest === null || limit < nearest.limitBytes)) {
+      nearest = { directory, limitBytes: limit };
+    }
+  }
+  const candidates = nearest ? [nearest.directory] : place.directories;
+  for (const directory of candidates) {
+    const usage = readText(
+      `${directory}/${place.version === 2 ? "memory.current" : "memory.usage_in_bytes"}`,
+    );
+    if (usage !== null) {
+      return {
+        directory,
+        limitBytes: nearest?.limitBytes ?? null,
+        usageBytes: Number(usage),
+        ...(place.version === 2 ? eventsOf(directory) : killsOf(directory)),
+      };
+    }
+  }
+  return null;
+}
+
+/** "max", and version 1's largest multiple of a page, mean none. */
+export function parseLimit(text: string | null): Bytes | null {
+  const limit = text === null || text.trim() === "" ? Number.NaN : Number(text);
+  return Number.isFinite(limit) && limit < 2 ** 62 ? limit : null;
+}
+
+type Events = Pick<CgroupMemory, "oomKills" | "highEvents" | "maxEvents">;
+
+function eventsOf(directory: string): Events {
+  const text = readText(`${directory}/memory.events`);
+  return {
+    oomKills: count(text, "oom_kill"),
+    highEvents: count(text, "high"),
+    maxEvents: count(text, "max"),
+  };
+}
+
+function killsOf(directory: string): Events {
+  const failures = readText(`${directory}/memory.failcnt`);
+  return {
+    oomKills: count(readText(`${directory}/memory.oom_control`), "oom_kill"),
+    highEvents: null,
+    maxEvents: failures === null ? null : Number(failures),
+  };
+}
+
+function count(text: string | null, name: string): number | null {
+  const found = new RegExp(`^${name} (\\d+)$`, "m").exec(text ?? "");
+  return found ? Number(found[1]) : null;
+}

@@ -1,0 +1,136 @@
+/** Which CPython a process runs, read from outside: its mapped library and the version inside. */
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { Pid } from "../../model/units.js";
+import { readText } from "./proc_files.js";
+import { readCommand, readExecutable } from "./process.js";
+
+/** What runs a process's Python code. */
+export interface Interpreter {
+  /** Whole ("3.11.7"), the minor version where that is all there is to read ("3.11"), "" where it cannot be
+   * told. */
+  readonly version: string;
+  /** "shared": a libpython; "static": the executable is the interpreter; "" where it cannot be told. */
+  readonly linking: "shared" | "static" | "";
+  /** Built with Py_DEBUG (--with-pydebug). */
+  readonly debug: boolean;
+  /** Built without the GIL (--disable-gil). */
+  readonly freeThreaded: boolean;
+}
+
+/** null for a process without a Python interpreter. */
+export function readInterpreter(pid: Pid): Interpreter | null {
+  const executable = readExecutable(pid);
+  const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
+  if (library !== null) {
+    // Through the process's own root: in a container the path means another file here.
+    return { linking: "shared", ...readFile(`/proc/${pid}/root${library}`, library) };
+  }
+  if (executable !== null) {
+    return isPythonName(executable)
+      ? { linking: "static", ...readFile(`/proc/${pid}/exe`, executable) }
+      : null;
+  }
+  // Another user's: its command line is all that everybody may read.
+  const program = readCommand(pid)?.[0] ?? "";
+  return isPythonName(program)
+    ? { version: minorOf(program), linking: "", ...buildOf(program) }
+    : null;
+}
+
+const LIBRARY = /^libpython3(?:\.\d+)?[a-z]*\.so(?:\.|$)/;
+
+/** First libpython in the text of /proc/PID/maps ("address perms offset dev inode   path"). */
+export function findLibrary(maps: string): string | null {
+  for (const line of maps.split("\n")) {
+    const slash = line.indexOf("/");
+    const path = slash < 0 ? "" : line.slice(slash).replace(/ \(deleted\)$/, "");
+    if (path.includes("libpython") && LIBRARY.test(basename(path))) {
+      return path;
+    }
+  }
+  return null;
+}
+
+function isPythonName(path: string): boolean {
+  return /^-?python3?(?:\.\d+)?[a-z]*(?:-dbg)?$/.test(basename(path.replace(/ \(deleted\)$/, "")));
+}
+
+/** ABI flags behind the version: "python3.13t", "libpython3.13d.so.1.0", Debian's "python3.13-dbg". */
+function buildOf(path: string): { readonly debug: boolean; readonly freeThreaded: boolean } {
+  const [, flags = "", debian] = /python3\.\d+([a-z]*)(-dbg)?/.exec(basename(path)) ?? [];
+  return {
+    debug: flags.includes("d") || debian !== undefined,
+    freeThreaded: flags.includes("t"),
+  };
+}
+
+/** "3.11" of ".../libpython3.11.so.1.0" or ".../python3.11"; "" where the name has none. */
+function minorOf(path: string): string {
+  return /python(3\.\d+)/.exec(basename(path))?.[1] ?? "";
+}
+
+/** What the file itself says, which may be called anything: "python3.13" is as often without the GIL as with it. */
+interface Told {
+  readonly version: string;
+  readonly freeThreaded: boolean;
+}
+
+/** By device and inode: one read serves every process of an interpreter. */
+const files = new Map<string, Told>();
+const LARGEST_FILE = 512 * 2 ** 20;
+/** Of what Py_GetVersion prints; no build with the GIL holds it. */
+const FREE_THREADED = "free-threading build (";
+
+/** `name`: the file's own, for what cannot be read in it. */
+function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
+  const build = buildOf(name);
+  const told = toldBy(path, minorOf(name));
+  return {
+    version: told?.version ?? minorOf(name),
+    debug: build.debug,
+    freeThreaded: build.freeThreaded || told?.freeThreaded === true,
+  };
+}
+
+/** null where the file cannot be read. */
+function toldBy(path: string, minor: string): Told | null {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "r");
+  } catch {
+    return null;
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    const key = `${stats.dev}:${stats.ino}:${stats.mtimeMs}`;
+    const known = files.get(key);
+    if (known !== undefined) {
+      return known;
+    }
+    const file = stats.size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
+    const told = {
+      version: findVersion(file, minor) ?? minor,
+      freeThreaded: file.includes(FREE_THREADED),
+    };
+    files.set(key, told);
+    return told;
+  } catch {
+    return null;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** PY_VERSION as Py_GetVersion prints it: a string of its own, "3.11.7" and a NUL. */
+export function findVersion(file: Buffer, minor: string): string | null {
+  const start = `${minor === "" ? "3" : minor}.`;
+  for (let at = file.indexOf(start); at >= 0; at = file.indexOf(start, at + 1)) {
+    const text = file.toString("latin1", Math.max(0, at - 1), at + 24);
+    const match = /^[^\w.](3\.\d{1,2}\.\d{1,2}(?:(?:a|b|rc)\d+)?\+?)\0/.exec(text);
+    if (match) {
+      return match[1] as string;
+    }
+  }
+  return null;
+}

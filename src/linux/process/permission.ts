@@ -1,0 +1,85 @@
+/** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
+import { closeSync, existsSync, openSync, statSync } from "node:fs";
+import type { Pid } from "../../model/units.js";
+import { explainRefusal, type Place, type PtraceFacts } from "./permission_reason.js";
+import { readLink, readText } from "./proc_files.js";
+import { readStatus } from "./process.js";
+import { userName } from "./users.js";
+
+export interface AttachAnswer {
+  readonly ok: boolean;
+  /** Why not; "" where it may. */
+  readonly reason: string;
+  /** What would help, in the words of where this process runs (a shell, Docker, Kubernetes); "" where
+   * nothing is needed or nothing helps. */
+  readonly remedy: string;
+}
+
+const ALLOWED: AttachAnswer = { ok: true, reason: "", remedy: "" };
+
+/**
+ * Asks the kernel by opening /proc/PID/mem, which makes the check that ptrace makes (uid,
+ * dumpable, capabilities, Yama and other security modules; ptrace(2)) and touches nothing.
+ */
+export function readAttachPermission(pid: Pid): AttachAnswer {
+  try {
+    closeSync(openSync(`/proc/${pid}/mem`, "r"));
+    return ALLOWED;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (code === "ENOENT" || code === "ESRCH") {
+      return { ok: false, reason: "the process has ended", remedy: "" };
+    }
+    return { ok: false, ...explainRefusal(readFacts(pid, code)) };
+  }
+}
+
+/** Why ptrace(2) is refused where the process's memory may be read: a filter of this container's. */
+export function explainPtraceBarred(pid: Pid): AttachAnswer {
+  const facts = readFacts(pid, "EPERM");
+  return { ok: false, ...explainRefusal({ ...facts, memoryReadable: true }) };
+}
+
+function readFacts(pid: Pid, code: string): PtraceFacts {
+  const own = readText("/proc/self/status") ?? "";
+  const theirs = readText(`/proc/${pid}/status`) ?? "";
+  const status = readStatus(pid);
+  const namespace = readLink(`/proc/${pid}/ns/user`);
+  return {
+    code,
+    memoryReadable: false,
+    ownUid: process.getuid?.() ?? -1,
+    ownCapabilities: capabilities(own, "CapEff"),
+    ownNamespaceIsInitial: /^\s*0\s+0\s+4294967295\s*$/.test(readText("/proc/self/uid_map") ?? ""),
+    seccompFiltered: /^Seccomp:\s*2$/m.test(own),
+    profile: (readText("/proc/self/attr/current") ?? "").split("\0")[0]?.trim() ?? "",
+    uid: status?.uid ?? null,
+    userName: status === null ? "" : userName(status.uid),
+    owner: ownerOf(pid),
+    capabilities: capabilities(theirs, "CapPrm"),
+    sameUserNamespace: namespace === null ? null : namespace === readLink("/proc/self/ns/user"),
+    yamaScope: Number(readText("/proc/sys/kernel/yama/ptrace_scope") ?? "0"),
+    place: placeOf(),
+  };
+}
+
+/** Files under /proc/PID belong to root where the process is not dumpable (proc(5)). */
+function ownerOf(pid: Pid): number | null {
+  try {
+    return statSync(`/proc/${pid}`).uid;
+  } catch {
+    return null; // gone, or hidden by the mount option hidepid
+  }
+}
+
+function capabilities(status: string, field: string): bigint {
+  const hex = new RegExp(`^${field}:\\s*([0-9a-f]+)$`, "m").exec(status)?.[1];
+  return hex === undefined ? 0n : BigInt(`0x${hex}`);
+}
+
+function placeOf(): Place {
+  if (process.env.KUBERNETES_SERVICE_HOST || existsSync("/var/run/secrets/kubernetes.io")) {
+    return "kubernetes";
+  }
+  return existsSync("/.dockerenv") || existsSync("/run/.containerenv") ? "docker" : "shell";
+}

@@ -1,0 +1,74 @@
+/** Each rule of the kernel's, by the facts that tell it; and two refusals that the kernel itself makes. */
+import { spawn, spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { explainRefusal, type PtraceFacts } from "./permission_reason.js";
+
+const PTRACE = 1n << 19n;
+const refused: PtraceFacts = {
+  code: "EACCES",
+  memoryReadable: false,
+  ownUid: 1000,
+  ownCapabilities: 0n,
+  ownNamespaceIsInitial: true,
+  seccompFiltered: false,
+  profile: "unconfined",
+  uid: 1000,
+  userName: "ada",
+  owner: 1000,
+  capabilities: 0n,
+  sameUserNamespace: true,
+  yamaScope: 0,
+  place: "shell",
+};
+
+test.each([
+  [{ uid: 33, userName: "www-data" }, /belongs to www-data/, /sudo -u www-data tidemark/],
+  [{ owner: 0 }, /not dumpable/, /sudo/],
+  [{ capabilities: 1n << 10n }, /CAP_NET_BIND_SERVICE/, /sudo/],
+  [{ yamaScope: 1 }, /ptrace_scope is 1/, /sysctl kernel\.yama/],
+  [{ yamaScope: 2 }, /ptrace_scope is 2/, /sudo/],
+  [{ yamaScope: 3, ownCapabilities: PTRACE }, /ptrace_scope is 3/, /tidemark run/],
+  [{ ownCapabilities: PTRACE, sameUserNamespace: false }, /user namespace/, /own namespace/],
+  [
+    { ownCapabilities: PTRACE, profile: "docker-default (enforce)" },
+    /docker-default/,
+    /unconfined/,
+  ],
+  [{ memoryReadable: true, seccompFiltered: true }, /seccomp/, /not sandboxed/],
+  [{ ownCapabilities: PTRACE }, /refuses \(EACCES\)/, /root/],
+] as [Partial<PtraceFacts>, RegExp, RegExp][])("%o", (facts, reason, remedy) => {
+  const answer = explainRefusal({ ...refused, ...facts });
+  expect(answer.reason).toMatch(reason);
+  expect(answer.remedy).toMatch(remedy);
+});
+
+test("the remedy speaks the words of the place", () => {
+  const other = { ...refused, uid: 0, userName: "root" };
+  expect(explainRefusal({ ...other, place: "docker" }).remedy).toMatch(/--cap-add SYS_PTRACE/);
+  expect(explainRefusal({ ...other, place: "kubernetes" }).remedy).toMatch(/SYS_PTRACE.*kubectl/);
+  const barred = { ...refused, memoryReadable: true, seccompFiltered: true };
+  expect(explainRefusal({ ...barred, place: "docker" }).remedy).toMatch(/seccomp=unconfined/);
+});
+
+test.runIf(process.getuid?.() === 0)("another user's process, as the kernel sees it", async () => {
+  const sleeper = spawn("sleep", ["60"]);
+  await new Promise((resolve) => sleeper.once("spawn", resolve));
+  try {
+    const module = new URL("../../../dist/linux/process/permission.js", import.meta.url).href;
+    // Imported before the uid goes: the checkout may lie in a folder of root's.
+    const source = `
+      const { readAttachPermission } = await import(${JSON.stringify(module)});
+      process.setgid(65534);
+      process.setuid(65534);
+      console.log(JSON.stringify(readAttachPermission(${sleeper.pid})));`;
+    const asked = spawnSync(process.execPath, ["--input-type=module", "-e", source], {
+      encoding: "utf8",
+    });
+    expect(JSON.parse(asked.stdout)).toMatchObject({
+      ok: false,
+      reason: expect.stringMatching(/belongs to root, and CAP_SYS_PTRACE/),
+    });
+  } finally {
+    sleeper.kill("SIGKILL");
+  }
+});

@@ -1,0 +1,197 @@
+/**
+ * Figures of one process from /proc (Linux, Documentation/filesystems/proc.rst). A process that has
+ * vanished, or belongs to somebody else where that matters, answers null; nothing here throws for it.
+ */
+import type { Bytes, Millis, Pid } from "../../model/units.js";
+import { readLink, readNames, readSize, readText } from "./proc_files.js";
+
+/** From /proc/PID/status; the memory figures are 0 for a kernel thread or a zombie. */
+export interface ProcessStatus {
+  readonly name: string;
+  readonly uid: number;
+  readonly rssBytes: Bytes;
+  /** RSS in its three parts: private memory, pages of mapped files, shared memory (tmpfs, memfd, SysV). */
+  readonly anonRssBytes: Bytes;
+  readonly fileRssBytes: Bytes;
+  readonly shmemRssBytes: Bytes;
+  readonly swapBytes: Bytes;
+  readonly vmsBytes: Bytes;
+  readonly vmPeakBytes: Bytes;
+  /** Highest RSS since the last exec. */
+  readonly vmHwmBytes: Bytes;
+  readonly vmDataBytes: Bytes;
+  readonly threads: number;
+  /** The pid in each pid namespace from the reader's inward; empty on kernels without NSpid. */
+  readonly namespacePids: readonly Pid[];
+}
+
+/** From /proc/PID/stat. */
+export interface ProcessStat {
+  readonly name: string;
+  /** R, S, D, T (stopped), t (traced), Z (zombie), X... */
+  readonly state: string;
+  readonly parentPid: Pid;
+  /** Clock ticks (1/100 s) from boot to the process's start: tells a reused pid. */
+  readonly startTicks: number;
+  readonly userMs: Millis;
+  readonly systemMs: Millis;
+  /** Address of the stack's start: another one after exec. 0 where not ours to read. */
+  readonly stackStart: number;
+  readonly threads: number;
+  /** The kernel is taking it down: its memory goes before it turns into a zombie. */
+  readonly exiting: boolean;
+}
+
+/** From /proc/PID/smaps_rollup. */
+export interface MemoryRollup {
+  /** Shared pages counted in the share of this process. */
+  readonly pssBytes: Bytes;
+  /** Private pages: what would come back if it ended. */
+  readonly ussBytes: Bytes;
+}
+
+/** All that a process has written since its start, to files, pipes and sockets (/proc/PID/io, wchar); null where it
+ * may not be read. */
+export function readWrittenBytes(pid: Pid): Bytes | null {
+  const written = /^wchar: (\d+)/m.exec(readText(`/proc/${pid}/io`) ?? "")?.[1];
+  return written === undefined ? null : Number(written);
+}
+
+/** PF_EXITING of include/linux/sched.h. */
+const EXITING_FLAG = 4;
+
+/** USER_HZ is 100 on every architecture that Linux supports today. */
+const MS_PER_TICK = 10;
+
+export function readStatus(pid: Pid): ProcessStatus | null {
+  const text = readText(`/proc/${pid}/status`);
+  return text === null || text === "" ? null : parseStatus(text);
+}
+
+export function parseStatus(text: string): ProcessStatus {
+  const fields = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) {
+      fields.set(line.slice(0, colon), line.slice(colon + 1).trim());
+    }
+  }
+  const kilobytes = (name: string) => (Number.parseInt(fields.get(name) ?? "", 10) || 0) * 1024;
+  return {
+    name: fields.get("Name") ?? "",
+    uid: Number.parseInt(fields.get("Uid") ?? "", 10) || 0,
+    rssBytes: kilobytes("VmRSS"),
+    anonRssBytes: kilobytes("RssAnon"),
+    fileRssBytes: kilobytes("RssFile"),
+    shmemRssBytes: kilobytes("RssShmem"),
+    swapBytes: kilobytes("VmSwap"),
+    vmsBytes: kilobytes("VmSize"),
+    vmPeakBytes: kilobytes("VmPeak"),
+    vmHwmBytes: kilobytes("VmHWM"),
+    vmDataBytes: kilobytes("VmData"),
+    threads: Number.parseInt(fields.get("Threads") ?? "", 10) || 0,
+    namespacePids: (fields.get("NSpid") ?? "").split(/\s+/).filter(Boolean).map(Number),
+  };
+}
+
+export function readStat(pid: Pid): ProcessStat | null {
+  const text = readText(`/proc/${pid}/stat`);
+  return text === null ? null : parseStat(text);
+}
+
+/** null for text that is not a stat line. The name may hold spaces and brackets: the last ")" ends it. */
+export function parseStat(text: string): ProcessStat | null {
+  const open = text.indexOf("(");
+  const close = text.lastIndexOf(")");
+  if (open < 0 || close < open) {
+    return null;
+  }
+  const fields = text.slice(close + 2).split(" "); // fields[0] is field 3 of the manual page
+  return {
+    name: text.slice(open + 1, close),
+    state: fields[0] ?? "",
+    parentPid: Number(fields[1]),
+    startTicks: Number(fields[19]),
+    userMs: Number(fields[11]) * MS_PER_TICK,
+    systemMs: Number(fields[12]) * MS_PER_TICK,
+    stackStart: Number(fields[25] ?? 0) || 0,
+    threads: Number(fields[17]) || 0,
+    exiting: (Number(fields[6]) & EXITING_FLAG) !== 0,
+  };
+}
+
+/** True once nothing of the process runs. Where only its main thread has ended, /proc calls it a zombie,
+ * too, and its other threads run on. null: there is no such process. */
+export function hasEnded(stat: ProcessStat | null): boolean {
+  return stat === null || ("ZX".includes(stat.state) && stat.threads <= 1);
+}
+
+/** Has ended, or is being taken down: no code of it runs any more. */
+export function isLeaving(stat: ProcessStat | null): boolean {
+  return stat === null || hasEnded(stat) || (stat.exiting && stat.state !== "Z");
+}
+
+/** Walks every page of the process under its memory lock: about 5 ms a GiB. */
+export function readRollup(pid: Pid): MemoryRollup | null {
+  const text = readText(`/proc/${pid}/smaps_rollup`);
+  return text === null ? null : parseRollup(text);
+}
+
+/** null for a process without memory (a zombie). */
+export function parseRollup(text: string): MemoryRollup | null {
+  const kilobytes = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN);
+  const pss = kilobytes("Pss");
+  const uss = kilobytes("Private_Clean") + kilobytes("Private_Dirty");
+  return Number.isNaN(pss + uss) ? null : { pssBytes: pss * 1024, ussBytes: uss * 1024 };
+}
+
+/** What each open descriptor leads to, as the kernel words it: a path, "socket:[4711]", "anon_inode:[eventpoll]";
+ * "" for one that was closed meanwhile. One system call a descriptor. */
+export function readDescriptors(pid: Pid): ReadonlyMap<number, string> | null {
+  const names = readNames(`/proc/${pid}/fd`);
+  return names === null
+    ? null
+    : new Map(names.map((name) => [Number(name), readLink(`/proc/${pid}/fd/${name}`) ?? ""]));
+}
+
+/** How many descriptors are open; null where that is not ours to see. From Linux 6.2 on
+ * the kernel tells the number as the folder's size, before that 0. */
+export function countOpenFiles(pid: Pid): number | null {
+  const folder = `/proc/${pid}/fd`;
+  return readSize(folder) || (readNames(folder)?.length ?? null);
+}
+
+/** Whether a descriptor leads to a socket. */
+export function isSocket(link: string): boolean {
+  return link.startsWith("socket:");
+}
+
+/** How many open descriptors are sockets. One system call a descriptor. */
+export function countSockets(pid: Pid): number | null {
+  const descriptors = readDescriptors(pid);
+  return descriptors && [...descriptors.values()].filter(isSocket).length;
+}
+
+/** argv; empty for a kernel thread or a zombie. */
+export function readCommand(pid: Pid): string[] | null {
+  const text = readText(`/proc/${pid}/cmdline`);
+  if (text === null) {
+    return null;
+  }
+  if (text === "") {
+    return [];
+  }
+  return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
+}
+
+/** Path of the running program, with " (deleted)" where it was removed; null where not ours to read. */
+export function readExecutable(pid: Pid): string | null {
+  return readLink(`/proc/${pid}/exe`);
+}
+
+/** Ms since 1970 of a process's start, to 10 ms, from its start ticks. */
+export function startTimeMs(startTicks: number): number {
+  const uptimeSeconds = Number((readText("/proc/uptime") ?? "0").split(" ", 1)[0]);
+  return Math.round(Date.now() - (uptimeSeconds * 1000 - startTicks * MS_PER_TICK));
+}

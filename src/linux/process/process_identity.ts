@@ -1,0 +1,8 @@
+import type { Pid } from "../../model/units.js";
+import { hasEnded, readStat } from "../index.js";
+
+/** True while that very process lives: a reused pid has other start ticks. */
+export function processLives(pid: Pid, startTicks: number): boolean {
+  const stat = pid > 0 ? readStat(pid) : null;
+  return !hasEnded(stat) && stat?.startTicks === startTicks;
+}

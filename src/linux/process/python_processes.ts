@@ -1,0 +1,85 @@
+/** The Python processes of the host, as far as /proc tells of them to everybody, or to us. */
+import type { Bytes, Pid } from "../../model/units.js";
+import { readContainer } from "./container.js";
+import { type Interpreter, readInterpreter } from "./interpreter.js";
+import { type AttachAnswer, readAttachPermission } from "./permission.js";
+import { hasEnded, readCommand, readRollup, readStat, readStatus } from "./process.js";
+import { listPids } from "./tree.js";
+
+export interface PythonProcess {
+  readonly pid: Pid;
+  readonly parentPid: Pid;
+  readonly uid: number;
+  readonly interpreter: Interpreter;
+  /** argv. */
+  readonly command: readonly string[];
+  /** Container or pod id; "" outside one. */
+  readonly container: string;
+  readonly rssBytes: Bytes;
+  /** 0 where not ours to read, or not asked for. */
+  readonly pssBytes: Bytes;
+  readonly ussBytes: Bytes;
+  readonly threads: number;
+  /** Processes whose parent it is, Python or not. */
+  readonly children: number;
+  /** Clock ticks from boot to its start: with the pid, a name that no other process of this boot bears. */
+  readonly startTicks: number;
+  readonly attach: AttachAnswer;
+}
+
+/** Oldest and newest minor versions of CPython 3 whose memory Tidemark can read. */
+const OLDEST_MINOR = 9;
+const NEWEST_MINOR = 15;
+
+/**
+ * All Python processes but this one, ascending by pid. `shares` reads PSS and USS too, which walks every
+ * page of each process (about 5 ms a GiB): leave it out where one looks often.
+ */
+export function readPythonProcesses(shares: boolean): PythonProcess[] {
+  const found: Omit<PythonProcess, "children">[] = [];
+  const children = new Map<Pid, number>();
+  for (const pid of listPids()) {
+    const stat = readStat(pid);
+    if (stat === null || hasEnded(stat)) {
+      continue;
+    }
+    children.set(stat.parentPid, (children.get(stat.parentPid) ?? 0) + 1);
+    const interpreter = pid === process.pid ? null : readInterpreter(pid);
+    const status = interpreter === null ? null : readStatus(pid);
+    if (interpreter === null || status === null) {
+      continue;
+    }
+    const rollup = shares ? readRollup(pid) : null;
+    found.push({
+      pid,
+      parentPid: stat.parentPid,
+      uid: status.uid,
+      interpreter,
+      command: readCommand(pid) ?? [],
+      container: readContainer(pid),
+      rssBytes: status.rssBytes,
+      pssBytes: rollup?.pssBytes ?? 0,
+      ussBytes: rollup?.ussBytes ?? 0,
+      threads: status.threads,
+      startTicks: stat.startTicks,
+      attach: attachAnswer(pid, interpreter),
+    });
+  }
+  return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
+}
+
+/** The kernel's word, and whether the interpreter is one that Tidemark knows. */
+function attachAnswer(pid: Pid, interpreter: Interpreter): AttachAnswer {
+  const permission = readAttachPermission(pid);
+  if (!permission.ok) {
+    return permission;
+  }
+  const remedy = "start it with `tidemark run`: native memory is seen there";
+  if (interpreter.freeThreaded) {
+    return { ok: false, reason: "it is a free-threaded build", remedy };
+  }
+  const minor = Number(/^3\.(\d+)/.exec(interpreter.version)?.[1] ?? Number.NaN);
+  return minor < OLDEST_MINOR || minor > NEWEST_MINOR
+    ? { ok: false, reason: `it runs Python ${interpreter.version}`, remedy }
+    : permission;
+}

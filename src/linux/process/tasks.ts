@@ -1,0 +1,37 @@
+/** The threads of a process, as /proc/PID/task lists them. */
+import type { Pid } from "../../model/units.js";
+import { readNames, readText } from "./proc_files.js";
+
+export interface Task {
+  /** As our pid namespace has it. */
+  readonly tid: number;
+  /** As the process's own namespace has it. */
+  readonly ownTid: number;
+  /** At most 15 bytes; what the thread calls itself. */
+  readonly name: string;
+  /** R, S, D, T (stopped), t (traced), Z (zombie), X. */
+  readonly state: string;
+}
+
+/** Empty where the process is gone. */
+export function readTasks(pid: Pid): Task[] {
+  return (readNames(`/proc/${pid}/task`) ?? []).flatMap((name) => {
+    const status = readText(`/proc/${pid}/task/${name}/status`);
+    if (status === null) {
+      return []; // it ended meanwhile
+    }
+    const field = (key: string) => new RegExp(`^${key}:[ \\t]*(.*)$`, "m").exec(status)?.[1] ?? "";
+    const tid = Number(name);
+    return {
+      tid,
+      ownTid: Number(field("NSpid").split(/\s+/).pop()) || tid,
+      name: field("Name").replaceAll("\\n", "\n").replaceAll("\\\\", "\\"),
+      state: field("State").slice(0, 1),
+    };
+  });
+}
+
+/** The threads' ids as the process's own namespace has them. */
+export function taskIds(pid: Pid): Set<number> {
+  return new Set(readTasks(pid).map(({ ownTid }) => ownTid));
+}

@@ -1,0 +1,69 @@
+import type { Pid } from "../../model/units.js";
+import { readNames, readText } from "./proc_files.js";
+import { readStat } from "./process.js";
+
+/** All processes that /proc shows, ascending. */
+export function listPids(): Pid[] {
+  return (readNames("/proc") ?? [])
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** `pid` and all its descendants, parents before children. */
+export function descendantsOf(pid: Pid): Pid[] {
+  const lookUp = hasChildrenFiles() ? childrenFromTasks : fromMap(childrenByScan());
+  const found = [pid];
+  const seen = new Set(found);
+  for (let next = 0; next < found.length; next++) {
+    for (const child of lookUp(found[next] as Pid)) {
+      if (!seen.has(child)) {
+        seen.add(child);
+        found.push(child);
+      }
+    }
+  }
+  return found;
+}
+
+function fromMap(children: Map<Pid, Pid[]>): (pid: Pid) => Pid[] {
+  return (pid) => children.get(pid) ?? [];
+}
+
+/** Each thread has a list of its own. Empty once the process is gone. */
+function childrenFromTasks(pid: Pid): Pid[] {
+  const children: Pid[] = [];
+  for (const tid of readNames(`/proc/${pid}/task`) ?? []) {
+    for (const child of (readText(`/proc/${pid}/task/${tid}/children`) ?? "").split(" ")) {
+      if (child !== "") {
+        children.push(Number(child));
+      }
+    }
+  }
+  return children;
+}
+
+let childrenFiles: boolean | undefined;
+
+/** The files exist where the kernel was built with CONFIG_PROC_CHILDREN. */
+function hasChildrenFiles(): boolean {
+  childrenFiles ??= readText(`/proc/self/task/${process.pid}/children`) !== null;
+  return childrenFiles;
+}
+
+/** Every process's children, from one walk through /proc. */
+export function childrenByScan(): Map<Pid, Pid[]> {
+  const children = new Map<Pid, Pid[]>();
+  for (const pid of listPids()) {
+    const parent = readStat(pid)?.parentPid;
+    if (parent !== undefined) {
+      const siblings = children.get(parent);
+      if (siblings) {
+        siblings.push(pid);
+      } else {
+        children.set(parent, [pid]);
+      }
+    }
+  }
+  return children;
+}
