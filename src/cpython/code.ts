@@ -4,7 +4,7 @@ import type { Address } from "../model/units.js";
 import { lineAt } from "./code_lines.js";
 import type { PythonMemory } from "./objects.js";
 import { readText, typeName, typeOf } from "./objects.js";
-import { minorOf } from "./published.js";
+import { factsOf, type VersionFacts } from "./version_facts.js";
 
 export interface Code {
   /** co_qualname; co_name before 3.11, which has no other. */
@@ -25,11 +25,11 @@ export class CodeReader {
   readonly #known = new Map<Address, Code>();
   /** What was compared with the memory since the last {@link forget}. */
   readonly #compared = new Set<Address>();
-  readonly #minor: number;
+  readonly #lineTable: VersionFacts["lineTable"];
   #codeType: Address = 0;
 
   constructor(readonly python: PythonMemory) {
-    this.#minor = minorOf(python.layout.version);
+    this.#lineTable = factsOf(python.layout.version).lineTable;
   }
 
   /** What is kept is compared with the memory again before it is used: code comes and goes. */
@@ -76,7 +76,7 @@ export class CodeReader {
 
   /** The line of the instruction at `offset` bytes; 0 where it has none. */
   line(code: Code, offset: number): number {
-    return lineAt(this.#minor, code.lines, code.firstLine, offset);
+    return lineAt(this.#lineTable, code.lines, code.firstLine, offset);
   }
 
   get #nameOffset(): number {

@@ -9,10 +9,12 @@
  *           13: svarint   14: svarint, 3 varints   15: no line
  */
 
+import type { VersionFacts } from "./version_facts.js";
+
 /** @param offset of the instruction in bytes; below 0: before the first one
  * @returns 0 where the instruction has no line */
 export function lineAt(
-  minor: number,
+  encoding: VersionFacts["lineTable"],
   table: Uint8Array,
   firstLine: number,
   offset: number,
@@ -20,12 +22,14 @@ export function lineAt(
   if (offset < 0) {
     return firstLine;
   }
-  if (minor >= 11) {
-    return lineOfLocations(table, firstLine, offset);
+  switch (encoding) {
+    case "locations":
+      return lineOfLocations(table, firstLine, offset);
+    case "ranges":
+      return lineOfRanges(table, firstLine, offset);
+    case "pairs":
+      return lineOfPairs(table, firstLine, offset);
   }
-  return minor === 10
-    ? lineOfRanges(table, firstLine, offset)
-    : lineOfPairs(table, firstLine, offset);
 }
 
 function lineOfPairs(table: Uint8Array, firstLine: number, offset: number): number {

@@ -7,7 +7,7 @@
  */
 import type { Address } from "../model/units.js";
 import { type PythonMemory, typeNameOf } from "./objects.js";
-import { minorOf } from "./published.js";
+import { factsOf } from "./version_facts.js";
 
 const KINDS = new Set(["coroutine", "generator", "async_generator"]);
 /** Objects that stand between, whose first field is what they drive (Objects/genobject.c). */
@@ -68,8 +68,7 @@ function topOfStack({ reader, layout }: PythonMemory, frame: Address): Address {
     const depth = reader.int32(frame + stackDepth);
     return depth > 0 ? reader.pointer(reader.pointer(frame + valueStack) + (depth - 1) * 8) : 0;
   }
-  // From 3.15 on a word of SEND's own (an index, or NULL) lies above.
-  const below = minorOf(layout.version) >= 15 ? 16 : 8;
+  const below = factsOf(layout.version).awaitedBelowTop;
   const top = stackPointer === null ? 0 : reader.pointer(frame + stackPointer);
   const word = top - below >= items ? reader.pointer(top - below) : 0;
   return word - (word % 8); // 3.14 marks borrowed references in the low bits

@@ -15,8 +15,9 @@ import {
   typeName,
   typeOf,
 } from "./objects.js";
-import { minorOf, versionOf } from "./published.js";
+import { versionOf } from "./published.js";
 import { walkThreads } from "./thread_list.js";
+import { minorOf } from "./version_facts.js";
 
 /** The first check that failed. */
 export class Mismatch extends Error {

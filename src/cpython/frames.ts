@@ -13,7 +13,7 @@ import { unreadableMemory } from "../model/errors.js";
 import type { Address } from "../model/units.js";
 import type { Code, CodeReader } from "./code.js";
 import type { PythonMemory } from "./objects.js";
-import { minorOf } from "./published.js";
+import { factsOf } from "./version_facts.js";
 
 export interface PythonFrame {
   /** _PyInterpreterFrame; PyFrameObject before 3.11. */
@@ -129,10 +129,10 @@ function readFrameObject(codes: CodeReader, address: Address): PythonFrame {
   const code = codes.read(reader.pointer(address + frame.code));
   const last = reader.int32(address + frame.instruction);
   const line = frame.line === null ? 0 : reader.int32(address + frame.line);
-  // 3.10 counts instructions, 3.9 bytes. While a debugger traces, the line itself is kept in the frame:
-  // 3.10 clears it otherwise, 3.9 leaves an old one there.
-  const counts = minorOf(layout.version) >= 10;
-  const traced = counts || (frame.trace !== null && reader.pointer(address + frame.trace) !== 0);
-  const offset = counts ? last * INSTRUCTION_BYTES : last;
+  const { lastInstructionUnit, clearsFrameLine } = factsOf(layout.version);
+  // While a debugger traces, the line itself is kept in the frame.
+  const traced =
+    clearsFrameLine || (frame.trace !== null && reader.pointer(address + frame.trace) !== 0);
+  const offset = last * lastInstructionUnit;
   return { address, code, line: traced && line !== 0 ? line : codes.line(code, offset) };
 }

@@ -26,8 +26,9 @@ import type { Address } from "../model/units.js";
 import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
 import { LAYOUTS, type PythonLayout } from "./layouts/index.js";
 import type { PythonMemory } from "./objects.js";
-import { applyPublished, minorOf, readPublished } from "./published.js";
+import { applyPublished, readPublished } from "./published.js";
 import { runtimePlaces } from "./runtime_places.js";
+import { minorOf } from "./version_facts.js";
 
 export interface PythonRuntime extends PythonMemory {
   readonly memory: Memory;

@@ -7,6 +7,7 @@
 import type { MemoryReader } from "../linux/index.js";
 import type { Address } from "../model/units.js";
 import type { PythonLayout } from "./layouts/index.js";
+import { minorOf } from "./version_facts.js";
 
 export interface Published {
   /** "3.13.2", "3.15.0b1". */
@@ -74,8 +75,4 @@ export function applyPublished(
     }
     return { layout: merged as unknown as PythonLayout, sizesAgree };
   });
-}
-
-export function minorOf(version: string): number {
-  return Number(version.split(".")[1]);
 }

@@ -3,6 +3,8 @@
  * docs/errors.md; a new one is appended with the next free number, none is ever reused.
  */
 
+import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "./python_versions.js";
+
 /** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
 export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
 
@@ -324,7 +326,7 @@ export function unknownInterpreter(name: string, what: string): TidemarkError {
     "TM-E023",
     4,
     `${oneLine(name)} runs ${oneLine(what)}`,
-    "Tidemark reads CPython 3.9 to 3.15, builds with the GIL",
+    `Tidemark reads CPython 3.${OLDEST_PYTHON_MINOR} to 3.${NEWEST_PYTHON_MINOR}, builds with the GIL`,
     "start it with `tidemark run` to record its native memory",
   );
 }

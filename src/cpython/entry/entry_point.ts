@@ -25,19 +25,16 @@ import {
 } from "../../linux/index.js";
 import { targetUnknown } from "../../model/attach_errors.js";
 import { processGone } from "../../model/errors.js";
+import { OLDEST_PYTHON_MINOR } from "../../model/python_versions.js";
 import type { Address, Pid } from "../../model/units.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
+import { knownFacts, VERSION_FACTS } from "../version_facts.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
 const MOST_LOOKS = 20;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
-/** Where `debugger_support` begins in _Py_DebugOffsets, by minor version. */
-const DEBUGGER_SLOTS: ReadonlyMap<number, number> = new Map([
-  [14, 712],
-  [15, 840],
-]);
 /** `mov $15, %rax; syscall`: glibc's return path of signal handlers. */
 const RESTORER = Buffer.from([0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]);
 
@@ -254,7 +251,7 @@ function holdsLock(point: EntryPoint, interpreter: Address, thread: Address): bo
   return locked === 1 && reader.pointer(gil + layout.gil.lastHolder) === thread;
 }
 
-/** `Py_Version` stands there from 3.11 on; 3.9 and 3.10 are told by a function that came between. */
+/** By `Py_Version`, or by the newest function that the interpreter exports where it exports no Py_Version. */
 function readVersion(reader: MemoryReader, owner: DynamicSymbols, pid: Pid) {
   const exported = owner.find("Py_Version");
   if (exported !== null) {
@@ -262,15 +259,13 @@ function readVersion(reader: MemoryReader, owner: DynamicSymbols, pid: Pid) {
     const minor = (hex >>> 16) & 0xff;
     return { version: `${hex >>> 24}.${minor}.${(hex >>> 8) & 0xff}`, minor };
   }
-  for (const [symbol, minor] of [
-    ["Py_NewRef", 10],
-    ["PyFrame_GetCode", 9],
-  ] as const) {
-    if (owner.find(symbol) !== null) {
-      return { version: `3.${minor}`, minor };
-    }
+  const facts = VERSION_FACTS.findLast(
+    ({ addedFunction }) => addedFunction !== null && owner.find(addedFunction) !== null,
+  );
+  if (facts === undefined) {
+    throw targetUnknown(pid, `its CPython is older than 3.${OLDEST_PYTHON_MINOR}`);
   }
-  throw targetUnknown(pid, "its CPython is older than 3.9");
+  return { version: `3.${facts.minor}`, minor: facts.minor };
 }
 
 /**
@@ -313,8 +308,8 @@ function readDebugger(
   minor: number,
   pid: Pid,
 ): DebuggerOffsets | null {
-  const slot = DEBUGGER_SLOTS.get(minor);
-  if (slot === undefined) {
+  const slot = knownFacts(minor)?.debuggerSupport ?? null;
+  if (slot === null) {
     return null;
   }
   const [evalBreaker, support, enabled, pendingCall, path, pathBytes] = Array.from(

@@ -2,7 +2,7 @@
 import type { NodeId } from "../../model/heap_graph.js";
 import type { Address } from "../../model/units.js";
 import type { ObjectGraph } from "./graph.js";
-import { readDictEntries, readKeys, readStr, splitValuesStart } from "./small_objects.js";
+import { readDictEntries, readKeys, readStr } from "./small_objects.js";
 import { readIntAt } from "./values.js";
 
 const LONGEST_NAME = 200;
@@ -72,7 +72,7 @@ export function* valuesInPlace(
   }
   const object = graph.address[node];
   const keys = readKeys(copy, layout, copy.word(types.addresses[row] + layout.heapTypeCachedKeys));
-  let values = object + types.basicSizes[row] + splitValuesStart(layout);
+  let values = object + types.basicSizes[row] + layout.valuesStart;
   if (layout.values === "pointer") {
     values = copy.word(object - 32);
   } else if (layout.values === "tagged") {

@@ -15,7 +15,7 @@ import { type Code, CodeReader } from "../code.js";
 import type { PythonRuntime } from "../locate.js";
 import { readItems, readText, typeName, typeOf } from "../objects.js";
 import { OPCODES, type Opcodes } from "../opcodes.js";
-import { minorOf } from "../published.js";
+import { minorOf } from "../version_facts.js";
 import type { HeapCopy } from "./heap_copy.js";
 
 const LONGEST_CODE = 2 ** 20;

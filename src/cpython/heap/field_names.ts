@@ -101,7 +101,9 @@ export class FieldNames {
     if (flags < 0 || Math.floor(flags / EXCEPTION_FLAG) % 2 === 0) {
       return [];
     }
-    const names = EXCEPTION_FIELDS.filter((name) => this.layout.minor > 10 || name !== "__notes__");
+    const names = EXCEPTION_FIELDS.filter(
+      (name) => this.layout.exceptionNotes || name !== "__notes__",
+    );
     return names.map((name, n) => [EXCEPTION_ARGS + n * 8, name] as const);
   }
 }

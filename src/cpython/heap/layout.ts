@@ -1,16 +1,16 @@
 /**
- * What of CPython's object layouts differs between 3.9 and 3.15, on 64 bit and with a GIL. All else that
- * the heap's readers use has stood still over these versions (Include/object.h, Include/cpython/*.h).
+ * The sizes and encodings of objects that the heap's readers need and that differ between versions of CPython, on
+ * 64 bit and with a GIL. Everything else that they use has not changed over the supported versions
+ * (Include/object.h, Include/cpython/*.h).
  *
- * Nothing is believed for being in a table: a pool must satisfy its invariants, a type must lead to
- * `type` through its own type, a dict's table must fit its own figures, before anything is counted.
+ * A table's content is not trusted by itself: before anything is counted, a pool must satisfy its invariants, a type
+ * must lead to `type` through its own type, and a dict's table must fit its own figures.
  */
 import type { Bytes } from "../../model/units.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
-import { minorOf } from "../published.js";
+import { knownFacts, minorOf, type VersionFacts } from "../version_facts.js";
 
-export interface HeapLayout {
-  readonly minor: number;
+export interface HeapLayout extends VersionFacts {
   /** POOL_SIZE of Objects/obmalloc.c (pycore_obmalloc.h). */
   readonly poolBytes: Bytes;
   /** ARENA_SIZE. */
@@ -25,62 +25,43 @@ export interface HeapLayout {
   readonly heapTypeBytes: Bytes;
   readonly heapTypeQualname: Bytes;
   readonly heapTypeCachedKeys: Bytes;
-  /** Of a dict's table: "lookup" until 3.10 (its size and a function), "log2" from 3.11 on. */
+  /** Of a dict's table: "lookup" (its size and a function) or "log2". */
   readonly dictKeys: "lookup" | "log2";
-  /** Where instances keep attributes that are in no dict: see edges_instance.ts. */
-  readonly values: "dict" | "pointer" | "tagged" | "inline";
-  /** From 3.14 on the upper half of the reference count holds flags. */
-  readonly countFlags: boolean;
-  /** Digits that getsizeof counts for a zero (3.11.2 on: one). */
-  readonly leastDigits: 0 | 1;
   /** An int's digits are counted above three bits of sign, not in ob_size. */
   readonly taggedInts: boolean;
+  /** An object may keep its weak list before the GC head. */
+  readonly managedWeakLists: boolean;
+  /** Offset of the first value in the block of an instance's values. */
+  readonly valuesStart: Bytes;
   /** By the headers of that version: frames, whose fields have moved with nearly every one. */
   readonly python: PythonLayout;
 }
 
-const KIB = 1024;
-
 /** null for a minor version that is not known. */
 export function heapLayout(minor: number): HeapLayout | null {
   const python = LAYOUTS.find(({ version, debug }) => minorOf(version) === minor && !debug);
-  if (minor < 9 || minor > 15 || python === undefined) {
+  const facts = knownFacts(minor);
+  if (facts === null || python === undefined) {
     return null;
   }
-  const small = minor < 10;
-  const wideStrings = minor < 12;
-  // Until 3.11 a type ends with tp_vectorcall; 3.12 adds tp_watched, 3.15 another word.
-  const typeBytes = minor < 12 ? 408 : minor < 15 ? 416 : 424;
   return {
-    minor,
-    poolBytes: (small ? 4 : 16) * KIB,
-    arenaBytes: (small ? 256 : 1024) * KIB,
-    asciiBytes: wideStrings ? 48 : 40,
-    compactBytes: wideStrings ? 72 : 56,
-    tupleItems: minor < 14 ? 24 : 32,
-    typeBytes,
-    heapTypeBytes: HEAP_TYPE_BYTES[minor] as Bytes,
-    heapTypeQualname: typeBytes + (small ? 448 : 456),
-    heapTypeCachedKeys: typeBytes + (small ? 456 : 464),
-    dictKeys: minor < 11 ? "lookup" : "log2",
-    values: minor < 11 ? "dict" : minor < 12 ? "pointer" : minor < 13 ? "tagged" : "inline",
-    countFlags: minor >= 14,
-    leastDigits: minor < 11 ? 0 : 1,
-    taggedInts: minor >= 12,
+    ...facts,
+    poolBytes: python.pool.bytes,
+    arenaBytes: python.arena.bytes,
+    asciiBytes: python.unicode.asciiSize,
+    compactBytes: python.unicode.compactSize,
+    tupleItems: python.tuple.items,
+    typeBytes: python.type.size,
+    heapTypeBytes: python.type.heapSize,
+    heapTypeQualname: python.type.heapQualifiedName,
+    heapTypeCachedKeys: python.type.heapCachedKeys,
+    dictKeys: python.dictKeys.log2Size === null ? "lookup" : "log2",
+    taggedInts: python.long.tag !== null,
+    managedWeakLists: python.dict.managedWeakListOffset !== null,
+    valuesStart: python.dict.valuesItems ?? 0,
     python,
   };
 }
-
-/** sizeof(PyHeapTypeObject) by minor version. */
-const HEAP_TYPE_BYTES: Readonly<Record<number, Bytes>> = {
-  9: 880,
-  10: 888,
-  11: 904,
-  12: 920,
-  13: 928,
-  14: 936,
-  15: 944,
-};
 
 /** sizeof(PyGC_Head), before every object that the collector may track. */
 export const GC_HEAD_BYTES = 16;

@@ -87,8 +87,7 @@ export function ownBytes(
       return before + basic + (slots > 8 ? slots * 16 : 0);
     }
     case SHAPE_BYTEARRAY:
-      // From 3.15 on the bytes are an object of their own.
-      return before + basic + (layout.minor < 15 ? countAt(words, at + 6) : 0); // ob_alloc
+      return before + basic + (layout.byteArrayHoldsObject ? 0 : countAt(words, at + 6)); // ob_alloc
     case SHAPE_DEQUE: {
       const length = countAt(words, at + 4);
       const left = countAt(words, at + 10); // leftindex

@@ -10,7 +10,7 @@ import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 import { blockBytes } from "./memory_blocks.js";
 import type { ObjectIndex } from "./node_index.js";
-import { type KeysTable, parseKeys, splitValuesStart, valuesPrefix } from "./small_objects.js";
+import { type KeysTable, parseKeys, valuesPrefix } from "./small_objects.js";
 import {
   SHAPE_ARRAY,
   SHAPE_BYTEARRAY,
@@ -37,7 +37,7 @@ import {
 } from "./type_table.js";
 
 const DICT_BYTES = 48;
-/** ob_bytes_object: a bytearray's bytes are an object of their own from 3.15 on (Objects/bytearrayobject.c). */
+/** Offset of ob_bytes_object, where a bytearray's bytes are an object of their own (Objects/bytearrayobject.c). */
 const BYTEARRAY_BYTES = 56;
 const LIST_BYTES = 40;
 const SET_BYTES = 200;
@@ -82,7 +82,7 @@ export class References {
       case SHAPE_BYTES:
         return;
       case SHAPE_BYTEARRAY:
-        if (this.layout.minor >= 15) {
+        if (this.layout.byteArrayHoldsObject) {
           this.range(object + BYTEARRAY_BYTES, 8);
         }
         return;
@@ -301,7 +301,7 @@ export class References {
     if (values !== 0) {
       const count = Math.min(keys.used, keys.bytes / 8);
       this.#ownsValues(values, keys);
-      this.range(values + splitValuesStart(this.layout), count * 8);
+      this.range(values + this.layout.valuesStart, count * 8);
       return;
     }
     if (keys.references === 1) {

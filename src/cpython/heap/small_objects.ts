@@ -199,8 +199,7 @@ export function readDictEntries(
   }
   const count = Math.min(keys.used, most, Math.floor(MOST_ENTRY_BYTES / keys.entryBytes));
   const entries = readWords(memory, keys.entriesAt, (count * keys.entryBytes) / 8);
-  const values =
-    head[5] === 0 ? null : readWords(memory, head[5] + splitValuesStart(layout), count);
+  const values = head[5] === 0 ? null : readWords(memory, head[5] + layout.valuesStart, count);
   if (entries === null) {
     return null;
   }
@@ -209,11 +208,6 @@ export function readDictEntries(
     key: entries[n * width + width - 2],
     value: values === null ? entries[n * width + width - 1] : values[n],
   })).filter(({ key, value }) => key !== 0 && value !== 0);
-}
-
-/** From 3.13 on the values begin behind four bytes of sizes, in a word of its own. */
-export function splitValuesStart(layout: HeapLayout): Bytes {
-  return layout.minor >= 13 ? 8 : 0;
 }
 
 /** Of the values of 30 attributes, which is as many as a class shares the names of. */

@@ -285,9 +285,9 @@ export class TypeTable {
     },
   ): TypeRow {
     const { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset } = type;
-    const { minor } = this.layout;
-    const managedDict = minor >= 11 && (flags & FLAG_MANAGED_DICT) !== 0;
-    const managedWeak = minor >= 12 && (flags & FLAG_MANAGED_WEAKREF) !== 0;
+    const { values, managedWeakLists } = this.layout;
+    const managedDict = values !== "dict" && (flags & FLAG_MANAGED_DICT) !== 0;
+    const managedWeak = managedWeakLists && (flags & FLAG_MANAGED_WEAKREF) !== 0;
     const isGc = (flags & FLAG_HAVE_GC) !== 0;
     const row = this.addresses.length;
     this.addresses.push(address);
@@ -304,7 +304,7 @@ export class TypeTable {
     this.bases.push(baseRow);
     this.#names.push(type.name);
     this.shapes.push(this.#shapeOf(row, flags, baseRow));
-    const inline = minor >= 13 && (flags & FLAG_INLINE_VALUES) !== 0;
+    const inline = values === "inline" && (flags & FLAG_INLINE_VALUES) !== 0;
     this.inlineValues.push(inline ? this.#inlineBytes(address) : 0);
     return row;
   }

@@ -1,4 +1,5 @@
 /** The Python processes of the host, as far as /proc tells of them to everybody, or to us. */
+import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/python_versions.js";
 import type { Bytes, Pid } from "../../model/units.js";
 import { readContainer } from "./container.js";
 import { type Interpreter, readInterpreter } from "./interpreter.js";
@@ -26,10 +27,6 @@ export interface PythonProcess {
   readonly startTicks: number;
   readonly attach: AttachAnswer;
 }
-
-/** Oldest and newest minor versions of CPython 3 whose memory Tidemark can read. */
-const OLDEST_MINOR = 9;
-const NEWEST_MINOR = 15;
 
 /**
  * All Python processes but this one, ascending by pid. `shares` reads PSS and USS too, which walks every
@@ -79,7 +76,7 @@ function attachAnswer(pid: Pid, interpreter: Interpreter): AttachAnswer {
     return { ok: false, reason: "it is a free-threaded build", remedy };
   }
   const minor = Number(/^3\.(\d+)/.exec(interpreter.version)?.[1] ?? Number.NaN);
-  return minor < OLDEST_MINOR || minor > NEWEST_MINOR
+  return minor < OLDEST_PYTHON_MINOR || minor > NEWEST_PYTHON_MINOR
     ? { ok: false, reason: `it runs Python ${interpreter.version}`, remedy }
     : permission;
 }
