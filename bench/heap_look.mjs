@@ -7,7 +7,7 @@
  * time, into memory that was touched before.
  */
 
-import { heapRegions } from "../dist/cpython/heap/heap_regions.js";
+import { heapRegions } from "../dist/cpython/heap/memory/heap_regions.js";
 import {
   countObjects,
   countObjectsExactly,

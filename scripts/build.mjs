@@ -31,7 +31,7 @@ export async function buildSources() {
 /** The program, and its threads. */
 const programEntries = [
   "cli/main.js",
-  "cpython/heap/share_worker.js",
+  "cpython/heap/census/share_worker.js",
   "holders/holder_worker.js",
   "record/census/census_worker.js",
 ];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/cpython/opcodes.ts from the headers of the interpreters present: what a reader of byte code must know.
+"""Writes src/cpython/layouts/opcodes.ts from the headers of the interpreters present: what a reader of byte code must know.
 
     generate_opcodes.py            add or renew the versions whose headers are found
     generate_opcodes.py --check    write nothing; fail when headers found here disagree with the table

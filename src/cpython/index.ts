@@ -1,10 +1,13 @@
 /** CPython read and entered from outside. */
-export { type Code, CodeReader } from "./code.js";
-export { type DictEntry, dictEntries, dictGet, instanceAttribute, setMembers } from "./dicts.js";
-export type { PythonFrame } from "./frames.js";
-export { LAYOUTS, type PythonLayout } from "./layouts/index.js";
-export { locatePython, type PythonRuntime } from "./locate.js";
-export type { MixedFrame } from "./native_merge.js";
+
+export {
+  type DictEntry,
+  dictEntries,
+  dictGet,
+  instanceAttribute,
+  setMembers,
+} from "./interpreter/dicts.js";
+export { locatePython, type PythonRuntime } from "./interpreter/locate.js";
 export {
   isA,
   type PythonMemory,
@@ -15,9 +18,13 @@ export {
   typeName,
   typeNameOf,
   typeOf,
-} from "./objects.js";
-export { readStacks, type Stacks, type ThreadStack } from "./stacks.js";
-export type { PythonTask } from "./tasks.js";
+} from "./interpreter/objects.js";
+export { LAYOUTS, type PythonLayout } from "./layouts/index.js";
+export { type Code, CodeReader } from "./stacks/code.js";
+export type { PythonFrame } from "./stacks/frames.js";
+export type { MixedFrame } from "./stacks/native_merge.js";
+export { readStacks, type Stacks, type ThreadStack } from "./stacks/stacks.js";
+export type { PythonTask } from "./stacks/tasks.js";
 export {
   gilHolder,
   listThreads,
@@ -25,4 +32,4 @@ export {
   moduleEntry,
   type PythonThread,
   threadNames,
-} from "./threads.js";
+} from "./stacks/threads.js";

@@ -5,13 +5,13 @@
  *     tensor ──> TensorImpl ──> AutogradMeta ──> node ──> edges ──> node ──> ...     a graph of one step, or of all
  */
 
-import { valuesInPlace } from "../cpython/heap/attributes.js";
-import { heapRegions } from "../cpython/heap/heap_regions.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
-import { lastAtMost } from "../cpython/heap/owned_buffers.js";
-import { readDictEntries, readWords } from "../cpython/heap/small_objects.js";
-import { isMadeByGraph } from "../cpython/heap/tensor.js";
-import { SHAPE_DICT } from "../cpython/heap/type_table.js";
+import { heapRegions } from "../cpython/heap/memory/heap_regions.js";
+import { valuesInPlace } from "../cpython/heap/names/attributes.js";
+import { lastAtMost } from "../cpython/heap/objects/owned_buffers.js";
+import { readDictEntries, readWords } from "../cpython/heap/objects/small_objects.js";
+import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
+import { SHAPE_DICT } from "../cpython/heap/objects/type_table.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Address, Bytes, Millis } from "../model/units.js";

@@ -1,4 +1,4 @@
-import type { PythonRuntime } from "../cpython/locate.js";
+import type { PythonRuntime } from "../cpython/interpreter/locate.js";
 import type { HolderBatch } from "../recording/types.js";
 
 /** struct gc_generation: a list's head of two words, then int threshold, int count. */

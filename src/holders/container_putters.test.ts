@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { CodeUses } from "../cpython/heap/code_uses.js";
+import type { CodeUses } from "../cpython/heap/objects/code_uses.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 
 /** Each line: the names that it loads, "=" where it stores under a key. */

@@ -7,7 +7,7 @@
  *     sampled                                              read from its code
  */
 
-import type { CodeUses, LineUses } from "../cpython/heap/code_uses.js";
+import type { CodeUses, LineUses } from "../cpython/heap/objects/code_uses.js";
 import { isOwn } from "../model/own_code.js";
 import type { Putter } from "../recording/types.js";
 

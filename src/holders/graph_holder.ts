@@ -1,5 +1,5 @@
 /** Who holds what an autograd graph keeps. */
-import { ROOT_STACKS } from "../cpython/heap/graph.js";
+import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import {
   type Holder,
   holderOf,
@@ -7,7 +7,7 @@ import {
   nodesOfType,
   type ObjectGraph,
 } from "../cpython/heap/index.js";
-import { isMadeByGraph } from "../cpython/heap/tensor.js";
+import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";
 import type { Address } from "../model/units.js";

@@ -8,11 +8,9 @@
  *             ──> the container at which the ways to them part: the site's holder
  */
 
-import { type CodeUses, CodeUsesReader } from "../cpython/heap/code_uses.js";
-import { copyRanges, planCopy } from "../cpython/heap/copy_plan.js";
-import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph.js";
-import { countGraph } from "../cpython/heap/graph_census.js";
-import { HeapCopy } from "../cpython/heap/heap_copy.js";
+import { rootPlaces } from "../cpython/heap/census/paused_reads.js";
+import { countGraph } from "../cpython/heap/census/type_counts.js";
+import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import {
   findObjects,
   type Holder,
@@ -21,16 +19,18 @@ import {
   nodesOfType,
   type ObjectGraph,
 } from "../cpython/heap/index.js";
-import { heapLayout } from "../cpython/heap/layout.js";
-import { blockBytes } from "../cpython/heap/memory_blocks.js";
-import { rootPlaces } from "../cpython/heap/take.js";
+import { copyRanges, planCopy } from "../cpython/heap/memory/copy_plan.js";
+import { HeapCopy } from "../cpython/heap/memory/heap_copy.js";
+import { heapLayout } from "../cpython/heap/memory/layout.js";
+import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
+import { type CodeUses, CodeUsesReader } from "../cpython/heap/objects/code_uses.js";
 import {
   SHAPE_DICT,
   SHAPE_LIST,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
-} from "../cpython/heap/type_table.js";
-import { locatePython, type PythonRuntime } from "../cpython/locate.js";
+} from "../cpython/heap/objects/type_table.js";
+import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import { orNull, processGone, TidemarkError } from "../model/errors.js";

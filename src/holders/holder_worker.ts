@@ -1,7 +1,7 @@
 /** The thread that looks holders up: a heap's graph takes seconds of a core, which the polls must not lose. */
 
 import { parentPort, workerData } from "node:worker_threads";
-import { countsOf } from "../cpython/heap/graph_census.js";
+import { countsOf } from "../cpython/heap/census/type_counts.js";
 import { countObjects } from "../cpython/heap/index.js";
 import { locatePython } from "../cpython/index.js";
 import { openProcessMemory } from "../linux/index.js";

@@ -1,5 +1,5 @@
 /** In which way something holds an object. */
-import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph.js";
+import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph/graph.js";
 import type { ObjectGraph } from "../cpython/heap/index.js";
 import type { NodeId } from "../model/heap_graph.js";
 import { pathTo } from "../model/heap_paths.js";

@@ -1,6 +1,6 @@
 /** How much the rows of one lookup tell: whether another look is worth its cost, and which of two says more. */
 
-import { ROOT_STACKS } from "../cpython/heap/graph.js";
+import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import { ROOT_NAMES, ROOT_NATIVE } from "../cpython/heap/index.js";
 import { heldByPython, LEAST_HELD } from "../recording/holder_reader.js";
 import type { HolderRow } from "../recording/types.js";

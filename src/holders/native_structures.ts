@@ -15,9 +15,9 @@
  * lead to has no object.
  */
 
-import { HashedAddresses } from "../cpython/heap/hashed_addresses.js";
 import { bytesInPlace, FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
-import { blockBytes } from "../cpython/heap/memory_blocks.js";
+import { HashedAddresses } from "../cpython/heap/memory/hashed_addresses.js";
+import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
 import {
   SHAPE_BYTEARRAY,
   SHAPE_BYTES,
@@ -30,7 +30,7 @@ import {
   SHAPE_STR,
   SHAPE_TUPLE,
   SHAPE_TYPE,
-} from "../cpython/heap/type_table.js";
+} from "../cpython/heap/objects/type_table.js";
 import type { NodeId } from "../model/heap_graph.js";
 import type { Address, Bytes } from "../model/units.js";
 

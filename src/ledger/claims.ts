@@ -2,7 +2,7 @@
  * Stretches of memory of which more is known than their mapping's name: Python's arenas first, then
  * glibc's heaps and blocks, then stacks. Ascending and apart.
  */
-import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
+import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { AddressRange } from "../linux/memory/memory.js";
 import type { LedgerPartName } from "../model/ledger.js";
 import type { Address } from "../model/units.js";

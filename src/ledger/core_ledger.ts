@@ -9,8 +9,9 @@
  * | the allocators' own data are missing | the same memory by its mappings' names; `limits` says so |
  * | no names of files in it (a damaged note) | their memory is in anon.other |
  */
-import { countPools, findArenas } from "../cpython/arenas.js";
+
 import { locatePython } from "../cpython/index.js";
+import { countPools, findArenas } from "../cpython/interpreter/arenas.js";
 import type { CoreMemory } from "../linux/index.js";
 import { TidemarkError } from "../model/errors.js";
 import type { CoreLedger } from "../model/ledger.js";

@@ -1,5 +1,5 @@
 /** What the allocators say of themselves, and what of them could not be seen. */
-import type { PoolCounts, PythonArenas } from "../cpython/arenas.js";
+import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { Mapping } from "../linux/memory/memory.js";
 import type { LedgerLimit, LedgerPart, MallocFigures, PythonFigures } from "../model/ledger.js";
 import type { BundledAllocator } from "../native/bundled_allocators.js";

@@ -15,7 +15,7 @@
  * | no Python, no glibc, another allocator | the same memory by its mappings' names; `limits` says so |
  * | torn or damaged heap | what could be read; the rest of it counts as used, `limits` says how much |
  */
-import { ArenaPlaces, countPools, findArenas } from "../cpython/arenas.js";
+import { ArenaPlaces, countPools, findArenas } from "../cpython/interpreter/arenas.js";
 import {
   openProcessMemory,
   readInterpreter,

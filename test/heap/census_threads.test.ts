@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 // What a thread runs must be built.
-import { startHelpers, takeCensusWith } from "../../dist/cpython/heap/census_threads.js";
+import { startHelpers, takeCensusWith } from "../../dist/cpython/heap/census/census_threads.js";
 import { countObjectsExactly } from "../../dist/cpython/heap/index.js";
-import { type CensusShare, joinShares, takeCensus } from "../../src/cpython/heap/census.js";
-import { splitHeap, wholeRegions } from "../../src/cpython/heap/heap_parts.js";
-import { type HeapLayout, heapLayout } from "../../src/cpython/heap/layout.js";
+import { type CensusShare, joinShares, takeCensus } from "../../src/cpython/heap/census/census.js";
+import { splitHeap, wholeRegions } from "../../src/cpython/heap/memory/heap_parts.js";
+import { type HeapLayout, heapLayout } from "../../src/cpython/heap/memory/layout.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { mappedChunkBytes } from "../../src/linux/memory/mapped_chunk.js";
 import { anyInterpreter } from "../environment.js";

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { countGraph } from "../../src/cpython/heap/graph_census.js";
+import { countGraph } from "../../src/cpython/heap/census/type_counts.js";
 import {
   countObjects,
   findBoxedNumbers,

@@ -10,7 +10,7 @@ import {
   type TakenGraph,
   takeGraph,
 } from "../../src/cpython/heap/index.js";
-import { isMadeByGraph } from "../../src/cpython/heap/tensor.js";
+import { isMadeByGraph } from "../../src/cpython/heap/objects/tensor.js";
 import { structureOwners } from "../../src/holders/native_structures.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { environment } from "../environment.js";

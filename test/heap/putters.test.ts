@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type CodeUses, CodeUsesReader } from "../../src/cpython/heap/code_uses.js";
 import { nodesOfType, takeGraph } from "../../src/cpython/heap/index.js";
+import { type CodeUses, CodeUsesReader } from "../../src/cpython/heap/objects/code_uses.js";
 import { locatePython } from "../../src/cpython/index.js";
 import { puttersInto } from "../../src/holders/container_putters.js";
 import { openProcessMemory } from "../../src/linux/index.js";

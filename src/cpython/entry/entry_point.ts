@@ -27,8 +27,8 @@ import { targetUnknown } from "../../model/attach_errors.js";
 import { processGone } from "../../model/errors.js";
 import { OLDEST_PYTHON_MINOR } from "../../model/python_versions.js";
 import type { Address, Pid } from "../../model/units.js";
+import { knownFacts, VERSION_FACTS } from "../interpreter/version_facts.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
-import { knownFacts, VERSION_FACTS } from "../version_facts.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;

@@ -13,7 +13,7 @@ import {
 import { baseName } from "../../model/frame_text.js";
 import type { NativeFrame } from "../../model/native_stack.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { isEvaluator } from "../native_merge.js";
+import { isEvaluator } from "../stacks/native_merge.js";
 import { describeMainThread } from "./main_thread.js";
 
 const CALLERS_SHOWN = 2;

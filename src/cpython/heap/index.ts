@@ -7,15 +7,17 @@
  *   holderOf(objects, findObjects(objects, sampledAddresses).map(({ node }) => node));
  *                                                                  // where they gather, and the way there
  */
-export { type BoxedNumbers, findBoxedNumbers } from "./boxed.js";
-export type { Census } from "./census.js";
+
+export type { Census } from "./census/census.js";
 export {
-  type DeviceArray,
-  type DeviceBlock,
-  type DeviceTensor,
-  findDeviceArrays,
-  findDeviceTensors,
-} from "./device_tensors.js";
+  countObjects,
+  countObjectsExactly,
+  countObjectsTogether,
+  type TakenCensus,
+  type TakenGraph,
+  type TakeOptions,
+  takeGraph,
+} from "./census/paused_reads.js";
 export {
   FIRST_OBJECT,
   type ObjectGraph,
@@ -23,7 +25,15 @@ export {
   ROOT_NAMES,
   ROOT_NATIVE,
   typeRetained,
-} from "./graph.js";
+} from "./graph/graph.js";
+export { type BoxedNumbers, findBoxedNumbers } from "./holders/boxed_numbers.js";
+export {
+  type DeviceArray,
+  type DeviceBlock,
+  type DeviceTensor,
+  findDeviceArrays,
+  findDeviceTensors,
+} from "./holders/device_tensors.js";
 export {
   bytesInPlace,
   type FoundObject,
@@ -33,18 +43,9 @@ export {
   itselfAsHolder,
   largestHolders,
   nodeAt,
-} from "./holders.js";
-export { findKvPools, type KvPool } from "./kv_pools.js";
-export { namedTree } from "./named_tree.js";
-export { findRootPaths, nodesOfType, type RootPath } from "./root_paths.js";
-export { StepNames } from "./step_names.js";
-export {
-  countObjects,
-  countObjectsExactly,
-  countObjectsTogether,
-  type TakenCensus,
-  type TakenGraph,
-  type TakeOptions,
-  takeGraph,
-} from "./take.js";
-export { readValue } from "./values.js";
+} from "./holders/holders.js";
+export { findKvPools, type KvPool } from "./holders/kv_pools.js";
+export { namedTree } from "./names/named_tree.js";
+export { findRootPaths, nodesOfType, type RootPath } from "./names/root_paths.js";
+export { StepNames } from "./names/step_names.js";
+export { readValue } from "./names/values.js";

@@ -1,10 +1,10 @@
 /** Which objects are new: CPython keeps no time of birth, but an address at which no object lay before is one
  * of an object that came since. */
-import { wholeRegions } from "../../cpython/heap/heap_parts.js";
-import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/heap_scan.js";
-import { type HeapLayout, heapLayout } from "../../cpython/heap/layout.js";
-import { TypeTable } from "../../cpython/heap/type_table.js";
-import { locatePython } from "../../cpython/locate.js";
+import { wholeRegions } from "../../cpython/heap/memory/heap_parts.js";
+import { type HeapLayout, heapLayout } from "../../cpython/heap/memory/layout.js";
+import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/objects/heap_scan.js";
+import { TypeTable } from "../../cpython/heap/objects/type_table.js";
+import { locatePython } from "../../cpython/interpreter/locate.js";
 import type { Memory } from "../../linux/memory/memory.js";
 import type { Address } from "../../model/units.js";
 

@@ -1,5 +1,5 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
-import { ArenaPlaces } from "../../cpython/arenas.js";
+import { ArenaPlaces } from "../../cpython/interpreter/arenas.js";
 import { hasMuchUnknown, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
 import { TidemarkError } from "../../model/errors.js";

@@ -1,0 +1,266 @@
+/**
+ * The graph of a program's objects, from a copy of its memory:
+ *
+ *   copy ── scan ──> nodes ── references ──> edges ── roots ──> graph ── dominators ──> retained sizes
+ *
+ * Roots are what sys.modules holds, and the objects with more references than the graph accounts for: a
+ * local of a running function, a variable of C, or something in native memory holds those. What no root
+ * leads to lives by references among itself alone: garbage that waits for the collector.
+ */
+import type { AddressRange } from "../../../linux/memory/memory.js";
+import { findDominators } from "../../../model/heap_dominators.js";
+import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap_graph.js";
+import { type PathTree, searchPaths } from "../../../model/heap_paths.js";
+import { retainedByGroup } from "../../../model/heap_retained.js";
+import type { Address, Bytes, Objects } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import { wholeRegions } from "../memory/heap_parts.js";
+import type { HeapLayout } from "../memory/layout.js";
+import type { FrameLocals } from "../objects/frame_locals.js";
+import { HeapScan, type ScanFigures } from "../objects/heap_scan.js";
+import { OwnedBuffers } from "../objects/owned_buffers.js";
+import { findStorages } from "../objects/storages.js";
+import { TypeTable } from "../objects/type_table.js";
+import { EdgeColumn } from "./edge_column.js";
+import { NodeColumns, withObjects } from "./node_columns.js";
+import { NodeIndex } from "./node_index.js";
+import { References } from "./references.js";
+import { renewContainers } from "./reread_containers.js";
+import { renewValues } from "./reread_values.js";
+import {
+  FIRST_OBJECT,
+  findRoots,
+  ROOT,
+  ROOT_GARBAGE,
+  ROOT_MODULES,
+  ROOT_NATIVE,
+  ROOT_STACKS,
+  ROOT_VARIABLES,
+} from "./roots.js";
+
+export {
+  FIRST_OBJECT,
+  ROOT,
+  ROOT_GARBAGE,
+  ROOT_MODULES,
+  ROOT_NAMES,
+  ROOT_NATIVE,
+  ROOT_STACKS,
+  ROOT_VARIABLES,
+} from "./roots.js";
+
+export interface ObjectGraph {
+  readonly graph: HeapGraph;
+  readonly tree: DominatorTree;
+  readonly paths: PathTree;
+  readonly copy: HeapCopy;
+  readonly layout: HeapLayout;
+  readonly types: TypeTable;
+  readonly index: NodeIndex;
+  readonly figures: ScanFigures;
+  readonly buffers: OwnedBuffers;
+  /** What lives by references among itself alone. */
+  readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
+  /** The first node that is no object of Python's: storages of tensors are the rest. */
+  readonly end: NodeId;
+  /** sys.modules; 0 where it was not found. */
+  readonly modules: NodeId;
+  /** threading._active, the threads that run; 0 where it was not found. */
+  readonly threads: NodeId;
+  readonly frames: FrameLocals;
+}
+
+/** Bytes that the analysis of so many objects takes at its highest, the copy of the heap not counted. */
+export function graphMemory(objects: number): Bytes {
+  return objects * 300;
+}
+
+export interface RootPlaces {
+  /** sys.modules. */
+  readonly modules: Address;
+  /** threading._active: it leads to all that any thread was given, and says nothing of who gave it; 0: none. */
+  readonly threads: Address;
+  /** Where frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
+  readonly stacks: readonly AddressRange[];
+  readonly frames: FrameLocals;
+}
+
+/** `beforeReferences`: where the program runs on, it may have its containers read once more, and, for a further look
+ * at all names, values that are newer than the copy. */
+export function buildGraph(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  places: RootPlaces,
+  beforeReferences: (renew: (newValues: boolean) => void) => void = () => {},
+): ObjectGraph {
+  const types = new TypeTable(copy, layout);
+  const found = new NodeColumns(types, layout);
+  const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
+  let columns = found.view();
+  beforeReferences((newValues) => {
+    const gone = renewContainers(copy, layout, types, columns.address, columns.type);
+    if (newValues) {
+      const values = renewValues(copy, layout, types, columns, gone, places.stacks);
+      columns = withObjects(columns, values);
+      places.frames.forget();
+    }
+  });
+  const index = new NodeIndex(copy, columns.address, FIRST_OBJECT);
+  const end = columns.address.length + FIRST_OBJECT;
+  const objectAddress = new Float64Array(end);
+  objectAddress.set(columns.address, FIRST_OBJECT);
+  const objectType = new Uint32Array(end);
+  objectType.set(columns.type, FIRST_OBJECT);
+  const storages = findStorages(copy, types, objectAddress, objectType, FIRST_OBJECT, end);
+
+  const nodes = end + storages.addresses.length;
+  const address = new Float64Array(nodes);
+  address.set(objectAddress);
+  address.set(storages.addresses, end);
+  const type = new Uint32Array(nodes);
+  type.set(objectType);
+  if (nodes > end) {
+    type.fill(types.addKind("torch storage"), end);
+  }
+  const shallow = new Float64Array(nodes);
+  shallow.set(columns.shallow, FIRST_OBJECT);
+  shallow.set(storages.bytes, end);
+
+  const edges = new EdgeColumn();
+  const buffers = new OwnedBuffers();
+  const objectStart = new Uint32Array(nodes + 1);
+  let current = 0;
+  // A frame that runs is its thread's, though tracebacks and the frame that it called know it, too.
+  const running = places.frames.runningObjects.map((frame) => index.at(frame));
+  const isRunning = new Uint8Array(running.length > 0 ? nodes : 0);
+  for (const node of running) {
+    isRunning[node] = 1;
+  }
+  const references = new References(copy, layout, types, index, {
+    edge:
+      running.length === 0
+        ? (to) => edges.push(to)
+        : (to) => {
+            if (isRunning[to] === 0) {
+              edges.push(to);
+            }
+          },
+    owns: (buffer, bytes) => {
+      buffers.add(buffer, current);
+      shallow[current] += bytes;
+    },
+  });
+  for (let node = FIRST_OBJECT; node < end; node++) {
+    current = node;
+    objectStart[node] = edges.length;
+    references.visit(address[node], type[node], columns.room[node - FIRST_OBJECT]);
+    const storage = storages.ofTensor.get(node);
+    if (storage !== undefined) {
+      edges.push(storage);
+    }
+  }
+  objectStart.fill(edges.length, end);
+  for (const [row, data] of storages.addresses.entries()) {
+    buffers.add(data, end + row);
+  }
+
+  const partial: HeapGraph = {
+    nodes,
+    firstObject: FIRST_OBJECT,
+    address,
+    type,
+    shallow,
+    edgeStart: objectStart,
+    edgeTo: edges.view(),
+    typeNames: [],
+  };
+  const modules = index.at(places.modules);
+  const roots = findRoots(copy, types, references, edges, partial, {
+    end,
+    modules,
+    stacks: places.stacks,
+    frames: places.frames.runningObjects
+      .map((frame) => index.at(frame))
+      .filter((node) => node !== 0),
+  });
+  const graph = withRoots(partial, roots, types);
+  const tree = findDominators(graph);
+  const threads = index.at(places.threads);
+  const registers = [threads, ...registersOf(graph)].filter((node) => node !== 0);
+  const paths = searchPaths(
+    graph,
+    [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
+    registers,
+  );
+  return {
+    graph,
+    tree,
+    paths,
+    copy,
+    layout,
+    types,
+    index,
+    figures,
+    buffers,
+    garbage: {
+      objects: tree.retainedNodes[ROOT_GARBAGE] - 1,
+      bytes: tree.retained[ROOT_GARBAGE],
+    },
+    end,
+    modules,
+    threads,
+    frames: places.frames,
+  };
+}
+
+/** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. A set of weak
+ * references holds nothing: what hangs on it in a copy has the place that one of them had. */
+const REGISTER =
+  /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector|(?:_weakrefset\.)?WeakSet)$/;
+
+function registersOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
+  const isRegister = Uint8Array.from(typeNames, (name) => (REGISTER.test(name) ? 1 : 0));
+  const found: NodeId[] = [];
+  if (isRegister.includes(1)) {
+    for (let node = FIRST_OBJECT; node < nodes; node++) {
+      if (isRegister[type[node]] === 1) {
+        found.push(node);
+      }
+    }
+  }
+  return found;
+}
+
+/** Bytes that all objects of a type retain together, by the type's name. */
+export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
+  const groups = new Map<string, number>();
+  const groupOfType = graph.typeNames.map((name) => {
+    const group = groups.get(name) ?? groups.size;
+    groups.set(name, group);
+    return group;
+  });
+  const groupOf = Uint32Array.from(graph.type, (type) => groupOfType[type] ?? 0);
+  const bytes = retainedByGroup(graph, tree, groupOf, groups.size);
+  return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
+}
+
+/** The same graph with the roots' edges before the objects'. */
+function withRoots(graph: HeapGraph, roots: readonly NodeId[][], types: TypeTable): HeapGraph {
+  const kinds = roots.slice(1).map((_, kind) => kind + 1);
+  const extra = kinds.length + roots.reduce((sum, nodes) => sum + nodes.length, 0);
+  const edgeTo = new Uint32Array(extra + graph.edgeTo.length);
+  const edgeStart = new Uint32Array(graph.nodes + 1);
+  let at = 0;
+  for (const [kind, nodes] of roots.entries()) {
+    edgeStart[kind] = at;
+    for (const node of kind === ROOT ? kinds : nodes) {
+      edgeTo[at++] = node;
+    }
+  }
+  for (let node = FIRST_OBJECT; node <= graph.nodes; node++) {
+    edgeStart[node] = graph.edgeStart[node] + extra;
+  }
+  edgeTo.set(graph.edgeTo, extra);
+  const typeNames = Array.from({ length: types.count }, (_, row) => types.name(row));
+  return { ...graph, edgeStart, edgeTo, typeNames };
+}

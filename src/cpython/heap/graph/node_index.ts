@@ -1,0 +1,75 @@
+/**
+ * From an address to the object there, in a handful of instructions: one bit for every 16 bytes of the
+ * copy says that an object begins, and beside each 32 bits stands the number of objects before them.
+ */
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+
+const GROUPS_A_PAGE = 8;
+/** A byte for each of the MiB of 256 GiB, wherever in memory they lie: most words lead to no object, and are told
+ * here without a look at their page. */
+const PLACES = 2 ** 18;
+
+/** Tells the object at an address given in halves; 0: none. */
+export interface ObjectIndex {
+  find(low: number, high: number): NodeId;
+}
+
+export class NodeIndex implements ObjectIndex {
+  readonly #bits: Uint32Array;
+  readonly #before: Uint32Array;
+  readonly #places = new Uint8Array(PLACES);
+
+  /** `addresses` ascending; the object at `addresses[n]` is node `first + n`. */
+  constructor(
+    readonly copy: HeapCopy,
+    addresses: Float64Array,
+    readonly first: NodeId,
+  ) {
+    this.#bits = new Uint32Array(copy.pages * GROUPS_A_PAGE);
+    this.#before = new Uint32Array(copy.pages * GROUPS_A_PAGE);
+    for (let n = 0; n < addresses.length; n++) {
+      const low = addresses[n] >>> 0;
+      const high = Math.floor(addresses[n] / 2 ** 32);
+      const page = copy.pageAt(low, high);
+      this.#places[placeOf(low, high)] = 1;
+      const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
+      if (this.#bits[group] === 0) {
+        this.#before[group] = first + n;
+      }
+      this.#bits[group] |= 1 << ((low >>> 4) & 31);
+    }
+  }
+
+  /** The object that begins at an address given in halves; 0 where none does. */
+  find(low: number, high: number): NodeId {
+    if ((low & 15) !== 0 || this.#places[placeOf(low, high)] === 0) {
+      return 0;
+    }
+    const page = this.copy.pageAt(low, high);
+    if (page === 0) {
+      return 0;
+    }
+    const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
+    const bits = this.#bits[group];
+    const bit = (low >>> 4) & 31;
+    if (((bits >>> bit) & 1) === 0) {
+      return 0;
+    }
+    return this.#before[group] + countBits(bits & ((1 << bit) - 1));
+  }
+
+  at(address: number): NodeId {
+    return this.find(address >>> 0, Math.floor(address / 2 ** 32));
+  }
+}
+
+function placeOf(low: number, high: number): number {
+  return ((high << 12) | (low >>> 20)) & (PLACES - 1);
+}
+
+function countBits(bits: number): number {
+  let sum = bits - ((bits >>> 1) & 0x55555555);
+  sum = (sum & 0x33333333) + ((sum >>> 2) & 0x33333333);
+  return Math.imul((sum + (sum >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}

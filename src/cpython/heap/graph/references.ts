@@ -1,0 +1,399 @@
+/**
+ * The second pass: the references of each object, exactly for the containers that every program is made
+ * of, by the words of the object itself for all others. A word is a reference when an object begins where
+ * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
+ */
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapLayout } from "../memory/layout.js";
+import { blockBytes } from "../memory/memory_blocks.js";
+import { BufferReferences, type ReferenceSink } from "../objects/buffer_references.js";
+import { FrameReferences } from "../objects/frame_references.js";
+import { type KeysTable, parseKeys, valuesPrefix } from "../objects/small_objects.js";
+import {
+  SHAPE_ARRAY,
+  SHAPE_BYTEARRAY,
+  SHAPE_BYTES,
+  SHAPE_C_DATA,
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_FRAME,
+  SHAPE_INT,
+  SHAPE_LEAF,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_NDARRAY,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_STR,
+  SHAPE_TABLED,
+  SHAPE_TENSOR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+  SHAPE_WEAKREF,
+  type TypeRow,
+  type TypeTable,
+} from "../objects/type_table.js";
+import type { ObjectIndex } from "./node_index.js";
+
+const DICT_BYTES = 48;
+/** Offset of ob_bytes_object, where a bytearray's bytes are an object of their own (Objects/bytearrayobject.c). */
+const BYTEARRAY_BYTES = 56;
+const LIST_BYTES = 40;
+const SET_BYTES = 200;
+const DEQUE_BLOCK_ITEMS = 64;
+const MOST_DEQUE_BLOCKS = 1 << 22;
+const MODULE_STATE = 32;
+const MOST_STATE_BYTES = 16 * 1024;
+/** PyTypeObject.tp_weaklist. */
+const TYPE_WEAK_LIST = 368;
+const MOST_WORDS = 2 ** 34;
+/** An element's children, a pickler's memo: a structure, and the table that it leads to. */
+const TABLES_DEEP = 2;
+
+export class References {
+  readonly #buffers: BufferReferences;
+  readonly #frames: FrameReferences;
+  #tableBytesLeft: Bytes;
+
+  constructor(
+    readonly copy: HeapCopy,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+    readonly index: ObjectIndex,
+    readonly sink: ReferenceSink,
+  ) {
+    this.#tableBytesLeft = copy.words.byteLength;
+    this.#frames = new FrameReferences(copy, layout.python);
+    this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
+  }
+
+  /** Tells all references of one object. */
+  visit(object: Address, row: TypeRow, room: Bytes): void {
+    const { types } = this;
+    this.#attributes(object, row);
+    const basic = types.basicSizes[row];
+    switch (types.shapes[row]) {
+      case SHAPE_STR:
+        // Of a subclass: its fields stand behind the pointer to its characters, which ends a PyUnicodeObject.
+        this.#rest(object, this.layout.compactBytes + 8, row);
+        return;
+      case SHAPE_INT:
+      case SHAPE_BYTES:
+        return;
+      case SHAPE_BYTEARRAY:
+        if (this.layout.byteArrayHoldsObject) {
+          this.range(object + BYTEARRAY_BYTES, 8);
+        }
+        return;
+      case SHAPE_ARRAY:
+        this.#buffers.array(object);
+        return;
+      case SHAPE_LEAF:
+        this.range(object + 24, Math.min(basic, room) - 24);
+        return;
+      case SHAPE_DICT:
+      case SHAPE_ORDERED_DICT:
+        this.#dict(object);
+        this.#rest(object, DICT_BYTES, row);
+        return;
+      case SHAPE_LIST:
+        this.#list(object);
+        this.#rest(object, LIST_BYTES, row);
+        return;
+      case SHAPE_TUPLE: {
+        const items = this.#count(object + 16);
+        this.range(object + this.layout.tupleItems, Math.min(items * 8, room));
+        return;
+      }
+      case SHAPE_SET:
+        this.#set(object);
+        this.#rest(object, SET_BYTES, row);
+        return;
+      case SHAPE_DEQUE:
+        this.#deque(object);
+        this.#rest(object, 64, row);
+        return;
+      case SHAPE_WEAKREF:
+        this.range(object + 24, 8); // its callback alone is its own
+        return;
+      case SHAPE_NDARRAY:
+        this.#buffers.ndarray(object);
+        this.#rest(object, 48, row);
+        return;
+      case SHAPE_TYPE:
+        this.range(
+          object + 8,
+          Math.min(room, Math.max(basic, this.layout.heapTypeBytes)) - 8,
+          object + TYPE_WEAK_LIST,
+        );
+        this.#sharedKeys(this.copy.word(object + this.layout.heapTypeCachedKeys));
+        return;
+      case SHAPE_MODULE:
+        this.range(object + 8, basic - 8, this.#weakList(object, row));
+        this.#state(this.copy.word(object + MODULE_STATE));
+        return;
+      case SHAPE_FRAME: {
+        const isObject = types.name(row) === "frame";
+        for (const { start, bytes } of this.#frames.ranges(object, isObject, room)) {
+          this.range(start, bytes, this.#weakList(object, row));
+        }
+        return;
+      }
+      case SHAPE_TENSOR:
+        this.#rest(object, 16, row);
+        return;
+      default: {
+        if (types.shapes[row] === SHAPE_C_DATA) {
+          this.#buffers.cData(object);
+        }
+        const items = types.itemSizes[row] === 0 ? 0 : Math.abs(this.#count(object + 16));
+        const end = Math.min(room, basic + items * types.itemSizes[row]);
+        this.range(object + 16, end - 16, this.#weakList(object, row));
+        this.#type(object, row);
+        if (types.shapes[row] === SHAPE_TABLED) {
+          this.#tables(object + 16, end - 16, TABLES_DEEP);
+        }
+      }
+    }
+  }
+
+  /** An instance keeps its class alive: only heap types are objects here. */
+  #type(object: Address, row: TypeRow): void {
+    if (this.types.isHeapType[row]) {
+      this.range(object + 8, 8);
+    }
+  }
+
+  /** Every word of a range that is the address of an object, but for the word at `skip`. */
+  range(start: Address, bytes: Bytes, skip: Address = 0): void {
+    const { copy, index, sink } = this;
+    const { words } = copy;
+    if (!(bytes > 0) || bytes > MOST_WORDS) {
+      return;
+    }
+    let address = start;
+    const end = start + bytes;
+    while (address < end) {
+      const at = copy.index(address);
+      const pageEnd = Math.min(end, address - (address % 4096) + 4096);
+      if (at >= 0) {
+        const stop = at + ((pageEnd - address) >>> 2);
+        for (let word = at; word + 1 < stop; word += 2) {
+          const low = words[word];
+          if ((low & 15) !== 0 || (low === 0 && words[word + 1] === 0)) {
+            continue;
+          }
+          const to = index.find(low, words[word + 1]);
+          if (to !== 0 && address + (word - at) * 4 !== skip) {
+            sink.edge(to);
+          }
+        }
+      }
+      address = pageEnd;
+    }
+  }
+
+  /** Blocks that the words of a range lead to, and on from these: what stands in them are references. All together
+   * they are a part of the heap: what claims to be more is none. */
+  #tables(start: Address, bytes: Bytes, deep: number): void {
+    for (let address = start; address < start + bytes; address += 8) {
+      const block = this.#word(address);
+      const isObject = this.index.find(block >>> 0, Math.floor(block / 2 ** 32)) !== 0;
+      const size = isObject ? 0 : blockBytes(this.copy, this.layout, block);
+      if (size > 0 && size <= this.#tableBytesLeft) {
+        this.#tableBytesLeft -= size;
+        this.sink.owns(block, size);
+        this.range(block, size);
+        if (deep > 1) {
+          this.#tables(block, size, deep - 1);
+        }
+      }
+    }
+  }
+
+  /** Where an object keeps its weak references, which refer to it and not it to them; 0: nowhere. */
+  #weakList(object: Address, row: TypeRow): Address {
+    const offset = this.types.weakOffsets[row];
+    return offset > 0 ? object + offset : 0;
+  }
+
+  #word(address: Address): Address {
+    const word = this.copy.word(address);
+    return word > 0 && word < 2 ** 48 ? word : 0;
+  }
+
+  #count(address: Address): number {
+    const at = this.copy.index(address);
+    return at < 0 ? 0 : this.copy.words[at] + (this.copy.words[at + 1] | 0) * 2 ** 32;
+  }
+
+  /** What a subclass adds behind its builtin base: slots and a dict. */
+  #rest(object: Address, from: Bytes, row: TypeRow): void {
+    const basic = this.types.basicSizes[row];
+    if (basic > from) {
+      this.range(object + from, basic - from, this.#weakList(object, row));
+    }
+  }
+
+  /**
+   * Attributes that stand in no field of the object.
+   *   3.11          -32 values, -24 dict
+   *   3.12          -32 weak list, -24 dict, or values - 1
+   *   3.13 and on   -32 weak list, -24 dict; behind the object: capacity u8 size u8 embedded u8 valid u8, values
+   */
+  #attributes(object: Address, row: TypeRow): void {
+    const { types, layout } = this;
+    const offset = types.dictOffsets[row];
+    if (offset < 0) {
+      // From the end of a variable object, whose items are counted by ob_size.
+      const items = Math.abs(this.#count(object + 16));
+      const end = types.basicSizes[row] + items * types.itemSizes[row];
+      this.range(object + Math.ceil(end / 8) * 8 + offset, 8);
+    }
+    if (!types.managedDict[row]) {
+      return;
+    }
+    const place = this.#word(object - 24);
+    if (layout.values === "pointer") {
+      this.range(object - 24, 8);
+      this.#values(this.#word(object - 32), row);
+    } else if (layout.values === "tagged" && place % 2 === 1) {
+      this.#values(place + 1, row);
+    } else {
+      this.range(object - 24, 8);
+    }
+    if (layout.values === "inline" && types.inlineValues[row] > 0) {
+      const at = object + types.basicSizes[row];
+      const index = this.copy.index(at);
+      if (index >= 0 && this.copy.words[index] >>> 24 === 1) {
+        this.range(at + 8, (this.copy.words[index] & 0xff) * 8);
+      }
+    }
+  }
+
+  #values(values: Address, row: TypeRow): void {
+    const keys = this.#keys(this.#word(this.types.addresses[row] + this.layout.heapTypeCachedKeys));
+    if (values !== 0 && keys !== null) {
+      this.range(values, this.#ownsValues(values, keys));
+    }
+  }
+
+  #ownsValues(values: Address, keys: KeysTable): Bytes {
+    const at = this.copy.index(values - 8);
+    const prefix = at < 0 ? 0 : valuesPrefix(this.layout, this.copy.words[at + 1]);
+    const bytes = (keys.used + keys.usable) * 8;
+    this.sink.owns(values - prefix, bytes);
+    return bytes;
+  }
+
+  #keys(address: Address): KeysTable | null {
+    const at = address % 8 === 0 ? this.copy.index(address) : -1;
+    return at < 0 ? null : parseKeys(this.layout, address, this.copy.words, at);
+  }
+
+  #dict(object: Address): void {
+    const keys = this.#keys(this.#word(object + 32));
+    if (keys === null) {
+      return;
+    }
+    const values = this.#word(object + 40);
+    if (values !== 0) {
+      const count = Math.min(keys.used, keys.bytes / 8);
+      this.#ownsValues(values, keys);
+      this.range(values + this.layout.valuesStart, count * 8);
+      return;
+    }
+    if (keys.references === 1) {
+      this.sink.owns(keys.address, keys.bytes);
+    }
+    this.#entries(keys, keys.entryBytes === 24 ? 8 : 0);
+  }
+
+  /** Keys and values of a table: every word but the hash. */
+  #entries(keys: KeysTable, first: Bytes): void {
+    const { copy, index, sink } = this;
+    const { words } = copy;
+    const step = keys.entryBytes;
+    for (let n = 0; n < keys.used; n++) {
+      const entry = keys.entriesAt + n * step + first;
+      for (let address = entry; address < entry + 16; address += 8) {
+        const at = copy.index(address);
+        if (at < 0) {
+          return;
+        }
+        const to = index.find(words[at], words[at + 1]);
+        if (to !== 0) {
+          sink.edge(to);
+        }
+      }
+    }
+  }
+
+  /** The names that a class's instances share. */
+  #sharedKeys(address: Address): void {
+    const keys = this.#keys(address > 0 ? address : 0);
+    if (keys !== null) {
+      this.sink.owns(keys.address, keys.bytes);
+      this.#entries(keys, keys.entryBytes === 24 ? 8 : 0);
+    }
+  }
+
+  #list(object: Address): void {
+    const items = this.#word(object + 24);
+    const count = this.#count(object + 16);
+    if (items !== 0 && count > 0) {
+      this.sink.owns(items, 0); // its size is in the list's own
+      this.range(items, count * 8);
+    }
+  }
+
+  #set(object: Address): void {
+    const table = this.#word(object + 40);
+    const slots = this.#count(object + 32) + 1;
+    if (table === 0 || !(slots > 0 && slots < MOST_WORDS)) {
+      return;
+    }
+    this.sink.owns(table, 0);
+    const { copy, index, sink } = this;
+    for (let slot = 0; slot < slots; slot++) {
+      const at = copy.index(table + slot * 16);
+      if (at < 0) {
+        return;
+      }
+      const to = index.find(copy.words[at], copy.words[at + 1]);
+      if (to !== 0) {
+        sink.edge(to);
+      }
+    }
+  }
+
+  /** block: 0 left link  8 64 items  520 right link; items from `leftindex` of the first on. */
+  #deque(object: Address): void {
+    let left = this.#count(object + 16);
+    let block = this.#word(object + 24);
+    let first = this.#count(object + 40);
+    for (let n = 0; block !== 0 && left > 0 && n < MOST_DEQUE_BLOCKS; n++) {
+      const here = Math.min(left, DEQUE_BLOCK_ITEMS - first);
+      if (!(first >= 0 && first < DEQUE_BLOCK_ITEMS)) {
+        return;
+      }
+      this.sink.owns(block, 0);
+      this.range(block + 8 + first * 8, here * 8);
+      left -= here;
+      first = 0;
+      block = this.#word(block + 8 + DEQUE_BLOCK_ITEMS * 8);
+    }
+  }
+
+  /** A C module's own structure; its size is not written anywhere, so its chunk's is taken. */
+  #state(address: Address): void {
+    if (!(address > 0)) {
+      return;
+    }
+    const size = this.#word(address - 8);
+    if (size >= 32 && size < MOST_STATE_BYTES) {
+      this.range(address, size - (size % 8) - 8);
+    }
+  }
+}

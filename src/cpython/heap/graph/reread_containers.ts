@@ -1,0 +1,194 @@
+/**
+ * A program that runs on while it is copied moves what grows: a list is copied with the address of an array
+ * that was copied before it was made, and all that the list holds seems to hang on nothing.
+ *
+ *   copy      list (late) ──> items     copied early: memory of something else then
+ *   renewed   list, now   ──> items, now
+ *
+ * So containers of some size are read once more, each with its table, in the moment between two of the
+ * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
+ * may have been copied while it was filled, or lie where another one was.
+ */
+
+import { pause } from "../../../linux/hold/pause.js";
+import type { Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapLayout } from "../memory/layout.js";
+import { readKeys, readWords } from "../objects/small_objects.js";
+import {
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TUPLE,
+  type TypeTable,
+} from "../objects/type_table.js";
+
+/** Smaller ones hold little that counts. */
+const FEWEST_ITEMS = 32;
+/** To meet a moment in which it does not move: the program has some to go on. */
+const MOST_ATTEMPTS = 8;
+/** Of all containers together: few move at any moment. */
+const MOST_RETRIES = 200;
+const FILLED = 0.9;
+/** Each takes the time of a few reads. */
+const MOST_CONTAINERS = 20_000;
+/** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
+const HEAD_WORDS = 6;
+
+/** `address` and `row`: columns of the objects of the copy. Tells those that are gone, or in the making: who refers
+ * to them may refer to others by now. */
+export function renewContainers(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  types: TypeTable,
+  address: Float64Array,
+  row: Uint32Array,
+): readonly Address[] {
+  const { source } = copy;
+  const gone: Address[] = [];
+  // All tables together are a part of the heap: what claims to be more is none.
+  let left = MOST_ATTEMPTS * copy.words.byteLength;
+  let retries = MOST_RETRIES;
+  for (const n of largestContainers(copy, types, address, row)) {
+    const object = address[n] as Address;
+    const type = row[n] as number;
+    const isTuple = types.shapes[type] === SHAPE_TUPLE;
+    const items = copy.word(object + 16);
+    for (let attempt = 0; ; attempt++) {
+      if (attempt > 0) {
+        if (attempt === MOST_ATTEMPTS || retries-- <= 0) {
+          gone.push(object);
+          break;
+        }
+        pause();
+        source.refresh(); // a table that moved may lie where nothing was mapped before
+      }
+      const head = readWords(source, object, HEAD_WORDS);
+      // Another object lies there by now, or none.
+      const isAnother = isTuple && head?.[2] !== items;
+      if (head === null || head[0] === 0 || head[1] !== types.addresses[type] || isAnother) {
+        gone.push(object);
+        break;
+      }
+      const table = tableOf(source, layout, types.shapes[type] as number, object, head);
+      if (table === null || !(table.bytes < left)) {
+        break;
+      }
+      left -= table.bytes;
+      copy.renew(table.address, table.bytes);
+      copy.renew(object, HEAD_WORDS * 8);
+      // It was its table all the time that it was read, and no new one that is being filled.
+      const whole = copy.index(table.address + table.bytes - 8) >= 0;
+      const { knownBy } = table;
+      const own = knownBy === null || copy.word(object + knownBy) === table.address;
+      if (whole && own && isFilled(copy, object, table)) {
+        break;
+      }
+    }
+  }
+  return gone;
+}
+
+/** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
+function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {
+  let found = 0;
+  for (let at = items; at < end; at += stride) {
+    found += copy.word(at) > 0 ? 1 : 0;
+  }
+  return found >= FILLED * copy.word(object + count);
+}
+
+/** Rows of the objects. */
+function largestContainers(
+  copy: HeapCopy,
+  types: TypeTable,
+  address: Float64Array,
+  row: Uint32Array,
+): number[] {
+  const found: { readonly n: number; readonly items: number }[] = [];
+  for (let n = 0; n < address.length; n++) {
+    const shape = types.shapes[row[n] as number] as number;
+    if (SHAPES.has(shape)) {
+      const items = copy.word((address[n] as Address) + (shape === SHAPE_SET ? 24 : 16));
+      if (items >= FEWEST_ITEMS) {
+        found.push({ n, items });
+      }
+    }
+  }
+  return found
+    .sort((a, b) => b.items - a.items)
+    .slice(0, MOST_CONTAINERS)
+    .map(({ n }) => n);
+}
+
+const SHAPES: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_TUPLE,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+]);
+
+interface Table {
+  readonly address: Address;
+  readonly bytes: Bytes;
+  /** Where its address, and the number of its items, stand in the container; null: it is a part of that. */
+  readonly knownBy: Bytes | null;
+  readonly count: Bytes;
+  /** The first item's word, those that follow, and behind the last. */
+  readonly items: Address;
+  readonly stride: Bytes;
+  readonly end: Address;
+}
+
+/** Where its items stand; null where they are nowhere of their own. */
+function tableOf(
+  memory: Memory,
+  layout: HeapLayout,
+  shape: number,
+  object: Address,
+  head: Float64Array,
+): Table | null {
+  const word = (n: number) => head[n] as number;
+  if (shape === SHAPE_TUPLE) {
+    // 16 size, then the items; from 3.14 on its hash before them
+    const places = { knownBy: null, count: 16 };
+    return plainTable(object + layout.tupleItems, word(2) * 8, 8, places);
+  }
+  if (shape === SHAPE_LIST) {
+    // 16 size  24 items
+    return plainTable(word(3), word(2) * 8, 8, { knownBy: 24, count: 16 });
+  }
+  if (shape === SHAPE_SET) {
+    // 24 used  32 mask  40 table: key, hash
+    return plainTable(word(5), (word(4) + 1) * 16, 16, { knownBy: 40, count: 24 });
+  }
+  // 16 used  32 keys  40 values
+  const keys = word(5) === 0 ? readKeys(memory, layout, word(4)) : null;
+  if (keys === null) {
+    return null;
+  }
+  const { address, bytes, entriesAt, entryBytes, used } = keys;
+  return {
+    address,
+    bytes,
+    knownBy: 32,
+    count: 16,
+    items: entriesAt + entryBytes - 8,
+    stride: entryBytes,
+    end: entriesAt + used * entryBytes,
+  };
+}
+
+function plainTable(
+  address: Address,
+  bytes: Bytes,
+  stride: Bytes,
+  places: Pick<Table, "knownBy" | "count">,
+): Table | null {
+  return address > 0
+    ? { ...places, address, bytes, items: address, stride, end: address + bytes }
+    : null;
+}

@@ -1,0 +1,331 @@
+/**
+ * What a program makes anew all the time (results = concatenate(results, more)) is never in a copy together with
+ * the name that it goes by: the name is copied with the address of a value that was made after its memory was.
+ *
+ *   copy      dict of names (late) ──> value     copied early: free memory then
+ *   renewed   dict of names, now   ──> value, now: an object more, and so is what was made with it
+ *
+ * So what refers to nothing that the copy knows is read once more, together with what it refers to by then. What is
+ * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
+ */
+
+import { pause } from "../../../linux/hold/pause.js";
+import type { AddressRange } from "../../../linux/memory/memory.js";
+import type { Address, Bytes, Millis } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import { heapRegions } from "../memory/heap_regions.js";
+import type { HeapLayout } from "../memory/layout.js";
+import { ownBytes } from "../objects/object_size.js";
+import { lastAtMost } from "../objects/owned_buffers.js";
+import { readKeys, readWords } from "../objects/small_objects.js";
+import {
+  SHAPE_BYTES,
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_INT,
+  SHAPE_LEAF,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_NDARRAY,
+  SHAPE_SET,
+  SHAPE_STR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+  type TypeRow,
+  type TypeTable,
+} from "../objects/type_table.js";
+import type { ObjectColumns, ObjectRow } from "./node_columns.js";
+import { NodeIndex, type ObjectIndex } from "./node_index.js";
+import { References } from "./references.js";
+
+/** Looked at in all passes together: half a second. */
+const MOST_VISITED = 4_000_000;
+/** Read once more: each takes the time of some reads. */
+const MOST_RENEWED = 2_000;
+const MOST_VALUES = 5_000;
+/** From what is gone to who refers to that, and so on. */
+const MOST_PASSES = 4;
+/** To meet the program between two steps; while a large value is copied, it may take another. */
+const MOST_ATTEMPTS = 8;
+/** Nothing lives at an address that was met so often in a row: what refers to it has no more use for it. */
+const FORGOTTEN = 3;
+const LONGEST_PAUSES_MS: Millis = 200;
+/** Of an object or its table; what it refers to behind that is left out. */
+const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
+/** Where the kernel maps what is asked for without a place: above what looks like an address and is a number. */
+const LOWEST_MAPPED: Address = 2 ** 40;
+const NEAR: Bytes = 2 ** 30;
+/** What tells an object's size. */
+const HEAD_BYTES: Bytes = 256;
+const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
+  SHAPE_STR,
+  SHAPE_BYTES,
+  SHAPE_INT,
+  SHAPE_LEAF,
+]);
+/** Sequences hold without a name; in what modules and types keep beside their dicts, words of the past stand, too. */
+const NAMELESS: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_TUPLE,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+  SHAPE_MODULE,
+  SHAPE_TYPE,
+]);
+/** The object alone: objects of C's that are larger are rarely one of many. */
+const LARGEST_NAMESPACE: Bytes = 4096;
+
+/** Objects that live now and are none of the columns'; the copy holds them then. `alreadyGone`: of the columns'.
+ * `stacks`: where frames keep their locals, from 3.11 on. */
+export function renewValues(
+  copy: HeapCopy,
+  layout: HeapLayout,
+  types: TypeTable,
+  columns: ObjectColumns,
+  alreadyGone: readonly Address[],
+  stacks: readonly AddressRange[],
+): readonly ObjectRow[] {
+  copy.source.refresh(); // a value may lie where nothing was mapped before
+  const renewal = new ValueRenewal(copy, layout, types, columns.address, alreadyGone);
+  const { address, type, shallow, room } = columns;
+  let gone = -1;
+  let left = MOST_VISITED;
+  for (let pass = 0; pass < MOST_PASSES && renewal.gone > gone; pass++) {
+    gone = renewal.gone;
+    for (let n = 0; n < address.length && left-- > 0 && !renewal.isOver; n++) {
+      const row = type[n];
+      if (mayName(types.shapes[row]) && room[n] <= LARGEST_NAMESPACE) {
+        renewal.renew({ address: address[n], type: row, shallow: shallow[n], room: room[n] });
+      }
+    }
+  }
+  // Locals last: they hold what is being made, too.
+  for (const stack of stacks) {
+    renewal.renewStack(stack);
+  }
+  return renewal.values;
+}
+
+/** Whatever has a name stands in an attribute, a dict, or a field of C's. */
+function mayName(shape: number): boolean {
+  return !WITHOUT_REFERENCES.has(shape) && !NAMELESS.has(shape);
+}
+
+/** Addresses in the heap at which no object is known, or none any more. */
+class UnknownObjects implements ObjectIndex {
+  readonly gone: Set<Address>;
+  /** Objects more, and where nothing lives when it is read again. */
+  readonly known = new Set<Address>();
+  readonly #found = new Set<Address>();
+  readonly #mappings: readonly AddressRange[];
+  readonly #regions: readonly AddressRange[];
+  readonly #index: NodeIndex;
+
+  constructor(copy: HeapCopy, addresses: Float64Array, gone: readonly Address[]) {
+    this.gone = new Set(gone);
+    this.#index = new NodeIndex(copy, addresses, 1);
+    this.#regions = heapRegions(copy.source);
+    this.#mappings = copy.source.mappings;
+  }
+
+  /** Those that are asked for meanwhile. */
+  during(visit: () => void): readonly Address[] {
+    this.#found.clear();
+    visit();
+    return [...this.#found];
+  }
+
+  find(low: number, high: number): 0 {
+    const address = high * 2 ** 32 + low;
+    if ((low & 15) !== 0 || this.known.has(address)) {
+      return 0;
+    }
+    const isUnknown = this.#index.find(low, high) === 0 && this.#mayBeHeap(address);
+    if (isUnknown || this.gone.has(address)) {
+      this.#found.add(address);
+    }
+    return 0;
+  }
+
+  /** Or was: a large block is mapped by itself, and where it was freed nothing may lie by now. */
+  #mayBeHeap(address: Address): boolean {
+    if (rangeAt(this.#regions, address) !== null) {
+      return true;
+    }
+    const mappings = this.#mappings;
+    const before = lastAtMost(mappings.length, (n) => (mappings[n] as AddressRange).start, address);
+    const end = mappings[before]?.end ?? 0;
+    const next = mappings[before + 1]?.start ?? Number.POSITIVE_INFINITY;
+    return (
+      address > LOWEST_MAPPED && address >= end && Math.min(address - end, next - address) < NEAR
+    );
+  }
+}
+
+function rangeAt(ranges: readonly AddressRange[], address: Address): AddressRange | null {
+  const range =
+    ranges[lastAtMost(ranges.length, (n) => (ranges[n] as AddressRange).start, address)];
+  return range !== undefined && address < range.end ? range : null;
+}
+
+class ValueRenewal {
+  readonly values: ObjectRow[] = [];
+  readonly #unknown: UnknownObjects;
+  /** References as the copy has them. */
+  readonly #copied: References;
+  /** References as they are now: tables are read anew before their entries are followed. */
+  readonly #present: References;
+  readonly #head = new Uint32Array(HEAD_BYTES / 4);
+  #renewed = 0;
+  #pausedMs: Millis = 0;
+
+  constructor(
+    readonly copy: HeapCopy,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+    addresses: Float64Array,
+    gone: readonly Address[],
+  ) {
+    this.#unknown = new UnknownObjects(copy, addresses, gone);
+    const edge = () => undefined;
+    const owns = (table: Address, bytes: Bytes) => this.#copyAnew(table, bytes);
+    this.#copied = new References(copy, layout, types, this.#unknown, { edge, owns: edge });
+    this.#present = new References(copy, layout, types, this.#unknown, { edge, owns });
+  }
+
+  /** How many objects of the copy were found to be gone. */
+  get gone(): number {
+    return this.#unknown.gone.size;
+  }
+
+  get isOver(): boolean {
+    return this.#renewed >= MOST_RENEWED || this.values.length >= MOST_VALUES;
+  }
+
+  renew(object: ObjectRow): void {
+    const { address, type, room } = object;
+    const { gone, known } = this.#unknown;
+    const copied = () => this.#copied.visit(address, type, room);
+    if (gone.has(address) || known.has(address) || this.#unknown.during(copied).length === 0) {
+      return;
+    }
+    if (this.#typeAt(address) === type) {
+      this.#take(() => this.#visitAnew(object));
+    } else {
+      gone.add(address);
+    }
+  }
+
+  renewStack({ start, end }: AddressRange): void {
+    const visit = () => this.#copied.range(start, end - start);
+    if (this.#unknown.during(visit).length > 0) {
+      this.#take(() => {
+        this.#copyAnew(start, end - start);
+        visit();
+      });
+    }
+  }
+
+  /** What is referred to now is an object more; and so on, from each of those. */
+  #take(visitAnew: () => void): void {
+    const waiting = [visitAnew];
+    for (let visit = waiting.pop(); visit !== undefined && !this.isOver; visit = waiting.pop()) {
+      let [before, alike] = ["", 0];
+      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+        this.#renewed += 1;
+        const addresses = this.#unknown.during(visit);
+        for (const address of addresses) {
+          const value = this.#valueAt(address);
+          if (value !== null) {
+            this.values.push(value);
+            this.#unknown.known.add(address);
+            if (!WITHOUT_REFERENCES.has(this.types.shapes[value.type])) {
+              waiting.push(() => this.#visit(value));
+            }
+          }
+        }
+        const missed = addresses.filter((address) => !this.#unknown.known.has(address));
+        alike = missed.join() === before ? alike + 1 : 0;
+        before = missed.join();
+        if (missed.length === 0 || alike === FORGOTTEN) {
+          for (const address of missed) {
+            this.#unknown.known.add(address);
+          }
+          break;
+        }
+        if (!this.#waited()) {
+          break;
+        }
+      }
+    }
+  }
+
+  /** The program goes on, and what it maps meanwhile can be read. False: long enough in all. */
+  #waited(): boolean {
+    if (this.#pausedMs >= LONGEST_PAUSES_MS) {
+      return false;
+    }
+    const started = performance.now();
+    pause();
+    const isThere = this.copy.source.refresh();
+    this.#pausedMs += performance.now() - started;
+    return isThere;
+  }
+
+  #visitAnew(object: ObjectRow): void {
+    const { address, type, room } = object;
+    const before = this.types.preHeaders[type];
+    this.#copyAnew(address - before, before + room);
+    this.#visit(object);
+  }
+
+  /** What it refers to, its table as it is now. */
+  #visit({ address, type, room }: ObjectRow): void {
+    const { copy, types } = this;
+    // Of other tables a visit tells place and size.
+    if (types.shapes[type] === SHAPE_LIST) {
+      this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
+    } else if (types.shapes[type] === SHAPE_NDARRAY) {
+      const dimensions = copy.words[copy.index(address + 24)];
+      this.#copyAnew(copy.word(address + 32), dimensions * 16);
+    } else if (types.shapes[type] === SHAPE_DICT) {
+      const keys = readKeys(copy.source, this.layout, copy.word(address + 32));
+      this.#copyAnew(keys?.address ?? 0, keys?.bytes ?? 0);
+    }
+    this.#present.visit(address, type, room);
+  }
+
+  #copyAnew(start: Address, bytes: Bytes): void {
+    if (start > 0 && bytes > 0) {
+      this.copy.renew(start, Math.min(bytes, LARGEST_PIECE));
+    }
+  }
+
+  /** Of the object that lives there now; negative: none does. */
+  #typeAt(address: Address): TypeRow {
+    const [count = 0, type = 0] = readWords(this.copy.source, address, 2) ?? [];
+    // In a free block the address of the next one stands where an object has its count.
+    const high = Math.floor(count / 2 ** 32) % (this.layout.countFlags ? 2 ** 16 : 2 ** 32);
+    return count > 0 && high === 0 ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32)) : -1;
+  }
+
+  /** The object that lives there now, copied while it did; null: none does. */
+  #valueAt(address: Address): ObjectRow | null {
+    const { copy, layout, types } = this;
+    const row = this.#typeAt(address);
+    if (row < 0) {
+      return null;
+    }
+    this.#head.fill(0);
+    copy.source.readInto(address, new Uint8Array(this.#head.buffer));
+    const own = ownBytes(types, layout, row, this.#head, 0, Number.MAX_SAFE_INTEGER);
+    const before = types.preHeaders[row];
+    // No more than its own: what stands behind it is another's, as it was.
+    this.#copyAnew(address - before, own);
+    if (copy.index(address) < 0 || this.#typeAt(address) !== row) {
+      return null; // the copy has no room for it, or it was freed meanwhile
+    }
+    const values = types.inlineValues[row];
+    return { address, type: row, shallow: own + values, room: own - before + values };
+  }
+}

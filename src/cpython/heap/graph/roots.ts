@@ -1,0 +1,150 @@
+/** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
+import type { AddressRange } from "../../../linux/memory/memory.js";
+import type { HeapGraph, NodeId } from "../../../model/heap_graph.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
+import type { EdgeColumn } from "./edge_column.js";
+import type { References } from "./references.js";
+
+export const ROOT = 0;
+export const ROOT_MODULES = 1;
+export const ROOT_STACKS = 2;
+export const ROOT_VARIABLES = 3;
+export const ROOT_NATIVE = 4;
+export const ROOT_GARBAGE = 5;
+export const FIRST_OBJECT = 6;
+
+/** Of a root, on screen and in documents. */
+export const ROOT_NAMES = [
+  "roots",
+  "modules",
+  "thread stacks",
+  "C variables",
+  "native memory",
+  "unreachable cycles",
+] as const;
+
+/** From 2^30 on a count says "immortal" (3.12 and newer), never how many references there are. */
+const LEAST_IMMORTAL = 2 ** 30;
+
+export interface FoundPlaces {
+  /** The first node that is no object of Python's. */
+  readonly end: NodeId;
+  readonly stacks: readonly AddressRange[];
+  readonly modules: NodeId;
+  /** Frame objects that run. */
+  readonly frames: readonly NodeId[];
+}
+
+/**
+ * Objects that each root refers to. A root is only who has more references than the graph accounts for:
+ * words on stacks and in variables are often of the past, and tell nothing but where a reference may be.
+ */
+export function findRoots(
+  copy: HeapCopy,
+  types: TypeTable,
+  references: References,
+  edges: EdgeColumn,
+  graph: HeapGraph,
+  { end, modules, stacks, frames }: FoundPlaces,
+): NodeId[][] {
+  const { nodes } = graph;
+  const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
+  const mark = (range: AddressRange, kind: number): void => {
+    const from = edges.length;
+    references.range(range.start, range.end - range.start);
+    for (let edge = from; edge < edges.length; edge++) {
+      place[edges.at(edge)] = kind;
+    }
+    edges.shorten(from);
+  };
+  for (const range of variablesOf(copy)) {
+    mark(range, ROOT_VARIABLES);
+  }
+  for (const range of stacks) {
+    mark(range, ROOT_STACKS);
+  }
+  const known = new Uint32Array(nodes);
+  for (let edge = 0; edge < edges.length; edge++) {
+    known[edges.at(edge)] += 1;
+  }
+  const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
+  const reached = new Reached(graph);
+  if (modules !== 0) {
+    const entries = graph.edgeTo.subarray(graph.edgeStart[modules], graph.edgeStart[modules + 1]);
+    roots[ROOT_MODULES] = [
+      ...new Set(entries.filter((node) => types.shapes[graph.type[node]] === SHAPE_MODULE)),
+      modules,
+    ];
+    reached.from(modules);
+  }
+  for (const frame of frames) {
+    roots[ROOT_STACKS]?.push(frame);
+    reached.from(frame);
+  }
+  for (let node = FIRST_OBJECT; node < end; node++) {
+    const count = copy.words[copy.index(graph.address[node])];
+    if (reached.has(node) && place[node] !== ROOT_STACKS) {
+      continue;
+    }
+    if (count > known[node] || count >= LEAST_IMMORTAL) {
+      const frame = types.shapes[graph.type[node]] === SHAPE_FRAME;
+      (roots[frame ? ROOT_STACKS : place[node]] as NodeId[]).push(node);
+      reached.from(node);
+    }
+  }
+  for (let node = FIRST_OBJECT; node < nodes; node++) {
+    if (!reached.has(node)) {
+      (roots[ROOT_GARBAGE] as NodeId[]).push(node);
+      reached.from(node);
+    }
+  }
+  return roots;
+}
+
+/** .data and .bss of everything that is loaded. */
+function variablesOf(copy: HeapCopy): AddressRange[] {
+  let data = 0;
+  return copy.mappings.flatMap(({ start, end, path, inode, writable }) => {
+    // Variables without a value in the file (.bss) follow those that have one.
+    const variables = writable && (inode !== 0 || (path === "" && start === data));
+    data = variables && inode !== 0 ? end : 0;
+    return variables ? copy.resident(start, end) : [];
+  });
+}
+
+/** What is reached from the nodes that were named so far. */
+class Reached {
+  readonly #reached: Uint8Array;
+  readonly #stack: Uint32Array;
+
+  constructor(readonly graph: HeapGraph) {
+    this.#reached = new Uint8Array(graph.nodes);
+    this.#stack = new Uint32Array(graph.nodes);
+  }
+
+  has(node: NodeId): boolean {
+    return this.#reached[node] === 1;
+  }
+
+  from(node: NodeId): void {
+    const { edgeStart, edgeTo } = this.graph;
+    const reached = this.#reached;
+    const stack = this.#stack;
+    let depth = 0;
+    if (reached[node] === 0) {
+      reached[node] = 1;
+      stack[depth++] = node;
+    }
+    while (depth > 0) {
+      const at = stack[--depth];
+      for (let edge = edgeStart[at]; edge < edgeStart[at + 1]; edge++) {
+        const to = edgeTo[edge];
+        if (reached[to] === 0) {
+          reached[to] = 1;
+          stack[depth++] = to;
+        }
+      }
+    }
+  }
+}

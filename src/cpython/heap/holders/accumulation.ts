@@ -1,0 +1,224 @@
+/**
+ * Where the objects of one site gather: down the ways from the roots, as long as most of them go the same
+ * way; the container at which they part is the one that grows.
+ *
+ *   module app ──> __dict__ ──> Store ──> .by_day: dict ──┬─> "mon": list ──> sample
+ *                  (names)     (fixed)    they part here ──┼─> "tue": list ──> sample
+ *                                                          └─> ...
+ *
+ * A module, a class and an object of few fields hold what their names say and do not grow: where ways part
+ * there, two leaks share them, and the larger counts. Where nearly each object has a module of its own, it is
+ * sys.modules that grows. A chain (each link holds the next: tracebacks, linked
+ * nodes) is told by its first link.
+ */
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { PathTree } from "../../../model/heap_paths.js";
+import type { Bytes } from "../../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_MODULES } from "../graph/graph.js";
+import { FEWEST_LINKS } from "../names/chains.js";
+import type { StepNames } from "../names/step_names.js";
+import {
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_MODULE,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TYPE,
+} from "../objects/type_table.js";
+
+/** Of the ways that lead through a node, what goes on together for its next one to be followed. */
+const MOST = 0.6;
+/** Of all that was looked up, what must lead through the holder. */
+const LEAST_SHARE = 0.25;
+/** An object in which ways part into more is no fixed structure: a node of a tree, a table of C's. */
+const MOST_FIELDS = 4;
+/** So many links make a chain where no way is seen to end along it. */
+const SURE_LINKS = 24;
+const LOST_ON_CHAIN = 0.3;
+const DEEPEST = 4096;
+const LARGE: Bytes = 2 ** 20;
+
+const CONTAINERS: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+]);
+
+interface Step {
+  readonly node: NodeId;
+  /** Ways that lead through it. */
+  readonly ways: number;
+}
+
+/** The object that most of `nodes` accumulate in; 0 where no object holds enough of them. */
+export function accumulationPoint(
+  objects: ObjectGraph,
+  names: StepNames,
+  nodes: readonly NodeId[],
+): NodeId {
+  let ways = nodes.map((node) => wayTo(objects.paths, node)).filter((way) => way.length > 0);
+  const least = Math.max(1, LEAST_SHARE * nodes.length);
+  const steps: Step[] = [];
+  for (let depth = 0; ; depth++) {
+    const onward = byStep(ways, depth);
+    const [next, through] = onward[0] ?? [0, []];
+    if (through.length < least) {
+      break;
+    }
+    if (through.length < MOST * ways.length && !isFixed(objects, names, steps, onward.length)) {
+      break;
+    }
+    const last = steps.at(-1)?.node ?? 0;
+    // All ways lead to one object: what is asked for is what holds it, unless it is a container itself, or one
+    // that keeps growing in its own buffer. Where ways were cut they only seem to.
+    if (depth + 1 < DEEPEST && through.every((way) => way.length === depth + 1)) {
+      const before = steps.at(-2)?.node ?? 0;
+      const itself =
+        isContainer(objects, names, next, last) ||
+        (isLarge(objects, next) && !isContainer(objects, names, last, before));
+      return itself
+        ? next
+        : (firstLink(objects, names, steps, Number.POSITIVE_INFINITY) ??
+            nearestContainer(objects, names, steps));
+    }
+    steps.push({ node: next, ways: through.length });
+    ways = through;
+  }
+  const [end, before] = [steps.at(-1)?.node ?? 0, steps.at(-2)?.node ?? 0];
+  if (end === ROOT_MODULES && areMany(byStep(ways, steps.length), nodes)) {
+    return objects.modules;
+  }
+  // Before 3.11 ways along a chain may end in the attributes of one of its links.
+  const link = firstLink(objects, names, steps, SURE_LINKS);
+  const isNone = end < FIRST_OBJECT || isNamespace(objects, names, end, before);
+  return link ?? (isNone ? 0 : end);
+}
+
+/** Modules that are made as the program runs. */
+function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean {
+  return modules.length >= Math.max(FEWEST_LINKS, nodes.length / 2);
+}
+
+/** Ways by the node that follows, the most first. */
+function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Array[]][] {
+  const next = new Map<NodeId, Uint32Array[]>();
+  for (const way of ways) {
+    const node = way[depth];
+    if (node !== undefined) {
+      const others = next.get(node);
+      if (others === undefined) {
+        next.set(node, [way]);
+      } else {
+        others.push(way);
+      }
+    }
+  }
+  return [...next].sort((a, b) => b[1].length - a[1].length);
+}
+
+/** The last node followed holds things by name, not in number. */
+function isFixed(
+  objects: ObjectGraph,
+  names: StepNames,
+  steps: readonly Step[],
+  parts: number,
+): boolean {
+  const last = steps.at(-1)?.node ?? 0;
+  const holder = steps.at(-2)?.node ?? 0;
+  if (last < FIRST_OBJECT || isNamespace(objects, names, last, holder)) {
+    return true;
+  }
+  return !isContainer(objects, names, last, holder) && parts <= MOST_FIELDS;
+}
+
+/** What holds things by their names: a module, a class, their dicts. */
+export function isNamespace(
+  objects: ObjectGraph,
+  names: StepNames,
+  node: NodeId,
+  holder: NodeId,
+): boolean {
+  const shape = shapeOf(objects, node);
+  return (
+    shape === SHAPE_MODULE ||
+    shape === SHAPE_TYPE ||
+    node === objects.modules ||
+    (holder !== 0 && shape === SHAPE_DICT && names.holdsAttributes(holder, node)) ||
+    (holder !== 0 && names.typeName(holder) === "function" && shape === SHAPE_DICT)
+  );
+}
+
+function isContainer(
+  objects: ObjectGraph,
+  names: StepNames,
+  node: NodeId,
+  holder: NodeId,
+): boolean {
+  return (
+    node >= FIRST_OBJECT &&
+    CONTAINERS.has(shapeOf(objects, node)) &&
+    !isNamespace(objects, names, node, holder)
+  );
+}
+
+/** With what goes with it alone, buffers included: a bytearray, an array. A tensor tells more than its storage. */
+function isLarge({ tree, end }: ObjectGraph, node: NodeId): boolean {
+  return node >= FIRST_OBJECT && node < end && tree.retained[node] >= LARGE;
+}
+
+/** Of a way to one object: the innermost container, else the object before it. */
+function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId {
+  const container = steps.findLast(({ node }, n) =>
+    isContainer(objects, names, node, steps[n - 1]?.node ?? 0),
+  );
+  const { node } = container ?? steps.at(-1) ?? { node: 0 };
+  return node >= FIRST_OBJECT ? node : 0;
+}
+
+/** Of a way that runs along a chain. `sure`: so many links make it one where no way is seen to end along it. */
+function firstLink(
+  objects: ObjectGraph,
+  names: StepNames,
+  steps: readonly Step[],
+  sure: number,
+): NodeId | null {
+  const links = new Map<number, Step[]>();
+  for (const [n, step] of steps.entries()) {
+    const before = steps[n - 1]?.node ?? 0;
+    if (step.node >= FIRST_OBJECT && !isNamespace(objects, names, step.node, before)) {
+      const type = objects.graph.type[step.node];
+      const same = links.get(type) ?? [];
+      links.set(type, same);
+      same.push(step);
+    }
+  }
+  const [most] = [...links.values()].sort((a, b) => b.length - a.length);
+  const [first, last] = [most?.[0], most?.at(-1)];
+  if (most === undefined || first === undefined || last === undefined) {
+    return null;
+  }
+  const lost = last.ways <= (1 - LOST_ON_CHAIN) * first.ways;
+  return most.length >= (lost ? FEWEST_LINKS : sure) ? first.node : null;
+}
+
+function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
+  return node < FIRST_OBJECT ? -1 : (types.shapes[graph.type[node]] as number);
+}
+
+/** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}: chains may be long. */
+function wayTo({ before, reached }: PathTree, node: NodeId): Uint32Array {
+  let length = 0;
+  for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = before[at]) {
+    length += 1;
+  }
+  const way = new Uint32Array(Math.min(length, DEEPEST));
+  for (let at = node, n = length - 1; n >= 0; at = before[at], n--) {
+    if (n < DEEPEST) {
+      way[n] = at;
+    }
+  }
+  return way;
+}

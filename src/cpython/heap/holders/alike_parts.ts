@@ -1,0 +1,97 @@
+/**
+ * Where memory gathers in a few places that are alike: the ways part at a container of few entries, and in each
+ * of them go on by the same names to a container of its own, or to a chain of its own.
+ *
+ *   connections: dict ──┬─> Connection ──> .history: list ──┬─> ...
+ *                       │                                   └─> ...
+ *                       └─> Connection ──> .history: list ──┬─> ...
+ *                                                           └─> ...
+ *   told as: connections -> each of 2 -> .history
+ *
+ * A dict of lists (`by_day["mon"]`) stays what it is: nothing named lies between it and what grows.
+ */
+import type { NodeId } from "../../../model/heap_graph.js";
+import { pathTo } from "../../../model/heap_paths.js";
+import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
+import { chainFrom } from "../names/chains.js";
+import type { StepNames } from "../names/step_names.js";
+import { accumulationPoint } from "./accumulation.js";
+
+/** Ways a part must have in the mean: with fewer it is an entry like many others. */
+const FEWEST_WAYS = 3;
+/** Of the ways, what must go on alike. */
+const MOST = 0.6;
+
+export interface AlikeParts {
+  /** The containers that grow, or the first links of chains, that of most ways first. */
+  readonly ends: readonly NodeId[];
+  /** Objects of the ends' types on the longest way of each part, the ends included: of a chain its links. */
+  readonly links: number;
+  /** From an entry of the container to the one that grows. */
+  readonly words: readonly string[];
+}
+
+/** null where the ways to `nodes` that lead through `container` do not go on so. */
+export function alikeParts(
+  objects: ObjectGraph,
+  names: StepNames,
+  container: NodeId,
+  nodes: readonly NodeId[],
+): AlikeParts | null {
+  const parts = partsAt(objects, container, nodes);
+  const ways = parts.reduce((sum, part) => sum + part.length, 0);
+  if (parts.length < 2 || ways < FEWEST_WAYS * parts.length) {
+    return null;
+  }
+  const alike = new Map<string, Alike>();
+  for (const part of parts) {
+    const end = accumulationPoint(objects, names, part);
+    const way = end < FIRST_OBJECT ? [] : pathTo(objects.paths, end);
+    const from = way.indexOf(container);
+    const words = from < 0 ? [] : names.words(way.slice(from)).slice(1);
+    const key = words.join("\n");
+    const same = alike.get(key) ?? { words, ends: [], links: 0, ways: 0 };
+    alike.set(key, same);
+    same.ends.push(end);
+    same.links += chainFrom(objects, end, part).links;
+    same.ways += part.length;
+  }
+  const [most] = [...alike.values()].sort((a, b) => b.ways - a.ways);
+  return most !== undefined &&
+    most.ends.length > 1 &&
+    most.ways >= MOST * ways &&
+    most.words.some(isName)
+    ? most
+    : null;
+}
+
+interface Alike extends AlikeParts {
+  readonly ends: NodeId[];
+  links: number;
+  ways: number;
+}
+
+/** Of the nodes below `container`, those of each of its entries; the most first. */
+function partsAt(
+  { paths }: ObjectGraph,
+  container: NodeId,
+  nodes: readonly NodeId[],
+): readonly NodeId[][] {
+  const parts = new Map<NodeId, NodeId[]>();
+  for (const node of nodes) {
+    const way = pathTo(paths, node);
+    const at = way.indexOf(container);
+    const entry = at < 0 ? undefined : way[at + 1];
+    if (entry !== undefined) {
+      const part = parts.get(entry) ?? [];
+      parts.set(entry, part);
+      part.push(node);
+    }
+  }
+  return [...parts.values()].sort((a, b) => b.length - a.length);
+}
+
+/** An attribute, a key or a variable: what a reader finds in the program's text. */
+function isName(word: string): boolean {
+  return /^\.|\["|^(?:closure|context) variable |^local |^default of /.test(word);
+}

@@ -1,0 +1,160 @@
+/**
+ * Tensors whose data lies in given allocations, found in the object graph from outside: the allocator of a
+ * device tells its blocks, the graph tells which objects of the program lead there. However many tensors
+ * view one block, it counts once, told by the one that covers most of it; of equals by one that outlives
+ * the functions that run now.
+ */
+import type { NodeId } from "../../../model/heap_graph.js";
+import { pathTo } from "../../../model/heap_paths.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_STACKS } from "../graph/graph.js";
+import { StepNames } from "../names/step_names.js";
+import { type Holds, IMPLEMENTATION_AT, readTensorStorage } from "../objects/tensor.js";
+import { readRowLength, readTensorShape } from "../objects/tensor_shape.js";
+import { SHAPE_TENSOR } from "../objects/type_table.js";
+
+export interface DeviceBlock {
+  readonly address: Address;
+  /** As the allocator rounded it. */
+  readonly bytes: Bytes;
+}
+
+export interface DeviceTensor {
+  readonly address: Address;
+  /** Of the storage. */
+  readonly bytes: Bytes;
+  /** Empty for one element, and where it could not be read: then `dtype` is "". */
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  /** The object's type: "torch.Tensor", "torch.nn.parameter.Parameter". */
+  readonly type: string;
+  /** Tensors of Python that lie in this storage. */
+  readonly views: number;
+  /** From a root: "module app", "model". */
+  readonly path: readonly string[];
+}
+
+/** Of a block, what its storage fills at least: a size is rounded up to the next power of two at most. */
+const LEAST_FILLED = 0.5;
+/** Views of one storage that are looked at. */
+const MOST_VIEWS = 256;
+
+/** One row a block that a tensor of Python leads to, largest first. */
+export function findDeviceTensors(
+  objects: ObjectGraph,
+  blocks: readonly DeviceBlock[],
+): DeviceTensor[] {
+  const sizes = new Map(blocks.map(({ address, bytes }) => [address, bytes]));
+  const holds: Holds = (data, bytes) => {
+    const size = sizes.get(data) ?? 0;
+    return bytes <= size && bytes > size * LEAST_FILLED;
+  };
+  const found = new Map<Address, Found[]>();
+  for (let node = FIRST_OBJECT; node < objects.graph.nodes; node++) {
+    if (!isTensor(objects, node)) {
+      continue;
+    }
+    const tensor = readTensor(objects, node, holds);
+    if (tensor !== null) {
+      const others = found.get(tensor.data);
+      if (others === undefined) {
+        found.set(tensor.data, [tensor]);
+      } else {
+        others.push(tensor);
+      }
+    }
+  }
+  const names = new StepNames(objects);
+  return [...found.values()]
+    .map((views) => describe(objects, names, views))
+    .sort((a, b) => b.bytes - a.bytes);
+}
+
+/** An object that says itself what it holds on a device. */
+export interface DeviceArray {
+  /** Of the object. */
+  readonly object: Address;
+  readonly bytes: Bytes;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+}
+
+/** One row an array, in their order; `address` is the object's. An object that the graph has not has no path. */
+export function findDeviceArrays<One extends DeviceArray>(
+  objects: ObjectGraph,
+  arrays: readonly One[],
+): (DeviceTensor & { readonly array: One })[] {
+  const names = new StepNames(objects);
+  return arrays.map((array) => {
+    const node = objects.index.at(array.object);
+    return {
+      array,
+      address: array.object,
+      bytes: array.bytes,
+      shape: array.shape,
+      dtype: array.dtype,
+      type: node === 0 ? "" : names.typeName(node),
+      views: 1,
+      path: node === 0 ? [] : names.words(pathTo(objects.paths, node)),
+    };
+  });
+}
+
+export function isTensor({ graph, types }: ObjectGraph, node: NodeId): boolean {
+  return types.shapes[graph.type[node]] === SHAPE_TENSOR;
+}
+
+/** Of a tensor that is a row of indices (int64), how many; null where it is none. */
+export function rowLengthOf({ graph, copy }: ObjectGraph, node: NodeId): number | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const implementation = copy.word(graph.address[node] + at);
+    const length = implementation > 0 ? readRowLength(copy, implementation) : null;
+    if (length !== null) {
+      return length;
+    }
+  }
+  return null;
+}
+
+interface Found {
+  readonly node: NodeId;
+  readonly implementation: Address;
+  readonly data: Address;
+  readonly bytes: Bytes;
+}
+
+function readTensor({ graph, copy }: ObjectGraph, node: NodeId, holds: Holds): Found | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const implementation = copy.word(graph.address[node] + at);
+    const storage = implementation > 0 ? readTensorStorage(copy, implementation, holds) : null;
+    if (storage !== null) {
+      return { node, implementation, ...storage };
+    }
+  }
+  return null;
+}
+
+function describe(objects: ObjectGraph, names: StepNames, views: readonly Found[]): DeviceTensor {
+  const [best] = views
+    .slice(0, MOST_VIEWS)
+    .map((view) => {
+      const way = pathTo(objects.paths, view.node);
+      const read = readTensorShape(objects.copy, view.implementation, view.bytes);
+      const elements = read?.shape.reduce((product, size) => product * size, 1) ?? 0;
+      return { view, way, read, elements, local: way.includes(ROOT_STACKS) };
+    })
+    .sort(
+      (a, b) =>
+        b.elements - a.elements || Number(a.local) - Number(b.local) || a.way.length - b.way.length,
+    );
+  const { view, way, read } = best as NonNullable<typeof best>;
+  return {
+    address: view.data,
+    bytes: view.bytes,
+    shape: read?.shape ?? [],
+    dtype: read?.dtype ?? "",
+    type: names.typeName(view.node),
+    views: views.length,
+    path: names.words(way),
+  };
+}

@@ -1,0 +1,254 @@
+/** Who holds an object: its accumulation point, in words, with what hangs on it. */
+import type { NodeId } from "../../../model/heap_graph.js";
+import { pathTo } from "../../../model/heap_paths.js";
+import type { Address, Bytes, Objects } from "../../../model/units.js";
+import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
+import { chainText } from "../names/chains.js";
+import { StepNames } from "../names/step_names.js";
+import { lastAtMost } from "../objects/owned_buffers.js";
+import {
+  SHAPE_ARRAY,
+  SHAPE_BYTEARRAY,
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_LIST,
+  SHAPE_NDARRAY,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_TABLED,
+  SHAPE_TENSOR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+} from "../objects/type_table.js";
+import { accumulationPoint, isNamespace } from "./accumulation.js";
+import { type AlikeParts, alikeParts } from "./alike_parts.js";
+
+export interface Holder {
+  readonly node: NodeId;
+  readonly address: Address;
+  readonly type: string;
+  /** From a root to the holder: "module app", "running_stats". */
+  readonly path: readonly string[];
+  readonly retainedBytes: Bytes;
+  /** Of a container; 0 of anything else. */
+  readonly entries: Objects;
+  /** Objects that would go with it. */
+  readonly objects: Objects;
+}
+
+export interface FoundObject {
+  /** As it was asked for. */
+  readonly address: Address;
+  /** The object there, or the one that owns the buffer there. */
+  readonly node: NodeId;
+  readonly type: string;
+}
+
+/** The object at, or around, an address, or the one that owns the buffer that begins there; 0: none. */
+export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
+  const { index, buffers, graph } = objects;
+  // A sampled address is a block's: the object begins behind its GC head and what precedes that.
+  for (const before of [0, 16, 32, 48]) {
+    const node = index.at(address + before);
+    if (node !== 0 && blockStart(objects, node) <= address) {
+      return node;
+    }
+  }
+  const owner = buffers.ownerOf(address);
+  if (owner !== 0) {
+    return owner;
+  }
+  // Within an object: the last one that begins before, if it reaches so far.
+  const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
+  const row = lastAtMost(objectAddresses.length, (n) => objectAddresses[n], address);
+  return row >= 0 && address < objectAddresses[row] + bytesInPlace(objects, row + FIRST_OBJECT)
+    ? row + FIRST_OBJECT
+    : 0;
+}
+
+/** What these count as theirs lies elsewhere, for the most part: a table, items, data. */
+const KEPT_ELSEWHERE: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+  SHAPE_BYTEARRAY,
+  SHAPE_ARRAY,
+  SHAPE_NDARRAY,
+  SHAPE_TENSOR,
+  SHAPE_TYPE,
+  SHAPE_TABLED,
+]);
+
+/** From an object's address to the end of the object itself. */
+export function bytesInPlace({ graph, types }: ObjectGraph, node: NodeId): Bytes {
+  const row = graph.type[node];
+  return KEPT_ELSEWHERE.has(types.shapes[row])
+    ? types.basicSizes[row]
+    : graph.shallow[node] - types.preHeaders[row];
+}
+
+function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {
+  return graph.address[node] - types.preHeaders[graph.type[node]] - 16;
+}
+
+/** For each address what is there. Addresses of nothing known are left out. */
+export function findObjects(
+  objects: ObjectGraph,
+  addresses: readonly Address[],
+): readonly FoundObject[] {
+  const names = new StepNames(objects);
+  return addresses.flatMap((address) => {
+    const node = nodeAt(objects, address);
+    return node === 0 ? [] : [{ address, node, type: names.typeName(node) }];
+  });
+}
+
+/** Who holds most of the objects: where they accumulate. null where nothing but roots does. */
+export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
+  const names = new StepNames(objects);
+  const node = accumulationPoint(objects, names, nodes);
+  if (node === 0) {
+    return null;
+  }
+  const alike = alikeParts(objects, names, node, nodes);
+  const together = alike === null ? null : togetherOf(objects, names, node, alike);
+  // What has more entries than each of its entries has, or links, is what grows.
+  const least = (alike?.ends.length ?? 0) * entriesOf(objects, node);
+  if (alike && together && Math.max(together.entries, alike.links) > least) {
+    return together;
+  }
+  const retains = retainerOf(objects, names, node, nodes);
+  const holder = describeHolder(objects, names, node);
+  const onward = chainText(objects, names, node, nodes);
+  const path = onward === null ? holder.path : [...holder.path, onward];
+  return { ...holder, path, ...retainedBy(objects, retains) };
+}
+
+/** Containers that are alike, told as one: by the way to what they hang in, and on from each of its entries. */
+function togetherOf(
+  objects: ObjectGraph,
+  names: StepNames,
+  container: NodeId,
+  { ends, words }: AlikeParts,
+): Holder {
+  const all = ends.map((end) => describeHolder(objects, names, end));
+  const [first] = all as [Holder];
+  const sum = (figure: "retainedBytes" | "entries" | "objects") =>
+    all.reduce((total, holder) => total + holder[figure], 0);
+  return {
+    ...first,
+    path: [...names.words(pathTo(objects.paths, container)), `each of ${ends.length}`, ...words],
+    retainedBytes: sum("retainedBytes"),
+    entries: sum("entries"),
+    objects: sum("objects"),
+  };
+}
+
+/** The holder, or the first object before it on its way that alone keeps most of them: a cache keeps each
+ * entry in its dict and in its order, so that neither of these does. */
+function retainerOf(
+  objects: ObjectGraph,
+  names: StepNames,
+  holder: NodeId,
+  nodes: readonly NodeId[],
+): NodeId {
+  const { dominator } = objects.tree;
+  const keeps = (object: NodeId, node: NodeId) => {
+    let at = dominator[node];
+    while (at !== 0 && at !== object) {
+      at = dominator[at];
+    }
+    return at === object;
+  };
+  const way = pathTo(objects.paths, holder);
+  const found = way.findLast(
+    (object, n) =>
+      object >= FIRST_OBJECT &&
+      !isNamespace(objects, names, object, way[n - 1] ?? 0) &&
+      nodes.filter((node) => keeps(object, node)).length * 2 >= nodes.length,
+  );
+  return found ?? holder;
+}
+
+function retainedBy(
+  { tree }: ObjectGraph,
+  node: NodeId,
+): Pick<Holder, "retainedBytes" | "objects"> {
+  return { retainedBytes: tree.retained[node], objects: tree.retainedNodes[node] };
+}
+
+/** An object that holds something by itself, as the holder of that. */
+export function itselfAsHolder(objects: ObjectGraph, node: NodeId): Holder {
+  return describeHolder(objects, new StepNames(objects), node);
+}
+
+function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): Holder {
+  const { graph, paths } = objects;
+  return {
+    node,
+    address: graph.address[node],
+    type: names.typeName(node),
+    path: names.words(pathTo(paths, node)),
+    entries: entriesOf(objects, node),
+    ...retainedBy(objects, node),
+  };
+}
+
+/** ma_used, ob_size or `used` of the builtin containers: all stand behind the type. */
+export function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
+  const address = graph.address[node];
+  const place = ENTRIES_AT[types.shapes[graph.type[node]]];
+  return node < FIRST_OBJECT || place === undefined ? 0 : Math.max(0, copy.word(address + place));
+}
+
+const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
+  [SHAPE_DICT]: 16,
+  [SHAPE_ORDERED_DICT]: 16,
+  [SHAPE_LIST]: 16,
+  [SHAPE_TUPLE]: 16,
+  [SHAPE_DEQUE]: 16,
+  [SHAPE_SET]: 24,
+};
+
+/** Of all that is retained: where less gathers is not worth a word. */
+const LEAST_GATHERED = 1 / 5000;
+
+/** The objects that retain most while none of what they retain does nearly as much: where memory gathers. Of those
+ * that the same words lead to, as to the items of a list, the largest alone: they would hide all others. */
+export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
+  const { graph, tree, types, paths, end } = objects;
+  const drop = new Float64Array(graph.nodes);
+  const largestChild = new Float64Array(graph.nodes);
+  for (let n = tree.order.length - 1; n > 0; n--) {
+    const node = tree.order[n];
+    const above = tree.dominator[node];
+    // A storage of one tensor alone is a part of that; one that several share gathers memory by itself.
+    const isPart = node >= end && types.shapes[graph.type[above]] === SHAPE_TENSOR;
+    if (!isPart) {
+      largestChild[above] = Math.max(largestChild[above], tree.retained[node]);
+    }
+    drop[node] = isPart ? 0 : tree.retained[node] - largestChild[node];
+  }
+  const gathering: NodeId[] = [];
+  const least = LEAST_GATHERED * tree.retained[0];
+  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
+    if (drop[node] > least) {
+      gathering.push(node);
+    }
+  }
+  gathering.sort((a, b) => drop[b] - drop[a]);
+  const names = new StepNames(objects);
+  const byWords = new Map<string, NodeId>();
+  for (const node of gathering) {
+    const words = [...names.words(pathTo(paths, node)), names.typeName(node)].join("\n");
+    if (!byWords.has(words)) {
+      byWords.set(words, node);
+    }
+    if (byWords.size === most) {
+      break;
+    }
+  }
+  return [...byWords.values()].map((node) => describeHolder(objects, names, node));
+}

@@ -1,0 +1,154 @@
+/**
+ * What a copy of a program's memory is to hold: resident pages of its heaps, and of the data of the program and
+ * its libraries. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
+ */
+import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
+import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { heapRegions } from "./heap_regions.js";
+
+const PAGE = 4096;
+/** Chunks of malloc's own mappings from this size on are copied only where they hold references. */
+const LARGE_CHUNK = 256 * 1024;
+const SAMPLE_WORDS = 64;
+
+export interface CopyPlan {
+  /** Large buffers without references: left out. Ascending. */
+  readonly leftOut: readonly AddressRange[];
+  /** Bytes to copy. */
+  readonly bytes: Bytes;
+}
+
+/** What a copy would hold: resident pages of heaps, and of data of programs and libraries. */
+export function planCopy(memory: Memory): CopyPlan {
+  const leftOut: AddressRange[] = [];
+  const head = new Uint8Array(SAMPLE_WORDS * 8);
+  for (const region of heapRegions(memory)) {
+    for (const { start, end } of memory.resident(region.start, region.end)) {
+      for (let at = start; end - at >= LARGE_CHUNK; ) {
+        const size = largeChunkAt(memory, at, end, head);
+        if (size > 0 && !chunkHoldsReferences(memory, at, size, head)) {
+          // Its head stays: an object may begin there.
+          leftOut.push({ start: at + PAGE, end: at + size });
+        }
+        at += size > 0 ? size : PAGE;
+      }
+    }
+  }
+  return { leftOut, bytes: sumOf(copyRanges(memory, leftOut)) };
+}
+
+export function sumOf(ranges: readonly AddressRange[]): Bytes {
+  return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
+/** All there is to copy now, without what the plan leaves out. */
+export function copyRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
+  return rangesOf(memory, memory.mappings.filter(isData), leftOut);
+}
+
+/** What of it must be of one moment: heaps, and the interpreter's own data. Quick: the program may be standing. */
+export function momentRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
+  const own = interpreterFiles(memory);
+  const data = memory.mappings.filter((mapping) => isData(mapping) && own.has(mapping.path));
+  return rangesOf(memory, data, leftOut);
+}
+
+function rangesOf(
+  memory: Memory,
+  data: readonly AddressRange[],
+  leftOut: readonly AddressRange[],
+): AddressRange[] {
+  const regions = [...heapRegions(memory), ...data].sort((a, b) => a.start - b.start);
+  const ranges: AddressRange[] = [];
+  let next = 0;
+  for (const region of regions) {
+    for (const { start, end } of memory.resident(region.start, region.end)) {
+      let at = start;
+      while (next < leftOut.length && (leftOut[next] as AddressRange).end <= at) {
+        next += 1;
+      }
+      for (let n = next; n < leftOut.length && (leftOut[n] as AddressRange).start < end; n++) {
+        const hole = leftOut[n] as AddressRange;
+        if (hole.start > at) {
+          ranges.push({ start: at, end: hole.start });
+        }
+        at = Math.max(at, hole.end);
+      }
+      if (at < end) {
+        ranges.push({ start: at, end });
+      }
+    }
+  }
+  return ranges;
+}
+
+function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Array): Bytes {
+  if (end - at < LARGE_CHUNK || memory.readInto(at, head) < head.length) {
+    return 0;
+  }
+  const bytes = mappedChunkBytes(new Uint32Array(head.buffer), 0);
+  return bytes >= LARGE_CHUNK && at + bytes <= end ? bytes : 0;
+}
+
+/** Whether it may hold references: the first words look so, or those at some other place in it do. A set's
+ * table is sparse, and half of it hashes. */
+function chunkHoldsReferences(memory: Memory, at: Address, size: Bytes, head: Uint8Array): boolean {
+  if (holdsReferences(head, true)) {
+    return true;
+  }
+  const sample = new Uint8Array(head.length);
+  return SAMPLED_AT.some((share) => {
+    const place = at + Math.floor((size * share) / PAGE) * PAGE;
+    // Reading must make nothing resident.
+    const present = memory.resident(place, place + PAGE).length > 0;
+    return (
+      present && memory.readInto(place, sample) === sample.length && holdsReferences(sample, false)
+    );
+  });
+}
+
+const SAMPLED_AT = [0.25, 0.5, 0.75, 0.9];
+
+/** Where at least a third of the words that are not zero could be addresses, or, at its beginning, one of
+ * the first few is a small count. */
+function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
+  const words = new Uint32Array(sample.buffer);
+  let addresses = 0;
+  let zeroes = 0;
+  for (let word = 2; word < SAMPLE_WORDS; word++) {
+    const high = words[word * 2 + 1];
+    const low = words[word * 2];
+    if (low === 0 && high === 0) {
+      zeroes += 1;
+    } else if ((low & 7) === 0 && high <= 0x7fff && (high > 0 || low > 0x400000)) {
+      addresses += 1;
+    }
+  }
+  // A dict's table begins with a count of one and its sizes, then indices that look like nothing.
+  const table =
+    beginning && words[4] >= 1 && words[4] < 2 ** 24 && words[5] === 0 && words[7] < 2 ** 16;
+  return table || addresses * 3 > SAMPLE_WORDS - zeroes;
+}
+
+/** The rest: variables of libraries. */
+export function libraryRanges(memory: Memory): AddressRange[] {
+  const own = interpreterFiles(memory);
+  return memory.mappings
+    .filter((mapping) => isData(mapping) && !own.has(mapping.path))
+    .flatMap(({ start, end }) => memory.resident(start, end));
+}
+
+/** The program, and libpython where it is a library. */
+function interpreterFiles({ mappings }: Memory): ReadonlySet<string> {
+  const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
+  const libraries = mappings.map(({ path }) => path).filter((path) => LIBPYTHON.test(path));
+  return new Set(program === undefined ? libraries : [program, ...libraries]);
+}
+
+const LIBPYTHON = /\/libpython3[^/]*\.so[^/]*$/;
+
+/** Private and writable parts of files: .data, .bss that a file's pages begin. */
+function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
+  return readable && writable && !shared && inode !== 0 && !path.startsWith("/dev/");
+}

@@ -1,0 +1,248 @@
+/**
+ * What a graph is built from: a copy of a program's own memory, taken while the program stands still, and
+ * read at leisure after it runs again.
+ *
+ *   directory: address / 64 MiB -> table of 16,384 pages -> number of the copied page (0: not copied)
+ *   pages      one after the other in one buffer; neighbours in memory are neighbours here
+ *
+ * Bytes are seen through views of a part: one of all bytes could be no larger than 4 GiB. The buffer is made
+ * and touched before the program is stopped: fresh pages of one's own would cost five times the copying. What is
+ * copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind the pause: whether one of
+ * them refers to an object decides what a root is called, never what is one.
+ */
+import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { sumOf } from "./copy_plan.js";
+
+const PAGE = 4096;
+const WORDS_A_PAGE = PAGE / 4;
+const PAGES_A_TABLE = 2 ** 14;
+const TABLE_BYTES = PAGE * PAGES_A_TABLE;
+/** Copied at once, in bytes. */
+const PIECE = 4 * 2 ** 20;
+/** As many as Node has threads for it. */
+const READ_AT_ONCE = 4;
+/** Numbers of its words stay below 2^31: those take part in arithmetic of 32 bits. */
+export const LARGEST_COPY: Bytes = 2 ** 33 - 2 * PAGE;
+
+/** A part of a range, and its place in the copy. */
+interface Piece {
+  readonly address: Address;
+  readonly page: number;
+  readonly target: Uint8Array;
+}
+
+export class HeapCopy implements Memory {
+  readonly pid;
+  readonly name;
+  mappings: readonly Mapping[];
+  /** All copied pages, as u32. */
+  readonly words: Uint32Array;
+  readonly ranges: readonly AddressRange[];
+  readonly #directory = new Map<number, Uint32Array>();
+  #lastTable = -1;
+  #last: Uint32Array | undefined;
+  #pages = 1;
+
+  /** Makes room for `room` bytes, and touches it. */
+  constructor(
+    readonly source: Memory,
+    room: Bytes,
+  ) {
+    this.pid = source.pid;
+    this.name = source.name;
+    this.mappings = source.mappings;
+    this.ranges = [];
+    this.words = new Uint32Array(Math.ceil(room / PAGE + 1) * WORDS_A_PAGE);
+    for (let at = WORDS_A_PAGE; at < this.words.length; at += WORDS_A_PAGE) {
+      this.words[at] = 1;
+    }
+  }
+
+  get pages(): number {
+    return this.#pages;
+  }
+
+  /** How fast the first of the ranges are copied now, in bytes a millisecond; nothing of it is kept. */
+  async tryOut(ranges: readonly AddressRange[], most: Bytes): Promise<number> {
+    const first: AddressRange[] = [];
+    for (const { start, end } of ranges) {
+      const left = most - sumOf(first);
+      if (left > 0) {
+        first.push({ start, end: Math.min(end, start + left) });
+      }
+    }
+    const started = performance.now();
+    await this.fillAtOnce(first);
+    const tookMs = performance.now() - started;
+    const bytes = sumOf(this.ranges);
+    (this.ranges as AddressRange[]).length = 0;
+    this.#directory.clear();
+    this.#lastTable = -1;
+    this.#pages = 1;
+    return bytes / Math.max(tookMs, 1e-3);
+  }
+
+  /** Copies ranges in their order; what no longer fits is left out. */
+  fill(ranges: readonly AddressRange[]): void {
+    for (const piece of this.#pieces(ranges)) {
+      this.#keep(piece, this.source.readInto(piece.address, piece.target));
+    }
+    this.#sortRanges();
+  }
+
+  /** The same in no order, several pieces at once: the program stands. */
+  async fillAtOnce(ranges: readonly AddressRange[]): Promise<void> {
+    const { source } = this;
+    if (source.readBeside === undefined) {
+      this.fill(ranges);
+      return;
+    }
+    const pieces = this.#pieces(ranges);
+    const copyPieces = async () => {
+      for (let next = pieces.next(); !next.done; next = pieces.next()) {
+        const { address, target } = next.value;
+        this.#keep(next.value, (await source.readBeside?.(address, target)) ?? 0);
+      }
+    };
+    await Promise.all(Array.from({ length: READ_AT_ONCE }, copyPieces));
+    this.#sortRanges();
+  }
+
+  /** Reads again what lies there now, in as few pieces as it lies in here; pages that were not copied are, where
+   * there is room. */
+  renew(start: Address, bytes: Bytes): void {
+    const end = start + bytes;
+    const pageOf = (at: Address) => this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
+    for (let at = start; at < end; ) {
+      const first = Math.floor(at / PAGE) * PAGE;
+      const page = pageOf(at);
+      let next = first + PAGE;
+      while (next < end && pageOf(next) === (page === 0 ? 0 : page + (next - first) / PAGE)) {
+        next += PAGE;
+      }
+      if (page === 0) {
+        this.fill(this.source.resident(first, next));
+      } else {
+        const until = Math.min(end, next);
+        this.source.readInto(at, this.#bytes(page * PAGE + (at - first), until - at));
+      }
+      at = next;
+    }
+  }
+
+  *#pieces(ranges: readonly AddressRange[]): Generator<Piece> {
+    this.mappings = this.source.mappings;
+    const most = this.words.length / WORDS_A_PAGE;
+    for (const { start, end } of ranges) {
+      for (let address = start; address < end && this.#pages < most; address += PIECE) {
+        const length = Math.min(PIECE, end - address, (most - this.#pages) * PAGE);
+        const page = this.#pages;
+        this.#pages += Math.ceil(length / PAGE);
+        yield { address, page, target: this.#bytes(page * PAGE, length) };
+      }
+    }
+  }
+
+  #keep({ address, page, target }: Piece, got: Bytes): void {
+    target.fill(0, got);
+    const pages = Math.ceil(got / PAGE);
+    for (let n = 0; n < pages; n++) {
+      this.#enter(address + n * PAGE, page + n);
+    }
+    if (got > 0) {
+      (this.ranges as AddressRange[]).push({ start: address, end: address + pages * PAGE });
+    }
+  }
+
+  #sortRanges(): void {
+    (this.ranges as AddressRange[]).sort((a, b) => a.start - b.start);
+  }
+
+  /** Index in `words` of an address given in halves; -1 where it was not copied. */
+  indexAt(low: number, high: number): number {
+    const page = this.pageAt(low, high);
+    return page === 0 ? -1 : page * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
+  }
+
+  /** Number of the copied page that holds an address; 0: none. */
+  pageAt(low: number, high: number): number {
+    const number = high * 64 + (low >>> 26);
+    if (number !== this.#lastTable) {
+      this.#lastTable = number;
+      this.#last = this.#directory.get(number);
+    }
+    return this.#last === undefined ? 0 : this.#last[(low >>> 12) & (PAGES_A_TABLE - 1)];
+  }
+
+  index(address: Address): number {
+    return this.indexAt(address >>> 0, Math.floor(address / 2 ** 32));
+  }
+
+  /** A word, as a Number; -1 where it was not copied. */
+  word(address: Address): number {
+    const at = this.index(address);
+    return at < 0 ? -1 : this.words[at] + this.words[at + 1] * 2 ** 32;
+  }
+
+  #bytes(from: Bytes, length: Bytes): Uint8Array {
+    return new Uint8Array(this.words.buffer, from, length);
+  }
+
+  #enter(address: Address, page: number): void {
+    const number = Math.floor(address / TABLE_BYTES);
+    let table = this.#directory.get(number);
+    if (table === undefined) {
+      table = new Uint32Array(PAGES_A_TABLE);
+      this.#directory.set(number, table);
+    }
+    table[Math.floor(address / PAGE) % PAGES_A_TABLE] = page;
+    this.#lastTable = -1;
+  }
+
+  refresh(): boolean {
+    return true;
+  }
+
+  /** From the copy, page by page; what was not copied never changes (code, names of types in it), so it is
+   * read from the program. */
+  readInto(address: Address, target: Uint8Array): Bytes {
+    let done = 0;
+    while (done < target.length) {
+      const at = address + done;
+      const page = this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
+      if (page === 0) {
+        return done === 0 ? this.source.readInto(address, target) : done;
+      }
+      const within = at % PAGE;
+      const length = Math.min(PAGE - within, target.length - done);
+      target.set(this.#bytes(page * PAGE + within, length), done);
+      done += length;
+    }
+    return done;
+  }
+
+  resident(start: Address, end: Address): AddressRange[] {
+    const found: { start: Address; end: Address }[] = [];
+    for (const range of this.ranges) {
+      if (range.start < end && range.end > start) {
+        const last = found.at(-1);
+        const clipped = { start: Math.max(start, range.start), end: Math.min(end, range.end) };
+        if (last?.end === clipped.start) {
+          last.end = clipped.end;
+        } else {
+          found.push(clipped);
+        }
+      }
+    }
+    return found;
+  }
+
+  openFile(mapping: Mapping): number | null {
+    return this.source.openFile(mapping);
+  }
+
+  close(): void {
+    // The program's own descriptors belong to whoever opened them.
+  }
+}

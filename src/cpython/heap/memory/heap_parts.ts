@@ -1,0 +1,77 @@
+/**
+ * A heap in parts that several threads may scan, none knowing of the others.
+ *
+ *   region   [malloc's own mapping, 90 MiB][arena][arena][arena] ... [arena][another mapping][arena] ...
+ *   parts    |<------------ first ------------------->|<------ second ---->|<-------- third -------- ...
+ *
+ * A large block is met at its head and skipped as a whole, so no part may begin within one. It may begin where
+ * a pool of an arena does: an arena is never inside a block. Where three headers in a row say so, there is one;
+ * where none is found, the part goes on.
+ */
+import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
+import { ResidentWords } from "../../../linux/memory/resident_words.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { heapRegions } from "./heap_regions.js";
+import type { HeapLayout } from "./layout.js";
+
+/** What one thread scans at a time. */
+export interface HeapPart extends AddressRange {
+  /** Mapped memory around it: what begins in a part may end behind it. */
+  readonly region: AddressRange;
+}
+
+const PART: Bytes = 32 * 2 ** 20;
+/** Of an arena: somewhere in so much memory of arenas stand three pools of one arena in a row. */
+const SEARCHED: Bytes = 2 * 2 ** 20;
+const SIZE_CLASSES = 32;
+
+export function wholeRegions(memory: Memory): HeapPart[] {
+  return heapRegions(memory).map((region) => ({ ...region, region }));
+}
+
+export function splitHeap(memory: Memory, layout: HeapLayout): HeapPart[] {
+  const words = new ResidentWords(memory);
+  return heapRegions(memory).flatMap((region) => {
+    const starts = [region.start];
+    for (let at = region.start + PART; at < region.end; at += PART) {
+      const pool = poolInArena(words, layout, at, region.end);
+      if (pool !== null && pool > (starts.at(-1) as Address)) {
+        starts.push(pool);
+      }
+    }
+    return starts.map((start, n) => ({ start, end: starts[n + 1] ?? region.end, region }));
+  });
+}
+
+/** The first pool from an address on that has one of its arena before and behind it. */
+function poolInArena(
+  words: ResidentWords,
+  { poolBytes }: HeapLayout,
+  from: Address,
+  end: Address,
+): Address | null {
+  const last = Math.min(from + SEARCHED, end - 2 * poolBytes);
+  for (let pool = Math.ceil(from / poolBytes) * poolBytes; pool < last; pool += poolBytes) {
+    const arena = arenaOf(words, pool, poolBytes);
+    if (
+      arena !== null &&
+      arenaOf(words, pool - poolBytes, poolBytes) === arena &&
+      arenaOf(words, pool + poolBytes, poolBytes) === arena
+    ) {
+      return pool;
+    }
+  }
+  return null;
+}
+
+/** The number of the arena that a pool's header names (heap_scan.ts draws it); null where none stands there. A
+ * copy of one, in some block, leads to the free blocks of the original. */
+function arenaOf(words: ResidentWords, pool: Address, poolBytes: Bytes): number | null {
+  const sizeClass = words.word32(pool + 36);
+  const free = words.word(pool + 8);
+  const isPool =
+    sizeClass < SIZE_CLASSES &&
+    words.word32(pool + 44) === poolBytes - (sizeClass + 1) * 16 &&
+    (free === 0 || (free > pool && free < pool + poolBytes));
+  return isPool ? words.word32(pool + 32) : null;
+}

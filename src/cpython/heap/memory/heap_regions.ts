@@ -1,0 +1,30 @@
+/** Where in a program's memory its objects may be. */
+import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
+import type { Address } from "../../../model/units.js";
+
+/** The memory that may hold objects: private, writable, without a file; neighbours merged. */
+export function heapRegions(memory: Memory): AddressRange[] {
+  const regions: { start: Address; end: Address }[] = [];
+  for (const mapping of memory.mappings) {
+    if (!mayHoldObjects(mapping)) {
+      continue;
+    }
+    const last = regions.at(-1);
+    if (last?.end === mapping.start) {
+      last.end = mapping.end;
+    } else {
+      regions.push({ start: mapping.start, end: mapping.end });
+    }
+  }
+  return regions;
+}
+
+function mayHoldObjects({ readable, writable, shared, inode, path }: Mapping): boolean {
+  return (
+    readable &&
+    writable &&
+    !shared &&
+    inode === 0 &&
+    (path === "" || path === "[heap]" || path.startsWith("[anon"))
+  );
+}

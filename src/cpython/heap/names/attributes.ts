@@ -1,0 +1,86 @@
+/** Attributes of an instance by name, wherever its class keeps them: a dict, or values in place. */
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { Address } from "../../../model/units.js";
+import type { ObjectGraph } from "../graph/graph.js";
+import { readDictEntries, readKeys, readStr } from "../objects/small_objects.js";
+import { readIntAt } from "./values.js";
+
+const LONGEST_NAME = 200;
+
+/** A whole number at the end of a way of attributes ("queue.length"); null where there is none. */
+export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
+  // Small numbers are the interpreter's own, and no nodes of the graph.
+  const address = addressAt(objects, from, way);
+  const text = address !== null && isInt(objects, address) ? readIntAt(objects, address) : null;
+  return text === null ? null : Number(text);
+}
+
+/** What a way of attributes leads to; null where an attribute of it is missing. */
+export function addressAt(objects: ObjectGraph, from: NodeId, way: string): Address | null {
+  let node = from;
+  let address: Address | null = null;
+  for (const name of way.split(".")) {
+    node = address === null ? from : objects.index.at(address);
+    address = node === 0 ? null : attributeOf(objects, node, name);
+    if (address === null) {
+      return null;
+    }
+  }
+  return address;
+}
+
+function isInt({ copy, types }: ObjectGraph, address: Address): boolean {
+  const type = copy.word(address + 8);
+  const row = types.find(type >>> 0, Math.floor(type / 2 ** 32));
+  return row >= 0 && types.name(row) === "int";
+}
+
+function attributeOf(objects: ObjectGraph, node: NodeId, name: string): Address | null {
+  return inDict(objects, node, name) ?? inPlace(objects, node, name);
+}
+
+function inDict({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
+  const object = graph.address[node];
+  const row = graph.type[node];
+  const offset = types.managedDict[row] ? -24 : types.dictOffsets[row];
+  const dict = offset === 0 ? 0 : copy.word(object + offset);
+  const entries = dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict) : null;
+  return (
+    entries?.find(({ key }) => readStr(copy, layout, key, LONGEST_NAME) === name)?.value ?? null
+  );
+}
+
+function inPlace(objects: ObjectGraph, node: NodeId, name: string): Address | null {
+  const { copy, layout } = objects;
+  for (const { key, value } of valuesInPlace(objects, node)) {
+    if (value > 0 && readStr(copy, layout, key, LONGEST_NAME) === name) {
+      return value;
+    }
+  }
+  return null;
+}
+
+/** The type's shared keys name the values that stand behind an object, or where it points. Addresses of the
+ * name, a str, of the value, 0 where it is not set, and of the word that refers to it. */
+export function* valuesInPlace(
+  { copy, layout, types, graph }: ObjectGraph,
+  node: NodeId,
+): Iterable<{ readonly key: Address; readonly value: Address; readonly at: Address }> {
+  const row = graph.type[node];
+  if (!types.managedDict[row]) {
+    return;
+  }
+  const object = graph.address[node];
+  const keys = readKeys(copy, layout, copy.word(types.addresses[row] + layout.heapTypeCachedKeys));
+  let values = object + types.basicSizes[row] + layout.valuesStart;
+  if (layout.values === "pointer") {
+    values = copy.word(object - 32);
+  } else if (layout.values === "tagged") {
+    values = copy.word(object - 24) + 1;
+  }
+  for (let n = 0; keys !== null && n < keys.used; n++) {
+    const key = keys.entriesAt + n * keys.entryBytes + (keys.entryBytes === 24 ? 8 : 0);
+    const at = values + n * 8;
+    yield { key: copy.word(key), value: copy.word(at), at };
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Names of the fields of objects that C code, or `__slots__`, laid out:
+ *
+ *   type ── tp_members 240 ──> { name 0  type i32 8  offset 16  flags 24  doc 32 } ..., ended by a null name
+ *    └───── tp_base (whose members the type has, too)
+ *
+ * A slot of a class is such a member. What exceptions and tracebacks keep has getters of its own instead:
+ * those are told by where they stand. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
+ */
+import { MemoryReader } from "../../../linux/index.js";
+import { TidemarkError } from "../../../model/errors.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapLayout } from "../memory/layout.js";
+import type { TypeRow, TypeTable } from "../objects/type_table.js";
+
+const TYPE_FLAGS = 168;
+const TYPE_MEMBERS = 240;
+const MEMBER_BYTES = 40;
+const MEMBER_TYPE = 8;
+const MEMBER_OFFSET = 16;
+const OBJECT_MEMBERS = [6, 16]; // Py_T_OBJECT, Py_T_OBJECT_EX
+const MOST_MEMBERS = 1024;
+const LONGEST_NAME = 128;
+const MOST_BASES = 64;
+const EXCEPTION_FLAG = 2 ** 30;
+
+const TRACEBACK_FIELDS: readonly (readonly [Bytes, string])[] = [
+  [16, "tb_next"],
+  [24, "tb_frame"],
+];
+/** From args on; 3.11 put the notes in front of the traceback. */
+const EXCEPTION_FIELDS = ["args", "__notes__", "__traceback__", "__context__", "__cause__"];
+const EXCEPTION_ARGS = 24;
+
+type Fields = readonly (readonly [offset: Bytes, name: string])[];
+
+export class FieldNames {
+  readonly #fields = new Map<TypeRow, Fields>();
+  readonly #reader: MemoryReader;
+
+  constructor(
+    readonly copy: HeapCopy,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+  ) {
+    this.#reader = new MemoryReader(copy);
+  }
+
+  /** The field in which an object of that type holds another; null where none is named. */
+  nameOf(object: Address, row: TypeRow, held: Address): string | null {
+    const field = this.#fieldsOf(row).find(([offset]) => this.copy.word(object + offset) === held);
+    return field?.[1] ?? null;
+  }
+
+  #fieldsOf(row: TypeRow): Fields {
+    let fields = this.#fields.get(row);
+    if (fields === undefined) {
+      fields = [...this.#members(row), ...this.#known(row)];
+      this.#fields.set(row, fields);
+    }
+    return fields;
+  }
+
+  #members(row: TypeRow): Fields {
+    const found: [Bytes, string][] = [];
+    let type = row;
+    for (let depth = 0; type >= 0 && depth < MOST_BASES; depth++) {
+      try {
+        this.#ownMembers(this.types.addresses[type], found);
+      } catch (error) {
+        if (!(error instanceof TidemarkError)) {
+          throw error;
+        }
+        // A type that was torn: what was read so far stands.
+      }
+      type = this.types.bases[type] as TypeRow;
+    }
+    return found;
+  }
+
+  #ownMembers(type: Address, found: [Bytes, string][]): void {
+    const reader = this.#reader;
+    let member = reader.pointer(type + TYPE_MEMBERS);
+    for (let n = 0; member !== 0 && n < MOST_MEMBERS; n++, member += MEMBER_BYTES) {
+      const name = reader.pointer(member);
+      if (name === 0) {
+        return;
+      }
+      if (OBJECT_MEMBERS.includes(reader.int32(member + MEMBER_TYPE))) {
+        found.push([reader.int64(member + MEMBER_OFFSET), reader.cstring(name, LONGEST_NAME)]);
+      }
+    }
+  }
+
+  #known(row: TypeRow): Fields {
+    if (this.types.name(row) === "traceback") {
+      return TRACEBACK_FIELDS;
+    }
+    const flags = this.copy.word(this.types.addresses[row] + TYPE_FLAGS);
+    if (flags < 0 || Math.floor(flags / EXCEPTION_FLAG) % 2 === 0) {
+      return [];
+    }
+    const names = EXCEPTION_FIELDS.filter(
+      (name) => this.layout.exceptionNotes || name !== "__notes__",
+    );
+    return names.map((name, n) => [EXCEPTION_ARGS + n * 8, name] as const);
+  }
+}

@@ -1,0 +1,56 @@
+/** The dominator tree of a heap, cut to what a page holds, each row with the way to it in words. */
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { NamedHeapTree } from "../../../model/heap_page.js";
+import { cutTree, TreeKind } from "../../../model/heap_tree.js";
+import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES } from "../graph/graph.js";
+import { StepNames } from "./step_names.js";
+
+/** A way of more steps between an object and what dominates it is told by its last ones. */
+const MOST_STEPS = 24;
+
+/** Names of modules, attributes and string keys are told; no other value of the program's is. */
+export function namedTree(objects: ObjectGraph): NamedHeapTree {
+  const { graph, tree, paths } = objects;
+  const { node: nodes, ...cut } = cutTree(graph, tree);
+  const names = new StepNames(objects);
+  const steps: string[][] = Array.from({ length: cut.rows }, () => []);
+  // Those that one container holds come one after the other: its keys are then read once.
+  const rows = Array.from({ length: cut.rows }, (_, row) => row);
+  rows.sort((a, b) => paths.before[nodes[a]] - paths.before[nodes[b]] || a - b);
+  for (const row of rows) {
+    const node = nodes[row];
+    if (cut.kind[row] === TreeKind.root) {
+      steps[row] = [ROOT_NAMES[node] as string];
+    } else if (cut.kind[row] === TreeKind.object) {
+      steps[row] = stepsTo(objects, names, node);
+    }
+  }
+  return { ...cut, steps };
+}
+
+/** The part of the way from a root that lies behind the object's dominator: every way leads through that. */
+function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): string[] {
+  const dominator = tree.dominator[node];
+  const way = [node];
+  let at = paths.before[node];
+  while (at !== dominator && at !== 0 && way.length < MOST_STEPS) {
+    way.push(at);
+    at = paths.before[at];
+  }
+  const cutShort = at !== dominator && at !== 0;
+  if (at !== 0) {
+    way.push(at);
+    // Of an object's attributes the name alone is told, where the words see whose they are.
+    const owner = paths.before[at];
+    if (owner >= FIRST_OBJECT && names.holdsAttributes(owner, at)) {
+      way.push(owner);
+    }
+  }
+  const words = names.words(way.reverse());
+  if (cutShort) {
+    return ["…", ...words];
+  }
+  // The row above says which root it is.
+  const root = dominator > 0 && dominator < FIRST_OBJECT ? ROOT_NAMES[dominator] : undefined;
+  return words.length > 1 && words[0] === root ? words.slice(1) : words;
+}

@@ -1,0 +1,184 @@
+/**
+ * Which names a function's lines load, and whether they put items under keys: read from the copy, instruction by
+ * instruction.
+ *
+ *   code     names (attributes, globals, methods), variables, constants (code of functions within it)
+ *   bytes    two a word: the instruction's number, its argument; from 3.11 on words of a cache behind some
+ *   lines    which instruction is of which line
+ *
+ * What does not hold up (code that is gone) uses nothing.
+ */
+import { MemoryReader } from "../../../linux/index.js";
+import { orNull } from "../../../model/errors.js";
+import type { Address } from "../../../model/units.js";
+import type { PythonRuntime } from "../../interpreter/locate.js";
+import { readItems, readText, typeName, typeOf } from "../../interpreter/objects.js";
+import { minorOf } from "../../interpreter/version_facts.js";
+import { OPCODES, type Opcodes } from "../../layouts/opcodes.js";
+import { type Code, CodeReader } from "../../stacks/code.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+
+const LONGEST_CODE = 2 ** 20;
+/** Functions within functions. */
+const DEEPEST = 4;
+
+export interface CodeUses extends Pick<Code, "function" | "file" | "firstLine"> {
+  /** Those that load something. */
+  readonly lines: readonly LineUses[];
+}
+
+export interface LineUses {
+  /** Of attributes, methods, globals and variables that it loads, in the order of its instructions. */
+  readonly names: readonly string[];
+  /** `container[key] = value` is among its instructions. */
+  readonly storesItems: boolean;
+}
+
+export class CodeUsesReader {
+  readonly #python: PythonRuntime;
+  readonly #codes: CodeReader;
+  /** By co_filename: whether code of that file is wanted. */
+  readonly #files = new Map<Address, boolean>();
+
+  constructor(python: PythonRuntime, copy: HeapCopy) {
+    this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
+    this.#codes = new CodeReader(this.#python);
+  }
+
+  /** Of function objects, and of the functions within them; each code once. `isWanted`: by its file. */
+  read(functions: Iterable<Address>, isWanted: (file: string) => boolean): CodeUses[] {
+    const { reader, layout } = this.#python;
+    const met = new Set<Address>();
+    const enter = (code: Address, depth: number) => {
+      if (met.has(code) || depth > DEEPEST || !this.#isOfWantedFile(code, isWanted)) {
+        return;
+      }
+      met.add(code);
+      for (const inner of orNull(() => this.#codesWithin(code)) ?? []) {
+        enter(inner, depth + 1);
+      }
+    };
+    for (const address of functions) {
+      const code = orNull(() => reader.pointer(address + layout.function.code));
+      if (code !== null) {
+        enter(code, 0);
+      }
+    }
+    return [...met].flatMap((code) => orNull(() => this.#usesOf(code)) ?? []);
+  }
+
+  #isOfWantedFile(code: Address, isWanted: (file: string) => boolean): boolean {
+    const { reader, layout } = this.#python;
+    const file = orNull(() => reader.pointer(code + layout.code.file)) ?? 0;
+    let wanted = this.#files.get(file);
+    if (wanted === undefined) {
+      wanted = orNull(() => isWanted(readText(this.#python, file))) ?? false;
+      this.#files.set(file, wanted);
+    }
+    return wanted;
+  }
+
+  #codesWithin(code: Address): Address[] {
+    const { reader, layout } = this.#python;
+    const constants = readItems(this.#python, reader.pointer(code + layout.code.constants));
+    return constants.filter(
+      (constant) => typeName(this.#python, typeOf(this.#python, constant)) === "code",
+    );
+  }
+
+  #usesOf(address: Address): CodeUses {
+    const { layout } = this.#python;
+    const code = this.#codes.read(address);
+    const opcodes = OPCODES[minorOf(layout.version)];
+    const lines = new Map<number, { names: string[]; storesItems: boolean }>();
+    if (opcodes !== undefined) {
+      const nameOf = this.#namesOf(address, opcodes);
+      for (const { at, instruction, argument } of instructionsOf(this.#bytesOf(address), opcodes)) {
+        const names = nameOf(instruction, argument);
+        const storesItems = opcodes.storeSubscript.includes(instruction);
+        if (names.length > 0 || storesItems) {
+          const line = this.#codes.line(code, at);
+          const uses = lines.get(line) ?? { names: [], storesItems: false };
+          lines.set(line, uses);
+          uses.names.push(...names);
+          uses.storesItems ||= storesItems;
+        }
+      }
+    }
+    const { function: name, file, firstLine } = code;
+    return { function: name, file, firstLine, lines: [...lines.values()] };
+  }
+
+  /** The names that an instruction loads by. */
+  #namesOf(
+    code: Address,
+    { names, variables, pairs, cells }: Opcodes,
+  ): (instruction: number, argument: number) => string[] {
+    const { code: fields } = this.#python.layout;
+    const globals = this.#textsOf(code, fields.names);
+    const locals = this.#textsOf(code, fields.localsPlusNames ?? fields.variableNames);
+    // Since 3.11 cells are numbered among the variables.
+    const apart = [
+      ...this.#textsOf(code, fields.cellNames),
+      ...this.#textsOf(code, fields.freeNames),
+    ];
+    const cellTexts = fields.localsPlusNames === null ? apart : locals;
+    const loaded = (instruction: number, argument: number) => {
+      const shift = names[instruction];
+      if (shift !== undefined) {
+        return [globals[argument >> shift]];
+      }
+      if (pairs.includes(instruction)) {
+        return [locals[argument >> 4], locals[argument & 15]];
+      }
+      if (cells.includes(instruction)) {
+        return [cellTexts[argument]];
+      }
+      return variables.includes(instruction) ? [locals[argument]] : [];
+    };
+    return (instruction, argument) =>
+      loaded(instruction, argument).filter((name) => name !== undefined);
+  }
+
+  /** Of a tuple of names; none where this version has no such field. */
+  #textsOf(code: Address, field: number | null): string[] {
+    const { reader } = this.#python;
+    return field === null
+      ? []
+      : readItems(this.#python, reader.pointer(code + field)).map((name) =>
+          readText(this.#python, name),
+        );
+  }
+
+  /** From 3.11 on in the object itself, counted in words; before in a bytes object. */
+  #bytesOf(code: Address): Uint8Array {
+    const { reader, layout } = this.#python;
+    const isInPlace = layout.code.localsPlusNames !== null;
+    const holder = isInPlace ? code : reader.pointer(code + layout.code.bytes);
+    const count = reader.int64(holder + layout.object.variableSize);
+    const length = isInPlace ? count * 2 : count;
+    const start = isInPlace ? code + layout.code.bytes : holder + layout.bytes.data;
+    return length > 0 && length <= LONGEST_CODE ? reader.bytes(start, length) : new Uint8Array();
+  }
+}
+
+interface Instruction {
+  /** Bytes from the first. */
+  readonly at: number;
+  readonly instruction: number;
+  readonly argument: number;
+}
+
+function* instructionsOf(bytes: Uint8Array, opcodes: Opcodes): Iterable<Instruction> {
+  let upper = 0;
+  for (let at = 0; at + 1 < bytes.length; ) {
+    const instruction = bytes[at] as number;
+    const argument = upper + (bytes[at + 1] as number);
+    const isExtension = instruction === opcodes.extendedArgument;
+    if (!isExtension) {
+      yield { at, instruction, argument };
+    }
+    upper = isExtension ? argument * 256 : 0;
+    at += 2 + 2 * (opcodes.caches[instruction] ?? 0);
+  }
+}

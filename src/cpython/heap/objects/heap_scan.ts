@@ -1,0 +1,445 @@
+/**
+ * One pass over a program's anonymous memory that meets every Python object in it, once, by address:
+ * 1 MiB at a time into one buffer, decoded where it lies. No list of the interpreter's is walked, so a
+ * program that runs meanwhile costs accuracy at the edges and never leads astray.
+ *
+ *   anonymous, writable, resident
+ *    ├─ pages of pools (Objects/obmalloc.c), known by their header:
+ *    │    0 used u32   8 first free block   32 arena u32   36 size class u32   40 next offset u32
+ *    │    44 max next offset u32 = pool size - block size     48 blocks of (class + 1) * 16 bytes
+ *    │    used blocks = carved ones (below the next offset) that are not on the list of free ones
+ *    ├─ chunks that malloc mapped one by one (src/linux/memory/mapped_chunk.ts)      skipped behind their head
+ *    └─ other memory, malloc's as a rule: every 16 bytes may begin an object
+ *         -16 previous size   -8 size | flags    0 data ...    size: size | previous chunk in use
+ *
+ * A used block holds an object when a plausible reference count and a type's address stand where that
+ * type's objects begin in their block:
+ *
+ *   plain           | refcount | type | ...
+ *   collected       | GC next | GC previous | refcount | type | ...
+ *   with attributes | weak list or values | dict | GC next | GC previous | refcount | type | ...
+ *
+ * The debug hooks (PYTHONMALLOC=debug) put 16 bytes before all that: a size and seven bytes of 0xFD.
+ * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
+ * behind it must say that this one is in use.
+ */
+import {
+  MAPPED_HEAD,
+  mappedBlockBytes,
+  mappedChunkBytes,
+} from "../../../linux/memory/mapped_chunk.js";
+import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapPart } from "../memory/heap_parts.js";
+import { GC_HEAD_BYTES, type HeapLayout } from "../memory/layout.js";
+import { fitsChunk } from "./object_size.js";
+import { readWords } from "./small_objects.js";
+import type { TypeRow, TypeTable } from "./type_table.js";
+
+export interface HeapVisitor {
+  /** Objects of one window, in the order of their addresses. The columns hold for as long as the call takes. */
+  objects(found: FoundObjects): void;
+}
+
+/** Objects by the thousand, of which the first `count` rows hold: a call of its own for each of them, and a box
+ * for its address, take longer than to find it. */
+export interface FoundObjects {
+  readonly count: number;
+  readonly types: Int32Array;
+  /**
+   * Of each its first u32 in `words`. What lies behind the window's end (large objects) is not there; the first
+   * 256 bytes always are.
+   */
+  readonly places: Int32Array;
+  /** Bytes from there to the end of its block. */
+  readonly rooms: Float64Array;
+  readonly words: Uint32Array;
+  /** Address of `words[0]`. */
+  readonly base: Address;
+}
+
+export function addressOf({ base, places }: FoundObjects, n: number): Address {
+  return base + (places[n] as number) * 4;
+}
+
+export interface ScanFigures {
+  /** Bytes that were read. */
+  readBytes: Bytes;
+  pools: number;
+  /** Used blocks of pools: sys.getallocatedblocks() without what malloc serves. */
+  usedBlocks: number;
+  /** Pools that changed while they were read. */
+  tornPools: number;
+  /** The blocks carry the marks of the debug hooks. */
+  debugHooks: boolean;
+}
+
+/** Half of what a processor of today keeps for itself: what was just read is decoded from there. */
+const WINDOW = 2 ** 20;
+/** Behind the window, for objects that begin at its end. */
+const OVERLAP = 64 * 1024;
+const PAGE = 4096;
+const POOL_HEADER = 48;
+const MOST_BLOCKS = 1024;
+/** While what they say still lies in the processor's caches. */
+const MOST_FOUND = 2 * MOST_BLOCKS;
+const CHUNK_MAPPED = 2;
+const HOOK_BYTES = 16;
+/** Objects too large for pools go through the raw allocator, which has hooks of its own. */
+const HOOKS_IN_MALLOC = [0, HOOK_BYTES, 2 * HOOK_BYTES];
+const MARK = 0xfdfdfdfd;
+/** Weak list or values, dict, GC head: what may stand between a block's start and its object. */
+const MOST_PRE_HEADER = 32;
+const UNKNOWN = -1;
+
+// The window and the columns are the module's own, one for each thread: the compiler knows them then, and a
+// scan takes a quarter less time. Nothing is scanned while something else is.
+const windowBytes = new Uint8Array(WINDOW + OVERLAP);
+const words = new Uint32Array(windowBytes.buffer);
+const isFree = new Uint8Array(MOST_BLOCKS);
+const foundTypes = new Int32Array(MOST_FOUND);
+const foundPlaces = new Int32Array(MOST_FOUND);
+const foundRooms = new Float64Array(MOST_FOUND);
+const found = {
+  count: 0,
+  types: foundTypes,
+  places: foundPlaces,
+  rooms: foundRooms,
+  words,
+  base: 0,
+};
+let isScanning = false;
+
+export class HeapScan {
+  readonly figures: ScanFigures = {
+    readBytes: 0,
+    pools: 0,
+    usedBlocks: 0,
+    tornPools: 0,
+    debugHooks: false,
+  };
+  /** First address behind what the window holds. */
+  #held = 0;
+  /** Mappings below 4 GiB: there an address may look like a count. */
+  readonly #lowStart: Address;
+  readonly #lowEnd: Address;
+  /** Bits of a count's upper half that no count has. */
+  readonly #countMask: number;
+  /** Another allocator than glibc's serves malloc: chunks have no head to check. */
+  readonly #chunkHeads: boolean;
+
+  constructor(
+    readonly memory: Memory,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+    readonly visitor: HeapVisitor,
+  ) {
+    const low = memory.mappings.filter(({ end }) => end < 2 ** 32);
+    this.#lowStart = low[0]?.start ?? 0;
+    this.#lowEnd = low.at(-1)?.end ?? 0;
+    this.#countMask = layout.countFlags ? 0xffff : -1;
+    this.#chunkHeads = !memory.mappings.some(({ path }) => OTHER_ALLOCATORS.test(path));
+  }
+
+  /** Scans parts one after the other. */
+  run(parts: Iterable<HeapPart>): ScanFigures {
+    if (isScanning) {
+      throw new Error("a heap is scanned while another is");
+    }
+    isScanning = true;
+    try {
+      for (const part of parts) {
+        this.#scanPart(part);
+      }
+    } finally {
+      found.count = 0;
+      isScanning = false;
+    }
+    return this.figures;
+  }
+
+  #scanPart(part: HeapPart): void {
+    const { region } = part;
+    const resident = this.memory.resident(part.start, Math.min(region.end, part.end + OVERLAP));
+    let next = 0;
+    let at = part.start;
+    while (at < part.end && next < resident.length) {
+      while (next < resident.length && (resident[next] as AddressRange).end <= at) {
+        next += 1;
+      }
+      const range = resident[next];
+      if (range === undefined || range.start >= part.end) {
+        return;
+      }
+      at = Math.max(at, range.start);
+      this.#load(at, part, resident, next);
+      at = this.#scanWindow(at, region);
+    }
+  }
+
+  /** Fills the window around `from`, with zeroes where nothing is resident. */
+  #load(from: Address, part: HeapPart, resident: readonly AddressRange[], first: number): void {
+    found.base = Math.floor(from / WINDOW) * WINDOW;
+    this.#held = Math.min(part.end, found.base + WINDOW);
+    const end = Math.min(part.region.end, this.#held + OVERLAP);
+    // What lies before `from` in its window was met already: only a chunk's head is looked for there.
+    let done = Math.max(found.base, part.start, from - PAGE);
+    windowBytes.fill(0, 0, done - found.base);
+    for (let n = first > 0 ? first - 1 : 0; n < resident.length; n++) {
+      const range = resident[n] as AddressRange;
+      const start = Math.max(range.start, done);
+      const stop = Math.min(range.end, end);
+      if (range.start >= end) {
+        break;
+      }
+      if (start < stop) {
+        windowBytes.fill(0, done - found.base, start - found.base);
+        const target = windowBytes.subarray(start - found.base, stop - found.base);
+        const got = this.memory.readInto(start, target);
+        target.fill(0, got);
+        this.figures.readBytes += got;
+        done = stop;
+      }
+    }
+    windowBytes.fill(0, done - found.base);
+  }
+
+  /** @returns where to go on: behind the window, or behind a large chunk that began in it. */
+  #scanWindow(from: Address, region: AddressRange): Address {
+    const { poolBytes } = this.layout;
+    // A pool begins at a multiple of its size: a region that starts within one has no pool there.
+    let at = Math.floor(from / PAGE) * PAGE;
+    while (at < this.#held) {
+      if (found.count > MOST_FOUND - MOST_BLOCKS) {
+        this.#handOver();
+      }
+      const index = (at - found.base) >>> 2;
+      if (at % poolBytes === 0 && at + poolBytes <= region.end && this.#isPool(index)) {
+        this.#scanPool(at, index);
+        at += poolBytes;
+        continue;
+      }
+      const bytes = mappedChunkBytes(words, index);
+      if (bytes > 0 && at + bytes <= region.end) {
+        this.#meetChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
+        at += bytes;
+        continue;
+      }
+      this.#scanPage(at, index);
+      at += PAGE;
+    }
+    this.#handOver();
+    return at;
+  }
+
+  #isPool(index: number): boolean {
+    const sizeClass = words[index + 9];
+    if (sizeClass >= 32) {
+      return false;
+    }
+    const size = (sizeClass + 1) * 16;
+    const next = words[index + 10];
+    return (
+      words[index + 11] === this.layout.poolBytes - size &&
+      next > POOL_HEADER &&
+      next <= this.layout.poolBytes &&
+      (next - POOL_HEADER) % size === 0 &&
+      words[index] <= (next - POOL_HEADER) / size &&
+      words[index + 8] < 1 << 24
+    );
+  }
+
+  #scanPool(address: Address, index: number): void {
+    const size = (words[index + 9] + 1) * 16;
+    const carved = (words[index + 10] - POOL_HEADER) / size;
+    const used = words[index];
+    this.figures.pools += 1;
+    if (used === 0) {
+      return;
+    }
+    isFree.fill(0, 0, carved);
+    // A pool lies within 4 GiB of one upper half: its blocks' addresses differ in the lower alone.
+    const poolLow = address >>> 0;
+    const poolHigh = Math.floor(address / 2 ** 32);
+    let freed = 0;
+    let low = words[index + 2];
+    let high = words[index + 3];
+    while (high === poolHigh && low > poolLow) {
+      const offset = low - poolLow;
+      const block = ((offset - POOL_HEADER) / size) | 0;
+      if (offset !== POOL_HEADER + block * size || block >= carved || isFree[block] === 1) {
+        break; // torn: the list changed while it was read
+      }
+      isFree[block] = 1;
+      freed += 1;
+      low = words[index + (offset >>> 2)];
+      high = words[index + (offset >>> 2) + 1];
+    }
+    if (carved - freed !== used) {
+      this.figures.tornPools += 1;
+    }
+    this.figures.usedBlocks += carved - freed;
+    const step = size >>> 2;
+    let first = UNKNOWN;
+    for (let block = 0, at = index + POOL_HEADER / 4; block < carved; block++, at += step) {
+      if (isFree[block] === 0) {
+        // All blocks of a pool carry the hooks' marks, or none.
+        first = first === UNKNOWN ? this.#hookBytes(at, size) : first;
+        this.#meetBlock(at, size, first);
+      }
+    }
+  }
+
+  /** Bytes that the debug hooks put before what a block of a pool holds. */
+  #hookBytes(at: number, size: Bytes): Bytes {
+    const hooks = size > HOOK_BYTES && this.#isMarked(at);
+    if (hooks) {
+      this.figures.debugHooks = true;
+    }
+    return hooks ? HOOK_BYTES : 0;
+  }
+
+  #keep(row: TypeRow, at: number, room: Bytes): void {
+    const { count } = found;
+    foundTypes[count] = row;
+    foundPlaces[count] = at;
+    foundRooms[count] = room;
+    found.count = count + 1;
+  }
+
+  #handOver(): void {
+    this.visitor.objects(found);
+    found.count = 0;
+  }
+
+  /** A used block, of which the hooks have the first bytes. */
+  #meetBlock(at: number, size: Bytes, first: Bytes): void {
+    const { types } = this;
+    const last = Math.min(first + MOST_PRE_HEADER, size - 16);
+    for (let before = first; before <= last; before += 16) {
+      const head = at + (before >>> 2);
+      const row = this.#typeAt(head);
+      if (row >= 0 && types.preHeaders[row] === before - first) {
+        this.#keep(row, head, size - before);
+        return;
+      }
+    }
+  }
+
+  /** The debug hooks' mark stands before what begins here. */
+  #isMarked(at: number): boolean {
+    return words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd;
+  }
+
+  /** A plausible reference count stands at `at`. */
+  #isCount(at: number): boolean {
+    const count = words[at];
+    if (count === 0 || (words[at + 1] & this.#countMask) !== 0) {
+      return false;
+    }
+    // A program that is not position-independent has its data and its heap below 4 GiB.
+    return count < this.#lowStart || count >= this.#lowEnd || (count & 7) !== 0;
+  }
+
+  /** The type that a plausible object at `at` has; negative where none is. */
+  #typeAt(at: number): TypeRow {
+    if (!this.#isCount(at)) {
+      return -1;
+    }
+    const low = words[at + 2];
+    const high = words[at + 3];
+    if ((low & 7) !== 0 || high > 0x7fff || (high === 0 && low < 0x10000)) {
+      return -1;
+    }
+    return this.types.find(low, high);
+  }
+
+  /** Data that malloc mapped by itself: an object's, or raw. */
+  #meetChunk(address: Address, bytes: Bytes): void {
+    const at = (address - found.base) >>> 2;
+    let first = 0;
+    while (first < 2 * HOOK_BYTES && this.#isMarked(at + (first >>> 2))) {
+      first += HOOK_BYTES;
+    }
+    this.#meetBlock(at, bytes, first);
+  }
+
+  /** A page of malloc's, or of somebody's own. */
+  #scanPage(address: Address, index: number): void {
+    const end = index + PAGE / 4;
+    for (let at = index; at < end; at += 4) {
+      // Cheapest first: nearly every place falls to these two.
+      if (words[at] === 0 || words[at + 3] > 0x7fff) {
+        continue;
+      }
+      if (!this.#isCount(at)) {
+        continue;
+      }
+      const low = words[at + 2];
+      const high = words[at + 3];
+      if ((low & 7) !== 0 || (high === 0 && low < 0x10000)) {
+        continue;
+      }
+      const row = this.types.find(low, high);
+      if (row < 0) {
+        continue;
+      }
+      const before = this.types.preHeaders[row];
+      const room = this.#roomAt(address + (at - index) * 4, before);
+      const sampled = room + before === SAMPLED_ROOM;
+      if (
+        room > 0 &&
+        fitsChunk(this.types, this.layout, row, words, at, room, sampled) &&
+        (!this.types.isGc[row] || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
+      ) {
+        this.#keep(row, at, room);
+      }
+    }
+  }
+
+  /** Bytes from an object in malloc's memory to its chunk's end; 0 where no chunk in use begins there. */
+  #roomAt(object: Address, before: Bytes): Bytes {
+    for (const hooks of HOOKS_IN_MALLOC) {
+      const data = object - before - hooks;
+      const size = this.#wordAt(data - 8);
+      const flags = size & 7;
+      const bytes = size - flags;
+      if (flags & CHUNK_MAPPED ? mappedBlockBytes(bytes) > 0 : bytes % 16 === 0) {
+        const inUse =
+          bytes >= 32 &&
+          bytes < 2 ** 40 &&
+          (flags & CHUNK_MAPPED || (this.#wordAt(data - 8 + bytes) & 1) === 1);
+        if (inUse) {
+          return bytes - 8 - before - hooks;
+        }
+      }
+    }
+    return this.#chunkHeads ? 0 : UNKNOWN_ROOM;
+  }
+
+  /** A GC head is on no list, or one of its neighbours knows it (a collection borrows one of the links). */
+  #isLinked(head: Address): boolean {
+    const next = this.#wordAt(head);
+    if (next === 0) {
+      return true;
+    }
+    const before = this.#wordAt(head + 8);
+    const back = this.#wordAt(next + 8);
+    return back - (back % 4) === head || this.#wordAt(before - (before % 4)) === head;
+  }
+
+  /** A word of memory, NaN where there is none; only its lowest bits and its size matter here. */
+  #wordAt(address: Address): number {
+    if (address >= found.base && address + 8 <= this.#held) {
+      const at = (address - found.base) >>> 2;
+      return words[at] + words[at + 1] * 2 ** 32;
+    }
+    return readWords(this.memory, address, 1)?.[0] ?? Number.NaN;
+  }
+}
+
+/** What a chunk has room for that was asked for 513 bytes, as the agent asks for a sampled small object. */
+const SAMPLED_ROOM = 520;
+/** Without chunk heads to read: no check by size. */
+const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
+const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;

@@ -1,0 +1,210 @@
+/**
+ * How large an object is, as sys.getsizeof says (GC head included), and the buffers that it owns beside
+ * that. What stands in the object itself is added up at once; a dict's table and an array's dimensions
+ * lie elsewhere, and the caller is told where.
+ */
+import type { Bytes } from "../../../model/units.js";
+import type { HeapLayout } from "../memory/layout.js";
+import {
+  SHAPE_ARRAY,
+  SHAPE_BYTEARRAY,
+  SHAPE_BYTES,
+  SHAPE_DEQUE,
+  SHAPE_DICT,
+  SHAPE_FRAME,
+  SHAPE_INT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_STR,
+  SHAPE_TUPLE,
+  SHAPE_TYPE,
+  type TypeRow,
+  type TypeTable,
+} from "./type_table.js";
+
+/** sizeof(block) of Modules/_collectionsmodule.c: 64 items and two links. */
+const DEQUE_BLOCK_BYTES = 528;
+const DEQUE_BLOCK_ITEMS = 64;
+/** Of one object: inline attributes, a type's members. */
+const LARGEST_ATTRIBUTES = 4096;
+/** A chunk's rounding, and a rest too small to be split off. */
+const SLACK = 64;
+const LARGEST_FRAME = 1 << 20;
+/** offsetof(PyLongObject, ob_digit). */
+const INT_HEAD_BYTES = 24;
+
+/** Shapes of which each object must be looked at. */
+const VARIABLE: ReadonlySet<number> = new Set([
+  SHAPE_STR,
+  SHAPE_INT,
+  SHAPE_LIST,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_BYTEARRAY,
+  SHAPE_DEQUE,
+  SHAPE_TYPE,
+  SHAPE_TUPLE,
+  SHAPE_BYTES,
+  SHAPE_FRAME,
+]);
+
+/** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
+export function fixedBytes(types: TypeTable, row: TypeRow): Bytes | null {
+  const shape = types.shapes[row] as number;
+  const hasItems = types.itemSizes[row] !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
+  return VARIABLE.has(shape) || hasItems ? null : types.preHeaders[row] + types.basicSizes[row];
+}
+
+/**
+ * Bytes of an object without what lies in tables elsewhere. `words[at]` is its first u32; `room` bytes
+ * follow in its block: a figure that leads beyond is not believed.
+ */
+export function ownBytes(
+  types: TypeTable,
+  layout: HeapLayout,
+  row: TypeRow,
+  words: Uint32Array,
+  at: number,
+  room: Bytes,
+): Bytes {
+  const basic = types.basicSizes[row];
+  const before = types.preHeaders[row];
+  switch (types.shapes[row]) {
+    case SHAPE_STR:
+      return before + strBytes(layout, words, at, room);
+    case SHAPE_INT:
+      return before + Math.min(intBytes(layout, basic, words, at), room);
+    case SHAPE_LIST:
+      return before + basic + 8 * countAt(words, at + 8); // allocated
+    case SHAPE_DICT:
+      return before + basic;
+    case SHAPE_ORDERED_DICT:
+      // od_fast_nodes_size words, and a node { key, hash, next, previous } an entry (ma_used).
+      return before + basic + countAt(words, at + 18) * 8 + countAt(words, at + 4) * 32;
+    case SHAPE_SET: {
+      const slots = countAt(words, at + 8) + 1; // mask
+      return before + basic + (slots > 8 ? slots * 16 : 0);
+    }
+    case SHAPE_BYTEARRAY:
+      return before + basic + (layout.byteArrayHoldsObject ? 0 : countAt(words, at + 6)); // ob_alloc
+    case SHAPE_DEQUE: {
+      const length = countAt(words, at + 4);
+      const left = countAt(words, at + 10); // leftindex
+      const blocks = Math.max(1, Math.ceil((left + length) / DEQUE_BLOCK_ITEMS));
+      return before + basic + blocks * DEQUE_BLOCK_BYTES;
+    }
+    case SHAPE_TYPE:
+      return before + layout.heapTypeBytes;
+    case SHAPE_TUPLE:
+    case SHAPE_BYTES:
+      return before + Math.min(basic + countAt(words, at + 4) * types.itemSizes[row], room);
+    case SHAPE_FRAME:
+      // The size of its frame follows from its code: its block tells, to a word.
+      return before + (room < LARGEST_FRAME ? room : basic);
+    case SHAPE_ARRAY:
+      return before + basic;
+    default: {
+      if (types.itemSizes[row] === 0) {
+        return before + basic;
+      }
+      const bytes = basic + Math.abs(signedAt(words, at + 4)) * types.itemSizes[row];
+      return before + (bytes <= room ? bytes : basic);
+    }
+  }
+}
+
+/** A Py_ssize_t that counts something: 0 where it cannot. */
+function countAt(words: Uint32Array, at: number): number {
+  const high = words[at + 1];
+  return high < 256 ? words[at] + high * 2 ** 32 : 0;
+}
+
+function signedAt(words: Uint32Array, at: number): number {
+  return words[at] + (words[at + 1] | 0) * 2 ** 32;
+}
+
+/** Without what stands before the object. Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above
+ * three bits of sign. */
+export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
+  const digits = layout.taggedInts ? countAt(words, at + 4) / 8 : Math.abs(signedAt(words, at + 4));
+  const head = layout.taggedInts ? basic : INT_HEAD_BYTES;
+  return head + Math.max(Math.floor(digits), layout.leastDigits) * 4;
+}
+
+/** Without what stands before the object. */
+export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
+  const length = countAt(words, at + 4);
+  const state = words[at + 8];
+  const kind = (state >>> 2) & 7;
+  const compact = (state >>> 5) & 1;
+  const ascii = (state >>> 6) & 1;
+  if (compact === 1 && ascii === 1) {
+    return Math.min(layout.asciiBytes + length + 1, room);
+  }
+  // Where it is known in UTF-8, too, that copy is its own: utf8 and utf8_length end the compact header.
+  const utf8Length = at + (layout.asciiBytes >>> 2);
+  const cached = words[utf8Length + 2] !== 0 || words[utf8Length + 3] !== 0;
+  const utf8 = cached ? countAt(words, utf8Length) + 1 : 0;
+  if (compact === 1) {
+    return Math.min(layout.compactBytes + (length + 1) * kind, room) + utf8;
+  }
+  // Of a subclass: the pointer to its characters ends the header.
+  return layout.compactBytes + 8 + (length + 1) * kind + (ascii ? 0 : utf8);
+}
+
+/**
+ * Could a chunk of malloc's with `room` bytes from the object on be this object's own? In memory that was
+ * freed, and in tables of addresses, stand words that look like an object in a chunk of any size.
+ *
+ * `sampled`: the chunk is as large as those that the agent makes pymalloc ask malloc for, whatever the size of
+ * the object that it samples (agent/src/python_hooks.c). Any small object fits one.
+ */
+export function fitsChunk(
+  types: TypeTable,
+  layout: HeapLayout,
+  row: TypeRow,
+  words: Uint32Array,
+  at: number,
+  room: Bytes,
+  sampled: boolean,
+): boolean {
+  const basic = types.basicSizes[row];
+  // A compact str takes less than its type's basic size, which is that of one with a pointer.
+  if (room < basic && types.shapes[row] !== SHAPE_STR) {
+    return false;
+  }
+  let bytes: Bytes;
+  switch (types.shapes[row]) {
+    case SHAPE_STR:
+      bytes = strInBlock(layout, words, at);
+      break;
+    case SHAPE_INT:
+      bytes = intBytes(layout, basic, words, at);
+      break;
+    case SHAPE_FRAME:
+      return room < LARGEST_FRAME;
+    default:
+      bytes = basic + Math.abs(signedAt(words, at + 4)) * types.itemSizes[row];
+      if (types.shapes[row] !== SHAPE_TUPLE && types.shapes[row] !== SHAPE_BYTES) {
+        // What `ob_size` means is the type's own affair: only the least can be asked.
+        return sampled || room <= Math.max(bytes, basic + LARGEST_ATTRIBUTES) + SLACK;
+      }
+  }
+  // A subclass keeps attributes behind its items.
+  return (
+    room + 8 >= bytes && (sampled || room <= bytes + types.inlineValues[row] + SLACK + room / 8)
+  );
+}
+
+function strInBlock(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
+  const state = words[at + 8];
+  const compact = (state >>> 5) & 1;
+  if (compact === 0) {
+    return layout.compactBytes + 8;
+  }
+  const length = countAt(words, at + 4);
+  return (state >>> 6) & 1
+    ? layout.asciiBytes + length + 1
+    : layout.compactBytes + (length + 1) * ((state >>> 2) & 7);
+}

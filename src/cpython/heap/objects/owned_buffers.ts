@@ -1,0 +1,43 @@
+import { growingFloat64, growingUint32 } from "../../../model/growing_column.js";
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { Address } from "../../../model/units.js";
+
+/** Who owns the buffer at an address: a list's items, a dict's table, an array's data. */
+export class OwnedBuffers {
+  readonly #addresses = growingFloat64();
+  readonly #owners = growingUint32();
+  /** Rows by address. Millions: sorted when somebody asks, for most never do. */
+  #order: Uint32Array | null = null;
+
+  add(address: Address, owner: NodeId): void {
+    this.#addresses.push(address);
+    this.#owners.push(owner);
+    this.#order = null;
+  }
+
+  /** The owner of the buffer that begins at the address; 0: none. */
+  ownerOf(address: Address): NodeId {
+    const addresses = this.#addresses;
+    this.#order ??= Uint32Array.from({ length: addresses.length }, (_, row) => row).sort(
+      (a, b) => addresses.at(a) - addresses.at(b),
+    );
+    const order = this.#order;
+    const place = lastAtMost(order.length, (n) => addresses.at(order[n]), address);
+    return place >= 0 && addresses.at(order[place]) === address ? this.#owners.at(order[place]) : 0;
+  }
+}
+
+/** Place of the last of ascending values that is not above; -1: none. */
+export function lastAtMost(length: number, at: (place: number) => number, value: number): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (at(middle) <= value) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low - 1;
+}

@@ -1,0 +1,233 @@
+/**
+ * Single strings and dicts out of a program's memory: names of types and modules, steps of root paths.
+ * Everything large is read by the scan (heap_scan.ts); what is not there, or is not what it should be,
+ * answers null here.
+ *
+ *   str   0 head  16 length  32 state: kind at bit 2, compact 5, ascii 6   data behind the header
+ *   dict  32 ma_keys  40 ma_values
+ *   keys until 3.10   0 refcount  8 size  16 lookup  24 usable  32 nentries  40 indices
+ *   keys from 3.11    0 refcount  8 log2(size) u8  9 log2(index bytes) u8  10 kind u8  16 usable
+ *                     24 nentries  32 indices
+ *   behind the indices: { hash, key, value }, or { key, value } where kind is not 0
+ */
+import type { Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapLayout } from "../memory/layout.js";
+
+const MOST_TEXT_BYTES = 4096;
+const MOST_ENTRY_BYTES = 1 << 22;
+/** 2 ** n: raising to a power takes as long as all else about a dict. */
+const POWERS = Float64Array.from({ length: 48 }, (_, n) => 2 ** n);
+
+/** Bytes of memory, all of them; null where some are missing. */
+export function readBytes(memory: Memory, address: Address, length: Bytes): Uint8Array | null {
+  if (!(address > 0 && address < 2 ** 53)) {
+    return null;
+  }
+  const bytes = new Uint8Array(length);
+  return memory.readInto(address, bytes) === length ? bytes : null;
+}
+
+export function readWords(memory: Memory, address: Address, words: number): Float64Array | null {
+  const bytes = readBytes(memory, address, words * 8);
+  return bytes === null ? null : wordsOf(bytes);
+}
+
+function wordsOf(bytes: Uint8Array): Float64Array {
+  const halves = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+  return Float64Array.from(
+    { length: halves.length >>> 1 },
+    (_, word) => halves[word * 2] + halves[word * 2 + 1] * 2 ** 32,
+  );
+}
+
+/** Text of a str, cut at `most` characters. */
+export function readStr(
+  memory: Memory,
+  layout: HeapLayout,
+  address: Address,
+  most = 256,
+): string | null {
+  const head = readBytes(memory, address, 40);
+  if (head === null) {
+    return null;
+  }
+  // In halves: behind the state, padding fills the word with whatever stood there.
+  const halves = new Uint32Array(head.buffer);
+  const whole = halves[4] + halves[5] * 2 ** 32;
+  const length = Math.min(whole, most);
+  const state = halves[8];
+  const kind = (state >>> 2) & 7;
+  const compact = (state >>> 5) & 1;
+  const ascii = (state >>> 6) & 1;
+  if (compact !== 1 || ![1, 2, 4].includes(kind) || !(whole < 2 ** 40)) {
+    return null;
+  }
+  const start = address + (ascii ? layout.asciiBytes : layout.compactBytes);
+  const bytes = readBytes(memory, start, length * kind);
+  if (bytes === null) {
+    return null;
+  }
+  const text = Buffer.from(bytes.buffer);
+  if (kind === 4) {
+    const points = new Uint32Array(bytes.buffer, 0, length);
+    return String.fromCodePoint(...Array.from(points, (p) => (p < 0x110000 ? p : 0xfffd)));
+  }
+  return text.toString(kind === 1 ? "latin1" : "utf16le");
+}
+
+/** A C string, cut at `most` bytes. */
+export function readCString(memory: Memory, address: Address, most = 256): string | null {
+  if (!(address > 0 && address < 2 ** 53)) {
+    return null;
+  }
+  const bytes = Buffer.alloc(Math.min(most, MOST_TEXT_BYTES));
+  const got = memory.readInto(address, bytes);
+  const end = bytes.subarray(0, got).indexOf(0);
+  return end < 0
+    ? got === bytes.length
+      ? bytes.toString("utf8")
+      : null
+    : bytes.toString("utf8", 0, end);
+}
+
+/** The figures of a dict's table of keys. */
+export interface KeysTable {
+  readonly address: Address;
+  /** Bytes of the whole table as getsizeof counts them. */
+  readonly bytes: Bytes;
+  readonly entriesAt: Address;
+  /** 24 { hash, key, value } or 16 { key, value }. */
+  readonly entryBytes: Bytes;
+  /** Entries ever used, dead ones among them. */
+  readonly used: number;
+  readonly usable: number;
+  readonly references: number;
+}
+
+/** The table's figures from its head; null where they do not fit each other. */
+export function parseKeys(
+  layout: HeapLayout,
+  address: Address,
+  head: Uint32Array,
+  at: number,
+): KeysTable | null {
+  const references = head[at] + head[at + 1] * 2 ** 32;
+  let size: number;
+  let indexBytes: number;
+  let entryBytes = 24;
+  let headBytes = 32;
+  let field = 4;
+  if (layout.dictKeys === "log2") {
+    const sizes = head[at + 2];
+    const log2 = sizes & 0xff;
+    const log2Index = (sizes >>> 8) & 0xff;
+    const kind = (sizes >>> 16) & 0xff;
+    if (kind > 2 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3) {
+      return null;
+    }
+    size = POWERS[log2];
+    indexBytes = POWERS[log2Index];
+    entryBytes = kind === 0 ? 24 : 16;
+  } else {
+    size = head[at + 2] + head[at + 3] * 2 ** 32;
+    headBytes = 40;
+    field = 6;
+    if (!(size >= 1 && size <= 2 ** 40) || !Number.isInteger(Math.log2(size))) {
+      return null;
+    }
+    indexBytes = size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
+  }
+  const usable = head[at + field] + head[at + field + 1] * 2 ** 32;
+  const used = head[at + field + 2] + head[at + field + 3] * 2 ** 32;
+  const room = Math.floor((size * 2) / 3);
+  if (used + usable > Math.max(room, 5) + 1) {
+    return null;
+  }
+  return {
+    address,
+    bytes: headBytes + indexBytes + room * entryBytes,
+    entriesAt: address + headBytes + indexBytes,
+    entryBytes,
+    used,
+    usable,
+    references,
+  };
+}
+
+/**
+ * Bytes of a table that one dict has for itself, from its head at `words[at]`; 0 where it is shared, or is
+ * none. The same as {@link parseKeys}, without an object for each of millions.
+ */
+export function ownTableBytes(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
+  if (words[at] !== 1 || words[at + 1] !== 0) {
+    return 0;
+  }
+  if (layout.dictKeys === "lookup") {
+    return parseKeys(layout, 0, words, at)?.bytes ?? 0;
+  }
+  const sizes = words[at + 2];
+  const log2 = sizes & 0xff;
+  const log2Index = (sizes >>> 8) & 0xff;
+  const kind = (sizes >>> 16) & 0xff;
+  if (log2 < 3 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3 || kind > 2) {
+    return 0;
+  }
+  const room = Math.floor((POWERS[log2] * 2) / 3);
+  const used = words[at + 4] + words[at + 6];
+  return words[at + 5] === 0 && words[at + 7] === 0 && used > room + 1
+    ? 0
+    : 32 + POWERS[log2Index] + room * (kind === 0 ? 24 : 16);
+}
+
+export function readKeys(memory: Memory, layout: HeapLayout, address: Address): KeysTable | null {
+  const bytes = readBytes(memory, address, 40);
+  return bytes === null ? null : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
+}
+
+/** Addresses of keys and values of a dict with a table of its own, at most `most` of them. */
+export function readDictEntries(
+  memory: Memory,
+  layout: HeapLayout,
+  dict: Address,
+  most = 100_000,
+): { readonly key: Address; readonly value: Address }[] | null {
+  const head = readWords(memory, dict, 6);
+  const keys = head === null ? null : readKeys(memory, layout, head[4]);
+  if (head === null || keys === null) {
+    return null;
+  }
+  const count = Math.min(keys.used, most, Math.floor(MOST_ENTRY_BYTES / keys.entryBytes));
+  const entries = readWords(memory, keys.entriesAt, (count * keys.entryBytes) / 8);
+  const values = head[5] === 0 ? null : readWords(memory, head[5] + layout.valuesStart, count);
+  if (entries === null) {
+    return null;
+  }
+  const width = keys.entryBytes / 8;
+  return Array.from({ length: count }, (_, n) => ({
+    key: entries[n * width + width - 2],
+    value: values === null ? entries[n * width + width - 1] : values[n],
+  })).filter(({ key, value }) => key !== 0 && value !== 0);
+}
+
+/** Of the values of 30 attributes, which is as many as a class shares the names of. */
+const LARGEST_PREFIX: Bytes = 32;
+
+/**
+ * In 3.11 and 3.12 the block of values begins before them, with the order in which they were set: bytes, the last of
+ * which is that part's size. `before`: the u32 right before the first value. Source: Objects/dictobject.c (new_values).
+ */
+export function valuesPrefix(layout: HeapLayout, before: number): Bytes {
+  const isThere = layout.values === "pointer" || layout.values === "tagged";
+  const bytes = isThere ? before >>> 24 : 0;
+  return bytes % 8 === 0 && bytes <= LARGEST_PREFIX ? bytes : 0;
+}
+
+/** Bytes that an instance of ctypes' types keeps apart from itself: 16 data  24 its own to free, i32  40 size.
+ * Small ones stand in the object. Source: Modules/_ctypes/ctypes.h (CDataObject). */
+export function ownDataBytes(words: Uint32Array, at: number): Bytes {
+  const size = words[at + 10] + words[at + 11] * 2 ** 32;
+  return words[at + 6] === 1 && size > LARGEST_IN_OBJECT && size < 2 ** 47 ? size : 0;
+}
+
+const LARGEST_IN_OBJECT = 16;

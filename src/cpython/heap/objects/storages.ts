@@ -1,0 +1,72 @@
+/**
+ * Storages of torch tensors as nodes of the graph: views and parameters share them, and whoever lets the last
+ * tensor of one go frees it.
+ *
+ *   tensor ──> storage <── view          a node behind those of Python's objects, known by its data's address
+ *   tensor ──> ndarray                    of torch.from_numpy: the array owns the data
+ */
+import type { NodeId } from "../../../model/heap_graph.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import type { HeapCopy } from "../memory/heap_copy.js";
+import { readStorageOf } from "./tensor.js";
+import { SHAPE_NDARRAY, SHAPE_TENSOR, type TypeTable } from "./type_table.js";
+
+export interface Storages {
+  /** Data addresses and sizes; row n is the node `first + n`. */
+  readonly addresses: readonly Address[];
+  readonly bytes: readonly Bytes[];
+  /** What a tensor refers to: a storage, or the array whose data it uses. */
+  readonly ofTensor: ReadonlyMap<NodeId, NodeId>;
+}
+
+/** Bit 2 of an array's flags: its data is its own. */
+const NDARRAY_OWNS = 4;
+const NDARRAY_DATA = 16;
+const NDARRAY_FLAGS = 64;
+
+/** @param address and @param type columns of the objects from node `from` on, up to node `first`. */
+export function findStorages(
+  copy: HeapCopy,
+  types: TypeTable,
+  address: Float64Array,
+  type: Uint32Array,
+  from: NodeId,
+  first: NodeId,
+): Storages {
+  const tensors: NodeId[] = [];
+  const arrays: NodeId[] = [];
+  for (let node = from; node < first; node++) {
+    const shape = types.shapes[type[node]];
+    if (shape === SHAPE_TENSOR) {
+      tensors.push(node);
+    } else if (shape === SHAPE_NDARRAY) {
+      arrays.push(node);
+    }
+  }
+  const owners = new Map<Address, NodeId>();
+  const addresses: Address[] = [];
+  const bytes: Bytes[] = [];
+  const ofTensor = new Map<NodeId, NodeId>();
+  if (tensors.length > 0) {
+    for (const node of arrays) {
+      const flags = copy.index(address[node] + NDARRAY_FLAGS);
+      if (flags >= 0 && (copy.words[flags] & NDARRAY_OWNS) !== 0) {
+        owners.set(copy.word(address[node] + NDARRAY_DATA), node);
+      }
+    }
+  }
+  for (const node of tensors) {
+    const storage = readStorageOf(copy, address[node]);
+    if (storage !== null) {
+      let owner = owners.get(storage.data);
+      if (owner === undefined) {
+        owner = first + addresses.length;
+        owners.set(storage.data, owner);
+        addresses.push(storage.data);
+        bytes.push(storage.bytes);
+      }
+      ofTensor.set(node, owner);
+    }
+  }
+  return { addresses, bytes, ofTensor };
+}

@@ -1,0 +1,143 @@
+/**
+ * The storage of a torch tensor, without torch's own layouts, which move from release to release:
+ *
+ *   TensorImpl   0 vtable   8 refcounts   ... pointer to a StorageImpl within the first words,
+ *                                             behind it one to an AutogradMeta, or none
+ *   StorageImpl  0 vtable   8 refcounts   16 or 24 data pointer ...   size in bytes behind it
+ *   AutogradMeta 0 vtable   8 name, a std::string   gradient   what made it (grad_fn), where a graph did
+ *
+ * A candidate counts as a storage when its data pointer leads to memory that is there, and the word that
+ * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
+ * there the blocks of the device's own allocator take the place of malloc's chunks.
+ */
+import type { Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { readWords } from "./small_objects.js";
+
+const TENSOR_WORDS = 8;
+const STORAGE_WORDS = 10;
+const FIRST_DATA_WORD = 2;
+const AUTOGRAD_WORDS = 8;
+/** Of a short name, within AutogradMeta. */
+const INLINE_CHARACTERS = 24;
+
+export interface TensorStorage {
+  readonly data: Address;
+  readonly bytes: Bytes;
+}
+
+interface TensorImplementation {
+  readonly storage: TensorStorage;
+  /** Of its AutogradMeta; 0: it has none. */
+  readonly autograd: Address;
+}
+
+/** Whether an allocation that begins at `data` holds so many bytes. */
+export type Holds = (data: Address, bytes: Bytes) => boolean;
+
+/** THPVariable: the implementation, or a flag before it (torch 1.11 to 2.8). */
+export const IMPLEMENTATION_AT = [16, 24] as const;
+
+/** Of the Python object that is a tensor. */
+export function readStorageOf(memory: Memory, object: Address): TensorStorage | null {
+  return implementationOf(memory, object)?.storage ?? null;
+}
+
+/** Whether operations of a graph made the tensor: kept, it keeps that graph. By its Python object. */
+export function isMadeByGraph(memory: Memory, object: Address): boolean {
+  const autograd = implementationOf(memory, object)?.autograd ?? 0;
+  const words = isAddress(autograd) ? readWords(memory, autograd, AUTOGRAD_WORDS) : null;
+  const behindName = words === null ? null : wordsBehindName(memory, words, autograd);
+  return behindName !== null && isAddress(behindName[0]) && isAddress(behindName[1]);
+}
+
+function implementationOf(memory: Memory, object: Address): TensorImplementation | null {
+  for (const at of IMPLEMENTATION_AT) {
+    const address = readWords(memory, object + at, 1)?.[0] ?? 0;
+    const implementation =
+      address > 0 ? readImplementation(memory, address, ofMalloc(memory)) : null;
+    if (implementation !== null) {
+      return implementation;
+    }
+  }
+  return null;
+}
+
+/** The gradient and what follows it; null where no std::string stands before it. */
+function wordsBehindName(
+  memory: Memory,
+  words: Float64Array,
+  autograd: Address,
+): Float64Array | null {
+  const characters = words[1];
+  if (characters === autograd + INLINE_CHARACTERS) {
+    return words.subarray(5);
+  }
+  // Before C++11's strings: one pointer, with length, capacity and count before the characters.
+  const head = isAddress(characters) ? readWords(memory, characters - 24, 3) : null;
+  return head !== null && head[0] === 0 && head[1] === 0 ? words.subarray(2) : null;
+}
+
+/** null where no storage can be told: `holds` knows no such allocation. By default it is one of malloc's. */
+export function readTensorStorage(
+  memory: Memory,
+  tensor: Address,
+  holds: Holds = ofMalloc(memory),
+): TensorStorage | null {
+  return readImplementation(memory, tensor, holds)?.storage ?? null;
+}
+
+function ofMalloc(memory: Memory): Holds {
+  return (data, bytes) => fillsChunk(memory, data, bytes);
+}
+
+function readImplementation(
+  memory: Memory,
+  tensor: Address,
+  holds: Holds,
+): TensorImplementation | null {
+  const words = readWords(memory, tensor, TENSOR_WORDS + 1);
+  if (words === null || !isAddress(words[0])) {
+    return null;
+  }
+  for (let n = FIRST_DATA_WORD; n < TENSOR_WORDS; n++) {
+    const storage = isAddress(words[n]) ? readStorage(memory, words[n], holds) : null;
+    if (storage !== null) {
+      return { storage, autograd: words[n + 1] };
+    }
+  }
+  return null;
+}
+
+function readStorage(memory: Memory, address: Address, holds: Holds): TensorStorage | null {
+  const words = readWords(memory, address, STORAGE_WORDS);
+  if (words === null || !isAddress(words[0])) {
+    return null;
+  }
+  for (let n = FIRST_DATA_WORD; n < FIRST_DATA_WORD + 2; n++) {
+    const data = words[n];
+    if (!isAddress(data)) {
+      continue;
+    }
+    for (let size = n + 2; size < STORAGE_WORDS; size++) {
+      if (words[size] > 0 && holds(data, words[size])) {
+        return { data, bytes: words[size] };
+      }
+    }
+  }
+  return null;
+}
+
+/** Torch aligns data to 64 bytes within chunks of malloc's: the chunk's head stands right before it. */
+function fillsChunk(memory: Memory, data: Address, bytes: Bytes): boolean {
+  const head = readWords(memory, data - 8, 1)?.[0];
+  if (head === undefined) {
+    return false;
+  }
+  const chunk = head - (head % 8);
+  return bytes <= chunk - 8 && chunk < bytes + 8192;
+}
+
+function isAddress(word: number): boolean {
+  return word >= 65536 && word < 2 ** 47 && word % 8 === 0;
+}

@@ -1,0 +1,349 @@
+/**
+ * Which addresses are types, and what a type says of its objects. A word is a type's address only when
+ * what stands there looks like one and its own type, its type's type and so on end at `type`:
+ *
+ *     object ── ob_type ──> T ── ob_type ──> metaclass ── ... ──> `type` ── ob_type ──> itself
+ *
+ * Every answer is kept, the refusals too: the scan of a heap asks hundreds of millions of times.
+ */
+import type { Memory } from "../../../linux/memory/memory.js";
+import type { Address, Bytes } from "../../../model/units.js";
+import { GC_HEAD_BYTES, type HeapLayout, PRE_HEADER_BYTES } from "../memory/layout.js";
+import { readCString } from "./small_objects.js";
+import { readTypeName, type TypeName } from "./type_names.js";
+
+/** Row of a {@link TypeTable}. */
+export type TypeRow = number;
+
+/** How an object's size and references are found. */
+export const SHAPE_PLAIN = 0;
+export const SHAPE_INT = 1;
+export const SHAPE_LIST = 2;
+export const SHAPE_TUPLE = 3;
+export const SHAPE_BYTES = 4;
+export const SHAPE_STR = 5;
+export const SHAPE_DICT = 6;
+export const SHAPE_TYPE = 7;
+export const SHAPE_SET = 8;
+export const SHAPE_BYTEARRAY = 9;
+export const SHAPE_ARRAY = 10;
+export const SHAPE_DEQUE = 11;
+export const SHAPE_NDARRAY = 12;
+export const SHAPE_TENSOR = 13;
+export const SHAPE_WEAKREF = 14;
+export const SHAPE_MODULE = 15;
+export const SHAPE_ORDERED_DICT = 16;
+export const SHAPE_FRAME = 17;
+export const SHAPE_LEAF = 18;
+export const SHAPE_C_DATA = 19;
+/** Keeps references in memory of its own, in a form that C alone knows. */
+export const SHAPE_TABLED = 20;
+
+/** Include/object.h: bits of tp_flags. */
+const FLAG_INLINE_VALUES = 1 << 2;
+const FLAG_MANAGED_WEAKREF = 1 << 3;
+const FLAG_MANAGED_DICT = 1 << 4;
+const FLAG_HEAPTYPE = 1 << 9;
+const FLAG_READY = 1 << 12;
+const FLAG_HAVE_GC = 1 << 14;
+const SUBCLASS_SHAPES: readonly (readonly [bit: number, shape: number])[] = [
+  [24, SHAPE_INT],
+  [25, SHAPE_LIST],
+  [26, SHAPE_TUPLE],
+  [27, SHAPE_BYTES],
+  [28, SHAPE_STR],
+  [29, SHAPE_DICT],
+  [31, SHAPE_TYPE],
+];
+/** By the name of a static type that the type is or comes from. */
+const NAMED_SHAPES: Readonly<Record<string, number>> = {
+  set: SHAPE_SET,
+  frozenset: SHAPE_SET,
+  bytearray: SHAPE_BYTEARRAY,
+  "array.array": SHAPE_ARRAY,
+  "collections.deque": SHAPE_DEQUE,
+  "numpy.ndarray": SHAPE_NDARRAY,
+  "torch._C._TensorBase": SHAPE_TENSOR,
+  "torch._C.TensorBase": SHAPE_TENSOR,
+  "weakref.ReferenceType": SHAPE_WEAKREF,
+  weakref: SHAPE_WEAKREF,
+  "weakref.ProxyType": SHAPE_WEAKREF,
+  weakproxy: SHAPE_WEAKREF,
+  "weakref.CallableProxyType": SHAPE_WEAKREF,
+  weakcallableproxy: SHAPE_WEAKREF,
+  frozendict: SHAPE_DICT,
+  module: SHAPE_MODULE,
+  "collections.OrderedDict": SHAPE_ORDERED_DICT,
+  frame: SHAPE_FRAME,
+  generator: SHAPE_FRAME,
+  coroutine: SHAPE_FRAME,
+  async_generator: SHAPE_FRAME,
+  "_ctypes._CData": SHAPE_C_DATA,
+  float: SHAPE_LEAF,
+  complex: SHAPE_LEAF,
+  // Modules/_queuemodule.c from 3.13 on, Modules/_elementtree.c, Modules/_pickle.c.
+  "_queue.SimpleQueue": SHAPE_TABLED,
+  "xml.etree.ElementTree.Element": SHAPE_TABLED,
+  "_pickle.Pickler": SHAPE_TABLED,
+};
+
+// PyTypeObject, the part that no version has moved:
+//   0 refcount  8 ob_type  16 ob_size  24 tp_name  32 tp_basicsize  40 tp_itemsize  48 tp_dealloc
+//   168 tp_flags  208 tp_weaklistoffset  256 tp_base  264 tp_dict  288 tp_dictoffset
+const TYPE_HEAD_BYTES = 296;
+const LONGEST_CHAIN = 32;
+const LARGEST_BASIC = 1 << 20;
+/** module.Name, as a static type that is none of builtins' has it in tp_name. */
+const STATIC_NAME = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
+const NOT_A_TYPE = -2;
+const ABSENT = -1;
+
+export class TypeTable {
+  readonly addresses: Address[] = [];
+  readonly basicSizes: Bytes[] = [];
+  readonly itemSizes: Bytes[] = [];
+  readonly shapes: number[] = [];
+  /** GC head and pre-header, between a block's start and its object. */
+  readonly preHeaders: Bytes[] = [];
+  readonly isGc: boolean[] = [];
+  /** The type keeps a dict (and from 3.12 on a weak list) before the GC head. */
+  readonly managedDict: boolean[] = [];
+  /** Bytes of attributes that follow each object; 0: none. */
+  readonly inlineValues: Bytes[] = [];
+  /** 0: none; negative until 3.11: from the object's end. */
+  readonly dictOffsets: number[] = [];
+  readonly weakOffsets: number[] = [];
+  readonly isHeapType: boolean[] = [];
+  readonly bases: TypeRow[] = [];
+  readonly #names: (TypeName | undefined)[] = [];
+  #slots = 1 << 12;
+  #keyLow = new Uint32Array(this.#slots);
+  #keyHigh = new Uint32Array(this.#slots);
+  #rows = new Int32Array(this.#slots).fill(ABSENT);
+  #used = 0;
+  readonly #head = new Uint8Array(TYPE_HEAD_BYTES);
+  readonly #view = new DataView(this.#head.buffer);
+
+  constructor(
+    readonly memory: Memory,
+    readonly layout: HeapLayout,
+  ) {}
+
+  /** The row of the type at an address given in halves; negative where none is. */
+  find(low: number, high: number): TypeRow {
+    const mask = this.#slots - 1;
+    let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
+    for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
+      if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
+        return this.#rows[slot];
+      }
+    }
+    const row = this.#inspect(high * 2 ** 32 + low, 0);
+    this.#remember(low, high, row);
+    return row;
+  }
+
+  /** A row for what is counted beside Python's objects. */
+  addKind(name: string): TypeRow {
+    const none = { flags: 0, basicSize: 0, itemSize: 0, dictOffset: 0, weakOffset: 0 };
+    return this.#add(0, { ...none, baseRow: ABSENT, name: { name, module: "" } });
+  }
+
+  get count(): number {
+    return this.addresses.length;
+  }
+
+  /** `module.qualname`, `builtins.` left out. */
+  name(row: TypeRow): string {
+    return this.#nameOf(row).name;
+  }
+
+  /** "builtins" for those. */
+  module(row: TypeRow): string {
+    return this.#nameOf(row).module;
+  }
+
+  #nameOf(row: TypeRow): TypeName {
+    let name = this.#names[row];
+    if (name === undefined) {
+      name = readTypeName(this.memory, this.layout, this.addresses[row], this.isHeapType[row]);
+      this.#names[row] = name;
+    }
+    return name;
+  }
+
+  #remember(low: number, high: number, row: TypeRow): void {
+    if (this.#used * 2 >= this.#slots) {
+      this.#grow();
+    }
+    const mask = this.#slots - 1;
+    let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
+    for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
+      if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
+        return; // found meanwhile, as a metaclass or a base of another
+      }
+    }
+    this.#keyLow[slot] = low;
+    this.#keyHigh[slot] = high;
+    this.#rows[slot] = row;
+    this.#used += 1;
+  }
+
+  #grow(): void {
+    const [lows, highs, rows] = [this.#keyLow, this.#keyHigh, this.#rows];
+    this.#slots *= 4;
+    this.#keyLow = new Uint32Array(this.#slots);
+    this.#keyHigh = new Uint32Array(this.#slots);
+    this.#rows = new Int32Array(this.#slots).fill(ABSENT);
+    this.#used = 0;
+    for (let slot = 0; slot < rows.length; slot++) {
+      if (rows[slot] !== ABSENT) {
+        this.#remember(lows[slot], highs[slot], rows[slot]);
+      }
+    }
+  }
+
+  /** Reads what stands at an address and, if it is a type, gives it a row. */
+  #inspect(address: Address, depth: number): TypeRow {
+    const head = this.#head;
+    if (depth > LONGEST_CHAIN || this.memory.readInto(address, head) < TYPE_HEAD_BYTES) {
+      return NOT_A_TYPE;
+    }
+    const view = this.#view;
+    const word = (at: Bytes) => view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+    const flags = view.getUint32(168, true);
+    const basicSize = word(32);
+    const itemSize = word(40);
+    const plausible =
+      view.getUint32(172, true) === 0 &&
+      basicSize >= 16 &&
+      basicSize < LARGEST_BASIC &&
+      itemSize < LARGEST_BASIC &&
+      word(24) > 4096 &&
+      ((flags & FLAG_READY) !== 0 || this.#isNeverReady(flags, word));
+    if (!plausible) {
+      return NOT_A_TYPE;
+    }
+    const meta = word(8);
+    const base = word(256);
+    const dictOffset = Number(view.getBigInt64(288, true));
+    const weakOffset = Number(view.getBigInt64(208, true));
+    // From here on the buffer belongs to the types that this one leads to.
+    if (meta === address) {
+      if (flags >>> 31 !== 1) {
+        return NOT_A_TYPE;
+      }
+    } else {
+      const row = this.#find(meta, depth);
+      if (row < 0 || this.shapes[row] !== SHAPE_TYPE) {
+        return NOT_A_TYPE;
+      }
+    }
+    // `type` comes from `object`, whose type is `type`: its base would lead back here.
+    const baseRow = base === 0 || meta === address ? ABSENT : this.#find(base, depth);
+    return this.#add(address, { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset });
+  }
+
+  /** A static type that its module never makes ready, as 3.9 does with functools._lru_list_elem
+   * (Modules/_functoolsmodule.c): nothing was filled in, and objects of it live all the same. So little tells it
+   * that its name must be one. */
+  #isNeverReady(flags: number, word: (at: Bytes) => number): boolean {
+    return (
+      (flags & FLAG_HEAPTYPE) === 0 &&
+      word(48) !== 0 &&
+      word(256) === 0 &&
+      word(264) === 0 &&
+      STATIC_NAME.test(readCString(this.memory, word(24)) ?? "")
+    );
+  }
+
+  #find(address: Address, depth: number): TypeRow {
+    const low = address >>> 0;
+    const high = Math.floor(address / 2 ** 32);
+    const mask = this.#slots - 1;
+    let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
+    for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
+      if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
+        return this.#rows[slot];
+      }
+    }
+    const row = this.#inspect(address, depth + 1);
+    this.#remember(low, high, row);
+    return row;
+  }
+
+  #add(
+    address: Address,
+    type: {
+      readonly flags: number;
+      readonly basicSize: Bytes;
+      readonly itemSize: Bytes;
+      readonly baseRow: TypeRow;
+      readonly dictOffset: number;
+      readonly weakOffset: number;
+      readonly name?: TypeName;
+    },
+  ): TypeRow {
+    const { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset } = type;
+    const { values, managedWeakLists } = this.layout;
+    const managedDict = values !== "dict" && (flags & FLAG_MANAGED_DICT) !== 0;
+    const managedWeak = managedWeakLists && (flags & FLAG_MANAGED_WEAKREF) !== 0;
+    const isGc = (flags & FLAG_HAVE_GC) !== 0;
+    const row = this.addresses.length;
+    this.addresses.push(address);
+    this.basicSizes.push(basicSize);
+    this.itemSizes.push(itemSize);
+    this.isGc.push(isGc);
+    this.managedDict.push(managedDict);
+    this.preHeaders.push(
+      (isGc ? GC_HEAD_BYTES : 0) + (managedDict || managedWeak ? PRE_HEADER_BYTES : 0),
+    );
+    this.dictOffsets.push(managedDict || Math.abs(dictOffset) > LARGEST_BASIC ? 0 : dictOffset);
+    this.weakOffsets.push(weakOffset > 0 && weakOffset < LARGEST_BASIC ? weakOffset : 0);
+    this.isHeapType.push((flags & FLAG_HEAPTYPE) !== 0);
+    this.bases.push(baseRow);
+    this.#names.push(type.name);
+    this.shapes.push(this.#shapeOf(row, flags, baseRow));
+    const inline = values === "inline" && (flags & FLAG_INLINE_VALUES) !== 0;
+    this.inlineValues.push(inline ? this.#inlineBytes(address) : 0);
+    return row;
+  }
+
+  #shapeOf(row: TypeRow, flags: number, baseRow: TypeRow): number {
+    const named = (flags & FLAG_HEAPTYPE) === 0 || baseRow < 0 ? this.name(row) : "";
+    const own = Object.hasOwn(NAMED_SHAPES, named) ? NAMED_SHAPES[named] : undefined;
+    if (own !== undefined) {
+      return own;
+    }
+    const inherited = baseRow >= 0 ? (this.shapes[baseRow] as number) : SHAPE_PLAIN;
+    if (inherited !== SHAPE_PLAIN) {
+      return inherited;
+    }
+    for (const [bit, shape] of SUBCLASS_SHAPES) {
+      if ((flags >>> bit) & 1) {
+        return shape;
+      }
+    }
+    // Heap types of the standard library's own modules (array.array, deque since 3.12) are named like it.
+    const late = this.name(row);
+    return Object.hasOwn(NAMED_SHAPES, late) && late.includes(".")
+      ? (NAMED_SHAPES[late] as number)
+      : SHAPE_PLAIN;
+  }
+
+  /** _PyInlineValuesSize of pycore_dict.h: one byte of order and one word an attribute, one word of sizes. */
+  #inlineBytes(type: Address): Bytes {
+    const words = new Uint32Array(8);
+    const bytes = new Uint8Array(words.buffer);
+    const at = type + this.layout.heapTypeCachedKeys;
+    if (this.memory.readInto(at, bytes.subarray(0, 8)) < 8) {
+      return 0;
+    }
+    const keys = words[0] + words[1] * 2 ** 32;
+    if (keys === 0 || this.memory.readInto(keys, bytes) < 32) {
+      return 0;
+    }
+    const attributes = words[4] + words[6]; // dk_usable, dk_nentries
+    return attributes > 254 ? 0 : Math.ceil(attributes / 8) * 8 + (attributes + 1) * 8;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Finds the Python interpreter in a program's memory, and the layout that fits it.
+ *
+ *   const python = locatePython(openProcessMemory(pid));   // throws TM-E022, TM-E023, TM-E025
+ *   python.layout.thread.frame                              // offsets of exactly this interpreter
+ *   python.reader.pointer(python.mainInterpreter + python.layout.interpreter.gc)
+ *   for (const thread of listThreads(python)) ...           // threads.ts, frames.ts
+ *
+ *   where _PyRuntime may be (runtime_places.ts)  x  the layouts of layouts/  ->  the first that fits
+ *
+ * Fits (fingerprint.ts): each interpreter leads to its threads and they back to it, the threads' ids are
+ * threads of this process, `type(type) is type`, and sys.hexversion names the layout's minor version. From
+ * 3.13 on the interpreter publishes most offsets itself, and they win over the table. Nothing is read by
+ * guess: what does not fit is refused, and says what did not.
+ *
+ * | failure | outcome |
+ * |---|---|
+ * | no Python in the process | TM-E022 |
+ * | free-threaded, older than 3.9, newer than 3.15 | TM-E023 by name |
+ * | still starting, already finalizing, a build whose structures differ | TM-E025 with what did not fit |
+ * | several interpreters loaded | the first whose runtime is initialized |
+ */
+import { type Memory, MemoryReader, readInterpreter } from "../../linux/index.js";
+import { layoutMismatch, noInterpreter, unknownInterpreter } from "../../model/errors.js";
+import type { Address } from "../../model/units.js";
+import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
+import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
+import type { PythonMemory } from "./objects.js";
+import { applyPublished, readPublished } from "./published_offsets.js";
+import { runtimePlaces } from "./runtime_places.js";
+import { minorOf } from "./version_facts.js";
+
+export interface PythonRuntime extends PythonMemory {
+  readonly memory: Memory;
+  /** Of the interpreter itself: "3.11.7", "3.14.0rc2". `layout.version` is that of the table's headers. */
+  readonly version: string;
+  /** &_PyRuntime. */
+  readonly address: Address;
+  /** PyInterpreterState of all interpreters, the main one first. */
+  readonly interpreters: readonly Address[];
+  readonly mainInterpreter: Address;
+  /** &PyType_Type. */
+  readonly typeType: Address;
+  /** False where the structures' sizes (published from 3.13 on) are not those of the table: then only what
+   * is published, and what was checked by itself, may be relied on. */
+  readonly sizesAgree: boolean;
+}
+
+/** @param layouts the tables to try; others than all in tests only */
+export function locatePython(
+  memory: Memory,
+  layouts: readonly PythonLayout[] = LAYOUTS,
+): PythonRuntime {
+  const doubts: Doubt[] = [];
+  const tried = new Set<Address>();
+  const reader = new MemoryReader(memory);
+  let sawPlace = false;
+  for (const { address, certain } of runtimePlaces(memory, layouts)) {
+    if (!tried.has(address)) {
+      tried.add(address);
+      sawPlace ||= certain;
+      const runtime = tryPlace(memory, reader, address, layouts, doubts);
+      if (runtime !== null) {
+        return runtime;
+      }
+    }
+  }
+  throw refusal(memory, layouts, sawPlace, doubts);
+}
+
+interface Doubt {
+  readonly version: string;
+  readonly detail: string;
+  /** How many checks had passed: the table that came furthest is the one to speak of. */
+  readonly passed: number;
+}
+
+function tryPlace(
+  memory: Memory,
+  reader: MemoryReader,
+  address: Address,
+  layouts: readonly PythonLayout[],
+  doubts: Doubt[],
+): PythonRuntime | null {
+  const published = readPublished(reader, address);
+  if (published?.freeThreaded) {
+    throw unknownInterpreter(memory.name, `Python ${published.version}, a free-threaded build`);
+  }
+  const candidates =
+    published === null
+      ? layouts.filter((layout) => layout.published === null)
+      : applyPublished(reader, address, published, layouts);
+  if (published !== null && candidates.length === 0) {
+    throw unknownInterpreter(memory.name, `Python ${published.version}`);
+  }
+  const fitting: PythonRuntime[] = [];
+  let open = candidates.map(withSizes);
+  // Threads come and go while they are read: what runs, and fits thus far, is asked again. Not so the tables
+  // of other versions, once one says which it is.
+  for (let tries = 1; open.length > 0 && tries <= MOST_TRIES; tries++) {
+    if (tries > 1) {
+      reader.forget();
+      memory.refresh();
+    }
+    open = open.filter(({ layout, sizesAgree }) => {
+      const proof = proveFit({ reader, layout }, memory, address);
+      if ("detail" in proof) {
+        const last = memory.pid === null || tries === MOST_TRIES || proof.passed < PROMISING;
+        if (last) {
+          doubts.push(proof);
+        }
+        return !last;
+      }
+      fitting.push({ memory, reader, layout, address, sizesAgree, ...proof });
+      return false;
+    });
+    const minor = fitting[0] && minorOf(fitting[0].version);
+    open = open.filter(({ layout }) => minor === undefined || minorOf(layout.version) === minor);
+  }
+  return closest(fitting);
+}
+
+function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree: boolean }) {
+  return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
+}
+
+function proveFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
+  try {
+    return checkFingerprint(python, memory, address);
+  } catch (error) {
+    if (error instanceof Mismatch) {
+      const { version, message, passed } = error;
+      return { version: version || python.layout.version, detail: message, passed };
+    }
+    throw error;
+  }
+}
+
+const MOST_TRIES = 20;
+/** Checks that no other table passes by chance. */
+const PROMISING = 3;
+
+/** Of the tables that fit: one whose sizes agree, of the version itself or the nearest before it. */
+function closest(fitting: readonly PythonRuntime[]): PythonRuntime | null {
+  const rank = ({ version, layout, sizesAgree }: PythonRuntime) => {
+    const distance = patchOf(version) - patchOf(layout.version);
+    return (sizesAgree ? 0 : 10_000) + (distance >= 0 ? distance : 1000 - distance);
+  };
+  return [...fitting].sort((a, b) => rank(a) - rank(b))[0] ?? null;
+}
+
+function patchOf(version: string): number {
+  return Number(/^\d+\.\d+\.(\d+)/.exec(version)?.[1] ?? 0);
+}
+
+function refusal(
+  memory: Memory,
+  layouts: readonly PythonLayout[],
+  sawPlace: boolean,
+  doubts: readonly Doubt[],
+): Error {
+  // A version too old to have what is looked for is known by its file.
+  const version = memory.pid === null ? "" : (readInterpreter(memory.pid)?.version ?? "");
+  if (version !== "" && layouts.every((layout) => minorOf(layout.version) !== minorOf(version))) {
+    return unknownInterpreter(memory.name, `Python ${version}`);
+  }
+  if (!sawPlace) {
+    return noInterpreter(memory.name, "none of its mapped objects holds a CPython runtime");
+  }
+  const best = [...doubts].sort((a, b) => b.passed - a.passed)[0];
+  return layoutMismatch(memory.name, best?.version ?? "", best?.detail ?? "nothing fits");
+}

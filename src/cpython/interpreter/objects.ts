@@ -1,0 +1,127 @@
+/**
+ * Python objects read from outside: types, texts, small numbers, sequences. Every read is bounded, and
+ * ends in TM-E024 where the memory does not hold what it must.
+ */
+
+import type { MemoryReader } from "../../linux/index.js";
+import { unreadableMemory } from "../../model/errors.js";
+import type { Address } from "../../model/units.js";
+import type { PythonLayout } from "../layouts/index.js";
+
+/** An interpreter's memory together with where things lie in it. */
+export interface PythonMemory {
+  readonly reader: MemoryReader;
+  readonly layout: PythonLayout;
+}
+
+const LONGEST_TYPE_NAME = 512;
+const LONGEST_TUPLE = 65_536;
+
+export function typeOf({ reader, layout }: PythonMemory, object: Address): Address {
+  return reader.pointer(object + layout.object.type);
+}
+
+/** tp_name of a type: "dict", "numpy.ndarray". */
+export function typeName({ reader, layout }: PythonMemory, type: Address): string {
+  return reader.cstring(reader.pointer(type + layout.type.name), LONGEST_TYPE_NAME);
+}
+
+/** tp_name of an object's type. */
+export function typeNameOf(python: PythonMemory, object: Address): string {
+  return typeName(python, typeOf(python, object));
+}
+
+/** Flags of Include/object.h, of a type. */
+export const TypeFlag = {
+  InlineValues: 1 << 2,
+  ManagedDict: 1 << 4,
+  HeapType: 1 << 9,
+  Long: 1 << 24,
+  List: 1 << 25,
+  Tuple: 1 << 26,
+  Bytes: 1 << 27,
+  Unicode: 1 << 28,
+  Dict: 1 << 29,
+} as const;
+
+/** Whether an object's type, or one of its bases, is the built-in that the flag stands for. */
+export function isA(python: PythonMemory, object: Address, flag: number): boolean {
+  const { reader, layout } = python;
+  return (reader.uint32(typeOf(python, object) + layout.type.flags) & flag) !== 0;
+}
+
+/**
+ * A str, cut behind `limit` code points. Layout (Include/cpython/unicodeobject.h): compact texts follow
+ * their structure; others are pointed to. 1, 2 or 4 bytes a code point.
+ */
+export function readText(python: PythonMemory, address: Address, limit = 4096): string {
+  const { reader, layout } = python;
+  const { unicode } = layout;
+  if (!isA(python, address, TypeFlag.Unicode)) {
+    throw unreadableMemory(reader.memory.name, address, "no text where one should be");
+  }
+  const state = reader.uint32(address + unicode.state);
+  const kind = (state >>> unicode.kindShift) & 7;
+  const compact = ((state >>> unicode.compactShift) & 1) === 1;
+  const ascii = ((state >>> unicode.asciiShift) & 1) === 1;
+  const length = reader.int64(address + unicode.length);
+  if (!(length >= 0) || (kind !== 1 && kind !== 2 && kind !== 4)) {
+    throw unreadableMemory(reader.memory.name, address, "no text where one should be");
+  }
+  const start = compact
+    ? address + (ascii ? unicode.asciiSize : unicode.compactSize)
+    : reader.pointer(address + unicode.pointer);
+  const text = decode(reader.bytes(start, Math.min(length, limit) * kind), kind);
+  return length > limit ? `${text}…` : text;
+}
+
+function decode(bytes: Uint8Array, kind: 1 | 2 | 4): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (kind === 1) {
+    return buffer.toString("latin1");
+  }
+  if (kind === 2) {
+    return buffer.toString("utf16le");
+  }
+  let text = "";
+  for (let at = 0; at < buffer.length; at += 4) {
+    const point = buffer.readUInt32LE(at);
+    text += point > 0x10ffff ? "\ufffd" : String.fromCodePoint(point);
+  }
+  return text;
+}
+
+/** The value of a small int (below 2^60, never negative); null for others. */
+export function readSmallInteger(python: PythonMemory, address: Address): number | null {
+  const { reader, layout } = python;
+  if (!isA(python, address, TypeFlag.Long)) {
+    return null;
+  }
+  // Up to 3.11 ob_size counts the 30-bit digits and bears the sign; after it lv_tag does: digits << 3,
+  // two bits for the sign.
+  const { tag, digit } = layout.long;
+  const size = tag === null ? reader.int64(address + layout.object.variableSize) : null;
+  const word = tag === null ? 0 : reader.uint64(address + tag);
+  const digits = size ?? ((word & 3) === 2 ? -1 : Math.floor(word / 8));
+  if (digits < 0 || digits > 2 || (size === null && (word & 3) === 1)) {
+    return digits === 0 || (word & 3) === 1 ? 0 : null;
+  }
+  let value = 0;
+  for (let index = digits - 1; index >= 0; index--) {
+    value = value * 2 ** 30 + reader.uint32(address + digit + index * 4);
+  }
+  return value;
+}
+
+/** The items of a tuple or a list; throws where it has more than 65,536. */
+export function readItems(python: PythonMemory, sequence: Address): Address[] {
+  const { reader, layout } = python;
+  const count = reader.int64(sequence + layout.object.variableSize);
+  if (!(count >= 0 && count <= LONGEST_TUPLE)) {
+    throw unreadableMemory(reader.memory.name, sequence, `a sequence of ${count} items`);
+  }
+  const items = isA(python, sequence, TypeFlag.List)
+    ? reader.pointer(sequence + layout.list.items)
+    : sequence + layout.tuple.items;
+  return Array.from({ length: count }, (_, index) => reader.pointer(items + index * 8));
+}

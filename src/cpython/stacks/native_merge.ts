@@ -1,0 +1,82 @@
+/**
+ * Native and Python frames in one stack, as the agent merges them (agent/src/sample.c): each native frame of the
+ * evaluator gives way to the Python frames that it runs.
+ *
+ *   native, leaf first        evaluations of the thread state           together
+ *     read                                                                read
+ *     os_read                                                             os_read
+ *     evaluator  <─ anchor ──  1: inner, middle                           inner, middle
+ *     list_sort                                                           list_sort
+ *     evaluator  <─ anchor ──  2: <module>                                <module>
+ *     Py_RunMain                                                          Py_RunMain
+ *
+ * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is told
+ * by its symbol, and both lists are read from the leaf: there a greenlet or a stack that is cut differ least.
+ */
+import type { NativeFrame, NativeStack } from "../../model/native_stack.js";
+import type { Evaluation, PythonFrame, PythonStack } from "./frames.js";
+
+export type MixedFrame =
+  | { readonly kind: "python"; readonly frame: PythonFrame }
+  | { readonly kind: "native"; readonly frame: NativeFrame }
+  /** Frames are missing here; `text` says why. */
+  | { readonly kind: "mark"; readonly text: string };
+
+/** Compilers split rarely run code off into "....cold". */
+export function isEvaluator(name: string): boolean {
+  return /^_PyEval_EvalFrameDefault(?:\.|$)/.test(name);
+}
+
+/** Builds whose evaluator is a function for each instruction: they stand for it, too. */
+const INSTRUCTION = /^_TAIL_CALL_/;
+
+/** Leaf first. */
+export function mergeStacks(python: PythonStack, native: NativeStack): MixedFrame[] {
+  const merged: MixedFrame[] = [];
+  let evaluation = 0;
+  let shown = 0;
+  const showUntil = (end: number) => {
+    for (; shown < end; shown++) {
+      merged.push({ kind: "python", frame: python.frames[shown] as PythonFrame });
+    }
+  };
+  for (const frame of native.frames) {
+    while (isPassed(python.evaluations[evaluation], frame)) {
+      showUntil((python.evaluations[evaluation++] as Evaluation).end);
+    }
+    if (isRunBy(python.evaluations[evaluation], frame)) {
+      while (isInstruction(merged.at(-1))) {
+        merged.pop();
+      }
+      showUntil((python.evaluations[evaluation++] as Evaluation).end);
+    } else {
+      merged.push({ kind: "native", frame });
+    }
+  }
+  if (native.cut !== null) {
+    merged.push({ kind: "mark", text: native.cut });
+  } else if (evaluation === 0 && python.frames.length > 0) {
+    merged.length = 0; // none of its functions is known as the evaluator: nothing says what called what
+  }
+  showUntil(python.frames.length);
+  return merged;
+}
+
+/** Its native frame must have been nearer the leaf: it is missing. */
+function isPassed(evaluation: Evaluation | undefined, { low }: NativeFrame): boolean {
+  return evaluation !== undefined && evaluation.anchor !== null && evaluation.anchor < low;
+}
+
+function isRunBy(evaluation: Evaluation | undefined, frame: NativeFrame): boolean {
+  if (evaluation === undefined) {
+    return false;
+  }
+  const { anchor } = evaluation;
+  const named = isEvaluator(frame.function);
+  // Where a stack is cut, nothing says how far its last frame reaches.
+  return anchor === null ? named : anchor < frame.high || (named && frame.high === frame.low);
+}
+
+function isInstruction(frame: MixedFrame | undefined): boolean {
+  return frame?.kind === "native" && INSTRUCTION.test(frame.frame.function);
+}
