@@ -14,7 +14,7 @@ import sys
 
 from generate import include_folders
 
-OUTPUT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "cpython", "opcodes.ts"))
+OUTPUT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "cpython", "layouts", "opcodes.ts"))
 DEFINE = re.compile(r"^#\s*define (\w+)\s+\(?\(?(\d+)", re.MULTILINE)
 ENTRY = re.compile(r"\[(\w+)\] = (\w+),")
 
