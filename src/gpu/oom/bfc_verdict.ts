@@ -1,6 +1,7 @@
 /** What kind a message of JAX or TensorFlow is: a pool of `limit` bytes, or the driver that refused to grow it. */
 import type { BfcState } from "./bfc_message.js";
-import { type OomVerdict, sizeText } from "./oom_verdict.js";
+import { sizeText } from "./message_sizes.js";
+import type { OomVerdict } from "./oom_reading.js";
 
 /** More than a device has: the sizes of a program were computed wrong, or it is far too large. */
 const NO_DEVICE = 2 ** 40;

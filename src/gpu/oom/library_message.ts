@@ -12,8 +12,8 @@
  */
 import type { GpuAdviceId } from "../advice.js";
 import { type MessageSource, sourceOf } from "./message_source.js";
+import type { OomVerdict } from "./oom_reading.js";
 import { type OomReading, reading } from "./oom_reading.js";
-import type { OomVerdict } from "./oom_verdict.js";
 import { isQuoted, lineWith } from "./quoted.js";
 
 /** What says itself that it is an error. */

@@ -1,7 +1,8 @@
 /** What kind a message of PyTorch's allocator is, by its own figures. */
 import type { Bytes } from "../../model/units.js";
 import type { ConfName, GpuAdviceId } from "../advice.js";
-import { type OomFigures, type OomVerdict, sizeText } from "./oom_verdict.js";
+import { sizeText } from "./message_sizes.js";
+import type { OomFigures, OomVerdict } from "./oom_reading.js";
 import { NAMED_ANEW, type TorchMessage } from "./torch_message.js";
 
 /** What a context takes anyway; above this share of the device it is worth a word. */
