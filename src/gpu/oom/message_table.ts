@@ -31,7 +31,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`[Ff]ree memory on device (?:\w{1,12}:${whole("device", 4)})? \(${figure("freeBytes")}/${figure("totalBytes")} GiB\) on startup is less than desired GPU memory utilization \(${figure("share")}, ${figure("requestedBytes")} GiB\)`,
     verdict: ({ size, text, bytes }) => ({
       kind: "contention",
-      because: `the server wants ${size("requestedBytes")} at its start (a share of ${text("share")}), and only ${size("freeBytes")} of ${size("totalBytes")} is free: ${sizeText(bytes("totalBytes")! - bytes("freeBytes")!)} is held already`,
+      because: `the server needs ${size("requestedBytes")} to start (a share of ${text("share")}), but only ${size("freeBytes")} of ${size("totalBytes")} is free: ${sizeText(bytes("totalBytes")! - bytes("freeBytes")!)} is already in use`,
       advice: ["TM-A108", "TM-A120"],
     }),
   },
@@ -40,7 +40,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`${figure("requestedBytes")} GiB KV cache is needed, which is larger than the available KV cache memory \(${figure("freeBytes")} GiB\) (?:.*? estimated maximum model length is ${whole("longest", 12)})?`,
     verdict: ({ size, text }) =>
       genuine(
-        `one request of the longest length needs ${size("requestedBytes")} of KV cache, and ${size("freeBytes")} is left for it beside the weights${text("longest") === "" ? "" : `; a length of ${text("longest")} would fit`}`,
+        `one request of the maximum length needs ${size("requestedBytes")} of KV cache, but the weights leave only ${size("freeBytes")}${text("longest") === "" ? "" : `; a length of ${text("longest")} would fit`}`,
         ["TM-A121", "TM-A120"],
       ),
   },
@@ -49,7 +49,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`max seq len \(${whole("longest", 12)}\) is larger than the maximum number of tokens that can be stored in KV cache \(${whole("stored", 12)}\)`,
     verdict: ({ text }) =>
       genuine(
-        `the longest length is ${text("longest")} tokens, and the KV cache holds ${text("stored")}`,
+        `the maximum length is ${text("longest")} tokens, but the KV cache holds ${text("stored")}`,
         ["TM-A121", "TM-A120"],
       ),
   },
@@ -57,7 +57,7 @@ const ROWS: readonly MessageRow[] = [
     ...VLLM,
     text: words`No available memory for the cache blocks`,
     verdict: genuine(
-      "weights and the largest forward pass take the server's whole share of the device: nothing is left for a KV cache",
+      "the weights and the largest forward pass use the server's whole share of the device: no memory is left for the KV cache",
       ["TM-A120", "TM-A121"],
     ),
   },
@@ -66,7 +66,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`out of memory occurred when warming up (?<part>\w{1,30}?) with ${whole("requests", 9)} dummy requests`,
     verdict: ({ text }) =>
       genuine(
-        `the server ran out of memory as it tried its ${text("part")} with ${text("requests")} requests at once: weights and KV cache have taken its share`,
+        `the server ran out of memory when it warmed up its ${text("part")} with ${text("requests")} concurrent requests: the weights and the KV cache use its share`,
         ["TM-A121", "TM-A120"],
       ),
   },
@@ -75,7 +75,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`Error in memory profiling\. Initial free memory ${figure("before")} GiB, current free memory ${figure("freeBytes")} GiB`,
     verdict: ({ size }) => ({
       kind: "contention",
-      because: `${size("before")} was free as the server began to measure, and ${size("freeBytes")} afterwards: another process gave memory back meanwhile, so that the measure is worth nothing`,
+      because: `${size("before")} was free when the server began to measure, and ${size("freeBytes")} afterwards: another process freed memory in the meantime, which makes the measurement invalid`,
       advice: ["TM-A108", "TM-A120"],
     }),
   },
@@ -85,7 +85,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`Invalid buffer size: ${size("requestedBytes")}`,
     verdict: ({ size }) =>
       genuine(
-        `${size("requestedBytes")} was asked for in one piece: more than Metal makes one buffer of`,
+        `one buffer of ${size("requestedBytes")} was requested, which is more than Metal allows`,
         ["TM-A115", "TM-A123"],
       ),
   },
@@ -102,14 +102,14 @@ const ROWS: readonly MessageRow[] = [
     start: /Failed to CUDA (?:calloc|malloc)/,
     startWraps: true,
     text: words`Failed to CUDA (?:calloc|malloc) | NCCL WARN Cuda failure .{0,12} out of memory`,
-    // In brackets stands the process's device, not its rank.
+    // The number in brackets is the device of the process, not its rank.
     elsewhere: [
       words`Failed to CUDA (?:calloc|malloc) ${whole("requestedBytes")}`,
       words`:\d{1,9}:\d{1,9} \[${whole("device", 4)}\]`,
     ],
     verdict: ({ size }) => ({
       kind: "context",
-      because: `NCCL found no memory for ${size("requestedBytes") === "" ? "a buffer" : `a buffer of ${size("requestedBytes")}`}: PyTorch's allocator had taken what was there`,
+      because: `NCCL could not allocate ${size("requestedBytes") === "" ? "a buffer" : `a buffer of ${size("requestedBytes")}`}: PyTorch's allocator holds the memory of the device`,
       advice: ["TM-A109", "TM-A124"],
     }),
   },
@@ -204,7 +204,7 @@ const ROWS: readonly MessageRow[] = [
   {
     ...other("RMM"),
     start: /RMM failure at:? ?\S{1,200} Maximum pool size exceeded/,
-    verdict: genuine("RMM's pool has reached the size that the program set for it", [
+    verdict: genuine("RMM's pool has reached the maximum size that the program set", [
       "TM-A115",
       "TM-A129",
     ]),
@@ -219,7 +219,7 @@ const ROWS: readonly MessageRow[] = [
     start:
       /Not enough memory\. Please try to increase --mem-fraction-static|runs out of memory\. Please set a smaller number for|(?:Prefill|Decode) out of memory\. Try to lower your batch size/,
     verdict: genuine(
-      "the server's share of the device is too small: its pool of keys and values is used up, or has no room beside the weights",
+      "the server's share of the device is too small: its KV cache is full, or does not fit next to the weights",
       ["TM-A120", "TM-A121"],
     ),
   },
@@ -229,7 +229,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`to handle ${whole("tokens", 9)} prefill tokens`,
     verdict: ({ text }) =>
       genuine(
-        `the server's share of the device is too small: a first pass of ${text("tokens")} tokens does not fit beside the weights (--max-batch-prefill-tokens)`,
+        `the server's share of the device is too small: a prefill of ${text("tokens")} tokens does not fit next to the weights (--max-batch-prefill-tokens)`,
         ["TM-A120", "TM-A121"],
       ),
   },
@@ -241,7 +241,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`you tried to allocate ${whole("requestedBytes")} bytes`,
     verdict: ({ size }) =>
       genuine(
-        `PyTorch found no ${size("requestedBytes")} of the host's memory for a tensor on the CPU`,
+        `PyTorch could not allocate ${size("requestedBytes")} of host memory for a tensor on the CPU`,
         ["TM-A132"],
       ),
   },
@@ -251,7 +251,7 @@ export const TABLE_START = new RegExp(
   [...new Set(ROWS.map(({ start }) => start.source))].join("|"),
 );
 
-/** @param text the message and up to a few lines behind it; null where it is none of the table */
+/** @param text the message and a few lines after it; null if the table does not have it */
 export function readTableMessage(text: string): OomReading | null {
   const squeezed = squeeze(text);
   for (const row of ROWS) {

@@ -20,7 +20,7 @@ export function genuine(because: string, advice: readonly GpuAdviceId[]): OomVer
 /** No device is as large as this: the size was computed wrong. */
 const NO_DEVICE = 2 ** 44;
 
-/** From the request and what is free, for a message that says no more. */
+/** The verdict on a message that reports at most the request and the free memory. */
 export function judgeFigures({
   requestedBytes: request = null,
   freeBytes: free = null,
@@ -28,14 +28,14 @@ export function judgeFigures({
   if (request !== null && request >= NO_DEVICE) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was asked for: more than any device has, a size that was computed wrong`,
+      because: `${sizeText(request)} was requested, more than any device has: the size was computed wrong`,
       advice: [],
     };
   }
   if (request !== null && free !== null && free < request) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was asked for, and ${sizeText(free)} is free`,
+      because: `${sizeText(request)} was requested, but only ${sizeText(free)} is free`,
       advice: ["TM-A108", "TM-A129"],
     };
   }
@@ -44,12 +44,12 @@ export function judgeFigures({
     because:
       request === null
         ? "the message has no figures"
-        : `${sizeText(request)} was asked for; the message does not say what the device has, or who holds it`,
+        : `${sizeText(request)} was requested; the message does not report the memory of the device, or what uses it`,
     advice: ["TM-A108", "TM-A129"],
   };
 }
 
-/** Of what Metal allows: what PyTorch allocated, and `other` allocations of the process. */
+/** Metal limits the sum of what PyTorch allocated and the `other` allocations of the process. */
 export function judgeMetal({ bytes, size }: Found): OomVerdict {
   const [allocated, other] = [bytes("allocatedBytes")!, bytes("other")!];
   const request = bytes("requestedBytes");
@@ -57,7 +57,7 @@ export function judgeMetal({ bytes, size }: Found): OomVerdict {
   const outside = other >= missing && other > allocated;
   return {
     kind: outside ? "context" : "genuine",
-    because: `${size("allocatedBytes")} of tensors and ${size("other")} of other allocations are in use; ${request === null ? "what was asked for" : `${size("requestedBytes")} more`} goes beyond the ${size("allowedBytes")} that Metal allows`,
+    because: `${size("allocatedBytes")} of tensors and ${size("other")} of other allocations are in use; ${request === null ? "the request" : `${size("requestedBytes")} more`} would exceed the ${size("allowedBytes")} that Metal allows`,
     advice: ["TM-A115", "TM-A123"],
   };
 }
@@ -68,43 +68,43 @@ export function memoryOfSpace({ text }: Found): OomReading["memory"] {
   return ["", "hbm"].includes(text("space")) ? "device" : "scratch";
 }
 
-/** A program that XLA's compiler refused never ran: its figure is that of the whole program. */
+/** A program that XLA's compiler rejected never ran: the figure is that of the whole program. */
 export function judgeCompiled(found: Found): OomVerdict {
   const { text, size, bytes } = found;
   if (memoryOfSpace(found) === "device") {
     return compiled(bytes("requestedBytes")!, size("totalBytes"));
   }
-  const beyond = text("over") === "" ? "" : `, ${size("over")} more than there is`;
+  const beyond = text("over") === "" ? "" : `: ${size("over")} more is needed`;
   return genuine(
-    `a kernel needs ${size("requestedBytes")} of ${text("space")}, a core's scratch memory of ${size("totalBytes")}${beyond}`,
+    `a kernel needs ${size("requestedBytes")} of ${text("space")}, the scratch memory of a core, which has ${size("totalBytes")}${beyond}`,
     ["TM-A128"],
   );
 }
 
 export function compiled(used: Bytes, limit: string): OomVerdict {
   return genuine(
-    `the compiled program needs ${sizeText(used)}, and the device has ${limit} for it`,
+    `the compiled program needs ${sizeText(used)}, but the device has ${limit} for it`,
     ["TM-A127"],
   );
 }
 
-/** A TPU belongs to one process at a time: what is not free is this program's own. */
+/** A TPU belongs to one process at a time: memory that is not free is used by this program. */
 export function judgeTpuBuffer({ text, bytes, size }: Found): OomVerdict {
   const where = text("chip") === "" ? "" : ` on the chip ${text("chip")}`;
   const [request, free] = [bytes("requestedBytes")!, bytes("freeBytes")];
   const advice = ["TM-A127"] as const;
   if (free === null) {
-    return { kind: "unknown", because: "the message is cut before it says what is free", advice };
+    return { kind: "unknown", because: "the message is truncated before the free memory", advice };
   }
   if (free >= request) {
     return {
       kind: "fragmentation",
-      because: `${size("freeBytes")} is free${where} and ${size("requestedBytes")} was asked for: no piece was large enough, or not at the place where a program must lie`,
+      because: `${size("freeBytes")} is free${where} and ${size("requestedBytes")} was requested: no free block was large enough, or none was at the address that a program requires`,
       advice,
     };
   }
   return genuine(
-    `${size("requestedBytes")} was asked for${where}, and ${size("freeBytes")} is free: the rest is held by this program's own arrays and programs`,
+    `${size("requestedBytes")} was requested${where}, but only ${size("freeBytes")} is free: the rest is used by arrays and compiled programs of this process`,
     advice,
   );
 }
@@ -136,26 +136,26 @@ export function judgeAsync(_: Found, figures: Partial<OomFigures>): OomVerdict {
   } = figures;
   const { allocatedBytes: allocated = null, allowedBytes: allowed = null } = figures;
   if (request === null || total === null || free === null || allocated === null) {
-    return { kind: "unknown", because: "the message is cut: it has no figures", advice: [] };
+    return { kind: "unknown", because: "the message is truncated: it has no figures", advice: [] };
   }
   if (allowed !== null && allocated + request > allowed) {
     return {
       kind: "genuine",
-      because: `the program allows itself ${sizeText(allowed)}, holds ${sizeText(allocated)} and asked for ${sizeText(request)} more`,
+      because: `the program allows itself ${sizeText(allowed)}, holds ${sizeText(allocated)} and requested ${sizeText(request)} more`,
       advice: ["TM-A115", "TM-A126"],
     };
   }
   if (request > total || allocated > total) {
     return {
       kind: "genuine",
-      because: `PyTorch has ${sizeText(allocated)} in use and asked for ${sizeText(request)}, of a device of ${sizeText(total)}`,
+      because: `PyTorch uses ${sizeText(allocated)} and requested ${sizeText(request)}; the device has ${sizeText(total)}`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
   if (free >= request) {
     return {
       kind: "unknown",
-      because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} asked for`,
+      because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} was requested`,
       advice: ["TM-A108"],
     };
   }
@@ -164,12 +164,12 @@ export function judgeAsync(_: Found, figures: Partial<OomFigures>): OomVerdict {
   return rest >= missing && rest >= NOTABLE_SHARE * total
     ? {
         kind: "contention",
-        because: `PyTorch has ${sizeText(allocated)} of ${sizeText(total)} in use, and ${sizeText(rest)} more is: by other processes, the CUDA context, or as what the driver's pool keeps; ${sizeText(missing)} was missing`,
+        because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; other processes, the CUDA context and the unused part of the driver's pool hold ${sizeText(rest)}; ${sizeText(missing)} was missing`,
         advice: ["TM-A108", "TM-A109"],
       }
     : {
         kind: "genuine",
-        because: `PyTorch has ${sizeText(allocated)} of ${sizeText(total)} in use; ${sizeText(request)} more was asked for, ${sizeText(free)} is free`,
+        because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; ${sizeText(request)} more was requested, and ${sizeText(free)} is free`,
         advice: ["TM-A115", "TM-A104"],
       };
 }
