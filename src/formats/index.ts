@@ -1,5 +1,11 @@
-/** Profiles in other tools' formats: one file a format. */
-export { toCsv } from "./csv.js";
-export { toFolded } from "./folded.js";
-export { toPprof } from "./pprof.js";
-export { toSpeedscope } from "./speedscope.js";
+/** The registry of other tools' formats: to add one, write its file in `export/` and add it to the list. */
+import { csv } from "./export/csv.js";
+import { folded } from "./export/folded.js";
+import { pprof } from "./export/pprof.js";
+import { speedscope } from "./export/speedscope.js";
+import type { ProfileExporter } from "./format.js";
+
+export type { ExportFormat, ExportOptions, ProfileExporter } from "./format.js";
+
+/** In the order of `tidemark export --help`. */
+export const PROFILE_EXPORTERS: readonly ProfileExporter[] = [pprof, folded, speedscope, csv];

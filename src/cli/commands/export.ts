@@ -1,25 +1,19 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
+import type { ProfileExporter } from "../../formats/index.js";
 import { badUsage } from "../../model/errors.js";
-import type { Profile, SiteValue } from "../../model/profile.js";
+import type { SiteValue } from "../../model/profile.js";
+import type { Tell } from "../../model/units.js";
 import type { Recording } from "../../recording/types.js";
+import { EXPORTERS, type Exporter, type RecordingExporter } from "../../store/exporters.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { withProgress } from "../text/progress.js";
 
-const SUFFIXES = {
-  pprof: ".pb.gz",
-  folded: ".folded.txt",
-  speedscope: ".speedscope.json",
-  csv: ".csv",
-  parquet: ".parquet",
-  duckdb: ".duckdb",
-} as const;
-type Format = keyof typeof SUFFIXES;
-const FORMATS = Object.keys(SUFFIXES) as Format[];
+const NAMES = EXPORTERS.map(({ name }) => name).join(", ");
+const WHOLE_RECORDING = EXPORTERS.filter(({ kind }) => kind !== "profile").map(({ name }) => name);
 
 const VALUES: readonly SiteValue[] = [
   "liveBytes",
@@ -30,8 +24,8 @@ const VALUES: readonly SiteValue[] = [
   "allocatedObjects",
 ];
 
-interface ExportOptions extends CommonOptions {
-  readonly format: Format[];
+interface ExportCommandOptions extends CommonOptions {
+  readonly format: Exporter[];
   readonly output?: string;
   readonly at: string;
   readonly value: SiteValue;
@@ -40,19 +34,20 @@ interface ExportOptions extends CommonOptions {
 export function buildCommand(): Command {
   const command = new Command("export")
     .description(
-      "Write a recording for other tools: pprof (go tool pprof, Pyroscope), folded (flamegraph.pl),\n" +
-        "speedscope, csv; or all of it as a DuckDB database or a folder of Parquet files for SQL.",
+      "Export a recording to the formats of other tools. Most formats hold the profile at one moment;\n" +
+        `${WHOLE_RECORDING.join(" and ")} hold the whole recording.`,
     )
     .argument("<recording>", "a .tidemark file")
-    .requiredOption("--format <formats>", `one or more of ${FORMATS.join(", ")}`, parseFormats)
+    .requiredOption("--format <formats>", `one or more of ${NAMES}`, parseFormats)
     .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
-    .option("--at <moment>", `${MOMENT_HELP}; parquet and duckdb hold all`, "end")
+    .option("--at <moment>", `${MOMENT_HELP}; not for ${WHOLE_RECORDING.join(" and ")}`, "end")
     .addOption(
       new Option("--value <figure>", "what folded stacks count")
         .choices(VALUES)
         .default("liveBytes"),
     );
   withCommonOptions(command, "stdout");
+  command.addHelpText("after", `\nFormats:\n${formatList()}`);
   return withExamples(
     command,
     "tidemark export app.tidemark --format pprof && go tool pprof -http : app.pb.gz",
@@ -61,86 +56,99 @@ export function buildCommand(): Command {
   ).action(exportRecording);
 }
 
-async function exportRecording(path: string, options: ExportOptions): Promise<void> {
+/** One line per format, as commander lists options. */
+function formatList(): string {
+  const width = Math.max(...EXPORTERS.map(({ name }) => name.length));
+  return EXPORTERS.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}`).join(
+    "\n",
+  );
+}
+
+async function exportRecording(path: string, options: ExportCommandOptions): Promise<void> {
   if (options.output !== undefined && options.format.length > 1) {
     throw badUsage("-o names one file, and --format several", "leave -o out");
   }
   const recording = openRecordingAt(path);
   const files: string[] = [];
-  for (const format of options.format) {
-    const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${SUFFIXES[format]}`;
+  for (const exporter of options.format) {
+    const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${exporter.extension}`;
     if (output === "-") {
-      writeToStdout(recording, format, options);
+      writeToStdout(recording, exporter, options);
       return;
     }
     requireOtherFile(output, path);
-    files.push(...(await writeFormat(recording, format, output, options)));
+    files.push(...(await writeFormat(recording, exporter, output, options)));
   }
-  sayWritten(options.format.join(","), files, options);
+  sayWritten(options.format.map(({ name }) => name).join(","), files, options);
 }
 
-function writeToStdout(recording: Recording, format: Format, options: ExportOptions): void {
-  if (format === "parquet" || format === "duckdb") {
-    throw badUsage(`${format} cannot be written to stdout`, "name a file with -o");
+function writeToStdout(
+  recording: Recording,
+  exporter: Exporter,
+  options: ExportCommandOptions,
+): void {
+  const { name, stdout } = exporter;
+  if (exporter.kind !== "profile" || stdout === "never") {
+    throw badUsage(`${name} cannot be written to stdout`, "name a file with -o");
   }
-  if (format === "pprof" && process.stdout.isTTY) {
-    throw badUsage("pprof is no text for a terminal", "name a file with -o, or a pipe");
+  if (stdout === "unless terminal" && process.stdout.isTTY) {
+    throw badUsage(
+      `${name} is a binary format, and stdout is a terminal`,
+      "name a file with -o, or a pipe",
+    );
   }
-  process.stdout.write(encode(profileFor(recording, options), format, recording, options));
+  process.stdout.write(encode(recording, exporter, options));
 }
 
 /** @returns the files written. */
 async function writeFormat(
   recording: Recording,
-  format: Format,
+  exporter: Exporter,
   output: string,
-  options: ExportOptions,
-): Promise<string[]> {
-  if (format === "duckdb" || format === "parquet") {
-    // Loaded only here: its native library is large.
-    const { writeDuckdb, writeParquet } = await import("../../store/duckdb/export.js");
-    return withProgress(output, "looks", options, async (tell) => {
-      if (format === "parquet") {
-        return writeWholeFolder(output, SUFFIXES.parquet, (folder) =>
-          writeParquet(recording, folder, tell),
-        );
-      }
-      await writeWhole(output, (file) => writeDuckdb(recording, file, tell));
-      return [output];
-    });
+  options: ExportCommandOptions,
+): Promise<readonly string[]> {
+  if (exporter.kind !== "profile") {
+    return withProgress(output, "looks", options, (tell) =>
+      writeRecording(recording, exporter, output, tell),
+    );
   }
-  const bytes = encode(profileFor(recording, options), format, recording, options);
+  const bytes = encode(recording, exporter, options);
   await writeWhole(output, (file) => writeFile(file, bytes));
   return [output];
 }
 
-function profileFor(recording: Recording, options: ExportOptions): Profile {
-  return recording.profileAt(parseMoment(options.at, recording).moment);
+async function writeRecording(
+  recording: Recording,
+  exporter: RecordingExporter,
+  output: string,
+  tell: Tell,
+): Promise<string[]> {
+  if (exporter.kind === "recording folder") {
+    return writeWholeFolder(output, exporter.extension, (folder) =>
+      exporter.write(recording, folder, tell),
+    );
+  }
+  await writeWhole(output, (file) => exporter.write(recording, file, tell));
+  return [output];
 }
 
 function encode(
-  profile: Profile,
-  format: "pprof" | "folded" | "speedscope" | "csv",
   recording: Recording,
-  options: ExportOptions,
+  exporter: ProfileExporter,
+  options: ExportCommandOptions,
 ): string | Uint8Array {
-  switch (format) {
-    case "pprof":
-      return toPprof(profile);
-    case "folded":
-      return toFolded(profile, options.value);
-    case "speedscope":
-      return toSpeedscope(profile, recording.meta.command.join(" "));
-    case "csv":
-      return toCsv(profile);
-  }
+  const profile = recording.profileAt(parseMoment(options.at, recording).moment);
+  const title = recording.meta.command.join(" ");
+  return exporter.encode(profile, { value: options.value, title });
 }
 
-function parseFormats(text: string): Format[] {
-  const names = text.split(",").map((name) => name.trim());
-  const unknown = names.find((name) => !FORMATS.includes(name as Format));
-  if (unknown !== undefined) {
-    throw new InvalidArgumentError(`'${unknown}' is none of ${FORMATS.join(", ")}`);
-  }
-  return [...new Set(names)] as Format[];
+function parseFormats(text: string): Exporter[] {
+  const names = new Set(text.split(",").map((name) => name.trim()));
+  return Array.from(names, (wanted) => {
+    const exporter = EXPORTERS.find(({ name }) => name === wanted);
+    if (exporter === undefined) {
+      throw new InvalidArgumentError(`'${wanted}' is none of ${NAMES}`);
+    }
+    return exporter;
+  });
 }

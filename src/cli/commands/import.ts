@@ -11,8 +11,8 @@ interface ImportOptions extends CommonOptions {
 export function buildCommand(): Command {
   const command = new Command("import")
     .description(
-      "Make a recording of a pool file: what the agent leaves where the environment switched it on\n" +
-        "(LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR), while its process runs or after.",
+      "Convert a pool file to a recording. The agent writes the pool file to DIR in a process that was\n" +
+        "started with LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
     )
     .argument("<file>", "a tidemark-PID.pool file")
     .option("-o, --output <file>", "the recording (default: the file's name with .tidemark)");

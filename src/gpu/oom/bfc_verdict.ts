@@ -1,10 +1,12 @@
-/** What kind a message of JAX or TensorFlow is: a pool of `limit` bytes, or the driver that refused to grow it. */
+/** The verdict on a message of JAX or TensorFlow: their pool of `limit` bytes is full, or the driver refused to
+ * let it grow. */
 import type { BfcState } from "./bfc_message.js";
-import { type OomVerdict, sizeText } from "./oom_verdict.js";
+import { sizeText } from "./message_sizes.js";
+import type { OomVerdict } from "./oom_reading.js";
 
-/** More than a device has: the sizes of a program were computed wrong, or it is far too large. */
+/** More than any device has: the program computed a size wrong, or is far too large. */
 const NO_DEVICE = 2 ** 40;
-/** A program that needs this much in all is what fills a device, whatever else lives there. */
+/** A program that needs this much in total fills a device by itself. */
 const LARGE_PROGRAM = 2 * 2 ** 30;
 
 export function judgeBfc(state: BfcState): OomVerdict {
@@ -16,7 +18,7 @@ export function judgeBfc(state: BfcState): OomVerdict {
     if (program !== null && framework === "jax") return ofProgram(program);
     return {
       kind: "unknown",
-      because: "the log has no statistics of the allocator to tell it by",
+      because: "the log has no allocator statistics to judge by",
       advice: framework === "jax" ? [shared, "TM-A127"] : [shared, "TM-A115"],
     };
   }
@@ -24,53 +26,53 @@ export function judgeBfc(state: BfcState): OomVerdict {
   if (free >= request && (largestFree === null || largestFree < request)) {
     return {
       kind: "fragmentation",
-      because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use: ${sizeText(free)} is free, ${sizeText(request)} was asked for, ${largestFree === null ? "and no piece was large enough" : `the largest piece is ${sizeText(largestFree)}`}`,
+      because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use: ${sizeText(free)} is free, ${sizeText(request)} was requested, ${largestFree === null ? "and no free block was large enough" : `and the largest free block is ${sizeText(largestFree)}`}`,
       advice: ["TM-A119"],
     };
   }
   return {
     kind: "genuine",
-    because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use, and ${sizeText(request)} was asked for`,
+    because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use, and ${sizeText(request)} was requested`,
     advice: framework === "jax" ? ["TM-A127", shared] : ["TM-A115", shared],
   };
 }
 
-/** XLA lists what the compiled program needs in all: arguments, results and what it works with. */
+/** XLA reports the total that the compiled program needs: arguments, results and temporary buffers. */
 function ofProgram(program: number): OomVerdict {
   return program >= LARGE_PROGRAM
     ? {
         kind: "genuine",
-        because: `the compiled program needs ${sizeText(program)} in all, by XLA's own count; the log does not say what the device has`,
+        because: `the compiled program needs ${sizeText(program)} in total, as XLA reports; the log does not show the memory of the device`,
         advice: ["TM-A127", "TM-A117"],
       }
     : {
         kind: "unknown",
-        because: `the compiled program needs no more than ${sizeText(program)} in all: the device is held by arrays that the process keeps, or by another process`,
+        because: `the compiled program needs only ${sizeText(program)} in total: arrays that the process keeps, or another process, use the device`,
         advice: ["TM-A108", "TM-A117"],
       };
 }
 
-/** TensorFlow and XLA ask for nine tenths again and go on: by itself such a line is often no error. */
+/** TensorFlow and XLA retry with nine tenths and continue: such a line alone is often not an error. */
 function ofDriver({ request, framework }: BfcState): OomVerdict {
   if (request !== null && request >= NO_DEVICE) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was asked of the driver at once: more than a device has`,
+      because: `${sizeText(request)} was requested from the driver at once: more than any device has`,
       advice: ["TM-A115"],
     };
   }
   return {
     kind: "contention",
-    because: `the driver did not give the ${request === null ? "memory" : sizeText(request)} by which the pool was to grow: others hold a part of the device. The program asks for less then, and may well go on`,
+    because: `the driver refused to grow the pool${request === null ? "" : ` by ${sizeText(request)}`}: other processes use part of the device. The program retries with less and may continue`,
     advice: [framework === "jax" ? "TM-A117" : "TM-A118", "TM-A108"],
   };
 }
 
 function ofHost({ request, source, framework }: BfcState): OomVerdict {
-  const size = request === null ? "memory" : sizeText(request);
+  const memory = request === null ? "host memory" : `${sizeText(request)} of host memory`;
   return {
     kind: source === "driver" ? "context" : "genuine",
-    because: `no ${size} of the host's memory could be had${source === "driver" ? " and pinned for copies to the device" : ""}: the device is not what ran out`,
+    because: `${memory} could not be ${source === "driver" ? "pinned for copies to the device" : "allocated"}: it is not the device that ran out of memory`,
     advice: framework === "tensorflow" ? ["TM-A133", "TM-A132"] : ["TM-A132"],
   };
 }

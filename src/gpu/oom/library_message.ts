@@ -12,8 +12,8 @@
  */
 import type { GpuAdviceId } from "../advice.js";
 import { type MessageSource, sourceOf } from "./message_source.js";
+import type { OomVerdict } from "./oom_reading.js";
 import { type OomReading, reading } from "./oom_reading.js";
-import type { OomVerdict } from "./oom_verdict.js";
 import { isQuoted, lineWith } from "./quoted.js";
 
 /** What says itself that it is an error. */
@@ -53,7 +53,7 @@ const NAMED: readonly (readonly [RegExp, string])[] = [
   [/^kIOGPU/, "Metal"],
 ];
 
-/** @param text the message and up to a few lines behind it; null where it holds none that is an error */
+/** @param text the message and a few lines after it; null if it has no error */
 export function parseLibraryMessage(text: string): OomReading | null {
   if (MASKED.test(text)) return masked();
   if (OUTSIDE.test(text)) {
@@ -110,21 +110,21 @@ const ADVICE: Readonly<Record<MessageSource["framework"], readonly GpuAdviceId[]
 function outside(named: string, { framework, library }: MessageSource, words = ""): OomVerdict {
   const anyone =
     framework === "other"
-      ? "a program or library that the text does not name"
+      ? "a program or library that the message does not name"
       : "the driver or a library (cuBLAS, cuDNN, NCCL)";
   const who = [named, library].find((name) => name !== "") ?? anyone;
   const where =
     framework === "pytorch"
-      ? "outside of PyTorch's allocator"
+      ? "outside PyTorch's allocator"
       : framework === "other"
         ? "on the device"
-        : `beside ${framework === "jax" ? "JAX" : "TensorFlow"}'s pool, which may hold the whole device`;
+        : `outside ${framework === "jax" ? "JAX" : "TensorFlow"}'s pool, which may hold the whole device`;
   const mapping = /driver error/.test(words)
-    ? "; expandable segments, and pools of their own, ask the driver so"
+    ? "; expandable segments and private pools make such driver calls"
     : "";
   return {
     kind: "context",
-    because: `${who} found no memory ${where}; the message has no figures${mapping}`,
+    because: `${who} could not allocate memory ${where}; the message has no figures${mapping}`,
     advice: [...ADVICE[framework]],
   };
 }
@@ -133,7 +133,7 @@ function storage(): OomReading {
   return reading({
     kind: "unknown",
     because:
-      "PyTorch (up to 0.4) found no memory for a tensor; messages of that time have no figures: nvidia-smi tells whether others hold the device",
+      "PyTorch (up to 0.4) could not allocate a tensor; its messages have no figures: nvidia-smi shows whether other processes use the device",
     advice: ["TM-A115", "TM-A108"],
   });
 }
@@ -142,7 +142,7 @@ function masked(): OomReading {
   return reading({
     kind: "unknown",
     because:
-      "an out-of-memory error stands behind this one: PyTorch asked NVML for the figures of its message, and NVML does not answer here (Jetson, vGPU, MIG, some containers)",
+      "this error hides an out-of-memory error: PyTorch requested the figures of its message from NVML, which is not available here (Jetson, vGPU, MIG, some containers)",
     advice: ["TM-A115", "TM-A108"],
   });
 }

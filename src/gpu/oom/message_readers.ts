@@ -1,15 +1,10 @@
 /** The readers of messages that are one text, in the order in which they are asked. */
-import { ASYNC_START, parseAsyncMessage } from "./async_message.js";
 import { LIBRARY_START, parseLibraryMessage } from "./library_message.js";
-import { METAL_START, parseMetalMessage } from "./metal_message.js";
-import { isNcclLine, NCCL_START, parseNcclMessage } from "./nccl_message.js";
+import { continuesTableMessage, readTableMessage, TABLE_START } from "./message_table.js";
 import { type OomReading, reading } from "./oom_reading.js";
-import { continuesOther, OTHER_START, parseOtherMessage } from "./other_message.js";
 import { isSource, lineWith } from "./quoted.js";
-import { parseServingMessage, SERVING_START } from "./serving_message.js";
 import { parseTorchMessage, TORCH_START } from "./torch_message.js";
 import { confName, judgeTorchMessage } from "./torch_verdict.js";
-import { parseTpuMessage, TPU_START } from "./tpu_message.js";
 
 interface MessageReader {
   readonly start: RegExp;
@@ -17,12 +12,7 @@ interface MessageReader {
 }
 
 const READERS: readonly MessageReader[] = [
-  { start: SERVING_START, parse: parseServingMessage },
-  { start: METAL_START, parse: parseMetalMessage },
-  { start: NCCL_START, parse: parseNcclMessage },
-  { start: ASYNC_START, parse: parseAsyncMessage },
-  { start: TPU_START, parse: parseTpuMessage },
-  { start: OTHER_START, parse: parseOtherMessage },
+  { start: TABLE_START, parse: readTableMessage },
   { start: TORCH_START, parse: readTorchMessage },
   { start: LIBRARY_START, parse: parseLibraryMessage },
 ];
@@ -33,6 +23,8 @@ const WORDS =
   /[Mm]emory|MEMORY|[Aa]lloc|ALLOC|RESOURCES|NVML_SUCCESS|OutOf|To serve at least|KV cache|Hbm usage|buffer size|CUresult/;
 /** A second message on one line, as ranks write that share a stream: its figures follow at once. */
 const NEXT = /(?:CUDA|HIP|XPU) out of memory\. Tried to allocate/g;
+/** NCCL writes one failure in several lines, and PyTorch repeats the last. */
+const NCCL_LINE = /NCCL WARN|Last error:|ncclUnhandledCudaError/;
 /** As many ranks may share a stream; more on one line is no log. */
 const MOST_ON_A_LINE = 64;
 
@@ -64,7 +56,11 @@ export function readMessage(text: string): OomReading | null {
  * itself first. */
 export function continues(message: string, text: string): boolean {
   const named = /Error:\s{0,8}$/.test(message) && !/Tried/.test(text);
-  return named || (isNcclLine(message) && isNcclLine(text)) || continuesOther(message, text);
+  return (
+    named ||
+    (NCCL_LINE.test(message) && NCCL_LINE.test(text)) ||
+    continuesTableMessage(message, text)
+  );
 }
 
 function readTorchMessage(text: string): OomReading | null {

@@ -1,28 +1,48 @@
-/** The sizes that messages print: "1.50 GiB", "512 bytes", "21.95G", and what no device can have. */
+/** The sizes that messages print: "1.50 GiB", "512 bytes", "21.95G"; and values that no device can have. */
 import type { Bytes } from "../../model/units.js";
 
-/** Two groups, figure and unit; digits without end are no figure, and would be matched for minutes. */
-export const SIZE = "(\\d{1,20}(?:\\.\\d{1,9})?)(bytes|B|KiB|MiB|GiB|TiB|KB|MB|GB|TB)";
-/** The same as XLA prints it ("21.95G", "1.00M", "0B"): powers of 1024 under one letter. */
-export const XLA_SIZE = "(\\d{1,20}(?:\\.\\d{1,9})?)([KMGT]?(?:iB|B)?)";
+/** Bounded, because an endless run of digits would take minutes to match. */
+const FIGURE = "\\d{1,20}(?:\\.\\d{1,9})?";
+const UNIT = "bytes|B|KiB|MiB|GiB|TiB|KB|MB|GB|TB";
+/** XLA prints powers of 1024 under one letter: "21.95G", "1.00M", "0B". */
+const XLA_UNIT = "[KMGT]?(?:iB|B)?";
+
+/** Two groups, figure and unit. */
+export const SIZE = `(${FIGURE})(${UNIT})`;
+export const XLA_SIZE = `(${FIGURE})(${XLA_UNIT})`;
+
+/** The same with the groups NAME and NAMEUnit. */
+export const size = (name: string): string => `(?<${name}>${FIGURE})(?<${name}Unit>${UNIT})`;
+export const xlaSize = (name: string): string => `(?<${name}>${FIGURE})(?<${name}Unit>${XLA_UNIT})`;
+/** A figure without a unit, as the group NAME. */
+export const figure = (name: string): string => `(?<${name}>${FIGURE})`;
+/** A whole number of up to `digits` digits, as the group NAME. */
+export const whole = (name: string, digits = 20): string => `(?<${name}>\\d{1,${digits}})`;
 
 const POWERS: Readonly<Record<string, number>> = { K: 1, M: 2, G: 3, T: 4 };
 
-/** Bytes of either pattern's two groups: PyTorch, Metal and Paddle call powers of 1024 "GB", too. */
+/** Bytes of a figure and its unit. PyTorch, Metal and Paddle use powers of 1024 for "GB" too. */
 export function bytesOf(figure: string, unit: string): Bytes {
   const power = unit === "bytes" ? 0 : (POWERS[unit[0] ?? ""] ?? 0);
   return Math.round(Number(figure) * 1024 ** power);
 }
 
+/** "1.50 GiB", as PyTorch prints it. */
+export function sizeText(bytes: Bytes): string {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  const power = bytes < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10));
+  return power === 0 ? `${bytes} bytes` : `${(bytes / 1024 ** power).toFixed(2)} ${units[power]}`;
+}
+
 /** More than any device has: NVML's "not available" (2^64 - 1) that was printed as a size. */
 const BEYOND_ALL = 2 ** 60;
 
-/** null for a figure of what is there or in use that cannot be. A request may well be computed wrong. */
+/** null for an impossible figure of total, free or used memory. A request may be computed wrong and is kept. */
 export function credible(bytes: Bytes | null): Bytes | null {
   return bytes === null || bytes >= BEYOND_ALL ? null : bytes;
 }
 
-/** Patterns that ignore where a text was wrapped see it so. */
+/** The text without white space: a pattern matched against it ignores where the text was wrapped. */
 export function squeeze(text: string): string {
   return text.replace(/\s+/g, "");
 }

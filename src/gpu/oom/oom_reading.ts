@@ -1,7 +1,25 @@
-/** What a message says, whichever library wrote it: one reader a library makes it of the text. */
+/** The content of a message, whichever library wrote it: its figures, and the verdict drawn from them. */
 import type { OomEventJson } from "../../model/gpu_document.js";
-import type { ConfName } from "../advice.js";
-import type { OomFigures, OomVerdict } from "./oom_verdict.js";
+import type { ConfName, GpuAdviceId } from "../advice.js";
+
+export type OomFigures = Pick<
+  OomEventJson,
+  | "requestedBytes"
+  | "totalBytes"
+  | "freeBytes"
+  | "allocatedBytes"
+  | "reservedUnallocatedBytes"
+  | "processBytes"
+  | "otherProcesses"
+  | "privatePoolBytes"
+  | "allowedBytes"
+>;
+
+export interface OomVerdict {
+  readonly kind: OomEventJson["kind"];
+  readonly because: string;
+  readonly advice: readonly GpuAdviceId[];
+}
 
 export interface OomReading {
   readonly framework: OomEventJson["framework"];
@@ -15,8 +33,8 @@ export interface OomReading {
   readonly conf?: ConfName;
 }
 
-/** What a message says nothing about. */
-export const NO_FIGURES: OomFigures = {
+/** The figures of a message that has none. */
+const NO_FIGURES: OomFigures = {
   requestedBytes: null,
   totalBytes: null,
   freeBytes: null,
@@ -28,7 +46,7 @@ export const NO_FIGURES: OomFigures = {
   allowedBytes: null,
 };
 
-/** A reading of the few things that a message says. */
+/** A reading in which everything that is not given has its usual value. */
 export function reading(
   verdict: OomVerdict,
   figures: Partial<OomFigures> = {},

@@ -1,6 +1,6 @@
 /** A log's message held against the snapshot that was taken then. */
 import type { GpuJson, OomEventJson } from "../../model/gpu_document.js";
-import { sizeText } from "./oom_verdict.js";
+import { sizeText } from "./message_sizes.js";
 
 /** How far a figure printed with two decimals may be off. */
 const ROUNDING = 0.01;

@@ -1,39 +1,40 @@
-/** What kind a message of PyTorch's allocator is, by its own figures. */
+/** The verdict on a message of PyTorch's allocator, from its own figures. */
 import type { Bytes } from "../../model/units.js";
 import type { ConfName, GpuAdviceId } from "../advice.js";
-import { type OomFigures, type OomVerdict, sizeText } from "./oom_verdict.js";
+import { sizeText } from "./message_sizes.js";
+import type { OomFigures, OomVerdict } from "./oom_reading.js";
 import { NAMED_ANEW, type TorchMessage } from "./torch_message.js";
 
-/** What a context takes anyway; above this share of the device it is worth a word. */
+/** A CUDA context usually takes less than this share of the device. */
 const NOTABLE_SHARE = 0.1;
-/** With less than this in pieces the device is full, however they lie. */
+/** With a smaller share than this in free pieces, the device is full. */
 const LARGE_SPLIT = 0.02;
 /** The allocator asks the driver for 2 or 20 MiB at least, and a driver keeps pages of its own: a device with less
  * than that free is full, and where no more than that is free beyond the request, it need not have been enough. */
 const SEGMENT: Bytes = 20 * 2 ** 20;
-/** What others hold by far outweighs what lies in pieces: from here on they are the reason. */
+/** From these figures on, the memory of others far outweighs the free pieces and is the cause. */
 const CROWDED_SHARE = 0.2;
 const CROWDED_TIMES = 4;
 
-/** A message that says itself what it is, whatever figures it has; else by its figures. */
+/** From the cause that the message names, if any, else from its figures. */
 export function judgeTorchMessage(message: TorchMessage): OomVerdict {
   const request = message.requestedBytes;
   switch (message.cause) {
     case "address space":
       return {
         kind: "unknown",
-        because: "the process ran out of addresses that expandable segments reserve, not of memory",
+        because:
+          "the process ran out of address space, which expandable segments reserve, not of memory",
         advice: ["TM-A125"],
       };
     case "own limit":
       return ownLimit(
-        `${request === null ? "the request" : sizeText(request)} would go beyond the share of the device that the program set for itself (per_process_memory_fraction)`,
+        `${request === null ? "the request" : sizeText(request)} would exceed the share of the device that the program set for itself (per_process_memory_fraction)`,
       );
     case "size beyond all":
       return {
         kind: "genuine",
-        because:
-          "more than an exabyte was asked for: a size that was computed wrong, or below zero",
+        because: "more than an exabyte was requested: the size was computed wrong, or is negative",
         advice: [],
       };
     default:
@@ -41,27 +42,27 @@ export function judgeTorchMessage(message: TorchMessage): OomVerdict {
         ? {
             kind: "unknown",
             because:
-              "the message is cut: PyTorch's allocator found no memory, and its figures are missing",
+              "the message is truncated: PyTorch's allocator could not allocate memory, and the figures are missing",
             advice: ["TM-A115", "TM-A108"],
           }
         : judgeRequest(message, request);
   }
 }
 
-/** The setting by the name that the message's version has for it. */
+/** The name of the allocator setting in the version that wrote the message. */
 export function confName({ platform, torch: version }: TorchMessage): ConfName {
   if (platform === "HIP") return "PYTORCH_HIP_ALLOC_CONF";
   return version === NAMED_ANEW ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-/** All that is known when the message was written; what the program has of its own allocator. */
+/** The state of the device and of PyTorch's allocator when the message was written. */
 interface State {
   readonly request: Bytes;
   readonly total: Bytes;
   readonly free: Bytes;
   readonly allocated: Bytes;
   readonly split: Bytes;
-  /** 0 where as much was free as was asked for, or all but that. */
+  /** The part of the request that was not free; 0 if enough was free. */
   readonly missing: Bytes;
   readonly others: Bytes;
   readonly outside: Bytes;
@@ -77,21 +78,21 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
   if (allocated !== null && total !== null && allocated > total) {
     return {
       kind: "genuine",
-      because: `PyTorch has ${sizeText(allocated)} allocated on a device of ${sizeText(total)}: the driver has moved a part to the host's memory already; ${sizeText(request)} more was asked for`,
+      because: `PyTorch has ${sizeText(allocated)} allocated on a device of ${sizeText(total)}: the driver has already moved a part to the host's memory; ${sizeText(request)} more was requested`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
   if (total !== null && request > total) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was asked for at once, and the device has ${sizeText(total)} in all`,
+      because: `${sizeText(request)} was requested at once, but the device has ${sizeText(total)} in total`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
   if (total === null || free === null) {
     return {
       kind: "unknown",
-      because: "the message says too little to tell: not what is free",
+      because: "the message does not report the free memory",
       advice: [],
     };
   }
@@ -99,25 +100,25 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
   if (allocated === null || split === null) {
     return {
       kind: "unknown",
-      because: `the message is cut: ${sizeText(request)} was asked for, ${sizeText(free)} of ${sizeText(total)} is free, and it does not say what PyTorch holds itself`,
+      because: `the message is truncated: ${sizeText(request)} was requested, ${sizeText(free)} of ${sizeText(total)} is free, and the memory that PyTorch holds is missing`,
       advice: ["TM-A108", "TM-A115"],
     };
   }
   return judgeState(message, stateOf(message, { request, total, free, allocated, split }));
 }
 
-/** The program's own limit is what refuses, where the device would have had enough or the sum goes beyond it. */
+/** The program's own limit is the cause if the device had enough free memory, or if the sum exceeds the limit. */
 function judgeLimit(message: TorchMessage, request: Bytes, allowed: Bytes): OomVerdict | null {
   const { allocatedBytes: allocated, reservedUnallocatedBytes: split, freeBytes: free } = message;
   if (request > allowed) {
     return ownLimit(
-      `${sizeText(request)} was asked for at once, and the program allows itself ${sizeText(allowed)} in all`,
+      `${sizeText(request)} was requested at once, but the program allows itself ${sizeText(allowed)} in total`,
     );
   }
   if (allocated === null || split === null) {
     return free !== null && free >= request
       ? ownLimit(
-          `the program allows itself ${sizeText(allowed)}, and asked for ${sizeText(request)}; the device had ${sizeText(free)} free`,
+          `the program allows itself ${sizeText(allowed)} and requested ${sizeText(request)}; the device had ${sizeText(free)} free`,
         )
       : null;
   }
@@ -127,12 +128,12 @@ function judgeLimit(message: TorchMessage, request: Bytes, allowed: Bytes): OomV
   if (over > 0 && split >= over && split >= NOTABLE_SHARE * held) {
     return {
       kind: "fragmentation",
-      because: `the program allows itself ${sizeText(allowed)}: ${sizeText(allocated)} is allocated and ${sizeText(split)} reserved in pieces, too small each for ${sizeText(request)}`,
+      because: `the program allows itself ${sizeText(allowed)}: ${sizeText(allocated)} is allocated, and ${sizeText(split)} is reserved in pieces that are each too small for ${sizeText(request)}`,
       advice: [...ofFragmentation(message, split), "TM-A126"],
     };
   }
   return ownLimit(
-    `the program allows itself ${sizeText(allowed)}, holds ${sizeText(held)} and asked for ${sizeText(request)} more${free === null ? "" : `; the device had ${sizeText(free)} free`}`,
+    `the program allows itself ${sizeText(allowed)}, holds ${sizeText(held)} and requested ${sizeText(request)} more${free === null ? "" : `; the device had ${sizeText(free)} free`}`,
   );
 }
 
@@ -144,13 +145,13 @@ function enoughFree(request: Bytes, free: Bytes): OomVerdict {
   if (free < request + SEGMENT) {
     return {
       kind: "unknown",
-      because: `${sizeText(request)} was asked for and ${sizeText(free)} was free: all but the same, and the driver keeps pages of its own`,
+      because: `${sizeText(request)} was requested and ${sizeText(free)} was free: about the same, and the driver keeps some pages for itself`,
       advice: ["TM-A115", "TM-A108"],
     };
   }
   return {
     kind: "unknown",
-    because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} asked for: another process may have held it a moment before, or the driver refuses what is there`,
+    because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} was requested: another process may have used it a moment before, or the driver refused it although it was free`,
     advice: ["TM-A108"],
   };
 }
@@ -167,15 +168,15 @@ function stateOf(
   return {
     ...known,
     missing: Math.max(0, request - usable),
-    // "Process N" may be this very one, when it runs in a container: then nothing else says its size.
+    // "Process N" may be this process if it runs in a container: nothing else then reports its size.
     others: figures.processBytes === null ? rest : Math.max(listed, rest),
     outside: figures.processBytes === null ? 0 : Math.max(0, own - allocated - split),
   };
 }
 
 /**
- * Before it raises, PyTorch gives every segment back in which nothing lives. What is still reserved but
- * unallocated lies in pieces between live blocks: it is cache no longer.
+ * Before it raises the error, PyTorch frees every segment without live blocks. Memory that is still reserved
+ * but unallocated lies in pieces between live blocks: it is not cache any more.
  */
 function judgeState(message: TorchMessage, state: State): OomVerdict {
   const { request, total, free, allocated, split, missing, others, outside } = state;
@@ -186,7 +187,7 @@ function judgeState(message: TorchMessage, state: State): OomVerdict {
   if (inPieces(state)) {
     return {
       kind: "fragmentation",
-      because: `${sizeText(split)} is reserved and unallocated, ${sizeText(free)} is free: together enough for ${sizeText(request)}, but not in one piece`,
+      because: `${sizeText(split)} is reserved and unallocated, and ${sizeText(free)} is free: enough for ${sizeText(request)} in total, but not in one piece`,
       advice: ofFragmentation(message, split),
     };
   }
@@ -196,19 +197,20 @@ function judgeState(message: TorchMessage, state: State): OomVerdict {
   if (outside >= missing && outside >= notable) return context(state);
   return {
     kind: "genuine",
-    because: `PyTorch has ${sizeText(allocated)} of ${sizeText(total)} in use; ${sizeText(request)} more was asked for, ${sizeText(free)} is free and only ${sizeText(split)} is reserved and unused`,
+    because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; ${sizeText(request)} more was requested, ${sizeText(free)} is free and only ${sizeText(split)} is reserved and unallocated`,
     advice: ["TM-A115", "TM-A104"],
   };
 }
 
-/** Whether others are the reason, however much lies in pieces. */
+/** Whether the memory of others is the cause, however much is free in pieces. */
 function crowded({ processBytes }: OomFigures, { total, split, others, outside }: State): boolean {
   return processBytes === null
     ? others >= CROWDED_SHARE * total && others >= CROWDED_TIMES * split
     : others > split && others > outside;
 }
 
-/** Enough for the request by itself, or a good part of all that PyTorch holds, or far more than was missing. */
+/** Whether the free pieces would hold the request, or are a large part of PyTorch's memory, or far more than was
+ * missing. */
 function inPieces({ request, total, allocated, split, missing }: State): boolean {
   const held = allocated + split;
   return (
@@ -220,7 +222,7 @@ function inPieces({ request, total, allocated, split, missing }: State): boolean
   );
 }
 
-/** Expandable segments came with 2.1; what a version does not know ends every CUDA call with an error. */
+/** Expandable segments exist from 2.1 on; a setting that a version does not know makes every CUDA call fail. */
 function ofFragmentation(message: TorchMessage, split: Bytes): GpuAdviceId[] {
   const { torch, platform, splitNamed } = message;
   if (platform === "XPU" || platform === "other") return ["TM-A131"];
@@ -236,7 +238,7 @@ function ofFragmentation(message: TorchMessage, split: Bytes): GpuAdviceId[] {
 function context({ allocated, split, outside }: State): OomVerdict {
   return {
     kind: "context",
-    because: `this process holds ${sizeText(allocated + split + outside)}, of which PyTorch's allocator has ${sizeText(allocated + split)}: ${sizeText(outside)} is the CUDA context, NCCL and other libraries`,
+    because: `this process holds ${sizeText(allocated + split + outside)}, of which PyTorch's allocator has ${sizeText(allocated + split)}: the CUDA context, NCCL and other libraries hold the remaining ${sizeText(outside)}`,
     advice: ["TM-A109"],
   };
 }
@@ -251,7 +253,7 @@ function contention(figures: OomFigures, { others, missing }: State): OomVerdict
       ? "processes or libraries that the message does not name"
       : own
         ? named
-        : `one of these is this process: ${named}`;
+        : `one of which is this process: ${named}`;
   return {
     kind: "contention",
     because: `${sizeText(others)} of the device is held by others (${who}); ${sizeText(missing)} was missing`,

@@ -1,10 +1,11 @@
 /**
- * A profile for speedscope.app: one sampled profile for each figure.
+ * A profile for speedscope.app, with one sampled profile for each figure.
  * Source: https://www.speedscope.app/file-format-schema.json
  */
-import { frameName, framesOf } from "../model/frame_text.js";
-import type { Profile, SiteValue } from "../model/profile.js";
-import type { FrameId } from "../model/units.js";
+import { frameName, framesOf } from "../../model/frame_text.js";
+import type { Profile, SiteValue } from "../../model/profile.js";
+import type { FrameId } from "../../model/units.js";
+import type { ExportOptions, ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 
 const VALUES: readonly (readonly [SiteValue, string, "bytes" | "none"])[] = [
@@ -15,8 +16,17 @@ const VALUES: readonly (readonly [SiteValue, string, "bytes" | "none"])[] = [
   ["allocatedObjects", "allocated objects", "none"],
 ];
 
-/** The JSON text. Samples are ordered by stack, so that equal stacks lie side by side. */
-export function toSpeedscope(profile: Profile, title: string): string {
+export const speedscope = {
+  name: "speedscope",
+  extension: ".speedscope.json",
+  description: "one profile each for live, peak and allocated memory",
+  stdout: "always",
+  kind: "profile",
+  encode: toSpeedscope,
+} satisfies ProfileExporter;
+
+/** The JSON text. Samples are ordered by stack, so that equal stacks are adjacent. */
+function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">): string {
   const frames: { name: string; file: string; line?: number }[] = [];
   const frameIndexes = new Map<FrameId, number>();
   const indexOf = (frame: FrameId): number => {

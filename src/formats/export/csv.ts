@@ -1,6 +1,7 @@
-/** The sites as a table of comma-separated values, as RFC 4180 has them: CRLF, quotes doubled. */
-import { frameName, framePlace, framesOf, labelPairs } from "../model/frame_text.js";
-import type { Profile } from "../model/profile.js";
+/** The sites as a table of comma-separated values by RFC 4180: lines end in CRLF, quotes are doubled. */
+import { frameName, framePlace, framesOf, labelPairs } from "../../model/frame_text.js";
+import type { Profile } from "../../model/profile.js";
+import type { ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 
 const COLUMNS = [
@@ -23,10 +24,19 @@ const COLUMNS = [
   "allocated_standard_error",
   "allocated_objects",
 ] as const;
+export const csv = {
+  name: "csv",
+  extension: ".csv",
+  description: "a table with one row per allocation site, for spreadsheets",
+  stdout: "always",
+  kind: "profile",
+  encode: toCsv,
+} satisfies ProfileExporter;
+
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
-/** One line a site, largest live bytes first, under a line of names. `stack` is root first. */
-export function toCsv(profile: Profile): string {
+/** A header, then one row per site, largest live bytes first. `stack` is root first. */
+function toCsv(profile: Profile): string {
   const { sites, frames, strings } = profile;
   const order = Uint32Array.from({ length: sites.length }, (_, site) => site).sort(
     (a, b) => sites.liveBytes[b]! - sites.liveBytes[a]! || a - b,

@@ -1,7 +1,7 @@
-import { tooLarge } from "../model/errors.js";
+import { tooLarge } from "../../model/errors.js";
 
-/** The text that `make` puts together. Engines bound a string's length (V8: 512 MiB), and say so by a
- * RangeError.
+/** The text that `make` returns. Engines limit the length of a string (V8: 512 MiB) and throw a RangeError
+ * beyond it.
  * @throws TidemarkError TM-E008 */
 export function oneText(format: string, make: () => string): string {
   try {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { oneText } from "./one_text.js";
 
-it("says what is too large, and lets other errors pass", () => {
+it("names the format that is too large, and passes other errors on", () => {
   const piece = "x".repeat(2 ** 20);
   expect(() => oneText("csv", () => Array(1024).fill(piece).join(""))).toThrow("TM-E008");
   expect(() => oneText("csv", () => (null as unknown as string).trim())).toThrow(TypeError);

@@ -2,13 +2,23 @@
  * Folded stacks, one a line: frames root first between semicolons, a space, a whole number.
  * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
  */
-import { frameName, framePlace, framesOf } from "../model/frame_text.js";
-import type { Profile, SiteValue } from "../model/profile.js";
-import type { FrameId } from "../model/units.js";
+import { frameName, framePlace, framesOf } from "../../model/frame_text.js";
+import type { Profile } from "../../model/profile.js";
+import type { FrameId } from "../../model/units.js";
+import type { ExportOptions, ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 
-/** The stacks with a figure above one half, each once, in the order of the stack table. */
-export function toFolded(profile: Profile, value: SiteValue = "liveBytes"): string {
+export const folded = {
+  name: "folded",
+  extension: ".folded.txt",
+  description: "one line per stack, for flamegraph.pl and inferno",
+  stdout: "always",
+  kind: "profile",
+  encode: toFolded,
+} satisfies ProfileExporter;
+
+/** The stacks whose figure rounds to 1 or more, each once, in the order of the stack table. */
+function toFolded(profile: Profile, { value }: Pick<ExportOptions, "value">): string {
   const { stacks, sites } = profile;
   const own = new Float64Array(stacks.length);
   const values = sites[value];
@@ -37,7 +47,7 @@ export function toFolded(profile: Profile, value: SiteValue = "liveBytes"): stri
   );
 }
 
-/** "load (app.py:41)"; what the format needs for itself is replaced. */
+/** "load (app.py:41)"; characters that the format reserves are replaced. */
 function foldedName(profile: Profile, frame: FrameId): string {
   const place = framePlace(profile, frame);
   const name = frameName(profile, frame);

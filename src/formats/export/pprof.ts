@@ -1,5 +1,5 @@
 /**
- * A profile in pprof's format: gzip'd protocol buffer, four sample types as Go's heap profile has them.
+ * A profile in pprof's format: a gzipped protocol buffer with the four sample types of Go's heap profiles.
  * Source: https://github.com/google/pprof/blob/main/proto/profile.proto
  */
 import { gzipSync } from "node:zlib";
@@ -10,10 +10,11 @@ import {
   Profile as PprofProfile,
   StringTable,
 } from "pprof-format";
-import { oneLine } from "../model/errors.js";
-import { frameName, framesOf, labelPairs } from "../model/frame_text.js";
-import { FrameKind, type Profile } from "../model/profile.js";
-import type { FrameId, SiteIndex } from "../model/units.js";
+import { oneLine } from "../../model/errors.js";
+import { frameName, framesOf, labelPairs } from "../../model/frame_text.js";
+import { FrameKind, type Profile } from "../../model/profile.js";
+import type { FrameId, SiteIndex } from "../../model/units.js";
+import type { ProfileExporter } from "../format.js";
 
 const SAMPLE_TYPES = [
   ["alloc_objects", "count"],
@@ -23,14 +24,23 @@ const SAMPLE_TYPES = [
 ] as const;
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
-/** Object files are laid side by side, each in a terabyte of its own, for their real places differ from
- * process to process. An address less its mapping's start is the address within the file. */
+/** Each object file gets its own terabyte of address space, because its real address differs from process
+ * to process. An address minus the start of its mapping is the address within the file. */
 const OBJECT_SPACE = 2 ** 40;
-/** So that every address stays an exact double. */
+/** Up to this many, every address is exact as a double. */
 const MAX_OBJECTS = 4096;
 
-/** The profile, compressed. Figures are rounded to whole bytes and objects; a row of zeros is left out. */
-export function toPprof(profile: Profile): Uint8Array {
+export const pprof = {
+  name: "pprof",
+  extension: ".pb.gz",
+  description: "a heap profile as Go writes it, for go tool pprof and Pyroscope",
+  stdout: "unless terminal",
+  kind: "profile",
+  encode: toPprof,
+} satisfies ProfileExporter;
+
+/** The profile, compressed. Figures are rounded to whole bytes and objects; rows of zeros are omitted. */
+function toPprof(profile: Profile): Uint8Array {
   const strings = new StringTable();
   const value = (type: string, unit: string) => ({
     type: strings.dedup(type),
@@ -155,7 +165,7 @@ class Places {
     return id;
   }
 
-  /** 0 where the frame's object can have none. */
+  /** 0 where the object of the frame has no mapping: there are too many, or the address is too large. */
   #mapping(frame: FrameId): number {
     const { frames, strings } = this.#profile;
     const file = frames.file[frame]!;
@@ -172,7 +182,7 @@ class Places {
           memoryStart: id * OBJECT_SPACE,
           memoryLimit: (id + 1) * OBJECT_SPACE,
           filename: this.#strings.dedup(strings[file]!),
-          // We looked for symbols already: pprof need not look for the file.
+          // The frames are symbolized already: pprof does not have to read the file.
           hasFunctions: true,
         }),
       );

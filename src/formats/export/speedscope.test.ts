@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { profileOf } from "../model/profile.fixture.js";
-import { toSpeedscope } from "./speedscope.js";
+import { profileOf } from "../../model/profile.fixture.js";
+import { speedscope } from "./speedscope.js";
 
 it("holds one sampled profile for each figure, stacks root first", () => {
   const profile = profileOf(`
@@ -8,7 +8,7 @@ it("holds one sampled profile for each figure, stacks root first", () => {
     main;load@/srv/app.py:7 20 thread=other
     main;parse 0 allocated=500
   `);
-  const file = JSON.parse(toSpeedscope(profile, "demo"));
+  const file = JSON.parse(speedscope.encode(profile, { title: "demo" }));
   expect(file.name).toBe("demo");
   const names = (sample: number[]) => sample.map((index) => file.shared.frames[index].name);
   const byName = new Map<string, { samples: number[][]; weights: number[]; endValue: number }>(

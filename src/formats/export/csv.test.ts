@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { profileOf } from "../model/profile.fixture.js";
-import { toCsv } from "./csv.js";
+import { profileOf } from "../../model/profile.fixture.js";
+import { csv } from "./csv.js";
 
-/** A reader of RFC 4180, to see our text as others do. */
+/** An independent reader of RFC 4180. */
 function parse(text: string): string[][] {
   const rows: string[][] = [[]];
   for (const [, quoted, plain, end] of text.matchAll(
@@ -16,9 +16,9 @@ function parse(text: string): string[][] {
   return rows.slice(0, -1);
 }
 
-it("writes one line a site, the largest first", () => {
+it("writes one row per site, the largest first", () => {
   const [names, ...rows] = parse(
-    toCsv(
+    csv.encode(
       profileOf(`
         main;load@/srv/app.py:7 100 variance=2500 label=a:1,b:2
         main;say,"hi"@/srv/a"b,c.py:9 2000 domain=native thread=loader objects=3 samples=3

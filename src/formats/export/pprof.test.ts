@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Profile as PprofProfile } from "pprof-format";
 import { describe, expect, it } from "vitest";
-import { profileOf } from "../model/profile.fixture.js";
-import { toPprof } from "./pprof.js";
+import { profileOf } from "../../model/profile.fixture.js";
+import { pprof } from "./pprof.js";
 
 const profile = profileOf(`
   main;load@/srv/app.py:7 1000 objects=4 allocated=9000
@@ -15,8 +15,8 @@ const profile = profileOf(`
   a\u00e4\u{1f642} 7 label=process:mine
 `);
 
-describe("toPprof", () => {
-  const decoded = PprofProfile.decode(gunzipSync(toPprof(profile)));
+describe("pprof", () => {
+  const decoded = PprofProfile.decode(gunzipSync(pprof.encode(profile)));
   const text = (id: number | bigint) => decoded.stringTable.strings[Number(id)];
   const nameOf = (location: number | bigint) => {
     const { line } = decoded.location[Number(location) - 1]!;
@@ -55,7 +55,7 @@ describe("toPprof", () => {
     expect(Number(native.address) - Number(mapping.memoryStart)).toBe(0x1f0);
   });
 
-  it("tells process, thread, domain and labels", () => {
+  it("labels samples with process, thread, domain and labels", () => {
     const labels = decoded.sample.map(({ label }) =>
       Object.fromEntries(label.map(({ key, str }) => [text(key), text(str)])),
     );
@@ -75,7 +75,7 @@ describe("toPprof", () => {
       const directory = mkdtempSync(join(tmpdir(), "tidemark-pprof-"));
       try {
         const path = join(directory, "heap.pb.gz");
-        writeFileSync(path, toPprof(profile));
+        writeFileSync(path, pprof.encode(profile));
         const report = (type: string) =>
           execFileSync("go", ["tool", "pprof", "-top", `-sample_index=${type}`, path], {
             encoding: "utf8",

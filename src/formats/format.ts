@@ -1,0 +1,28 @@
+/** What a file of `export/` provides to the registry in `index.ts`. */
+import type { Profile, SiteValue } from "../model/profile.js";
+
+/** What `tidemark export` needs to know about a format. */
+export interface ExportFormat {
+  /** Its name for `--format`. */
+  readonly name: string;
+  /** Appended to the recording's name where no output is given, with the leading dot. */
+  readonly extension: string;
+  /** One line for `tidemark export --help`: the content, and the tools that read the format. */
+  readonly description: string;
+  /** Whether `-o -` writes it to standard output; binary formats are not written to a terminal. */
+  readonly stdout: "always" | "unless terminal" | "never";
+}
+
+export interface ExportOptions {
+  /** The figure of formats that hold one value per stack. */
+  readonly value: SiteValue;
+  /** A title for formats that have one: the command that was recorded. */
+  readonly title: string;
+}
+
+/** A format that holds the profile at one moment: one file of `export/`. */
+export interface ProfileExporter extends ExportFormat {
+  readonly kind: "profile";
+  /** The file's whole content. @throws TidemarkError TM-E008 where it is too large for the format */
+  readonly encode: (profile: Profile, options: ExportOptions) => string | Uint8Array;
+}

@@ -1,0 +1,46 @@
+/** Every format that `tidemark export` writes: those of one moment's profile, and those of the whole recording. */
+
+import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
+import type { Tell } from "../model/units.js";
+import type { Recording } from "../recording/types.js";
+
+/** A format that holds the whole recording in one file. */
+interface FileExporter extends ExportFormat {
+  readonly kind: "recording file";
+  /** @throws TidemarkError */
+  readonly write: (recording: Recording, path: string, tell: Tell) => Promise<void>;
+}
+
+/** A format that holds the whole recording in a folder of files that end in `extension`. */
+interface FolderExporter extends ExportFormat {
+  readonly kind: "recording folder";
+  /** Writes into an existing folder and returns the names of the files. @throws TidemarkError */
+  readonly write: (recording: Recording, folder: string, tell: Tell) => Promise<string[]>;
+}
+
+export type RecordingExporter = FileExporter | FolderExporter;
+export type Exporter = ProfileExporter | RecordingExporter;
+
+// Imported only when used: DuckDB's native library is large.
+const duckdbExport = () => import("./duckdb/export.js");
+
+const parquet: FolderExporter = {
+  name: "parquet",
+  extension: ".parquet",
+  description: "a folder of Parquet files, one per table, for pandas and Polars",
+  stdout: "never",
+  kind: "recording folder",
+  write: async (...args) => (await duckdbExport()).writeParquet(...args),
+};
+
+const duckdb: FileExporter = {
+  name: "duckdb",
+  extension: ".duckdb",
+  description: "a DuckDB database with the same tables, for SQL",
+  stdout: "never",
+  kind: "recording file",
+  write: async (...args) => (await duckdbExport()).writeDuckdb(...args),
+};
+
+/** In the order of `tidemark export --help`. */
+export const EXPORTERS: readonly Exporter[] = [...PROFILE_EXPORTERS, parquet, duckdb];
