@@ -50,7 +50,7 @@ async function compileAll(compiler, work) {
   };
   const sources = sourcesIn("agent/src", /\.[cS]$/);
   const object = (/** @type {string} */ name, /** @type {string} */ source) =>
-    join(work, `${name}-${basename(source)}.o`);
+    join(work, `${name}-${source.replaceAll("/", "-")}.o`);
   const all = libraries.flatMap(([name, names]) =>
     sources.map((source) => [...names.flatMap(flags), "-c", "-o", object(name, source), source]),
   );

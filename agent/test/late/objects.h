@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <link.h>
 
-#include "../../include/tidemark.h"
-#include "../../src/slots.h"
 #include "../harness.h"
+#include "slots/slots.h"
+#include "tidemark.h"
 
 extern int tm_test_late;
 
