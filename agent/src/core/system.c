@@ -1,8 +1,9 @@
-/* system.c - time, identity and small files, without allocation and without locks. */
+/* system.c - time, identity, small files, text and the log, without allocation and without locks of libc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -183,4 +184,19 @@ void tm_set_limit(uint32_t limit_bits)
     __atomic_fetch_or(&tm_settings.limits, limit_bits, __ATOMIC_RELAXED);
     if (tm_core.header)
         __atomic_fetch_or(&tm_core.header->limits, limit_bits, __ATOMIC_RELAXED);
+}
+
+void *tm_real_mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, address, length, protection, flags, descriptor, offset);
+}
+
+int tm_real_munmap(void *address, size_t length)
+{
+    return (int)syscall(SYS_munmap, address, length);
+}
+
+void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int flags, void *new_address)
+{
+    return (void *)syscall(SYS_mremap, address, old_length, new_length, flags, new_address);
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Monotonic clock. */
 uint64_t tm_now_ms(void);
@@ -17,6 +18,11 @@ uint64_t tm_ticks(void);
 uint32_t tm_own_pid(void);
 uint32_t tm_own_tid(void);
 uint64_t tm_start_ticks_of_process(void);
+
+/* The system calls that our mmap family wraps: the agent's own mappings are not sampled. */
+void *tm_real_mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset);
+int tm_real_munmap(void *address, size_t length);
+void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int flags, void *new_address);
 
 /* Reads up to `capacity` bytes; returns the number read, 0 when the file cannot be opened. */
 size_t tm_read_file(const char *path, char *buffer, size_t capacity);

@@ -54,11 +54,6 @@ struct tm_real {
 };
 extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
-/* The system calls themselves: what our mmap family stands for. */
-void *tm_real_mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset);
-int tm_real_munmap(void *address, size_t length);
-void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int flags, void *new_address);
-
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
 /* Non-zero when malloc comes from somebody else than the C library, whose own mappings

@@ -82,3 +82,8 @@ void tm_churn_ended(uint64_t bytes)
     struct tm_size *size = size_of(bytes);
     size->ended += size->ended < size->taken; /* those of long ago are forgotten, their ends are none of late */
 }
+
+void tm_publish_period(void)
+{
+    tm_core.header->period_bytes = tm_churn_coarsest(tm_core.period);
+}

@@ -20,6 +20,7 @@
 #include "core/state.h"
 #include "core/system.h"
 #include "period/period.h"
+#include "segment/sections.h"
 
 /* Of the 0.3 % that the slow path may take; the rest is what its clock does not see: the way in
  * (tm_enter) and the colder caches it leaves. */
@@ -182,4 +183,13 @@ void tm_control(uint64_t ticks_spent)
     if (!whole && now < tm_core.check_at_ticks)
         return;
     check(end_stretch(now), whole);
+}
+
+void tm_set_period(uint64_t period)
+{
+    if (period == tm_core.period)
+        return;
+    __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
+    tm_publish_period();
+    tm_event(TM_EVENT_PERIOD, 0, period);
 }

@@ -15,7 +15,6 @@
 
 #include "python/python.h"
 #include "python/state.h"
-#include "stacks/stack.h"
 
 /* Deeper stacks lose their root: the walk must end, whatever it reads. */
 #define DEEPEST_WALK 65536u

@@ -10,7 +10,6 @@
 #include "python/python.h"
 #include "python/state.h"
 #include "segment/intern.h"
-#include "stacks/stack.h"
 
 struct cached_frame {
     const void *code;

@@ -28,19 +28,6 @@
 
 #define OBJECTS_CHECK_MS 10
 
-struct tm_core tm_core TM_IMAGE;
-struct tm_settings tm_settings = {.pool = {.kept_descriptor = -1}};
-
-int tm_armed(void)
-{
-    return __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_ARMED;
-}
-
-uint32_t tm_incarnation(void)
-{
-    return tm_core.incarnation;
-}
-
 void tm_adopt_thread(void)
 {
     struct tm_thread_state *thread = &tm_own_thread;
@@ -226,21 +213,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
     errno = saved;
 }
 
-/* ---- period and the way out ------------------------------------------------------------------ */
-
-void tm_set_period(uint64_t period)
-{
-    if (period == tm_core.period)
-        return;
-    __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
-    tm_publish_period();
-    tm_event(TM_EVENT_PERIOD, 0, period);
-}
-
-void tm_publish_period(void)
-{
-    tm_core.header->period_bytes = tm_churn_coarsest(tm_core.period);
-}
+/* ---- the way out ------------------------------------------------------------------------ */
 
 void tm_turn_off(const char *why)
 {

@@ -1,14 +1,7 @@
-/* event.c - marks on the timeline: a ring, so a long run keeps its latest. */
-#include <errno.h>
-#include <string.h>
-
-#include "core/lock.h"
+/* event.c - marks on the timeline, in a ring: a long run keeps its latest ones. */
 #include "core/state.h"
 #include "core/system.h"
-#include "sampling/lifecycle.h"
-#include "segment/intern.h"
 #include "segment/sections.h"
-#include "tidemark.h"
 
 void tm_event(enum tm_event_kind kind, uint32_t label, uint64_t value)
 {
@@ -24,26 +17,4 @@ void tm_event(enum tm_event_kind kind, uint32_t label, uint64_t value)
     tm_record_changed(TM_SECTION_EVENTS, index);
     room->count = number + 1;
     __atomic_store_n(&tm_core.header->sections[TM_SECTION_EVENTS].count, number + 1, __ATOMIC_RELEASE);
-}
-
-static void step(enum tm_event_kind kind, const char *name, uint64_t number)
-{
-    int saved = errno;
-    if (!tm_own_thread.inside && (tm_armed() || tm_come_alive()) && tm_core.pid == tm_own_pid() && tm_lock()) {
-        uint32_t key = tm_intern_string("step", 4), value = tm_intern_string(name, strlen(name));
-        tm_event(kind, tm_intern_label(0, key, value), number);
-        tm_heartbeat(tm_now_ms());
-        tm_unlock();
-    }
-    errno = saved;
-}
-
-void tidemark_step_begin(const char *name, uint64_t number)
-{
-    step(TM_EVENT_STEP_BEGIN, name, number);
-}
-
-void tidemark_step_end(const char *name, uint64_t number)
-{
-    step(TM_EVENT_STEP_END, name, number);
 }

@@ -22,7 +22,6 @@
 
 #include "core/state.h"
 #include "core/system.h"
-#include "hooks/hooks.h"
 #include "segment/pool.h"
 
 #ifndef MADV_POPULATE_WRITE

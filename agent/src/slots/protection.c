@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hooks/hooks.h"
+#include "core/system.h"
 #include "process/maps.h"
 #include "segment.h"
 #include "slots/slots.h"

@@ -1,8 +1,8 @@
 /* stack.c - the calling thread's stack: captured without a lock, interned under it.
  *
- *   frames of the interpreter (python/python.h) --+
- *   return addresses, with --native -------+--> captured --lock--> id of the stack
- *   or the native caller alone ------------+
+ *   frames of the interpreter (python/python.h) ---+
+ *   return addresses, with --native --------------+--> captured --lock--> id of the stack
+ *   or the native caller alone -------------------+
  */
 #include "core/lock.h"
 #include "core/state.h"
