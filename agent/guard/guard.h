@@ -1,12 +1,12 @@
-/* guard.h - tidemark-guard: starts the program as the shell would have, keeps its pool.
+/* guard.h - tidemark-guard: starts the program as the shell would have, and keeps its pool.
  *
- *   main.c     the order of things: recorder first, then the program, then the wait
- *   inherit.c  what the shell gave: signal dispositions, mask, descriptors
- *   wire.c     lines to and from the recorder (docs/spine.md names them)
+ *   main.c     the sequence: start the recorder, then the program, then wait
+ *   inherit.c  what the shell passed on: signal dispositions, mask, descriptors
+ *   wire.c     lines to and from the recorder (docs/spine.md describes them)
  *   pool.c     the sealed memfd, and the file that outlives it
- *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
- *   hold.c     the other command: stops a live process, lays calls into it, reads its registers (hold.h)
- *   keep.c     the third: holds the pool of a process that was entered late
+ *   witness.c  distinguishes a signal sent to the guard alone from one sent to its whole group
+ *   hold.c     the second command: stops a live process, makes calls in it, reads its registers (hold.h)
+ *   keep.c     the third command: holds the pool of a process that was attached late
  *
  * Single-threaded, so everything may be called between fork and exec.
  */

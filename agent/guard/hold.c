@@ -1,23 +1,23 @@
-/* tidemark-guard hold PID : stops a process for a reader or writer outside, and lets it go.
+/* tidemark-guard hold PID : stops a process for a reader or writer outside, and resumes it.
  *
  * Lines on standard input and output, as on the wire of `host` (docs/spine.md):
  *
- *   hold MAX_MS            -> held TASKS                    every task stands
- *                          -> failed KIND ERRNO TEXT        nothing stands; KIND: gone, ended, traced,
+ *   hold MAX_MS            -> held TASKS                    every task is stopped
+ *                          -> failed KIND ERRNO TEXT        no task is stopped; KIND: gone, ended, traced,
  *                                                           permission, busy (TEXT: the task), system
  *   call A B C D SOURCE    -> calling                       see hold_call.c; the numbers are hex
  *                          -> refused TEXT                  nothing was written
  *   registers              -> registers TID VALUE... ...    hold_registers.c; 17 values each, hex
  *   go                     -> released PAUSE_US
- *   (MAX_MS passed)        -> lapsed PAUSE_US               it runs again, unasked
- *   end of file            the process is let go, the guard leaves
+ *   (MAX_MS passed)        -> lapsed PAUSE_US               the process has resumed without `go`
+ *   end of file            the process is resumed, the guard exits
  *
- * A stop is PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, no parent or shell hears of it, no
- * register is touched, and the kernel lets every task go by itself when this process dies, in whatever
- * way. Holding is therefore never a state that anybody must clean up after.
+ * A stop is PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, no parent or shell is notified, no
+ * register is touched, and the kernel resumes every task by itself when this process dies, for whatever
+ * reason. So a hold never leaves a state that anyone must clean up.
  *
- * A task may stop with a signal in its hands (it was about to be delivered): it stands all the same, and
- * gets the signal when it is let go. A process that job control has stopped stays stopped afterwards.
+ * A task may stop with a pending signal that was about to be delivered: it is stopped all the same, and
+ * gets the signal when it is resumed. A process that job control has stopped stays stopped afterwards.
  */
 #include "guard.h"
 #include "hold.h"

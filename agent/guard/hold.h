@@ -1,8 +1,8 @@
-/* hold.h - a process that stands, and a call laid into its main thread.
+/* hold.h - a stopped process, and a call made in its main thread.
  *
- *   hold.c            stops every task and lets it go
+ *   hold.c            stops every task and resumes it
  *   hold_call.c       three calls for a main thread that waits in the kernel
- *   hold_registers.c  the registers of the tasks that stand
+ *   hold_registers.c  the registers of the stopped tasks
  */
 #ifndef TIDEMARK_HOLD_H
 #define TIDEMARK_HOLD_H

@@ -1,22 +1,22 @@
-/* hold_call.c - three calls for a main thread that waits in the kernel, as a signal would make them.
+/* hold_call.c - three calls for a main thread that waits in the kernel, made as a signal would make them.
  *
- * A server that idles runs no Python code, so nothing that waits for Python code is ever taken. Its main
- * thread stands in a system call then, without the interpreter's lock. It is given what the kernel gives
- * a thread for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times over:
+ * An idle server runs no Python code, so a request that waits for Python code is never served. Its main
+ * thread is then in a system call, without the interpreter's lock. It is given what the kernel gives
+ * a thread for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times:
  *
  *      low    P1  restorer        <- stack pointer when PyGILState_Ensure begins
  *             u1  ucontext:  rip = PyRun_SimpleString, rdi = source, rsp = P2
  *             P2  restorer        <- stack pointer when PyRun_SimpleString begins
  *             u2  ucontext:  rip = PyGILState_Release, rdi = PyGILState_UNLOCKED, rsp = P3
  *             P3  restorer
- *             u3  ucontext:  the thread as it stands now, its system call ended as by a handled signal
+ *             u3  ucontext:  the thread as it is now, its system call ended as by a handled signal
  *             source
  *             extended processor state (XSAVE), for all three
  *             128 bytes the interrupted function may use below its stack pointer
  *      high       the thread's own stack
  *
- * All of it is data on the thread's stack and one PTRACE_SETREGS: from then on nobody outside is needed.
- * Should the guard or the reader die at any moment, the thread runs through it all the same. What a
+ * All of it is data on the thread's stack and one PTRACE_SETREGS: after that the thread needs nothing from
+ * outside. If the guard or the reader dies at any moment, the thread still completes all three calls. What a
  * rewritten instruction pointer alone would break (a restarted system call, the error 514 that reaches
  * the program, floating point modes, the signal mask) is restored by the kernel's own code.
  */

@@ -1,8 +1,8 @@
-/* tidemark-guard keep : holds the pool of a process that was entered late.
+/* tidemark-guard keep : holds the pool of a process that was attached late.
  *
  *   pool SLOTS PERIOD OPTIONS -> pool PID FD, or nopool ERRNO TEXT     as in docs/spine.md
- *   orphan PATH                  where the used slots go if the recorder dies first
- *   leave                        the recording is whole: nothing is left behind
+ *   orphan PATH                  where the used slots are saved if the recorder dies first
+ *   leave                        the recording is complete: nothing is left behind
  *   end of file                  without `leave`: the recorder died
  */
 #include "guard.h"

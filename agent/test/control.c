@@ -1,7 +1,7 @@
-/* control.c - the controller of the period, driven through stretches of a program's life.
+/* control.c - the controller of the period, driven through intervals of a program's life.
  *
- * The clocks it reads are the process's own; a stretch is told to it by moving its last look
- * back: so much CPU time has passed since, so much of it was the slow path's.
+ * The clocks it reads are the process's own. A test simulates an interval by moving the controller's
+ * last check back: that much CPU time has passed since, and that much of it was the slow path's.
  */
 #include "harness.h"
 

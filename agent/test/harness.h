@@ -1,4 +1,4 @@
-/* harness.h - each case runs in a forked child, for the agent comes on once a process.
+/* harness.h - each case runs in a forked child, because the agent is armed once per process.
  *
  * The children run the core itself, compiled with prefixed entry points, on a pool file in
  * a directory of the test's own. A case fails by CHECK, or by dying.

@@ -1,9 +1,9 @@
-/* lock.c - the core lock: a futex whose waiting is bounded.
+/* lock.c - the core lock: a futex with bounded waiting.
  *
- * An ordinary mutex would let the program hang when a holder never comes back: a signal
+ * An ordinary mutex would hang the program when its holder never returns: a signal
  * handler left by siglongjmp(), a thread killed by the kernel alone. Here a waiter gives
- * up after 100 ms, its sample counts as lost, and when nobody got the lock for twenty such
- * waits in a row the agent turns itself off.
+ * up after 100 ms and its sample counts as lost. After twenty such waits in a row, in which
+ * no thread got the lock, the agent turns itself off.
  */
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 /* number.c - random numbers and the two functions of analysis that sampling needs.
  *
- * Our own, for libm is not linked: its symbols changed version in glibc 2.29, and
- * loading it into a program that has none would change what that program is.
+ * libm is not linked: its symbols changed version in glibc 2.29, and loading it into a
+ * program that does not use it would change that program.
  */
 #include "core/core.h"
 #include "core/number.h"

@@ -34,10 +34,10 @@
 #define TM_OBJECT_COUNT 1024u
 #define TM_NATIVE_CACHE 4096u
 
-/* Set while a thread is on the slow path: no allocation reaches it. */
+/* The countdown of a thread on the slow path: no allocation is that large. */
 #define TM_HELD (1ull << 62)
-/* What a thread may allocate between two looks whether the agent came on: unseen, should it
- * come on in between, so no more than what one sample usually stands for. */
+/* Bytes that a thread allocates between two checks whether the agent was armed. They are not seen if it
+ * was armed in between, so they are no more than one sample usually represents. */
 #define TM_IDLE TM_DEFAULT_PERIOD
 
 enum tm_phase {
@@ -70,29 +70,29 @@ struct tm_fragment {
 };
 
 struct __attribute__((aligned(TM_PAGE))) tm_core {
-    /* of the image: (atomic), but for the addresses, which never change once they are set */
+    /* of the image: (atomic), except the addresses, which never change once they are set */
     uint32_t phase; /* enum tm_phase */
     uint32_t lock;  /* 0 free, 1 held, 2 held and waited for */
     const void *lock_owner;
     uint32_t lock_timeouts; /* in a row */
-    uint32_t is_first;      /* the image that the library was loaded into, not a fork of it */
-    uint32_t arming;        /* somebody arms, disarms or rewrites slots */
-    uint32_t unhooking;     /* recording ended, Python's hooks still stand */
+    uint32_t is_first;      /* this is the image into which the library was loaded, not a fork of it */
+    uint32_t arming;        /* a thread arms, disarms or rewrites slots */
+    uint32_t unhooking;     /* recording has ended, Python's hooks are still set */
     uint8_t *segment;
     struct tm_segment_header *header;
 
     /* of the recording: (atomic) */
-    uint32_t incarnation; /* first of what the recording's end zeroes */
+    uint32_t incarnation; /* first field that the end of a recording zeroes */
     uint64_t period, configured_period;
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
     uint32_t fragment_count;
     uint64_t objects_checked_ms;
-    uint64_t object_changes; /* as of the last look */
+    uint64_t object_changes; /* as of the last check */
     uint64_t seed;
     uintptr_t pending[TM_PENDING_COUNT]; /* frees that could not wait for the lock */
     uint32_t pending_used;
-    uint64_t openings_since_ms; /* of the time in which `openings` stacks were taken */
+    uint64_t openings_since_ms; /* start of the interval in which `openings` stacks were captured */
     uint32_t openings;
     int64_t openings_credit_ns;
 
@@ -101,7 +101,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t slot; /* of the pool */
     struct tm_room rooms[TM_SECTION_COUNT];
     uint64_t growth_failed_ms;
-    uint64_t table_period; /* the controller goes no lower: set by thinning */
+    uint64_t table_period; /* set by thinning: the controller goes no lower */
 
     uint32_t index_used;
     uint32_t live_count;
@@ -112,15 +112,15 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t slow_ticks;
     uint64_t beside_ticks; /* of openings, which have a share of their own */
     int32_t slow_samples;  /* since the last check */
-    uint64_t passed_bytes; /* (atomic) the same, in steps of gaps */
-    uint64_t thinned_samples; /* (atomic) and those that were none for their size */
+    uint64_t passed_bytes; /* (atomic) allocated since the last check, in steps of gaps */
+    uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their size */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
-    double cost; /* ns a sample, smoothed; 0: not known yet */
-    double rate; /* bytes allocated a ns of the budget, smoothed; 0: not known yet */
+    double cost; /* ns per sample, smoothed; 0: not known yet */
+    double rate; /* bytes allocated per ns of the budget, smoothed; 0: not known yet */
 
-    /* what stays, by size */
+    /* what stays live, by size */
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* of all sizes */
 };
@@ -130,16 +130,16 @@ struct tm_pool_place {
     uint64_t head_bytes;
     int kept_descriptor; /* -1: none */
     uint64_t device, inode;
-    char path[512]; /* opens the pool again; empty: only the kept descriptor does */
+    char path[512]; /* opens the pool again; empty: only the kept descriptor can */
 };
 
 struct tm_settings {
-    uint32_t enabled;  /* a new number each time; 0: inert */
+    uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image makes its own */
     int native;
-    int malloc_unseen; /* another allocator stands before ours */
-    int attached;      /* came on late, by request: leaves without a trace */
-    uint32_t loaded_by; /* the process that the library was loaded into */
+    int malloc_unseen; /* another allocator precedes ours */
+    int attached;      /* armed late, by request: leaves without a trace */
+    uint32_t loaded_by; /* pid of the process into which the library was loaded */
     uint64_t period; /* 0: as the pool says */
     char directory[400];
     struct tm_pool_place pool;

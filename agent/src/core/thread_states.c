@@ -1,15 +1,15 @@
-/* thread_states.c - one thread's state, where it is kept.
+/* thread_states.c - where the state of one thread is kept.
  *
- * In static TLS; or, built with TM_KEYED_STATES, in a table of the library's own:
+ * In static TLS or, when built with TM_KEYED_STATES, in a table of the library's own:
  *
  *   key of this thread ──> states[i] { state, owner }      owner 0: free; else a thread's id
  *
- * Dynamic TLS would not do: the loader allocates it at the first use, by the `malloc` that the executable names,
- * and where that is a stub of the executable's own (a static Python's) it leads to our hook, for ever.
+ * Dynamic TLS is no alternative. The loader allocates it at the first use, with the `malloc` that the executable
+ * names; where that is a stub in the executable itself (a static Python's), it leads to our hook, endlessly.
  *
- * Setting a key may allocate too (the C library's second level of keys). A thread that comes back from there finds
- * its id among `beginning` and is given a state that samples nothing; so is one for which there is no room. A thread
- * that ends gives its state back. In a forked child those of the other threads stay taken.
+ * Setting a key may allocate too (the C library's second level of keys). A thread that re-enters from there finds
+ * its id in `beginning` and gets a state that samples nothing; so does a thread for which there is no room. A thread
+ * that ends gives its state back. In a forked child, the states of the other threads stay taken.
  */
 #include "core/state.h"
 #include "core/system.h"

@@ -1,8 +1,8 @@
-/* hook_table.c - which functions of the program's are ours to stand for, and which those are.
+/* hook_table.c - which functions of the program ours replace, and where the real ones are.
  *
- * A slot belongs to us when it holds the definition that the program's global scope has first:
- * the one its calls go to. Another allocator's own (bound by RTLD_DEEPBIND, by
- * -Bsymbolic, within a library that brings one) is somebody else's heap.
+ * A slot is ours to change when it holds the first definition in the program's global scope:
+ * the one that its calls go to. Another allocator's own definition (bound by RTLD_DEEPBIND, by
+ * -Bsymbolic, within a library that contains one) belongs to another heap.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* hooks.h - the functions behind ours, and the names under which ours stand.
+/* hooks.h - the functions behind ours, and the names of ours.
  *
  * In the library the entry points carry the C library's names. In the core's tests they
- * carry a prefix, for a sanitizer's interposer and ours cannot both come first.
+ * carry a prefix, because a sanitizer's interposer and ours cannot both come first.
  */
 #ifndef TIDEMARK_HOOKS_H
 #define TIDEMARK_HOOKS_H
@@ -20,12 +20,12 @@
 #define TM_EXPORT __attribute__((visibility("default")))
 #define TM_TEXT(name) #name
 #define TM_TEXT_OF(name) TM_TEXT(name)
-/* A second name for an entry point that only we have, tm_own_NAME: which definition the first
- * one leads to depends on the process. */
+/* A second name for an entry point, tm_own_NAME, that only we define: which definition the first
+ * name resolves to depends on the process. */
 #define TM_OWN(name)                                                                          \
     __asm__(".globl tm_own_" #name "\n.hidden tm_own_" #name "\n.set tm_own_" #name ", " TM_TEXT_OF(TM_ENTRY(name)))
 
-/* What stands behind ours (resolve.c); before that is known, functions that find out. */
+/* The functions behind ours (resolve.c); until they are known, functions that find them. */
 struct tm_real {
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
@@ -36,7 +36,7 @@ struct tm_real {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
-    /* Of what opens descriptors; NULL before they are known. */
+    /* Functions that open descriptors; NULL until they are known. */
     int (*open)(const char *, int, ...);
     int (*open64)(const char *, int, ...);
     int (*openat)(int, const char *, int, ...);
@@ -56,8 +56,8 @@ extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
-/* Non-zero when malloc comes from somebody else than the C library, whose own mappings
- * then are containers of what we count; the range is that object's. */
+/* Non-zero when malloc is another allocator's, not the C library's. Its mappings are then
+ * containers of what we count; the range is that of its object. */
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
 /* Non-zero when an object before ours (preloaded earlier, or the executable) defines malloc. */
 int tm_stands_behind(void);

@@ -1,16 +1,16 @@
 /* malloc.c - malloc and its family in front of the program's allocator.
  *
- * The hot path is one subtraction and a jump; free() reads one byte and jumps. All else
- * lies behind tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after
- * the real one succeeded; a sampled address is forgotten before the real free, for the
+ * The hot path is one subtraction and a jump; free() reads one byte and jumps. Everything else
+ * is behind tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after
+ * the real one succeeded. A sampled address is forgotten before the real free, because the
  * allocator may hand it out again at once.
  *
- * operator new and delete are not exported: C++ libraries that Python loads privately
- * bind them to whatever stands in the global scope, ours would have to be forwarded to
+ * operator new and delete are not exported. C++ libraries that Python loads privately
+ * bind them to whatever the global scope holds, ours would have to call
  * one of several libstdc++ (each with its own new_handler, any of which may be unloaded),
- * and the C library's allocator sees them anyway. With an allocator that brings its own
- * operator new, that one is not seen: TM_LIMIT_FOREIGN_ALLOCATOR says so. Where such an
- * allocator stands before ours, nothing of malloc is: TM_LIMIT_MALLOC_UNSEEN.
+ * and the C library's allocator sees them anyway. If an allocator brings its own
+ * operator new, that one is not seen: TM_LIMIT_FOREIGN_ALLOCATOR reports it. If such an
+ * allocator precedes ours, malloc is not seen at all: TM_LIMIT_MALLOC_UNSEEN.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-/* opening.c - where open files, sockets and the like were opened: what opens them, in front of the program's.
+/* opening.c - records where open files, sockets and other descriptors were opened.
  *
  *   open(), socket(), ... --> descriptor N --> record N of the openings: the stack that opened it last
  *
- * A handle is a few small objects, and a leak of handles too little memory for samples. So every opening is
- * looked at. Its end is not, and need not be: the kernel gives the lowest free number, so what is opened next
- * writes over it, and who reads compares with what is open (/proc/PID/fd).
+ * A handle is a few small objects, so a leak of handles is too little memory for samples to show it. Therefore
+ * every opening is recorded. Its end is not, and need not be: the kernel assigns the lowest free number, so the
+ * next opening overwrites the record, and a reader compares the records with what is open (/proc/PID/fd).
  *
- * A shallow stack takes a microsecond or two, a system call that opens something about as long. A program that opens
- * thousands a second has only some of the stacks taken; of the others the record says that it is not known,
- * for what it said was of an earlier opening. What the C library opens for itself, what comes by another
- * process's message, and what fcntl() or dup() copies is not seen.
+ * Capturing a shallow stack takes a microsecond or two, about as long as a system call that opens something. In a
+ * program that opens thousands a second, only some of the stacks are captured; the other records say that the
+ * stack is unknown, because their previous content described an earlier opening. Not seen: descriptors that the
+ * C library opens for itself, that arrive in another process's message, and that fcntl() or dup() copies.
  */
 #include <errno.h>
 #include <fcntl.h>

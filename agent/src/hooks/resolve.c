@@ -1,7 +1,7 @@
-/* resolve.c - the functions behind ours, and what dlsym() answers.
+/* resolve.c - finds the real functions behind ours, and answers dlsym().
  *
- * They are found with the objects' own tables (process/objects.c), not with dlsym(): we
- * stand in front of it.
+ * The real functions are found in the objects' own tables (process/objects.c), not with dlsym(),
+ * which the agent itself replaces.
  */
 #include <string.h>
 

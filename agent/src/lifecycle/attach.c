@@ -1,18 +1,18 @@
-/* attach.c - coming on in a program that runs, by request, and leaving it without a trace.
+/* attach.c - arms the agent in a running program, on request, and leaves it without a trace.
  *
- *   arm     pool -> segment -> slots of what ends allocations -> recording -> slots of what
- *           begins them -> Python's hooks
- *   leave   recording ends -> Python's hooks -> slots, the other way round -> private memory
+ *   arm     pool -> segment -> slots of functions that end allocations -> recording -> slots of
+ *           functions that begin them -> Python's hooks
+ *   leave   recording ends -> Python's hooks -> slots, in reverse order -> private memory
  *           in the pool's place, tables zeroed
  *
- * A thread may stand anywhere in the agent meanwhile, and may have saved the address of any of
- * its functions. So the library stays mapped, its functions go on to the program's allocator
- * for ever, and whoever takes the core lock after the end finds it shut (core/lock.c). Addresses that
- * were the segment's stay good, and the next recording gets the same ones.
+ * Meanwhile a thread may be anywhere in the agent, and may have saved the address of any of
+ * its functions. So the library stays mapped, its functions always call the program's allocator,
+ * and a thread that takes the core lock after the end finds it shut (core/lock.c). Addresses
+ * within the segment stay valid, and the next recording gets the same ones.
  *
- * What the next arm finds is what the first found: the same copy, the same addresses, no thread-
- * local data, mapping or descriptor more than once. `tm_core.arming` lets one thread at a time
- * arm, disarm or rewrite; nobody waits for it.
+ * The next arming finds what the first one found: the same copy, the same addresses, no additional
+ * thread-local data, mapping or descriptor. `tm_core.arming` lets one thread at a time
+ * arm, disarm or rewrite; no thread waits for it.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,17 +1,17 @@
-/* covered.c - another tool's functions in the place of ours.
+/* covered.c - detects another tool's functions in the place of ours.
  *
- * A tool that wraps malloc in a running program writes its functions into the slots that we write: over ours, or
- * before we come. Some go on to what they found there. Others (memray) go on to the C library's, and leave those
- * behind when they go, whatever they found: then the ends of what we sampled pass us by, and live figures would
- * only grow. The slots through which the interpreter itself calls malloc() and free() tell:
+ * A tool that wraps malloc in a running program writes its functions into the same slots as we do: over ours, or
+ * before we arrive. Some tools call what they found there. Others (memray) call the C library, and restore the
+ * C library's functions when they leave, whatever they found: then we miss the ends of what we sampled, and live
+ * figures would only grow. The slots through which the interpreter itself calls malloc() and free() show which:
  *
- *   ours              we see
- *   the program's     the other has left: every slot is looked for and written anew; where there was none, the
- *                     loader has resolved it over ours
- *   anything else     called once: does it reach us? If not we are covered: nothing is sampled, and what was
- *                     known to live ends here
+ *   ours              we see the calls
+ *   the program's     the other tool has left: every slot is searched and rewritten; where there was no other
+ *                     tool, the loader has resolved the slot over ours
+ *   anything else     is called once: does the call reach us? If not, we are covered: nothing is sampled, and
+ *                     the live samples end here
  *
- * Its slots are left alone: wrappers that are put over each other cannot be taken away in any order.
+ * The other tool's slots are left alone: wrappers over wrappers cannot be removed in an arbitrary order.
  */
 #include "core/lock.h"
 #include "core/state.h"

@@ -1,15 +1,15 @@
 /* module.c - the library as a CPython extension module, without CPython's headers or a link to it.
  *
- * The functions needed come from the interpreter that imports: the object that our caller lies in.
- * (A host may have opened its libpython with RTLD_LOCAL: then no name of it is in our scope.) The
- * two structures are those of the stable ABI, the same in 3.9-3.15 but for free-threaded builds and
- * builds that trace references, whose object heads differ: these are refused before any is used.
+ * The functions needed come from the importing interpreter: the object that contains our caller.
+ * (A host may have opened its libpython with RTLD_LOCAL: then our scope has none of its names.) The
+ * two structures are those of the stable ABI. They are the same in 3.9-3.15 except in free-threaded builds and
+ * builds that trace references, whose object heads differ: these are refused before a structure is used.
  *
  *   PyModuleDef   PyObject head | m_init | m_index | m_copy | name | doc | size | methods | slots ...
  *   PyMethodDef   name | function | flags | doc
  *
- * A definition is returned, not a module (PEP 489): of a module made at once the interpreter would
- * keep a copy for each path that it was ever imported by.
+ * PyInit returns a definition, not a module (PEP 489): of a module created at once, the interpreter would
+ * keep a copy for each path from which it was ever imported.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* options.c - reads the words of TIDEMARK:
  *
  *   pool=/proc/PID/fd/N[,native]        the recorder's pool
- *   period=512K[,dir=/path][,native]    a pool of its own
- *   nofollow                            late, in a pool of its own: forked children stay inert
+ *   period=512K[,dir=/path][,native]    a pool of the process's own
+ *   nofollow                            late, in a pool of the process's own: forked children stay inert
  *   off                                 inert
  */
 #include <string.h>

@@ -1,11 +1,11 @@
-/* options.h - what TIDEMARK, or whoever arms the agent late, may ask for. */
+/* options.h - what TIDEMARK, or a late arm request, may ask for. */
 #ifndef TIDEMARK_OPTIONS_H
 #define TIDEMARK_OPTIONS_H
 
 #include "core/state.h"
 
 struct tm_options {
-    int on;                                 /* "off" was not said */
+    int on;                                 /* "off" was not given */
     int native;                             /* "native" */
     int no_follow;                          /* "nofollow" */
     uint64_t period;                        /* "period=512K"; 0: as the pool says */
@@ -14,7 +14,7 @@ struct tm_options {
     char unknown[64];                       /* the last word that was not understood */
 };
 
-/* Reads "word,word=value,...". Unknown words are passed over, the last one is kept. */
+/* Reads "word,word=value,...". Unknown words are ignored; the last one is kept. */
 void tm_read_options(const char *text, struct tm_options *options);
 
 #endif

@@ -1,5 +1,5 @@
-/* start.c - how the agent comes on, in a fresh image and in a forked child, and its end.
- * What the environment may ask for stands in options.c; coming on late, in attach.c.
+/* start.c - arms the agent in a new image and in a forked child, and ends it at exit.
+ * options.c reads what the environment asks for; attach.c arms the agent in a running program.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* status.c - what the agent does in this process, as JSON (README, "Entering late"). */
+/* status.c - reports the agent's state in this process as JSON (agent/README.md, "Entering late"). */
 #include <string.h>
 
 #include "core/state.h"

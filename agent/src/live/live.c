@@ -1,14 +1,14 @@
-/* live.c - the sampled allocations that live.
+/* live.c - the sampled allocations that are live.
  *
- *   filter   one counting byte a slot: "may this address be a sample?" The only thing
- *            that free() touches for the other 99.99 % of addresses.
+ *   filter   one counting byte per slot: "may this address be a sample?" The only memory
+ *            that free() reads for the other 99.99 % of addresses
  *   index    address << 16 | slot, open addressing; read without the lock
- *   live     the records, in the segment; a freed slot is used again first
+ *   live     the records, in the segment; a freed slot is reused first
  *
- * Reading the index without the lock: an entry is one 64-bit load. Removing shifts later
- * entries back, which a reader could miss in passing; `index_version` is odd meanwhile
- * and different afterwards, and a reader that found nothing looks again when it changed.
- * So a live sample's address is always found: the allocator hands an address to its user
+ * Reading the index without the lock: an entry is one 64-bit load. A removal shifts later
+ * entries back, and a reader in between could miss one. `index_version` is odd during a removal
+ * and different afterwards; a reader that found nothing searches again when it has changed.
+ * So the address of a live sample is always found: the allocator hands an address to its user
  * only after the insertion, and a program orders an allocation before its own free.
  */
 #include <string.h>

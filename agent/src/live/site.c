@@ -1,8 +1,8 @@
 /* site.c - the figures of each (stack, label, thread, domain). (locked)
  *
- * Sums are kept as samples come and go; what a sample added is computed again from its
- * own record when it goes, so both sides see the same numbers. Rounding is cleared
- * whenever a site's last live sample goes.
+ * Sums are updated as samples come and end. What a sample added is computed again from its
+ * own record when it ends, so both updates use the same numbers. Rounding errors are cleared
+ * whenever the last live sample of a site ends.
  */
 #include <string.h>
 

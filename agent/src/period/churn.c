@@ -1,16 +1,16 @@
-/* churn.c - sizes of which hardly a block stays are sampled more rarely, in favour of the others.
+/* churn.c - samples sizes of which few blocks stay live more rarely, in favour of the others.
  *
- * Most of what a busy program allocates is gone in a moment: numbers, frames, strings on their way. People ask
- * for what stays, and there are samples for so many bytes alone as the slow path's share allows. Which site it is
- * only the stack tells, which is the dear part; the size is known before. So while the period in force is above
- * the configured one, a size of whose samples the share s was not freed again has a period of its own,
+ * Most of what a busy program allocates is freed in a moment: numbers, frames, temporary strings. Users ask
+ * for what stays, and the slow path's share pays for a limited number of samples. Only the stack identifies the
+ * site, and the stack is the expensive part; the size is known before it. So while the period in force is above
+ * the configured one, a size of whose samples the share s was not freed again has a period of its own:
  *
  *     period in force / sqrt(s)        in powers of two, at most 2^MOST_SHIFT times
  *
- * (the samples that one can afford tell most of what stays when they are spread so: as the square root of the
- * bytes that stay by the bytes that come). Each record keeps the period that it was sampled with, and the period
- * of a size depends on earlier blocks alone: the sums stay unbiased. What that saves, the controller gives back
- * as a finer period for all.
+ * (A given number of samples reveals most of what stays when they are distributed this way: by the square root of
+ * the bytes that stay per byte allocated.) Each record keeps the period it was sampled with, and the period
+ * of a size depends on earlier blocks alone, so the sums stay unbiased. The controller spends what is saved
+ * on a finer period for all sizes.
  */
 #include "core/state.h"
 #include "period/period.h"

@@ -1,21 +1,21 @@
 /* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
  *
- * A program that mostly waits has little CPU time to take a share of, and its samples are dear:
- * after each wait the caches are cold. Yet nobody would miss a thousandth of a core, and a slow
- * leak in it is what people look for. So the time of which the share is taken (`budget`) is the
- * process's CPU time or FLOOR of the time that passed, whichever is more.
+ * A program that mostly waits has little CPU time to take a share of, and its samples are expensive:
+ * after each wait the caches are cold. Yet a thousandth of a core is negligible, and a slow
+ * leak in such a program is what users look for. So the time of which the share is taken (`budget`)
+ * is the process's CPU time or FLOOR of the elapsed time, whichever is more.
  *
- * What the next stretch will cost can be told: `rate` bytes are allocated a nanosecond of
- * the budget, one sample comes every `period` of them and costs `cost` ns. So the period that
- * spends just the share is
+ * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
+ * the budget, one sample comes every `period` bytes and costs `cost` ns. So the period that
+ * spends exactly the share is
  *
  *     wanted = cost * rate / share
  *
- * with both figures smoothed over the recent past, and the period follows it in powers of
- * two, up at once and down at once: a dear start leaves no coarse profile behind. An account
- * (the share of every nanosecond goes in, what was really spent comes out) corrects it:
- * credit buys a finer period, debt a coarser one. Never finer than configured, nor than
- * what thinning set while the live table is still that full.
+ * with both figures smoothed over the recent past. The period follows it in powers of
+ * two, up and down at once: an expensive start leaves no coarse profile behind. An account
+ * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
+ * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
+ * thinning has set it while the live table is still that full.
  */
 #include "core/state.h"
 #include "core/system.h"

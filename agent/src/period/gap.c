@@ -1,7 +1,7 @@
 /* gap.c - the bytes that a thread allocates between two samples.
  *
- * A gap of a raised period is counted down in steps of the configured one: a program that allocates little
- * after a dear start would else not find out for minutes that it may be sampled as finely as configured.
+ * A gap of a raised period is counted down in steps of the configured one. Otherwise a program that allocates
+ * little after an expensive start would not notice for minutes that it may be sampled as finely as configured.
  *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample

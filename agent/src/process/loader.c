@@ -1,17 +1,17 @@
-/* loader.c - may the list of loaded objects be read without waiting for ever?
+/* loader.c - whether the list of loaded objects can be read without a deadlock.
  *
- * dl_iterate_phdr() takes a lock of the dynamic loader. fork() copies that lock as it is: where
- * another thread of the parent held it at that moment, nobody in the child will ever give it back,
- * and a child that only wanted memory would hang in our slow path. So a forked image looks at the
- * lock first. It lies in _rtld_global (ld.so's own data, exported under GLIBC_PRIVATE), at a place
- * that differs by version; it shows itself once, at start, while this thread holds it:
+ * dl_iterate_phdr() takes a lock of the dynamic loader. fork() copies that lock as it is: if
+ * another thread of the parent held it at that moment, no thread of the child will ever release it,
+ * and a child that only allocates memory would hang in our slow path. So a forked image checks the
+ * lock first. The lock is in _rtld_global (ld.so's own data, exported under GLIBC_PRIVATE), at an offset
+ * that differs by version. It is found once, at start, while this thread holds it:
  *
  *   word 0   futex    0 free, 1 held        (struct __pthread_mutex_s of glibc, x86-64)
  *   word 1   count    depth of the holder
  *   word 2   owner    thread id of the holder
  *
- * Where it does not (other versions, no such mutex), forked images do without the list: native
- * frames have no object then, and that is all.
+ * If it is not found (other versions, no such mutex), forked images do not read the list: their native
+ * frames then have no object, and nothing else is lost.
  */
 #include <string.h>
 

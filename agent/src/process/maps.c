@@ -1,7 +1,7 @@
-/* maps.c - reads /proc/self/maps without memory of its own.
+/* maps.c - reads /proc/self/maps without allocating memory.
  *
  *   7f0a5c000000-7f0a5c021000 rw-p 00000000 00:00 0        start-end in hexadecimal, permissions, offset, device,
- *                                                          inode (0: of no file), and the path
+ *                                                          inode (0: no file), and the path
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -17,9 +17,9 @@ struct tm_mapping {
     int of_file; /* or of shared memory or a device */
 };
 
-/* 0, or an errno. Who has opened it closes the descriptor. */
+/* 0 or an errno. The caller closes the descriptor. */
 int tm_maps_open(struct tm_maps *maps);
-/* The next by address: 1; 0 at the end, or an errno below zero. */
+/* The next mapping by address: 1; 0 at the end; a negative errno on failure. */
 int tm_maps_next(struct tm_maps *maps, struct tm_mapping *mapping);
 
 #endif

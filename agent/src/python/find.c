@@ -1,8 +1,8 @@
-/* find.c - is there an interpreter in this process, which one, and do we know it?
+/* find.c - finds the interpreter in this process, and its layout by version.
  *
  * An object is an interpreter when it defines _PyRuntime and PyGILState_GetThisThreadState.
  * Its own dynamic table is read, never the global scope: a host may have loaded it with
- * RTLD_LOCAL, and an older libpython may stand beside it.
+ * RTLD_LOCAL, and an older libpython may be loaded beside it.
  */
 #include "core/system.h"
 #include "process/loader.h"

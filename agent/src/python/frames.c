@@ -5,10 +5,10 @@
  *   3.11, 3.12   thread.cframe.current_frame -> _PyInterpreterFrame --previous--> ...
  *   3.13 on      thread.current_frame --------> _PyInterpreterFrame --previous--> ...
  *
- * Between the evaluator's C activations stand shim frames (3.12 on, told by `owner`),
- * which are no function of anyone's. A frame that has not reached its first traceable
- * instruction yet is still being set up: CPython itself leaves it out of tracebacks, so
- * do we. The walk of a generator, coroutine or greenlet needs no care: while it runs, it
+ * Between the evaluator's C activations there are shim frames (3.12 on, marked by `owner`),
+ * which belong to no function. A frame that has not reached its first traceable
+ * instruction is still being set up: CPython itself omits it from tracebacks, and so
+ * do we. Generators, coroutines and greenlets need no special treatment: while one runs, it
  * is linked in like any call.
  */
 #include <pthread.h>

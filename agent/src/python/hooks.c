@@ -1,15 +1,15 @@
 /* hooks.c - sees Python's objects through PyMem_SetAllocator, at almost no cost.
  *
- * Only what allocates is hooked; free stays the interpreter's own. A small block that is
- * sampled is asked for as SAMPLED_SIZE bytes: one more than pymalloc serves, so it comes
- * from malloc, and its end is seen by our free like any other. Larger blocks reach malloc
- * by themselves and are counted there, once; the hook only marks them as Python's.
+ * Only functions that allocate are hooked; free stays the interpreter's own. For a small block that is
+ * sampled we request SAMPLED_SIZE bytes: one more than pymalloc serves, so it comes
+ * from malloc, and our free sees its end like any other. Larger blocks reach malloc
+ * anyway and are counted there, once; the hook only marks them as Python's.
  *
- * A hook set anew keeps the context of the allocator it covers. So the fields of the
+ * A hook that is set again keeps the context of the allocator it covers. So the fields of the
  * interpreter's table may be read torn (3.12+: interpreters with GILs of their own) and
- * still fit: any mix of old and new functions takes the same context. The functions
- * covered are kept beside the hook, one record for each time of setting, never reused:
- * wrappers may have saved a hook's address and call it for ever.
+ * still fit: any mix of old and new functions takes the same context. The covered functions
+ * are kept beside the hook, one record for each time it is set. Records are never reused:
+ * wrappers may have saved a hook's address and may call it at any later time.
  *
  *   PyObject_Malloc -> [tracemalloc ->] hook (record i) -> pymalloc -> malloc (513 bytes) -> record
  */

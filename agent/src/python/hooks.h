@@ -22,7 +22,7 @@ struct tm_python_arenas {
 /* SMALL_REQUEST_THRESHOLD of Objects/obmalloc.c, the same in 3.9-3.15. */
 #define TM_PYTHON_SMALL_LIMIT 512u
 
-/* What stands at the bottom of a domain's chain of allocators. */
+/* The allocator at the bottom of a domain's chain of allocators. */
 enum tm_python_bottom {
     TM_BOTTOM_PYMALLOC,
     TM_BOTTOM_MALLOC,
@@ -50,9 +50,9 @@ extern const struct tm_python_allocator tm_python_hooks[TM_PYTHON_HOOKED_DOMAINS
 
 /* Non-zero: `arenas` are those that we covered last. */
 int tm_python_is_covered_arenas(const struct tm_python_arenas *arenas);
-/* Covers the allocator of arenas; gives what is to be set in its place, with its context. */
+/* Covers the allocator of arenas; returns the one to be set in its place, with its context. */
 struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered);
-/* 1: `arenas` were ours, and are now what we covered. 0: they are somebody else's. */
+/* 1: `arenas` were ours, and are now what we covered. 0: they are another tool's. */
 int tm_python_uncover_arenas(struct tm_python_arenas *arenas);
 /* Pools are counted object by object: their arenas are containers, not allocations. */
 void tm_python_arenas_are_containers(int containers);

@@ -1,9 +1,9 @@
-/* install.c - sets the hooks of python_hooks.c, and looks whether they still stand.
+/* install.c - sets the hooks of hooks.c, and checks whether they are still set.
  *
- * Hooks set before the interpreter starts survive an ordinary start; PYTHONMALLOC and -X dev
- * replace them without a word, tracemalloc covers them and takes itself away again. So what
- * stands is looked at from time to time by a thread that holds the GIL, and hooked again
- * where it is known what serves the blocks underneath.
+ * Hooks set before the interpreter starts survive an ordinary start. PYTHONMALLOC and -X dev
+ * replace them silently; tracemalloc covers them and removes itself again. So a thread that holds
+ * the GIL checks the current functions from time to time, and sets the hooks again
+ * if the allocator of the underlying blocks is known.
  */
 #include <stdlib.h>
 

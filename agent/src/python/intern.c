@@ -1,9 +1,9 @@
-/* intern.c - from a captured frame to a frame of the segment, mostly by a cache.
+/* intern.c - maps a captured frame to a frame of the segment, mostly by a cache.
  *
  * The cache is a fixed table of sets of four, keyed by (code object, instruction). Code
- * objects die and their addresses return, so a hit counts only when everything that names
- * the function is still the same: name, file, line table, instructions, first line. An
- * entry is one cache line; the newest of a set stands first, the last one falls out.
+ * objects are freed and their addresses reused, so a hit counts only when everything that identifies
+ * the function is unchanged: name, file, line table, instructions, first line. An
+ * entry is one cache line; the newest of a set comes first, the last one is evicted.
  * Guarded by the core lock; a forked child finds it zeroed.
  */
 #include "core/core.h"

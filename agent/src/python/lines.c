@@ -1,4 +1,4 @@
-/* lines.c - from an instruction to its line, by the three tables CPython has had.
+/* lines.c - maps an instruction to its line, by the three table formats that CPython has had.
  *
  *   <= 3.9  co_lnotab     pairs (unsigned address delta, signed line delta): a line starts
  *                         where its address is reached          Objects/lnotab_notes.txt

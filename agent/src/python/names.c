@@ -1,15 +1,15 @@
-/* names.c - samples that live because they were sampled.
+/* names.c - ends samples that stay live only because they were sampled.
  *
- * From 3.10 on the interpreter's method cache goes by the address of the name that was looked up, and keeps the
- * name until another one falls to its place:
+ * From 3.10 on, the interpreter's method cache is indexed by the address of the name that was looked up, and keeps
+ * the name until another one takes its entry:
  *
- *   PyInterpreterState.type_cache    version | name | value    4096 times; name: Py_None where none was looked up
+ *   PyInterpreterState.type_cache    version | name | value    4096 entries; name: Py_None if unused
  *
- * Code that makes a name for every look-up (getattr with an f-string; PyObject_GetAttrString in pybind11, Numba)
- * has nearly all of them at a few addresses, one falling out for the next. A sampled one lies elsewhere (malloc
- * has it, not a pool), at a place of the cache that nobody else comes to, and stays: thousands of samples, each
- * standing for as many names as there are between two samples. In truth a name ends with its look-up. So a sample
- * to which nothing but the cache refers is taken to have ended when it was made.
+ * In code that makes a new name for every lookup (getattr with an f-string; PyObject_GetAttrString in pybind11,
+ * Numba), nearly all names are at a few addresses, and each replaces the one before. A sampled name is at another
+ * address (it comes from malloc, not from a pool), in an entry that no other name uses, and stays: thousands of
+ * samples, each counted for as many names as are made between two samples. In fact a name ends with its lookup. So a
+ * sample that only the cache refers to is treated as if it had ended when it was made.
  */
 #include "core/state.h"
 #include "live/live.h"

@@ -1,7 +1,7 @@
-/* state.h - what the parts of the Python room know of the interpreter in common.
+/* state.h - what the files of python/ know about the interpreter.
  *
- * find.c fills it in once and publishes it with `ready`; nothing changes after
- * that but `trust`. All offsets come from `layout` (agent/layouts).
+ * find.c fills it in once and publishes it with `ready`; after that nothing changes
+ * but `trust`. All offsets come from `layout` (agent/layouts).
  */
 #ifndef TIDEMARK_PYTHON_STATE_H
 #define TIDEMARK_PYTHON_STATE_H
@@ -61,7 +61,7 @@ int tm_python_read(const void *address, void *copy, size_t length);
 /* install.c: sets the hooks; when `running`, a thread that holds the GIL must do so. */
 void tm_python_hook_allocators(const struct tm_object *object, int running);
 
-/* The same for an interpreter that was hooked before and let go. */
+/* The same for an interpreter that was hooked before and released. */
 void tm_python_hook_again(void);
 
 /* text.c */

@@ -1,4 +1,4 @@
-/* text.c - the text of a str object as UTF-8, read from its structure.
+/* text.c - reads the text of a str object as UTF-8 from its structure.
  *
  *   PyASCIIObject    head | length | hash | state           | text, when ascii
  *   PyCompactUnicode  ... PyASCIIObject ... | utf8 cache    | text of 1, 2 or 4 bytes a character

@@ -1,12 +1,12 @@
-/* thread.c - which PyThreadState is ours, and may we read it at this moment?
+/* thread.c - finds this thread's PyThreadState, and whether it may be read now.
  *
- * A thread reads its own state only, and its own frames: nobody else changes them while
- * it stands in an allocator, GIL or not. The one exception is the end: when the runtime
+ * A thread reads only its own state and its own frames: no other thread changes them while
+ * it is in an allocator, with or without the GIL. The one exception is the end: when the runtime
  * finalises, the main thread frees the states of daemon threads that still run native
- * code, and PyGILState_GetThisThreadState goes on returning them (3.9-3.13). So a reader
- * counts itself in, looks whether the runtime finalises, reads, and counts itself out;
- * the hook under the interpreter's munmap waits for the count to fall to zero while the
- * runtime finalises (hooks.c). A freed state then still lies in mapped memory.
+ * code, and PyGILState_GetThisThreadState still returns them (3.9-3.13). So a reader
+ * counts itself in, checks whether the runtime finalises, reads, and counts itself out;
+ * the hook under the interpreter's munmap waits for the count to reach zero while the
+ * runtime finalises (hooks.c). A freed state is then still in mapped memory.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,19 +1,19 @@
-/* ending.c - quiet while the interpreter is taken down.
+/* ending.c - keeps the agent quiet while the interpreter is finalised.
  *
- * From the first sight of finalising on nothing is sampled, and the end of a sample is one bit set, by
- * nobody's lock. So the teardown takes no longer than it would without us: a daemon thread that comes
- * back to an interpreter that ended may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
- * the freed interpreter). It waits for the GIL, which the main thread gives up for good shortly before
- * the process exits; a single system call between the two, on a busy machine, and every eighth program
- * with daemon threads crashed. So what needs one, the CPU's clock, is read when the end begins. And what
- * lives at the process's end is what the program held, not what the teardown left of it.
+ * Once finalisation is noticed, nothing is sampled, and the end of a sample only sets one bit, without
+ * a lock. So finalisation takes no longer than without the agent. This matters because a daemon thread that
+ * returns to a finalised interpreter may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
+ * the freed interpreter). Such a thread waits for the GIL, which the main thread releases for good shortly
+ * before the process exits. With a single system call between the two, on a busy machine, every eighth program
+ * with daemon threads crashed. So the CPU clock, which needs a system call, is read when the end begins. The
+ * final live figures are what the program held, not what finalisation left of it.
  *
- *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised anew --> NONE
+ *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised again --> NONE
  *
- * A process may outlive its interpreter: a host finalises, works on, and may initialise another. It is
- * taken to live on when the runtime does not finalise any more, when it has had no interpreter for
- * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples have ended, and sampling goes
- * on; what was allocated meanwhile is not seen.
+ * A process may outlive its interpreter: a host finalises it, continues, and may initialise another. The
+ * process is assumed to live on when the runtime is no longer finalising, when it has had no interpreter for
+ * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples end, and sampling
+ * continues; allocations made in between are not seen.
  */
 #include "core/lock.h"
 #include "core/state.h"

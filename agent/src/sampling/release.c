@@ -1,8 +1,8 @@
 /* release.c - the ends of sampled allocations: free, realloc, and frees that may not wait.
  *
- * A hook has seen the filter's byte; what comes here is a sample or, rarely, its neighbour in
- * the filter. The sample is forgotten before the real free: the allocator may hand the address
- * out again at once.
+ * A hook has checked the filter's byte; an address that gets here is a sample or, rarely, its neighbour
+ * in the filter. The sample is forgotten before the real free, because the allocator may hand the
+ * address out again at once.
  */
 #include <errno.h>
 

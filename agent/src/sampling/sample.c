@@ -1,10 +1,10 @@
-/* sample.c - the slow path: from "this allocation is the sample" to a record of it.
+/* sample.c - the slow path: from "this allocation is the sample" to its record.
  *
- * Every thread counts bytes down through gaps that are exponential with the period as
- * mean, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever came
- * before it. A gap was drawn with the period of its time; when the period in force, or that of the
- * allocation's size (period/churn.c), is higher, the sample stays with p(higher)/p(then), so one period
- * describes it.
+ * Every thread counts bytes down through exponential gaps whose mean is the
+ * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
+ * it. A gap was drawn with the period of its time. When the period in force, or that of the
+ * allocation's size (period/churn.c), is higher, the sample is kept with probability p(higher)/p(then),
+ * so that one period describes it.
  */
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* intern.c - strings, frames, stacks, labels and threads: each stored once. (locked)
  *
- * The records lie in the segment; private hash indexes find them. An index starts at 256
+ * The records are in the segment; private hash indexes find them. An index starts at 256
  * entries and doubles in place when three quarters full, so that a small process touches
- * little memory: its entries are made anew from the records' own contents.
+ * little memory: its entries are rebuilt from the records' own contents.
  *
  *   entry   record id + 1; 0 is empty; linear probing, nothing is ever removed
  */

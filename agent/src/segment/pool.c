@@ -1,14 +1,13 @@
-/* pool.c - the memory that outlives this process: opening it, making it, claiming a slot.
+/* pool.c - the memory that outlives this process: opens it, makes it, claims a slot.
  *
  * A pool comes from the recorder's guard (TIDEMARK=pool=/proc/PID/fd/N), or the process
- * makes one for itself: a file in the directory that was named, else a memfd. Whatever
- * happens, a store into the segment must never raise SIGBUS (so every byte is reserved
- * before it is mapped in use) and nothing here may raise SIGXFSZ (so the file-size limit
- * is read before a file grows).
+ * makes one for itself: a file in the given directory, else a memfd. A store into the
+ * segment must never raise SIGBUS, so every byte is reserved before its mapping is used.
+ * Nothing here may raise SIGXFSZ, so the file-size limit is read before a file grows.
  *
- * With a keeper no descriptor stays open in the program; children open the pool through
- * the keeper again. Without one (own memfd) it stays at a high number, close-on-exec,
- * and is looked at by inode before every use, for the program may have closed it.
+ * With a keeper, no descriptor stays open in the program; children open the pool through
+ * the keeper again. Without one (own memfd), the descriptor stays open at a high number, close-on-exec.
+ * Its inode is checked before every use, because the program may have closed it.
  */
 #include <errno.h>
 #include <fcntl.h>

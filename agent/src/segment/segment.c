@@ -3,9 +3,9 @@
  *   0      header                       one page
  *   4096   strings | frames | stacks | threads | labels | sites | live | events | openings
  *
- * Every section lies where it could reach its full size; only its reserved front is ever
- * touched. Growing doubles that front, so offsets never move and a reader's copy of what
- * it has read stays good; `layout_generation` is odd while a capacity changes.
+ * Every section has address space for its full size; only its reserved front is ever
+ * touched. Growing doubles that front, so offsets never change and a reader's copy of what
+ * it has read stays valid; `layout_generation` is odd while a capacity changes.
  */
 #include <errno.h>
 #include <string.h>

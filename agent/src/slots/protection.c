@@ -1,12 +1,12 @@
-/* protection.c - may a page be written now?
+/* protection.c - whether a page may be written now.
  *
- * Only the kernel knows: an object's program headers say what the loader means to do to its
- * RELRO part, not whether it has got there yet.
+ * Only the kernel knows: an object's program headers say what the loader intends to do with its
+ * RELRO part, not whether it has done so yet.
  *
- *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; on a
- *                   part that the loader has written already it changes nothing
- *   before          /proc/self/maps, read once a walk under the loader's list lock: no object comes or
- *                   goes meanwhile, and a page that was read-only once stays so
+ *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; it does
+ *                   not change a part that the loader has already written
+ *   before          /proc/self/maps, read once per walk under the loader's list lock: no object is loaded
+ *                   or unloaded meanwhile, and a page that was read-only once stays read-only
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-/* relocations.c - the words of an object that the loader writes functions' addresses into.
+/* relocations.c - the words of an object into which the loader writes addresses of functions.
  *
  *   DT_RELA     r_offset | r_info (symbol << 32 | type) | r_addend      .got, data
  *   DT_JMPREL   the same                                               .got.plt
@@ -7,9 +7,9 @@
  *   R_X86_64_64                    symbol's address plus addend: a pointer in data
  *   R_X86_64_IRELATIVE             what the object's own resolver function chose
  *
- * (System V ABI, AMD64 supplement, table 4.9.) Told by what the word holds, not by the symbol's
- * name: a slot that another allocator's address was bound to is none of ours. Only of a lazy slot
- * (JUMP_SLOT that still points to the object's own stub) the name is all there is.
+ * (System V ABI, AMD64 supplement, table 4.9.) A slot is identified by what the word holds, not by the
+ * symbol's name: a slot bound to another allocator's address is not ours. Only for a lazy slot
+ * (a JUMP_SLOT that still points to the object's own stub) there is nothing but the name.
  */
 #include <elf.h>
 #include <link.h>

@@ -1,18 +1,18 @@
-/* slots.c - writes our functions into the slots of loaded objects, and takes them back.
+/* slots.c - writes our functions into the slots of loaded objects, and restores them.
  *
- * What may go wrong, and what keeps it from doing so:
+ * What may go wrong, and what prevents it:
  *
- *   an object is unloaded     all is done inside the loader's walk, whose lock unloading needs; a
+ *   an object is unloaded     all work is done inside the loader's walk, whose lock unloading needs; a
  *                             slot is touched only when its object was met in this very walk
  *   an object is being        the loader lists it before it has relocated it, and makes its RELRO
- *   loaded                    part read-only at the end. Ours would be that mprotect or the fault
- *                             after it: so an object whose RELRO may still be written waits. One
- *                             that waits for a second was made writable by somebody else
- *   the loader resolves a     it may overwrite ours at any time: every look takes lazy slots again
+ *   loaded                    part read-only at the end. We would make it read-only too early, or fault
+ *                             after the loader has: so an object whose RELRO may still be written waits.
+ *                             One that has waited for a second was made writable by another tool
+ *   the loader resolves a     it may overwrite ours at any time: every pass writes lazy slots again
  *   lazy slot
- *   another tool changes      what does not hold the real address is not written, what does not
- *   the same slot             hold ours is not restored; always one compare and exchange
- *   fork in the middle        a record stands before its slot is written; children share the rest
+ *   another tool changes      a word that does not hold the real address is not written, a word that does
+ *   the same slot             not hold ours is not restored; always one compare and exchange
+ *   fork in the middle        a record is made before its slot is written; children share the rest
  */
 #include <errno.h>
 #include <link.h>

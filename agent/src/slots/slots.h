@@ -1,11 +1,11 @@
-/* slots.h - the pointers to what we stand for that loaded objects hold, made to point to ours (slots.c).
+/* slots.h - rewrites the pointers in loaded objects to the functions that ours replace.
  *
- *   relocations.c   which words of an object the loader wrote a function's address into
+ *   relocations.c   into which words of an object the loader wrote a function's address
  *   protection.c    whether the loader has made their pages read-only yet
- *   slots.c         what was written, and taking it back
+ *   slots.c         what was written, and how it is restored
  *
  * Callers hold `tm_core.arming`. Each call takes the loader's list lock, so that no object
- * goes away while its words are looked at.
+ * is unloaded while its words are examined.
  */
 #ifndef TIDEMARK_SLOTS_H
 #define TIDEMARK_SLOTS_H
@@ -25,12 +25,12 @@ struct tm_slot_counts {
 
 /* Writes one group into every loaded object that is not done yet. 0 or an errno. */
 int tm_slots_write(enum tm_slot_group group);
-/* Takes one group back wherever it still is ours. Gives the number that had to stay. */
+/* Restores one group wherever it still is ours. Returns the number of slots that had to stay. */
 uint32_t tm_slots_restore(enum tm_slot_group group);
-/* After both groups were taken back: nothing is known any more. */
+/* After both groups were restored: forgets all slots. */
 void tm_slots_forget(void);
 struct tm_slot_counts tm_slots_count(void);
-/* Objects wait, or lazy slots were written so lately that the loader may have written over them. */
+/* Non-zero when objects wait, or when lazy slots were written so recently that the loader may overwrite them. */
 int tm_slots_due(void);
 
 /* ---- relocations.c -------------------------------------------------------------------- */
@@ -42,17 +42,17 @@ struct tm_slot_place {
     uint8_t lazy; /* still points to the object's own stub that asks the loader */
 };
 
-/* Calls `found` for each; it gives 0 to stop. */
+/* Calls `found` for each; `found` returns 0 to stop. */
 void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_slot_place *, void *), void *data);
 
-/* The word that an object calls a function of another by, whatever it holds; NULL: none. */
+/* The word through which an object calls a function of another, whatever it holds; NULL: none. */
 uintptr_t *tm_named_slot(const struct tm_object *object, const char *name);
 
 /* ---- protection.c --------------------------------------------------------------------- */
 
-/* 1: the page may be written, 0: not; less than 0: an errno tells why that cannot be known. */
+/* 1: the page may be written, 0: not; less than 0: unknown, a negative errno says why. */
 int tm_is_writable(uintptr_t page);
-/* A walk ends: what it was told is forgotten. */
+/* A walk ends: forgets what was read for it. */
 void tm_protection_end(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* native.c - native frames: which object a return address lies in, and whole stacks.
+/* native.c - native frames: which object contains a return address, and whole stacks.
  *
- * The table of objects belongs to the core lock. It is filled from inside the loader's
- * walk, which holds the loader's list lock: ours is taken under that one, never the other
- * way round. A removed object stays until another takes its place.
+ * The table of objects is guarded by the core lock. It is filled from inside the loader's
+ * walk, which holds the loader's list lock: ours is taken inside that one, never the other
+ * way round. A removed object stays in the table until another takes its place.
  */
 #include <string.h>
 #include <unistd.h>

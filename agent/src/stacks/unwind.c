@@ -1,15 +1,15 @@
-/* unwind.c - native stacks: libgcc's unwinder, stopped before it walks into what is no stack.
+/* unwind.c - native stacks: libgcc's unwinder, stopped before it leaves the stack.
  *
- * The unwinder believes every word that it reads. That is right on a stack that was grown call by
+ * The unwinder trusts every word that it reads. That is right on a stack that grew call by
  * call. A greenlet has no such stack: its frames begin in the middle of its parent's, below those of
- * the library that started it, and what lies beyond belongs to whoever ran there since:
+ * the library that started it, and the memory beyond belongs to whatever ran there since:
  *
  *     evaluator, functions of the program      this greenlet's own
  *     greenlet: its first function             likewise; it never returns
- *     ...                                      another greenlet's remains: return addresses that are none
+ *     ...                                      another greenlet's remains: not return addresses
  *
- * So a walk ends at the first frame of such a library, which backtrace(3) cannot do. It serves to load
- * libgcc_s, at the start, where that may still allocate and lock.
+ * So a walk ends at the first frame of such a library, which backtrace(3) cannot do. backtrace(3) is only used
+ * to load libgcc_s at the start, where that may still allocate and lock.
  */
 #include <execinfo.h>
 #include <string.h>

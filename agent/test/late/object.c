@@ -1,4 +1,4 @@
-/* object.c - a library with pointers to allocators of one kind, told by how it is built (Makefile):
+/* object.c - a library with pointers to allocators of one kind, selected by how it is built (Makefile):
  *
  *   lazy      .got.plt, resolved at the first call        now       .got.plt, RELRO
  *   noplt     .got (GLOB_DAT), RELRO                      norelro   .got, never read-only
