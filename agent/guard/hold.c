@@ -34,8 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Those that stand must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
- * network disk), or for a core. Where none stands yet and all wait for a core, waiting costs the process nothing. */
+/* Stopped tasks must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
+ * network disk), or for a core. If none is stopped yet and all wait for a core, waiting costs the process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -169,7 +169,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
     }
 }
 
-/* Only a task that stands can be detached. One that was asked to and does not yet is freed by the death of
+/* Only a stopped task can be detached. One that was asked to and does not yet is freed by the death of
  * this process, which is then near (`loose`). */
 static void let_go(struct held *held) {
     for (size_t i = 0; i < held->count; i++) {
@@ -182,7 +182,7 @@ static void let_go(struct held *held) {
     held->count = 0;
 }
 
-/* A task in an uninterruptible wait; 0: what is missing waits for a core. */
+/* A task in an uninterruptible wait; 0: the missing tasks wait for a core. */
 static pid_t stuck_task(const struct held *held) {
     for (size_t i = 0; i < held->count; i++)
         if (!held->tasks[i].stands && task_state(held->pid, held->tasks[i].tid) == 'D')
@@ -287,7 +287,7 @@ int hold_process(pid_t pid) {
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* While a process stands, its stopper must not stand in line behind others. Not everybody may. */
+    /* While a process is stopped, its stopper must not wait behind others. Not every user may. */
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
@@ -312,7 +312,7 @@ int hold_process(pid_t pid) {
         }
         if (!open || held.loose) {
             release(&held, &out, "released");
-            return 0; /* what was asked to stop and did not yet: the kernel lets it go now */
+            return 0; /* a task that was asked to stop and has not yet: the kernel resumes it now */
         }
     }
 }

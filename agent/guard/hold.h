@@ -16,7 +16,7 @@ struct held_task {
     pid_t tid;
     bool stands;
     bool interrupted; /* stopped by us alone: neither by job control nor with a signal in its hands */
-    int signal;       /* in its hands, given back when it is let go; 0: none */
+    int signal;       /* pending, delivered when it is resumed; 0: none */
 };
 
 struct held {

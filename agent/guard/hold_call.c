@@ -87,7 +87,7 @@ static bool after_signal(struct user_regs_struct *registers) {
         registers->rax = registers->orig_rax;
         registers->rip -= 2; /* the length of `syscall` */
         return true;
-    case ERESTART_RESTARTBLOCK: /* a relative time would begin anew */
+    case ERESTART_RESTARTBLOCK: /* a relative time would restart */
     case EINTR:
         registers->rax = (unsigned long long)-EINTR;
         return true;
@@ -115,7 +115,7 @@ static size_t read_state(pid_t tid, unsigned char *state) {
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) != 0 || area.iov_len < 576)
         return 0;
     uint64_t enabled, used;
-    memcpy(&enabled, state + SOFTWARE_BYTES, sizeof enabled); /* xfeatures, as ptrace gives them */
+    memcpy(&enabled, state + SOFTWARE_BYTES, sizeof enabled); /* xfeatures, as ptrace returns them */
     memcpy(&used, state + 512, sizeof used);
     if (used & XSTATE_TILES)
         return 0;
@@ -157,7 +157,7 @@ static void fill_context(unsigned char *at, const struct user_regs_struct *from,
     memcpy(at + KERNEL_UCONTEXT - 8, &mask, sizeof mask);
 }
 
-/* Shadow stacks: a return address that nobody called from ends the program. */
+/* Shadow stacks: a return address that no call pushed ends the program. */
 static bool has_shadow_stack(pid_t pid) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);

@@ -79,7 +79,7 @@ static struct kept *claim(uint32_t thread)
     return NULL;
 }
 
-/* Where this thread is noted, -1 where it is not or there is no room. */
+/* Index at which this thread is noted; -1: it is not, or there is no room. */
 static int note(uint32_t thread)
 {
     for (unsigned i = 0; i < BEGINNING; i++)

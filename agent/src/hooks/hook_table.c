@@ -53,7 +53,7 @@ struct tm_hook tm_hooks[TM_HOOK_COUNT] = { /* free is TM_HOOK_FREE */
     BEGINS(malloc),        BEGINS(calloc),        BEGINS(memalign),   BEGINS(valloc), BEGINS(pvalloc),
     BEGINS(aligned_alloc), BEGINS(posix_memalign), BEGINS(strdup),    BEGINS(strndup),
     BEGINS(mmap),          BEGINS(mmap64),        BEGINS(dlsym),
-    /* what opens descriptors */
+    /* functions that open descriptors */
     BEGINS(open),          BEGINS(open64),        BEGINS(openat),     BEGINS(openat64),
     BEGINS(fopen),         BEGINS(fopen64),       BEGINS(socket),     BEGINS(socketpair),
     BEGINS(accept),        BEGINS(accept4),       BEGINS(pipe),       BEGINS(pipe2),
@@ -90,7 +90,7 @@ void tm_hooks_find(void)
     struct search search = {.first = {NULL}};
     tm_each_object(search_object, &search);
     for (unsigned i = 0; i < TM_HOOK_COUNT; i++) {
-        /* Ours make the system call themselves: what another wrapper would add must not be lost. */
+        /* Ours make the system call themselves, which would bypass another wrapper: such a slot is left alone. */
         int stands = !is_system_call(tm_hooks[i].name) || search.in_libc[i];
         tm_hooks[i].real = tm_hooks[i].ours && stands ? search.first[i] : NULL;
     }

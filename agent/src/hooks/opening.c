@@ -31,7 +31,7 @@
 #include "stacks/stack.h"
 
 /* Stacks taken in a stretch of time: 200 a second, as long as they take no more than 0.05 % of a core; a server's
- * are deep, and dear. One at least; of what was not needed, so much is kept for a burst. */
+ * are deep, and expensive. One at least; of what was not needed, so much is kept for a burst. */
 #define STRETCH_MS 100
 #define MOST_STACKS 20
 #define NS_A_MS 500
@@ -130,7 +130,7 @@ static inline int opened(int descriptor, const void *caller)
 }
 
 #define CALLER __builtin_return_address(0)
-/* What stands behind ours: a library's constructor may open something before anything was allocated. */
+/* The function behind ours: a library's constructor may open something before anything was allocated. */
 #define REAL(name) (tm_real.name ? tm_real.name : (tm_resolve(), tm_real.name))
 
 /* ---- files --------------------------------------------------------------------------- */

@@ -117,8 +117,8 @@ static int search_object(const struct tm_object *object, void *data)
     return 0;
 }
 
-/* Preloaded, the allocator behind ours comes after us. Loaded into a program that runs, we come
- * after the C library, and what its calls go to now is the first definition of all. */
+/* When preloaded, we precede the allocator behind ours. When loaded into a running program, we come
+ * after the C library, and the program's calls go to the first definition of all. */
 void tm_resolve(void)
 {
     struct search search = {.past_us = 0};

@@ -63,7 +63,7 @@ static void restore_slots(void)
         tm_slots_forget();
 }
 
-/* Gives 0 when the lock never came free: recording has ended and all is given back, but a thread
+/* Returns 0 when the lock was never released: recording has ended and everything is restored, but a thread
  * may still write into the tables, so that they cannot be used again. */
 static int leave(void)
 {
@@ -195,7 +195,7 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
                       tm_settings.pool.path[0] ? tm_settings.pool.path : "memory of its own");
     if (!tm_wipe_on_fork())
         return REFUSE(refusal, ENOSYS, "system: the kernel cannot wipe memory on fork (Linux 4.14 can)");
-    if ((tm_core.segment || tm_settings.pool.head) && !leave()) /* turned off, inherited, or half taken back */
+    if ((tm_core.segment || tm_settings.pool.head) && !leave()) /* turned off, inherited, or partly restored */
         return REFUSE(refusal, EBUSY, "busy: a thread has never come back from the agent");
     if (tm_settings.loaded_by != tm_own_pid())
         tm_core.is_first = 0;
@@ -232,7 +232,7 @@ static int find_first_copy(const struct tm_object *object, void *data)
 static void *first_copy(const char *name)
 {
     struct other_copy other = {name, NULL};
-    if (tm_loader_answers() || !tm_settings.attached) /* what is attached has looked before */
+    if (tm_loader_answers() || !tm_settings.attached) /* an attached agent has checked before */
         tm_each_object(find_first_copy, &other);
     return other.function;
 }

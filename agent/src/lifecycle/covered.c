@@ -124,7 +124,7 @@ void tm_look_for_cover(void)
         __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
     } else if (reading.free == (uintptr_t)hook->real || reading.is_stub) {
         if (tm_covered())
-            tm_write_slots_anew(); /* the next look finds ours */
+            tm_write_slots_anew(); /* the next check finds ours */
         else
             tm_attach_look(1); /* the loader resolved it */
     } else {

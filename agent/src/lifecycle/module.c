@@ -131,7 +131,7 @@ TIDEMARK_EXPORT void *PyInit__tidemark_agent(void)
     struct importer importer = {.caller = (uintptr_t)__builtin_return_address(0)};
     tm_each_object(read_importer, &importer);
     if (!python.raise || !python.import_error)
-        return NULL; /* no interpreter's call: there is nothing to tell it with */
+        return NULL; /* not called by an interpreter: there is no way to report an error */
     if (!python.define || !python.make_text || !python.read_text || !python.runtime_error)
         importer.problem = "tidemark: this interpreter does not export what an extension module needs";
     if (importer.problem) {

@@ -142,7 +142,7 @@ int tm_wipe_on_fork(void)
 void tm_forget_recording(void)
 {
     madvise(__start_tm_wiped, (size_t)(__stop_tm_wiped - __start_tm_wiped), MADV_DONTNEED);
-    uint64_t *words = (uint64_t *)&tm_core; /* one by one: threads on their way out still look at some */
+    uint64_t *words = (uint64_t *)&tm_core; /* one by one: threads that are leaving still read some */
     for (size_t i = offsetof(struct tm_core, incarnation) / sizeof *words; i < sizeof tm_core / sizeof *words; i++)
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
 }
@@ -158,7 +158,7 @@ int tm_open_pool(const struct tm_options *options)
                                                (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
 }
 
-/* Another definition may stand before ours (preloaded earlier, or in the executable): a wrapper
+/* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper
  * passes calls on to us, an allocator does not. Asked as the program would ask. */
 static int malloc_reaches_us(void)
 {
@@ -210,7 +210,7 @@ void tm_start(void)
     int saved = errno;
     tm_resolve();
     if (!tm_came_late())
-        tm_hooks_find(); /* what dlsym() answers; of what comes late, attach.c asks when it arms */
+        tm_hooks_find(); /* what dlsym() answers; when loaded late, attach.c asks when it arms */
     tm_loader_begin(); /* inert or not: a child may be armed late */
     tm_core.is_first = 1;
     tm_settings.loaded_by = tm_own_pid();
@@ -231,12 +231,12 @@ void tm_start(void)
     errno = saved;
 }
 
-/* Exit handlers run: what lives now is the last look. Nothing is freed, for threads may
+/* Exit handlers run: what is live now is the final state. Nothing is freed, because threads may
  * still be inside; a child between vfork and exec that calls exit() is not this image.
  *
  * A few stores into pages already mapped, and no waiting: a thread inside the lock may be off its
  * core for long. Such a thread finishes its record; only the slow path's time then stays as of the
- * controller's last look. Where an interpreter ended, no system call either: one is enough for a daemon
+ * controller's last check. If an interpreter ended, no system call either: one is enough for a daemon
  * thread to come back to it (sampling/ending.c). What would need one was written when the end began. */
 #ifndef TM_TEST_ENTRIES
 __attribute__((destructor))
@@ -247,7 +247,7 @@ void tm_end(void)
     if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;
     if (tm_settings.attached)
-        tm_enable(0); /* nobody need leave now: everything goes in a moment */
+        tm_enable(0); /* no need to leave now: the process ends in a moment */
     __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     if (!finalised && tm_try_lock()) {
         tm_control_report();

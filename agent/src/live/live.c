@@ -81,7 +81,7 @@ uint32_t tm_live_slot(const void *address)
 
 int tm_is_sampled(const void *address)
 {
-    return tm_live_slot(address) != TM_NONE; /* never steady: let the lock decide */
+    return tm_live_slot(address) != TM_NONE; /* the index kept changing: let the lock decide */
 }
 
 static void rearrange_begin(void)
@@ -140,7 +140,7 @@ static void index_remove(uint32_t hole)
 
 /* ---- filter ---------------------------------------------------------------------------- */
 
-/* 255 means "255 or more" and stays: a false hit costs a look-up, a missed one a leak that is none. */
+/* 255 means "255 or more" and stays: a false hit costs a lookup, a missed one reports a false leak. */
 static void filter_add(uintptr_t address)
 {
     uint8_t *slot = &tm_filter[tm_filter_slot((void *)address)];
@@ -177,7 +177,7 @@ static uint32_t take_slot(void)
         return free_slots[--tm_core.free_slot_count];
     uint32_t slot = tm_core.rooms[TM_SECTION_LIVE].count;
     if (!tm_room_for(TM_SECTION_LIVE, slot)) {
-        tm_thin(); /* memory is short: make do with what there is */
+        tm_thin(); /* memory is short: continue with what there is */
         return tm_core.free_slot_count ? free_slots[--tm_core.free_slot_count] : TM_NONE;
     }
     tm_core.rooms[TM_SECTION_LIVE].count = slot + 1;
@@ -225,7 +225,7 @@ static void drop(uint32_t slot, struct tm_live *copy)
     struct tm_live empty = {0};
     write_record(slot, &empty);
     if (copy->site >= tm_core.rooms[TM_SECTION_SITES].count)
-        return; /* scribbled over: the slot is not used again */
+        return; /* overwritten: the slot is not used again */
     free_slots[tm_core.free_slot_count++] = (uint16_t)slot;
     tm_core.live_count--;
     publish_count();

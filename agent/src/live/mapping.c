@@ -153,7 +153,7 @@ int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot)
     return 1;
 }
 
-/* A piece ends at `address` and another begins, or none stands over it. */
+/* Splits the piece that contains `address`, if any, so that one piece ends there and another begins. */
 static void split(uintptr_t address)
 {
     uint32_t at = position(address);
@@ -183,7 +183,7 @@ static void swap_neighbours(uint32_t first, uint32_t middle, uint32_t end)
     reverse(first, end);
 }
 
-/* What is tracked in [start, end) goes to `to`, where nothing is. */
+/* Moves what is tracked in [start, end) to `to`, where nothing is tracked. */
 static void shift(uintptr_t start, uintptr_t end, uintptr_t to)
 {
     split(start);

@@ -38,7 +38,7 @@ static void put(uint32_t hash, uint32_t site)
 static void make_room(void)
 {
     if (fill.used < fill.size / 4 * 3 || fill.size == SITE_INDEX)
-        return; /* at its bound the index is twice the sites that can be */
+        return; /* at its bound the index has twice as many entries as there can be sites */
     fill.size = fill.size ? fill.size * 2 : 256;
     memset(site_index, 0, (size_t)fill.size * sizeof *site_index);
     fill.used = 0;
@@ -65,7 +65,7 @@ static uint32_t append(uint32_t stack, uint32_t label, uint32_t thread, enum tm_
     return id;
 }
 
-/* The last records are kept for what no longer fits, one a domain. */
+/* The last records are reserved for what no longer fits, one per domain. */
 static uint32_t other_site(enum tm_domain domain, uint64_t now_ms)
 {
     tm_section_lost(TM_SECTION_SITES, TM_LIMIT_SITES_FULL);

@@ -27,7 +27,7 @@
 #define SHARE 0.0015
 #define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
-#define FIRST_CREDIT_NS 2000000ll /* first sights of code are dear, and come at the start */
+#define FIRST_CREDIT_NS 2000000ll /* code that is seen for the first time is expensive, and is seen at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
@@ -91,7 +91,7 @@ static uint64_t follow(uint64_t period, double wanted, int may_rise)
     return period;
 }
 
-/* Time since the last look of which the slow path may take its share, in ns. */
+/* Time since the last check of which the slow path may take its share, in ns. */
 static double budget_since(void)
 {
     uint64_t cpu = tm_core.header->process_cpu_ns, wall = tm_now_ns();
@@ -102,7 +102,7 @@ static double budget_since(void)
 }
 
 /* `count` may be a part of one: what was allocated since, by the period. `whole`: a full round of them, enough
- * to tell a dear slow path from a dear moment; after less the period only falls. */
+ * to distinguish an expensive slow path from an expensive moment; after fewer the period only falls. */
 static void check(double count, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
@@ -122,7 +122,7 @@ static void check(double count, int whole)
     tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python));
 }
 
-/* Without what others had of the core meanwhile. */
+/* Excludes the time that others had the core meanwhile. */
 static uint64_t own_ticks(uint64_t ticks)
 {
     uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
@@ -155,7 +155,7 @@ int tm_control_is_due(void)
     return tm_ticks() >= __atomic_load_n(&tm_core.check_at_ticks, __ATOMIC_RELAXED);
 }
 
-/* Begins the next stretch; gives what was allocated in this one, in samples as they would come. */
+/* Begins the next interval; returns what was allocated in this one, as an expected number of samples. */
 static double end_stretch(uint64_t now)
 {
     double thinned = (double)__atomic_exchange_n(&tm_core.thinned_samples, 0, __ATOMIC_RELAXED);

@@ -67,6 +67,6 @@ void tm_loader_begin(void)
 int tm_loader_answers(void)
 {
     if (tm_core.is_first)
-        return 1; /* not forked: whoever holds the lock lives */
+        return 1; /* not forked: the thread that holds the lock is alive */
     return lock_word && __atomic_load_n(lock_word, __ATOMIC_RELAXED) == 0;
 }

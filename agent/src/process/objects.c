@@ -59,7 +59,7 @@ uint64_t tm_object_changes(void)
     return changes;
 }
 
-/* What of a dynamic section a look-up needs. */
+/* The entries of a dynamic section that a lookup needs. */
 struct symbols {
     const ElfW(Sym) *table;
     const char *names;

@@ -68,7 +68,7 @@ static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
     return 1;
 }
 
-/* From 3.13 on: what the interpreter itself says wins over the generated table. */
+/* From 3.13 on: what the interpreter itself publishes takes precedence over the generated table. */
 static const char *read_published(const uint64_t *block)
 {
     struct tm_python_layout *layout = &tm_python.layout;
@@ -105,7 +105,7 @@ static const char *read_published(const uint64_t *block)
     return "an offset it publishes is out of bounds";
 }
 
-/* Reads a decimal number and steps over it; 0 digits give -1. */
+/* Reads a decimal number and advances past it; -1 if there are no digits. */
 static int read_number(const char **text)
 {
     int value = -1;
@@ -114,7 +114,7 @@ static int read_number(const char **text)
     return value;
 }
 
-/* "3.11.7 (main, ...)": gives the minor version, copies "3.11.7"; -1 when it is none. An
+/* "3.11.7 (main, ...)": returns the minor version, copies "3.11.7"; -1 when it is not a version. An
  * alpha or beta ("3.15.0a7+") may lay its structures out in any way: none either. */
 static int read_version(const char *text)
 {
@@ -173,8 +173,8 @@ static const struct tm_python_layout *find_layout(int minor)
     return NULL;
 }
 
-/* Py_Version lies in read-only data since 3.11: an unknown version is refused by it, for where such a one
- * keeps whether it has begun, nobody knows. Non-zero: refused. */
+/* Py_Version is in read-only data since 3.11: an unknown version is refused by it, because it is unknown where
+ * such a version stores whether it has started. Non-zero: refused. */
 static int refuse_unknown(const struct tm_object *object)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version");
@@ -196,8 +196,8 @@ static int has_begun(const struct tm_object *object, const void *runtime)
     return tm_int_at(runtime, find_layout((int)(*version >> 16 & 0xff))->runtime_preinitialized) != 0;
 }
 
-/* A host may have finalised it before we looked for the first time: then it waits to be
- * initialised anew, and its locks are gone (3.12's functions for allocators take one). */
+/* A host may have finalised it before our first check: then it waits to be
+ * initialised again, and its locks are gone (3.12's functions for allocators take one). */
 static int runs(const struct tm_object *object, const void *runtime)
 {
     if (!has_begun(object, runtime))
@@ -206,7 +206,7 @@ static int runs(const struct tm_object *object, const void *runtime)
     return !is_finalizing || !is_finalizing();
 }
 
-/* One object of the list. Non-zero: it is an interpreter, known or not; look no further.
+/* One object of the list. Non-zero: it is an interpreter, known or not; end the search.
  * `late` points to an int, not 0: objects may be on their way in. */
 static int examine(const struct tm_object *object, void *late)
 {
@@ -254,7 +254,7 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
 /* A host may unload it, finalised or not: from then on not one function of it may be called. */
 int tm_python_is_loaded(void)
 {
-    static _Atomic uint64_t seen; /* changes of the loader's list as of the last look */
+    static _Atomic uint64_t seen; /* changes of the loader's list as of the last check */
     if (!tm_loader_answers())
         return 1;
     uint64_t changes = tm_object_changes();

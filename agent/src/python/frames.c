@@ -46,7 +46,7 @@ static int is_entry(const char *frame)
     return !previous || (unsigned char)previous[layout->frame_owner] >= layout->frame_first_shim_owner;
 }
 
-/* A frame that stands for a function: gives its code and offset; 0: to be left out. */
+/* A frame that represents a function: returns its code and offset; 0: to be left out. */
 static int read_frame(const char *frame, struct tm_raw_frame *raw)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -182,7 +182,7 @@ static unsigned walk(const char *frame, struct tm_raw_frame raw[TM_RAW_FRAMES])
     }
     if (found <= TM_RAW_FRAMES)
         return found;
-    if (frame) { /* too deep to see the root: what runs round now is not the root's */
+    if (frame) { /* too deep to reach the root: the ring does not hold the root's frames */
         raw[TM_LEAF_FRAMES - 1].left_out = found - TM_LEAF_FRAMES;
         return TM_LEAF_FRAMES;
     }

@@ -25,7 +25,7 @@
 
 /* ---- the hooks -------------------------------------------------------------------- */
 
-/* Whatever is not the hot path stands in functions of its own (noinline), so that the
+/* Everything but the hot path is in separate functions (noinline), so that the
  * hot path saves no register: a compare, a subtraction, a jump. */
 
 static __attribute__((noinline)) void *python_malloc(const struct tm_python_record *covered, void *context, size_t size)
@@ -55,7 +55,7 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
     return block;
 }
 
-/* The slow path: one of the three, told by `old` and `zeroed`. NULL: not sampled, or no
+/* The slow path: one of the three, selected by `old` and `zeroed`. NULL: not sampled, or no
  * memory; the caller then does what it would have done without us. */
 static __attribute__((noinline)) void *sample(const struct tm_python_record *covered, void *context, void *old, size_t size,
                                               int zeroed)
@@ -112,7 +112,7 @@ static inline void *hooked_calloc(const struct tm_python_record *covered, void *
     return covered->calloc(context, count, size);
 }
 
-/* The old block may lie in a pool or in malloc's memory, and the new one in either: our realloc, should it be
+/* The old block may be in a pool or in malloc's memory, and the new one in either: our realloc, should it be
  * reached, must not count the bytes a second time. */
 static inline void *uncounted_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
 {

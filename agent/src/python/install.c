@@ -26,7 +26,7 @@ static int arenas_covered;
 static uintptr_t interpreter_start, interpreter_end;
 static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
 static unsigned settings[2];         /* records in use */
-static int unlearned; /* what a running interpreter's own allocator is; for who has tm_python_try_exclusive() */
+static int unlearned; /* a running interpreter's own allocator is unknown; guarded by tm_python_try_exclusive() */
 static _Atomic int can_hook;
 
 /* The record of one of our hooks; NULL: the function is no hook. */
@@ -45,7 +45,7 @@ static int is_known_function(uintptr_t function)
            find_record((void *(*)(void *, size_t))function) != NULL;
 }
 
-/* The allocator that a wrapper of the interpreter's covers, where its context tells:
+/* The allocator that a wrapper of the interpreter covers, if its context shows it:
  *   tracemalloc        context -> struct tm_python_allocator
  *   debug allocator    context -> 'r', 'm' or 'o' in a word, then struct tm_python_allocator
  * 0: no such wrapper. 1: tracemalloc's kind. 2: debug. */
@@ -116,7 +116,7 @@ static unsigned find_or_make_record(int domain, const struct tm_python_allocator
     return used;
 }
 
-/* Hooks one domain unless it is hooked; gives what stands at its bottom. */
+/* Hooks one domain unless it is hooked; returns the allocator at its bottom. */
 static enum tm_python_bottom hook_domain(int domain)
 {
     struct tm_python_allocator allocator;
@@ -156,8 +156,8 @@ static void tell(enum tm_python_bottom bottom, int settled)
     }
 }
 
-/* Where somebody covered ours since, it still stands below theirs; where what we covered is back, the
- * runtime was initialised anew (3.12 on). */
+/* If another tool has covered ours since, ours is still below it; if what we covered is back, the
+ * runtime was initialised again (3.12 on). */
 static void cover_arenas(void)
 {
     struct tm_python_arenas arenas;
@@ -169,7 +169,7 @@ static void cover_arenas(void)
     arenas_covered = 1;
 }
 
-/* Hooks what is not hooked, and tells what is seen then when it is not what was told last.
+/* Hooks what is not hooked, and reports what is seen then if that has changed.
  * `settled`: nothing will replace the allocators any more without the program's own doing. */
 static _Atomic int told = -1;
 
@@ -195,7 +195,7 @@ static int default_is_kept(void)
     return 1;
 }
 
-/* Takes off what tracemalloc's kind put around an allocator; gives whether there was any. */
+/* Removes wrappers of tracemalloc's kind from around an allocator; returns whether there was any. */
 static int bare(int domain, struct tm_python_allocator *allocator)
 {
     struct tm_python_allocator inner;
@@ -207,8 +207,8 @@ static int bare(int domain, struct tm_python_allocator *allocator)
 }
 
 /* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
- * tracemalloc stands around it: then it is what the environment chose. Before it runs (3.12
- * cannot be asked then) the default stands, which is pymalloc but for builds without it and
+ * tracemalloc wraps it: then it is what the environment chose. Before it runs (3.12
+ * cannot be asked then) the default applies, which is pymalloc except in builds without it and
  * debug builds. */
 static void remember_pymalloc(int running)
 {
@@ -261,7 +261,7 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     set_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_SetAllocator");
     get_arenas = (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_GetArenaAllocator");
     set_arenas = (void (*)(struct tm_python_arenas *))tm_object_symbol(object, "PyObject_SetArenaAllocator");
-    /* A sampled small object comes from malloc, and nobody would tell us of its end. */
+    /* A sampled small object comes from malloc, and we would not see its end. */
     if (!get_allocator || !set_allocator || !get_arenas || !set_arenas || tm_settings.malloc_unseen) {
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
         return;

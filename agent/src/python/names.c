@@ -23,9 +23,9 @@
 #define FOUND_COUNT 1024u
 
 static uint64_t checked_ms;
-static int is_unknown; /* what stands there is no such cache: left alone from then on */
+static int is_unknown; /* the memory there is no such cache: left alone from then on */
 
-/* A name that was looked up in several types has as many places. */
+/* A name that was looked up in several types has that many entries. */
 static struct {
     const char *name;
     uint32_t places;

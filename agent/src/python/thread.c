@@ -24,7 +24,7 @@
 static union {
     struct {
         _Atomic uint32_t count;
-        _Atomic uint32_t exclusive; /* somebody looks for the interpreter or sets hooks */
+        _Atomic uint32_t exclusive; /* a thread searches for the interpreter or sets hooks */
     };
     char page[TM_PAGE];
 } readers TM_IMAGE;

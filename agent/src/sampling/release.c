@@ -95,7 +95,7 @@ void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recordin
 {
     int saved = errno;
     if (tm_lock()) {
-        if (recording == tm_core.incarnation) { /* else: what it was taken from is gone */
+        if (recording == tm_core.incarnation) { /* else: the recording it was taken from has ended */
             if (moved)
                 tm_live_end(taken, tm_now_ms());
             else

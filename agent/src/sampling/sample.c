@@ -46,7 +46,7 @@ static void draw_next(struct tm_thread_state *thread)
     tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
-/* Not recording: look again only after a while, and draw a true gap before counting. */
+/* Not recording: check again only after a while, and draw a true gap before counting. */
 static int idle(struct tm_thread_state *thread)
 {
     thread->countdown = TM_IDLE;
@@ -77,7 +77,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
         if (__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED))
             tm_finish_leaving();
     } else if (__atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) != tm_own_pid()) {
-        draw_next(thread); /* between vfork and exec: the memory is the parent's, the sample is nobody's */
+        draw_next(thread); /* between vfork and exec: the memory is the parent's, so there is no sample */
     } else if (is_lease_over()) {
         tm_lease_lapsed();
         idle(thread);
@@ -147,7 +147,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
-    double now_in_force = (double)tm_core.period; /* thinned since we looked: one step more */
+    double now_in_force = (double)tm_core.period; /* thinned since the period was read: one step more */
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
         double after = tm_chance((double)sampled->bytes, now_in_force);
@@ -168,7 +168,7 @@ static void look_at_objects(uint64_t now)
     if (now - last < OBJECTS_CHECK_MS ||
         !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         if (tm_settings.python_state == TM_PYTHON_FRAMES_ONLY)
-            tm_python_verify(); /* a short program may have no later look */
+            tm_python_verify(); /* a short program may have no later check */
         return;
     }
     uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;

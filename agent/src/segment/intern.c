@@ -133,7 +133,7 @@ static int make_room(enum tm_section_kind kind, const struct index *index)
             memcpy(&length, tm_at(kind, offset), 4);
             put(index, hash_record(kind, offset / 8), offset / 8);
             if (length > LONGEST_STRING)
-                return 0; /* somebody scribbled over the segment */
+                return 0; /* the segment was overwritten */
             offset += (4 + length + 7) / 8 * 8;
         }
         return 1;
@@ -171,7 +171,7 @@ uint32_t tm_intern_string(const char *bytes, size_t length)
     uint32_t stored = (uint32_t)length;
     memcpy(string, &stored, 4);
     memcpy(string + 4, bytes, length);
-    tm_record_changed(TM_SECTION_STRINGS, offset); /* a string may lie in two blocks */
+    tm_record_changed(TM_SECTION_STRINGS, offset); /* a string may span two blocks */
     tm_records_appended(TM_SECTION_STRINGS, end);
     put(&index, hash, offset / 8);
     return offset / 8;
@@ -224,7 +224,7 @@ uint32_t tm_intern_native_frame(uint32_t file, uint64_t address)
     return intern_frame(&(struct tm_frame){.file = file, .kind = TM_FRAME_NATIVE, .address = address});
 }
 
-/* Runs once a frame of every sample: the look-up is written out, a node compared as one word. */
+/* Runs once per frame of every sample: the lookup is inlined, a node is compared as one word. */
 uint32_t tm_intern_stack(uint32_t parent, uint32_t frame)
 {
     if (frame == TM_NONE)

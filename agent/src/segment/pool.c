@@ -52,7 +52,7 @@ static int is_pool(int descriptor, const struct tm_pool_place *pool)
     return status_of(descriptor, &status) == 0 && status.st_dev == pool->device && status.st_ino == pool->inode;
 }
 
-/* A descriptor of the pool for a moment; `*borrowed` tells that it must not be closed. */
+/* A descriptor of the pool for a moment; `*borrowed`: it must not be closed. */
 static int pool_open(int *borrowed)
 {
     const struct tm_pool_place *pool = &tm_settings.pool;
@@ -141,7 +141,7 @@ int tm_pool_open_given(const char *path)
     return why;
 }
 
-/* Bytes of a file [offset, offset + bytes) become real, or an errno tells why not. */
+/* Bytes of a file [offset, offset + bytes) are reserved; 0 or an errno. */
 static int allocate(int descriptor, uint64_t offset, uint64_t bytes)
 {
     int result;
@@ -348,7 +348,7 @@ int tm_pool_claim(uint8_t **segment, uint32_t *image)
     return why;
 }
 
-/* Populating tells a full device by an error where a store would raise SIGBUS. */
+/* Populating reports a full device as an error, where a store would raise SIGBUS. */
 int tm_pool_reserve(uint64_t offset, uint64_t bytes)
 {
     uint8_t *start = tm_core.segment + offset;

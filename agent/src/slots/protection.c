@@ -28,7 +28,7 @@ struct range {
     uintptr_t start, end;
 };
 
-static struct range *ranges; /* what may be written, sorted: the kernel lists it so */
+static struct range *ranges; /* writable ranges, sorted as the kernel lists them */
 static size_t range_count;
 
 static void keep(uintptr_t start, uintptr_t end)

@@ -76,7 +76,7 @@ static int lies_in(const struct tm_object *object, uintptr_t address, size_t byt
     return 0;
 }
 
-/* Reals lie close together, mostly in one library: one comparison settles nearly every word. */
+/* The real functions are close together, mostly in one library: one comparison decides nearly every word. */
 static uintptr_t lowest, highest;
 
 static void find_bounds(void)
@@ -101,7 +101,7 @@ static uint8_t hook_of_value(uintptr_t value)
     return TM_NO_HOOK;
 }
 
-/* A stub stands for the definition that the program's global scope has first. (An object opened
+/* A stub resolves to the first definition in the program's global scope. (An object opened
  * with RTLD_DEEPBIND may mean another: it then allocates and frees by ours alike.) */
 static uint8_t hook_of_stub(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,
                             uintptr_t value)

@@ -175,7 +175,7 @@ static int add_slot(const struct tm_slot_place *place, void *data)
     return 1;
 }
 
-/* An object that does not fit whole is left alone whole: what it allocates and frees is unseen. */
+/* An object that does not fit completely is left alone completely: its allocations and frees are not seen. */
 static void find_slots(const struct tm_object *object, struct known_object *known)
 {
     known->first = slot_count;
@@ -199,7 +199,7 @@ static void settle(const struct tm_object *object, struct known_object *known, s
         if (writable) {
             if (walk->now_ms - known->seen_ms < WAIT_MS)
                 return;
-            known->guarded_end = known->guarded_start; /* somebody wants it so */
+            known->guarded_end = known->guarded_start; /* another tool made it writable on purpose */
         }
     }
     known->waiting = 0;
@@ -264,7 +264,7 @@ static int is_kept(const struct known_object *object)
     return object->walk == walk_number;
 }
 
-/* Slots of one object lie together, but not in the order of the objects: one that waited comes late. */
+/* Slots of one object are adjacent, but not in the order of the objects: an object that waited comes late. */
 static void drop_slots(void)
 {
     uint32_t kept = 0;
@@ -279,7 +279,7 @@ static void drop_slots(void)
     slot_count = kept;
 }
 
-/* Drops what was unloaded. */
+/* Drops objects that were unloaded. */
 static void forget_unmet(void)
 {
     uint32_t kept = 0, waiting = 0;

@@ -57,9 +57,9 @@ static void insert(const struct tm_object *found)
     uint32_t at = position(found->start), after = at;
     const struct object *known = at < table.count ? &table.objects[at] : NULL;
     if (known && known->start == found->start && known->end == found->end && known->bias == found->bias)
-        return; /* the same place with the same size: told apart only by a removal in between */
+        return; /* the same place and size: only a removal in between would distinguish them */
     while (after < table.count && table.objects[after].start < found->end)
-        after++; /* what lay here was removed */
+        after++; /* the object that was here was removed */
     if (table.count - (after - at) >= TM_OBJECT_COUNT)
         return;
     memmove(&table.objects[at + 1], &table.objects[after], (table.count - after) * sizeof table.objects[0]);
@@ -116,7 +116,7 @@ void tm_native_begin(int backtraces)
         tm_unwind_begin();
 }
 
-/* Where this library lies, as the linker names it. */
+/* The bounds of this library, defined by the linker. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
@@ -125,14 +125,14 @@ static int is_own(const void *pc)
     return (const char *)pc >= __ehdr_start && (const char *)pc < _end;
 }
 
-/* The agent's own frames are told by their place: there may be no return address (small
- * Python objects), and Python's hooks stand between two of its frames, or are the return
+/* The agent's own frames are identified by address: there may be no return address (small
+ * Python objects), and Python's hooks are between two of its frames, or are the return
  * address themselves where an allocator of Python's jumps to malloc. */
 unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
 {
     if (!tm_loader_answers())
         return 0; /* before glibc 2.35 unwinding asks the loader, too */
-    /* A walk may go through no object that has not been looked at (unwind.c tells why). */
+    /* A walk must not pass through an object that has not been examined (unwind.c says why). */
     if (__atomic_load_n(&table.changes, __ATOMIC_ACQUIRE) != tm_object_changes())
         tm_native_refresh();
     unsigned count = tm_unwind(pcs), first = 0;

@@ -36,7 +36,7 @@ static uint32_t plain_stack(const struct tm_raw_frame *raw, unsigned count, cons
     return return_address ? tm_intern_stack(stack, tm_native_intern(return_address)) : stack;
 }
 
-/* How many evaluator calls the Python frames stand for. */
+/* How many evaluator calls the Python frames represent. */
 static unsigned count_entries(const struct tm_raw_frame *raw, unsigned count)
 {
     unsigned entries = 0;
@@ -45,14 +45,14 @@ static unsigned count_entries(const struct tm_raw_frame *raw, unsigned count)
     return entries;
 }
 
-/* Native and Python frames in one stack: each native frame of the evaluator gives way to the
+/* Native and Python frames in one stack: each native frame of the evaluator is replaced by the
  * Python frames it was running. `pcs` and `raw` are leaf first; the stack grows from the root. */
 static uint32_t merged_stack(const struct tm_raw_frame *raw, unsigned raw_count, void *const *pcs, unsigned pc_count)
 {
     unsigned evaluators = 0, entries = count_entries(raw, raw_count), pushed = 0;
     for (unsigned i = 0; i < pc_count; i++)
         evaluators += tm_python_is_evaluator(pcs[i]) != 0;
-    if (evaluators == 0) /* native code alone, or an evaluator that we cannot tell */
+    if (evaluators == 0) /* native code alone, or an evaluator that we cannot identify */
         pc_count = raw_count ? 0 : pc_count;
     uint32_t stack = 0;
     unsigned depth = raw_count + pc_count - evaluators;
@@ -78,7 +78,7 @@ static uint32_t merged_stack(const struct tm_raw_frame *raw, unsigned raw_count,
         evaluators--;
         for (int first = 1; raw_count && (first || evaluators == 0 || !raw[raw_count - 1].entry); first = 0) {
             if (entries == 0 && evaluators != 0)
-                break; /* the version does not tell entries: all Python frames stand at the leaf's */
+                break; /* the version does not mark entries: all Python frames replace the leaf's */
             stack = push_python(stack, &raw[--raw_count]);
             pushed++;
         }
@@ -95,7 +95,7 @@ uint32_t tm_intern_captured(const struct tm_captured *captured)
                : plain_stack(captured->raw, captured->raw_count, captured->return_address);
 }
 
-/* Objects that the table does not know: let the lock go for a look at the loader's. */
+/* The table lacks an object: release the lock to read the loader's list. */
 static int knows_all(const struct tm_captured *captured)
 {
     if (captured->return_address && !tm_native_knows(captured->return_address))
