@@ -127,7 +127,7 @@ static void a_program_that_waits_is_sampled_by_the_clock(void)
     asleep = 0;
 }
 
-/* After a few samples only, a dear moment cannot be told from a dear program. */
+/* After a few samples only, an expensive moment cannot be distinguished from an expensive program. */
 static void a_sparse_look_never_raises(void)
 {
     on();

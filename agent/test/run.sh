@@ -15,7 +15,7 @@ fail() { echo "not ok - $1" | tee -a "$results"; }
 skip() { echo "ok - $1 # SKIP $2" | tee -a "$results"; }
 verdict() { if [ "$1" = 0 ]; then pass "$2"; else fail "$2"; fi; }
 
-# ---- the core, in every way of checking it ----
+# ---- the core, under every way of checking it ----
 run_core() { # name, command...
     name=$1; shift
     # One that hangs fails by its name.
@@ -125,7 +125,7 @@ for order in "$library $programs/wrapper.so" "$programs/wrapper.so $library"; do
     TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$programs/tiny" && summary "$work/pool" | grep -q 'live_mib=3 .*limits=256'
     verdict $? "another preloaded allocator beside ours: $(basename "${order##* }") last"
 done
-# Other allocators: after ours malloc is seen, before ours nobody can see it.
+# Other allocators: malloc is seen if they come after ours, and cannot be seen if they come before.
 beside() { # before or after, library, command...
     order="$library $2"; [ "$1" = before ] && order="$2 $library"
     shift 2

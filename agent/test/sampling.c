@@ -20,7 +20,7 @@ struct outcome {
     struct tm_site sums;
 };
 
-/* One replicate: its own sites' figures are told apart from earlier ones by subtraction. */
+/* One replicate: its own sites' figures are separated from earlier ones by subtraction. */
 static struct outcome replicate(unsigned count, const size_t *sizes, unsigned size_count, uint64_t seed,
                                 void (*midway)(unsigned at))
 {

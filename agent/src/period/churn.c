@@ -29,7 +29,8 @@ static struct tm_size *size_of(uint64_t bytes)
     return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
 }
 
-/* Never coarser, in all, than the factor by which the period in force was raised: otherwise the savings could not be spent. */
+/* Never coarser, in all, than the factor by which the period in force was raised: otherwise the savings
+ * could not be spent. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(KIND_norelro)
-int _PyRuntime; /* stands for the interpreter's object */
+int _PyRuntime; /* represents the interpreter's object */
 #endif
 
 #if defined(KIND_data)
