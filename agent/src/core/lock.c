@@ -65,7 +65,7 @@ int tm_lock_always(void)
     return taken();
 }
 
-/* Whoever comes in after the recording ended must find the tables shut: they are zeroed then. */
+/* A thread that enters after the recording ended must find the tables shut: they are zeroed then. */
 int tm_lock(void)
 {
     if (!tm_lock_always())

@@ -153,7 +153,7 @@ size_t tm_format(char *buffer, size_t capacity, const char *format, ...)
     return length;
 }
 
-/* Before a segment exists the lines wait in the settings; tm_segment_begin() copies them. */
+/* Before a segment exists, lines are kept in the settings; tm_segment_begin() copies them. */
 void tm_log(const char *format, ...)
 {
     char line[256];

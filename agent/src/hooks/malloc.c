@@ -104,7 +104,7 @@ TM_EXPORT void *TM_ENTRY(realloc)(void *address, size_t bytes)
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
 
-/* An allocator before ours need not define reallocarray and strdup: then these come to us, and
+/* An allocator before ours need not define reallocarray and strdup: then those calls reach us, and
  * must be served, as the C library's are, by the malloc and realloc that go with its free. */
 TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
 {
@@ -181,7 +181,7 @@ TM_EXPORT char *TM_ENTRY(strndup)(const char *text, size_t most)
     return copy(text, strnlen(text, most), __builtin_return_address(0));
 }
 
-/* ---- the same under names that only we have: whose `malloc` is meant depends on the process --- */
+/* ---- the same under names that only we define: what `malloc` resolves to depends on the process --- */
 
 TM_OWN(malloc);
 TM_OWN(calloc);

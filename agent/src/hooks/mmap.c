@@ -89,7 +89,8 @@ TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
     return result;
 }
 
-/* As the kernel lists it; 0: a reservation, which does not count. What cannot be read is taken for memory. */
+/* The domain as the kernel lists the mapping; 0: a reservation, which does not count. A mapping that cannot be read
+ * counts as memory. */
 static int listed_domain(uintptr_t address, enum tm_domain *domain)
 {
     struct tm_maps maps;

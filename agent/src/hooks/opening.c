@@ -30,8 +30,8 @@
 #include "segment/sections.h"
 #include "stacks/stack.h"
 
-/* Stacks taken in a stretch of time: 200 a second, as long as they take no more than 0.05 % of a core; a server's
- * are deep, and expensive. One at least; of what was not needed, so much is kept for a burst. */
+/* Stacks captured per interval: 200 a second, while they take no more than 0.05 % of a core; a server's
+ * are deep, and expensive. At least one; up to this much unused time is kept for a burst. */
 #define STRETCH_MS 100
 #define MOST_STACKS 20
 #define NS_A_MS 500
@@ -74,7 +74,7 @@ static void write_unknown(const struct opening *opening)
     tm_unlock();
 }
 
-/* Lock-free. The header's words, for they stay readable whatever ends meanwhile. */
+/* Lock-free. Reads the header's words, because they stay readable whatever ends meanwhile. */
 static int is_unknown(uint32_t descriptor)
 {
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_OPENINGS];
@@ -135,7 +135,7 @@ static inline int opened(int descriptor, const void *caller)
 
 /* ---- files --------------------------------------------------------------------------- */
 
-/* The mode is there only with some flags; taking it and handing it on does no harm without. */
+/* The mode is passed only with some flags; reading it and passing it on without them is harmless. */
 #define MODE_AFTER(last)                                                                      \
     va_list more;                                                                             \
     va_start(more, last);                                                                     \

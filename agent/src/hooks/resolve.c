@@ -164,7 +164,7 @@ int tm_stands_behind(void)
 
 /* ---- dlsym (dlsym.S) -------------------------------------------------------------------- */
 
-/* The entry point that dlsym(handle, name) asks for: all else is a tail jump. */
+/* The entry point that dlsym(handle, name) asks for: everything else is a tail jump. */
 static const struct tm_hook *hook_named(const char *name)
 {
     for (size_t i = 0; name && i < TM_HOOK_COUNT; i++)
@@ -181,8 +181,8 @@ __attribute__((visibility("hidden"))) int tm_dlsym_concerns(const char *name)
 }
 
 #ifndef TM_TEST_ENTRIES
-/* An explicit handle names the C library's allocator, or its mmap: answer ours, so that its callers
- * are seen. Any other answer (an allocator of the library's own) stays as it is: ours in its place
+/* If the symbol of an explicit handle is the C library's allocator, or its mmap: return ours, so that its
+ * callers are seen. Any other answer (an allocator of the library's own) stays as it is: ours in its place
  * would change which allocator the caller gets. */
 __attribute__((visibility("hidden"))) void *tm_dlsym_allocator(void *handle, const char *name)
 {

@@ -104,7 +104,7 @@ void tm_lease_lapsed(void)
 }
 
 /* A child that was not to be followed, or whose pool is gone, leaves as its parent would; a thread
- * that holds the GIL takes away the hooks that another could not. */
+ * that holds the GIL removes the hooks that another could not. */
 void tm_finish_leaving(void)
 {
     int ended = __atomic_load_n(&tm_settings.enabled, __ATOMIC_RELAXED) &&
@@ -128,7 +128,7 @@ void tm_attach_look(int objects_changed)
     end();
 }
 
-/* Others wrote over ours and left: nothing that was known of the slots holds any more. */
+/* Another tool wrote over ours and left: nothing known about the slots is valid any more. */
 void tm_write_slots_anew(void)
 {
     if (!begin())
@@ -141,7 +141,7 @@ void tm_write_slots_anew(void)
     end();
 }
 
-/* ---- coming on ------------------------------------------------------------------------------ */
+/* ---- arming --------------------------------------------------------------------------------- */
 
 struct refusal {
     char *text;
@@ -214,7 +214,7 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
 
 /* ---- entry points --------------------------------------------------------------------------- */
 
-/* The library may be here twice, from two files: the first copy acts for both. */
+/* The library may be loaded twice, from two files: the first copy acts for both. */
 struct other_copy {
     const char *name;
     void *function;

@@ -63,7 +63,7 @@ struct reading {
     int is_stub; /* the loader's, which has not been asked yet */
 };
 
-/* In the loader's walk: the interpreter's object may go away at any other time. */
+/* In the loader's walk: the interpreter's object may be unloaded at any other time. */
 static int read_slots(const struct tm_object *object, void *data)
 {
     struct reading *reading = data;

@@ -44,8 +44,8 @@ static uint64_t first_period(void)
     return period == 0 || period > 1ull << 40 ? TM_DEFAULT_PERIOD : period;
 }
 
-/* In the child of fork(). It would count on with its parent's countdown, as all its siblings do: a
- * thousand workers would take or miss the same allocation together, and their sum would be far off
+/* In the child of fork(). Otherwise it would continue its parent's countdown, as all its siblings would: a
+ * thousand workers would sample or miss the same allocation together, and their sum would be far off
  * its standard error. (Children of a raw clone() still do.) Touches this thread's own state alone. */
 static void part_ways(void)
 {
@@ -91,7 +91,7 @@ static int arm(void)
 }
 
 /* One thread of the image may claim. A thread that saw the agent enabled and then slept through an
- * end and a new beginning finds another number, and steps back. */
+ * end and a new beginning finds another number, and gives up. */
 static int begin_claiming(void)
 {
     uint32_t unborn = TM_PHASE_UNBORN, claiming = TM_PHASE_CLAIMING;
@@ -159,7 +159,7 @@ int tm_open_pool(const struct tm_options *options)
 }
 
 /* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper
- * passes calls on to us, an allocator does not. Asked as the program would ask. */
+ * passes calls on to us, an allocator does not. The call is made as the program would make it. */
 static int malloc_reaches_us(void)
 {
     tm_own_thread.countdown = TM_HELD;
@@ -235,9 +235,9 @@ void tm_start(void)
  * still be inside; a child between vfork and exec that calls exit() is not this image.
  *
  * A few stores into pages already mapped, and no waiting: a thread inside the lock may be off its
- * core for long. Such a thread finishes its record; only the slow path's time then stays as of the
+ * core for long. Such a thread finishes its record; only the slow path's time then remains that of the
  * controller's last check. If an interpreter ended, no system call either: one is enough for a daemon
- * thread to come back to it (sampling/ending.c). What would need one was written when the end began. */
+ * thread to come back to it (sampling/ending.c). Values that need one were written when the end began. */
 #ifndef TM_TEST_ENTRIES
 __attribute__((destructor))
 #endif

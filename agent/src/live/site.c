@@ -112,7 +112,7 @@ static void end(struct tm_site *record, uint32_t site)
     tm_record_changed(TM_SECTION_SITES, site);
 }
 
-/* The header's sums are of memory: a mapped file is address space, resident only where it was read. */
+/* The header's sums count memory: a mapped file is address space, resident only where it was read. */
 static int is_memory(const struct tm_site *record)
 {
     return record->domain != TM_DOMAIN_FILES;

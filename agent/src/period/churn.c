@@ -15,7 +15,7 @@
 #include "core/state.h"
 #include "period/period.h"
 
-#define SMALL_SIZES 32u /* of 16 bytes each, as pymalloc's; behind them one for each power of two */
+#define SMALL_SIZES 32u /* of 16 bytes each, like pymalloc's; then one for each power of two */
 #define SMALLEST_POWER 9
 #define FEWEST_SAMPLES 32u
 #define MEMORY_SAMPLES 512u

@@ -22,7 +22,7 @@
 #include "period/period.h"
 #include "segment/sections.h"
 
-/* Of the 0.3 % that the slow path may take; the rest is what its clock does not see: the way in
+/* Of the 0.3 % that the slow path may take; its clock does not see the rest: the entry
  * (tm_enter) and the colder caches it leaves. */
 #define SHARE 0.0015
 #define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
@@ -33,11 +33,11 @@
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
 #define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
 #define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
-/* At a GiB allocated a second, 128 samples: cheap at any price, and a coarser profile says nothing.
+/* At a GiB allocated a second, 128 samples: always affordable, and a coarser profile would be useless.
  * (Thinning goes beyond it where the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
 /* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set,
- * and only a sample finds out: until then the first ones keep coming, whatever they cost. */
+ * and only a sample detects it: until then the first ones keep coming, whatever they cost. */
 #define SAMPLES_FOR_PYTHON 1000u
 
 void tm_control_begin(void)
@@ -49,7 +49,7 @@ void tm_control_begin(void)
     tm_core.wall_ns = tm_core.ticks_start_ns;
 }
 
-/* The counter's rate shows itself over the process's own life; the first guess is 3 GHz. */
+/* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
 static double ns_a_tick(void)
 {
     uint64_t ticks = tm_ticks() - tm_core.ticks_start, ns = tm_now_ns() - tm_core.ticks_start_ns;
@@ -71,14 +71,14 @@ static double smoothed(double before, double now, double weight)
     return before == 0.0 ? now : before + (now - before) * weight;
 }
 
-/* The share to aim at: credit is spent over the next stretch, debt is paid back. */
+/* The share to aim at: credit is spent over the next interval, debt is paid back. */
 static double share_now(void)
 {
     double credit = (double)tm_core.credit_ns;
     return credit > 0 ? SHARE + credit / RATE_MEMORY_NS : SHARE / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
-/* The power of two times the period nearest to `wanted`; a little off is left as it is. */
+/* The power of two times the period nearest to `wanted`; a small deviation is left as it is. */
 static uint64_t follow(uint64_t period, double wanted, int may_rise)
 {
     while (may_rise && wanted > (double)period * 1.5 && period < LARGEST_PERIOD)
@@ -101,7 +101,7 @@ static double budget_since(void)
     return used > passed * FLOOR ? used : passed * FLOOR;
 }
 
-/* `count` may be a part of one: what was allocated since, by the period. `whole`: a full round of them, enough
+/* `count` may be a fraction: bytes allocated since, divided by the period. `whole`: a full round of samples, enough
  * to distinguish an expensive slow path from an expensive moment; after fewer the period only falls. */
 static void check(double count, int whole)
 {
@@ -176,7 +176,7 @@ void tm_control(uint64_t ticks_spent)
 {
     tm_control_spent(ticks_spent);
     /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
-     * for 31 others, or it would stay coarse until the program has allocated 32 periods. */
+     * for 31 others; otherwise it would stay coarse until the program has allocated 32 periods. */
     uint64_t now = tm_ticks();
     int32_t samples = ++tm_core.slow_samples;
     int whole = samples == SAMPLES_A_CHECK;

@@ -32,7 +32,7 @@ static int next(struct tm_maps *maps)
     return (unsigned char)maps->text[maps->at++];
 }
 
-/* A hexadecimal number up to the byte `end`; 0: the line is not as it should be. */
+/* A hexadecimal number up to the byte `end`; 0: the line is malformed. */
 static int read_number(struct tm_maps *maps, int end, uintptr_t *value)
 {
     *value = 0;

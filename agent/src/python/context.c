@@ -28,7 +28,7 @@
 #define LONGEST_LABELS 2000u
 #define MOST_VARIABLES 4u
 
-/* One for each interpreter that imported the package; the oldest falls out. */
+/* One for each interpreter that imported the package; the oldest is evicted. */
 static struct {
     const void *_Atomic variable;
     uint32_t hash;

@@ -58,8 +58,8 @@ void tm_python_refuse(uint32_t limit_bits, const char *why)
     tell_refusal();
 }
 
-/* Takes one published offset over the table's; 0 when it cannot be one. Only what the table
- * has at the very start of its structure may be there. */
+/* Replaces the table's offset by a published one; 0 when the value is implausible. Offset 0 is accepted only
+ * where the table has it too. */
 static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
 {
     if (block[slot] >= LARGEST_OFFSET || (block[slot] == 0 && *field != 0))
@@ -115,7 +115,7 @@ static int read_number(const char **text)
 }
 
 /* "3.11.7 (main, ...)": returns the minor version, copies "3.11.7"; -1 when it is not a version. An
- * alpha or beta ("3.15.0a7+") may lay its structures out in any way: none either. */
+ * alpha or beta ("3.15.0a7+") may have any layout: not a version either. */
 static int read_version(const char *text)
 {
     size_t length = strcspn(text, " ");
@@ -187,7 +187,7 @@ static int refuse_unknown(const struct tm_object *object)
 }
 
 /* Whether an interpreter's own code has run. The loader lists an object before it has
- * relocated it, and takes memory meanwhile: then not one function of it may be called. */
+ * relocated it, and allocates memory meanwhile: then none of its functions may be called. */
 static int has_begun(const struct tm_object *object, const void *runtime)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
@@ -207,7 +207,7 @@ static int runs(const struct tm_object *object, const void *runtime)
 }
 
 /* One object of the list. Non-zero: it is an interpreter, known or not; end the search.
- * `late` points to an int, not 0: objects may be on their way in. */
+ * `late` points to an int, not 0: objects may still be loading. */
 static int examine(const struct tm_object *object, void *late)
 {
     const uint64_t *runtime = tm_object_symbol(object, "_PyRuntime");
@@ -251,7 +251,7 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
     return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
 }
 
-/* A host may unload it, finalised or not: from then on not one function of it may be called. */
+/* A host may unload it, finalised or not: after that none of its functions may be called. */
 int tm_python_is_loaded(void)
 {
     static _Atomic uint64_t seen; /* changes of the loader's list as of the last check */

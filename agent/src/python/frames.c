@@ -21,7 +21,7 @@
 #define FRAME_OWNED_BY_GENERATOR 1
 #define LARGEST_STRUCTURE 256u
 
-/* The frame's instruction as a byte offset into its code; below 0: not begun. */
+/* The frame's instruction as a byte offset into its code; below 0: not started. */
 static int64_t instruction_offset(const char *frame, const char *code)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -33,7 +33,7 @@ static int64_t instruction_offset(const char *frame, const char *code)
 }
 
 /* Was the evaluator called by C code for this frame? Up to 3.10 for every one; since, a
- * Python function's call of another stays in the same evaluator. From 3.12 on the frame
+ * Python function's call of another stays in the same evaluator. From 3.12 on, the frame
  * below an entry is a shim. */
 static int is_entry(const char *frame)
 {
@@ -99,7 +99,7 @@ static int has_type(const void *owner, uint16_t offset, const void *type)
     return read_checked(owner, offset, &object, head, 16) && tm_type_of(head) == type;
 }
 
-/* One frame of the first walk. 1: a function's, everything in its place; 0: a shim; -1: wrong. */
+/* One frame of the first walk. 1: a function's, and valid; 0: a shim; -1: invalid. */
 static int check_frame(const char *frame)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -131,7 +131,7 @@ static int check_frame(const char *frame)
 }
 
 /* Walks the whole stack once by checked reads. Wrong offsets read plausible garbage, so
- * every type, every pointer and the instruction's place in its code must be right. */
+ * every type, every pointer and the instruction's position in its code must be valid. */
 static int prove_layout(const char *thread)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -170,8 +170,8 @@ static void reverse(struct tm_raw_frame *raw, unsigned count)
     }
 }
 
-/* Leaf frames fill raw[0..99]; those beyond run round the last twenty places, which are
- * turned into order at the end. */
+/* Leaf frames fill raw[0..99]; those beyond use the last twenty places as a ring, which is
+ * rotated into order at the end. */
 static unsigned walk(const char *frame, struct tm_raw_frame raw[TM_RAW_FRAMES])
 {
     uint16_t previous = tm_python.layout.frame_previous;
@@ -202,7 +202,7 @@ unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES])
     unsigned count = 0;
     if (atomic_load_explicit(&tm_python.trust, memory_order_relaxed) == TM_TRUST_PROVEN || prove_layout(thread)) {
         const char *frame = tm_innermost_frame(thread);
-        /* A state freed since it was held is garbage by now: believe nothing of it. */
+        /* A state that was freed since it was held is garbage by now: discard everything read from it. */
         if (!tm_python.is_finalizing())
             count = walk(frame, raw);
         if (tm_python.is_finalizing())

@@ -112,7 +112,7 @@ static inline void *hooked_calloc(const struct tm_python_record *covered, void *
     return covered->calloc(context, count, size);
 }
 
-/* The old block may be in a pool or in malloc's memory, and the new one in either: our realloc, should it be
+/* The old block may be in a pool or in malloc's memory, and the new one in either: our realloc, if it is
  * reached, must not count the bytes a second time. */
 static inline void *uncounted_realloc(const struct tm_python_record *covered, void *context, void *old, size_t size)
 {
@@ -146,7 +146,7 @@ static inline void *hooked_realloc(const struct tm_python_record *covered, void 
 
 struct tm_python_record tm_python_records[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 
-/* Each setting needs functions of its own, for the context is not ours to use. */
+/* Each setting needs functions of its own, because the context is not ours to use. */
 #define HOOK(d, i)                                                                                         \
     static void *malloc_##d##i(void *c, size_t n) { return hooked_malloc(&tm_python_records[d][i], c, n); }          \
     static void *calloc_##d##i(void *c, size_t k, size_t n) { return hooked_calloc(&tm_python_records[d][i], c, k, n); } \
@@ -169,8 +169,8 @@ static void *arena_alloc(void *context, size_t size)
 {
     if (size < SMALLEST_ARENA || !atomic_load_explicit(&arenas_are_containers, memory_order_relaxed))
         return covered_arenas.alloc(context, size);
-    /* It counts for nothing: neither as a sample nor as bytes off the countdown, which a gap drawn at random
-     * would not forgive. */
+    /* It does not count: neither as a sample nor as bytes of the countdown, which would
+     * bias a gap drawn at random. */
     uint64_t left = tm_own_thread.countdown;
     tm_own_thread.countdown = TM_HELD;
     tm_own_thread.inside++;

@@ -65,7 +65,7 @@ static int unwrap(const struct tm_python_allocator *outer, struct tm_python_allo
     return 0;
 }
 
-/* What `allocator` of a domain comes down to. *hooked: one of our hooks is in its chain. */
+/* What is at the bottom of `allocator` of a domain. *hooked: one of our hooks is in its chain. */
 static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator allocator, int *hooked)
 {
     struct tm_python_allocator raw, inner;
@@ -94,7 +94,7 @@ static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator 
     return TM_BOTTOM_FOREIGN;
 }
 
-/* The number of a record that covers just this, of an earlier setting or a new one. */
+/* The number of a record that covers exactly this: of an earlier setting, or a new one. */
 static unsigned find_or_make_record(int domain, const struct tm_python_allocator *allocator, enum tm_python_bottom bottom)
 {
     struct tm_python_record *records = tm_python_records[domain - 1];
@@ -170,7 +170,7 @@ static void cover_arenas(void)
 }
 
 /* Hooks what is not hooked, and reports what is seen then if that has changed.
- * `settled`: nothing will replace the allocators any more without the program's own doing. */
+ * `settled`: nothing but the program itself will replace the allocators any more. */
 static _Atomic int told = -1;
 
 static void hook_both(int settled)
@@ -269,7 +269,7 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     interpreter_start = object->start;
     interpreter_end = object->end;
     current_name = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
-    if (running) { /* another thread may be taking it down: the rest is for who holds the GIL, in tm_python_verify() */
+    if (running) { /* another thread may be finalising it: the rest is left to a thread that holds the GIL, in tm_python_verify() */
         unlearned = 1;
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
     } else {

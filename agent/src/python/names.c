@@ -46,7 +46,7 @@ static void add_place(const char *name, uint32_t *used)
     found[at].places++;
 }
 
-/* As many references to an object as there are; 3.14+ has flags in the upper half. */
+/* The reference count of an object; 3.14+ has flags in the upper half. */
 static uint32_t references(const char *object)
 {
     return (uint32_t)tm_int_at(object, 0);
@@ -58,7 +58,7 @@ static void end_unless_used(const char *name, uint32_t places)
     uint32_t slot = tm_live_slot(name);
     if (slot >= tm_core.rooms[TM_SECTION_LIVE].count)
         return;
-    /* A record of it: so its block has not been freed, and may be read. */
+    /* It has a record: so its block has not been freed, and may be read. */
     const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     if (record->bytes >= tm_python.layout.unicode_ascii_size && tm_type_of(name) == tm_python.unicode_type &&
         references(name) == places && tm_live_take(name, &taken))

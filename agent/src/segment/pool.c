@@ -32,7 +32,7 @@
 #define MEMFD_CLOEXEC 1u
 #define MEMFD_SEALS 2u
 #define HIGH_DESCRIPTOR 1000
-/* Of a pool that a process entered late makes for itself and those that it forks. */
+/* Of a pool that a process attached late makes for itself and its forked children. */
 #define FAMILY_SLOTS 128u
 
 static uint64_t page_up(uint64_t bytes)
@@ -74,7 +74,7 @@ static int pool_open(int *borrowed)
     return descriptor;
 }
 
-/* Where an earlier pool's head was, there is room for the next: a thread may still hold its address. */
+/* The head is mapped where an earlier pool's head was: a thread may still hold that address. */
 static int map_head(int descriptor, uint64_t bytes)
 {
     int again = tm_settings.pool.head && bytes <= tm_settings.pool.head_bytes;
@@ -103,7 +103,7 @@ static void remember(int descriptor, const char *path)
         strcpy(pool->path, path);
 }
 
-/* Nothing in the header is believed before it is checked: the path may name anything. */
+/* Nothing in the header is trusted before it is checked: the path may name any file. */
 static int check_head(const struct tm_pool_header *head, uint64_t file_bytes)
 {
     if (head->magic != TM_POOL_MAGIC)

@@ -133,7 +133,7 @@ static int grow(enum tm_section_kind kind)
     uint32_t wanted = room->capacity * 2 > room->maximum ? room->maximum : room->capacity * 2;
     uint64_t before = bytes_of(room, room->capacity), after = bytes_of(room, wanted), now = tm_now_ms();
     if (tm_core.growth_failed_ms && now - tm_core.growth_failed_ms < 1000)
-        return 0; /* memory was short a moment ago: asking at every sample would cost the program */
+        return 0; /* memory was short a moment ago: retrying at every sample would be expensive */
     int why = after > before ? tm_pool_reserve(room->offset + before, after - before) : 0;
     if (why) {
         tm_core.growth_failed_ms = now ? now : 1;

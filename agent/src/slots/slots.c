@@ -68,8 +68,8 @@ static int is_guarded(const struct known_object *object, const struct known_slot
     return !object->waiting && address >= object->guarded_start && address < object->guarded_end;
 }
 
-/* Another allocator than the C library's is in use: a stub that is put back could be resolved
- * to a different one than served so far. */
+/* Another allocator than the C library's is in use: a restored stub could be resolved
+ * to a different one than has served so far. */
 static uintptr_t value_to_restore(const struct known_slot *slot)
 {
     uintptr_t start, end;
@@ -95,7 +95,7 @@ static int write_slot(struct known_slot *slot, int restore, int open)
     return 1;
 }
 
-/* Writes or restores one group of an object's slots. Gives the number that had to stay. */
+/* Writes or restores one group of an object's slots. Returns the number that had to stay. */
 static uint32_t write_object(const struct known_object *object, enum tm_slot_group group, int restore)
 {
     uint32_t closed = 0;
@@ -111,7 +111,7 @@ static uint32_t write_object(const struct known_object *object, enum tm_slot_gro
     return 0;
 }
 
-/* ---- meeting objects ---------------------------------------------------------------------------- */
+/* ---- new objects -------------------------------------------------------------------------------- */
 
 struct walk {
     enum tm_slot_group group;
@@ -187,7 +187,7 @@ static void find_slots(const struct tm_object *object, struct known_object *know
     }
 }
 
-/* Looks whether the loader is done with it, and if so which slots it has. */
+/* Checks whether the loader is done with it, and if so which slots it has. */
 static void settle(const struct tm_object *object, struct known_object *known, struct walk *walk)
 {
     if (known->guarded_start != known->guarded_end) {
@@ -241,7 +241,7 @@ static int visit_to_write(const struct tm_object *object, void *data)
     if (known->waiting && walk->group == TM_SLOTS_ENDS)
         settle(object, known, walk);
     if (!known->waiting && write_object(known, walk->group, 0) != 0) {
-        /* Its pages cannot be opened: it is left alone whole, as one that does not fit. */
+        /* Its pages cannot be made writable: it is left alone completely, like one that does not fit. */
         write_object(known, TM_SLOTS_BEGINNINGS, 1);
         write_object(known, TM_SLOTS_ENDS, 1);
         known->count = 0;

@@ -136,7 +136,7 @@ static int lock_and_write(const struct tm_captured *captured, write_function *wr
     return 1;
 }
 
-/* Kept apart, for its arrays are large and threads' stacks may be small. */
+/* Not inlined, because its arrays are large and threads' stacks may be small. */
 static __attribute__((noinline)) int write_with_native(struct tm_captured *captured, write_function *write, void *data)
 {
     void *pcs[TM_NATIVE_FRAMES];

@@ -31,7 +31,7 @@ static struct {
     frame_function *frame;
 } unwinder;
 
-/* Libraries that move stacks about. Written under the core lock, `used` last; read without it. */
+/* Libraries that switch stacks. Written under the core lock, `used` last; read without it. */
 static struct __attribute__((aligned(TM_PAGE))) {
     struct {
         uintptr_t start, end;
