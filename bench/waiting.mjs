@@ -2,7 +2,7 @@
  * How sharp is the picture of a program that mostly waits, and what does it cost there?
  * `npm run bench -- waiting [--seconds 30] [--pairs 3]`
  *
- * Such a program has little CPU time to take a share of (agent/src/control.c). Runs go side by side, plain
+ * Such a program has little CPU time to take a share of (agent/src/period/control.c). Runs go side by side, plain
  * and recorded, for they wait most of the time.
  */
 import { spawn } from "node:child_process";

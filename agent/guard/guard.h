@@ -1,12 +1,12 @@
-/* guard.h - tidemark-guard: starts the program as the shell would have, keeps its pool.
+/* guard.h - tidemark-guard: starts the program as the shell would have, and keeps its pool.
  *
- *   main.c     the order of things: recorder first, then the program, then the wait
- *   inherit.c  what the shell gave: signal dispositions, mask, descriptors
- *   wire.c     lines to and from the recorder (docs/spine.md names them)
+ *   main.c     the sequence: start the recorder, then the program, then wait
+ *   inherit.c  what the shell passed on: signal dispositions, mask, descriptors
+ *   wire.c     lines to and from the recorder (docs/spine.md describes them)
  *   pool.c     the sealed memfd, and the file that outlives it
- *   witness.c  tells a signal sent to the guard alone from one sent to its whole group
- *   hold.c     the other command: stops a live process, lays calls into it, reads its registers (hold.h)
- *   keep.c     the third: holds the pool of a process that was entered late
+ *   witness.c  distinguishes a signal sent to the guard alone from one sent to its whole group
+ *   hold.c     the second command: stops a live process, makes calls in it, reads its registers (hold.h)
+ *   keep.c     the third command: holds the pool of a process that was attached late
  *
  * Single-threaded, so everything may be called between fork and exec.
  */
@@ -33,8 +33,8 @@ void inherited_give_back(const struct inherited *inherited);
 int descriptor_aside(int fd);
 /* Closes every descriptor from 3 up but those in keep[]. */
 void close_descriptors_but(const int *keep, size_t count);
-/* Lets go of what the shell gave, so that a pipe's reader sees its end when the program closes it;
- * standard error stays, for the recorder prints there. */
+/* Closes what the shell passed on, so that a pipe's reader sees its end when the program closes it;
+ * standard error stays, because the recorder prints there. */
 void release_inherited_descriptors(const int *keep, size_t count);
 
 /* The recorder is not the program: bounds on the program's memory and time are lifted as far as may be. */
@@ -52,7 +52,7 @@ struct message {
     char **fields; /* fields[0] is the verb; NULL-terminated */
     size_t count;
 };
-/* Reads what is there. False at end of file, on error, or when a line is longer than any argv. */
+/* Reads what is available. False at end of file, on error, or when a line is longer than any argv. */
 bool wire_fill(struct wire *wire);
 /* Takes the next whole line; false when there is none. Free with message_free. */
 bool wire_next(struct wire *wire, struct message *message);
@@ -65,7 +65,7 @@ void wire_write(struct wire *wire, const char *lines, size_t length);
 /* ---- pool.c ---- */
 /* Makes the sealed pool; returns its descriptor, or -1 with errno. */
 int pool_create(uint32_t slots, uint64_t period, uint32_t options);
-/* Writes the used slots to `path` (made anew, private). Returns 0 or an errno. */
+/* Writes the used slots to `path` (a new, private file). Returns 0 or an errno. */
 int pool_save(int pool, const char *path);
 
 /* ---- witness.c ---- */

@@ -1,23 +1,23 @@
-/* tidemark-guard hold PID : stops a process for a reader or writer outside, and lets it go.
+/* tidemark-guard hold PID : stops a process for a reader or writer outside, and resumes it.
  *
  * Lines on standard input and output, as on the wire of `host` (docs/spine.md):
  *
- *   hold MAX_MS            -> held TASKS                    every task stands
- *                          -> failed KIND ERRNO TEXT        nothing stands; KIND: gone, ended, traced,
+ *   hold MAX_MS            -> held TASKS                    every task is stopped
+ *                          -> failed KIND ERRNO TEXT        no task is stopped; KIND: gone, ended, traced,
  *                                                           permission, busy (TEXT: the task), system
  *   call A B C D SOURCE    -> calling                       see hold_call.c; the numbers are hex
  *                          -> refused TEXT                  nothing was written
  *   registers              -> registers TID VALUE... ...    hold_registers.c; 17 values each, hex
  *   go                     -> released PAUSE_US
- *   (MAX_MS passed)        -> lapsed PAUSE_US               it runs again, unasked
- *   end of file            the process is let go, the guard leaves
+ *   (MAX_MS passed)        -> lapsed PAUSE_US               the process has resumed without `go`
+ *   end of file            the process is resumed, the guard exits
  *
- * A stop is PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, no parent or shell hears of it, no
- * register is touched, and the kernel lets every task go by itself when this process dies, in whatever
- * way. Holding is therefore never a state that anybody must clean up after.
+ * A stop is PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, no parent or shell is notified, no
+ * register is touched, and the kernel resumes every task by itself when this process dies, for whatever
+ * reason. So a hold never leaves a state that anyone must clean up.
  *
- * A task may stop with a signal in its hands (it was about to be delivered): it stands all the same, and
- * gets the signal when it is let go. A process that job control has stopped stays stopped afterwards.
+ * A task may stop with a pending signal that was about to be delivered: it is stopped all the same, and
+ * gets the signal when it is resumed. A process that job control has stopped stays stopped afterwards.
  */
 #include "guard.h"
 #include "hold.h"
@@ -34,8 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Those that stand must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
- * network disk), or for a core. Where none stands yet and all wait for a core, waiting costs the process nothing. */
+/* Stopped tasks must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
+ * network disk), or for a core. If none is stopped yet and all wait for a core, waiting costs the process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -169,7 +169,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
     }
 }
 
-/* Only a task that stands can be detached. One that was asked to and does not yet is freed by the death of
+/* Only a stopped task can be detached. One that was asked to and does not yet is freed by the death of
  * this process, which is then near (`loose`). */
 static void let_go(struct held *held) {
     for (size_t i = 0; i < held->count; i++) {
@@ -182,7 +182,7 @@ static void let_go(struct held *held) {
     held->count = 0;
 }
 
-/* A task in an uninterruptible wait; 0: what is missing waits for a core. */
+/* A task in an uninterruptible wait; 0: the missing tasks wait for a core. */
 static pid_t stuck_task(const struct held *held) {
     for (size_t i = 0; i < held->count; i++)
         if (!held->tasks[i].stands && task_state(held->pid, held->tasks[i].tid) == 'D')
@@ -287,7 +287,7 @@ int hold_process(pid_t pid) {
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* While a process stands, its stopper must not stand in line behind others. Not everybody may. */
+    /* While a process is stopped, its stopper must not wait behind others. Not every user may. */
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
@@ -312,7 +312,7 @@ int hold_process(pid_t pid) {
         }
         if (!open || held.loose) {
             release(&held, &out, "released");
-            return 0; /* what was asked to stop and did not yet: the kernel lets it go now */
+            return 0; /* a task that was asked to stop and has not yet: the kernel resumes it now */
         }
     }
 }

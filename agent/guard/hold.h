@@ -1,8 +1,8 @@
-/* hold.h - a process that stands, and a call laid into its main thread.
+/* hold.h - a stopped process, and a call made in its main thread.
  *
- *   hold.c            stops every task and lets it go
+ *   hold.c            stops every task and resumes it
  *   hold_call.c       three calls for a main thread that waits in the kernel
- *   hold_registers.c  the registers of the tasks that stand
+ *   hold_registers.c  the registers of the stopped tasks
  */
 #ifndef TIDEMARK_HOLD_H
 #define TIDEMARK_HOLD_H
@@ -16,7 +16,7 @@ struct held_task {
     pid_t tid;
     bool stands;
     bool interrupted; /* stopped by us alone: neither by job control nor with a signal in its hands */
-    int signal;       /* in its hands, given back when it is let go; 0: none */
+    int signal;       /* pending, delivered when it is resumed; 0: none */
 };
 
 struct held {

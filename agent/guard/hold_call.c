@@ -1,22 +1,22 @@
-/* hold_call.c - three calls for a main thread that waits in the kernel, as a signal would make them.
+/* hold_call.c - three calls for a main thread that waits in the kernel, made as a signal would make them.
  *
- * A server that idles runs no Python code, so nothing that waits for Python code is ever taken. Its main
- * thread stands in a system call then, without the interpreter's lock. It is given what the kernel gives
- * a thread for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times over:
+ * An idle server runs no Python code, so a request that waits for Python code is never served. Its main
+ * thread is then in a system call, without the interpreter's lock. It is given what the kernel gives
+ * a thread for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times:
  *
  *      low    P1  restorer        <- stack pointer when PyGILState_Ensure begins
  *             u1  ucontext:  rip = PyRun_SimpleString, rdi = source, rsp = P2
  *             P2  restorer        <- stack pointer when PyRun_SimpleString begins
  *             u2  ucontext:  rip = PyGILState_Release, rdi = PyGILState_UNLOCKED, rsp = P3
  *             P3  restorer
- *             u3  ucontext:  the thread as it stands now, its system call ended as by a handled signal
+ *             u3  ucontext:  the thread as it is now, its system call ended as by a handled signal
  *             source
  *             extended processor state (XSAVE), for all three
  *             128 bytes the interrupted function may use below its stack pointer
  *      high       the thread's own stack
  *
- * All of it is data on the thread's stack and one PTRACE_SETREGS: from then on nobody outside is needed.
- * Should the guard or the reader die at any moment, the thread runs through it all the same. What a
+ * All of it is data on the thread's stack and one PTRACE_SETREGS: after that the thread needs nothing from
+ * outside. If the guard or the reader dies at any moment, the thread still completes all three calls. What a
  * rewritten instruction pointer alone would break (a restarted system call, the error 514 that reaches
  * the program, floating point modes, the signal mask) is restored by the kernel's own code.
  */
@@ -87,7 +87,7 @@ static bool after_signal(struct user_regs_struct *registers) {
         registers->rax = registers->orig_rax;
         registers->rip -= 2; /* the length of `syscall` */
         return true;
-    case ERESTART_RESTARTBLOCK: /* a relative time would begin anew */
+    case ERESTART_RESTARTBLOCK: /* a relative time would restart */
     case EINTR:
         registers->rax = (unsigned long long)-EINTR;
         return true;
@@ -115,7 +115,7 @@ static size_t read_state(pid_t tid, unsigned char *state) {
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) != 0 || area.iov_len < 576)
         return 0;
     uint64_t enabled, used;
-    memcpy(&enabled, state + SOFTWARE_BYTES, sizeof enabled); /* xfeatures, as ptrace gives them */
+    memcpy(&enabled, state + SOFTWARE_BYTES, sizeof enabled); /* xfeatures, as ptrace returns them */
     memcpy(&used, state + 512, sizeof used);
     if (used & XSTATE_TILES)
         return 0;
@@ -157,7 +157,7 @@ static void fill_context(unsigned char *at, const struct user_regs_struct *from,
     memcpy(at + KERNEL_UCONTEXT - 8, &mask, sizeof mask);
 }
 
-/* Shadow stacks: a return address that nobody called from ends the program. */
+/* Shadow stacks: a return address that no call pushed ends the program. */
 static bool has_shadow_stack(pid_t pid) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);

@@ -1,7 +1,7 @@
-/* hold_registers.c - the general registers of every task that stands, for an unwinder outside.
+/* hold_registers.c - the general registers of every stopped task, for an unwinder outside.
  *
- * They are read and never written: a thread whose registers were rewritten does not always find back
- * into the system call that it stood in (docs/spine.md).
+ * They are read and never written: a thread whose registers were rewritten does not always return
+ * to the system call that it was in (docs/spine.md).
  */
 #include "hold.h"
 

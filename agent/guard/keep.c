@@ -1,8 +1,8 @@
-/* tidemark-guard keep : holds the pool of a process that was entered late.
+/* tidemark-guard keep : holds the pool of a process that was attached late.
  *
  *   pool SLOTS PERIOD OPTIONS -> pool PID FD, or nopool ERRNO TEXT     as in docs/spine.md
- *   orphan PATH                  where the used slots go if the recorder dies first
- *   leave                        the recording is whole: nothing is left behind
+ *   orphan PATH                  where the used slots are saved if the recorder dies first
+ *   leave                        the recording is complete: nothing is left behind
  *   end of file                  without `leave`: the recorder died
  */
 #include "guard.h"
@@ -44,7 +44,7 @@ static void obey(struct keeper *keeper, struct message *message) {
 }
 
 int keep_pool(void) {
-    setpgid(0, 0); /* the terminal's keys are for the recorder, which tells us what they mean */
+    setpgid(0, 0); /* the terminal's keys are for the recorder, which forwards what they mean */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     struct keeper keeper = {.in = {.fd = 0}, .out = {.fd = 1}, .pool = -1};

@@ -32,7 +32,7 @@ struct guard {
     pid_t witness;
     bool started, ended;
     int program_status, recorder_status;
-    int leave_code; /* -1: not told */
+    int leave_code; /* -1: not received */
     struct termios terminal; /* as the program left it */
     bool terminal_known, terminal_lent;
 };
@@ -42,7 +42,7 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* Dies as a child with this wait status did, so that whoever waits for the guard sees the same. */
+/* Dies as a child with this wait status did, so that a process that waits for the guard sees the same. */
 static void leave_as(int status) {
     if (!WIFSIGNALED(status))
         _exit(WEXITSTATUS(status));
@@ -225,7 +225,7 @@ static void reap(struct guard *guard) {
         } else if (pid == guard->program) {
             program_ended(guard, status, &usage);
         } else if (pid == guard->recorder && WIFSTOPPED(status)) {
-            kill(pid, SIGCONT); /* no shell knows that group, so nobody else would */
+            kill(pid, SIGCONT); /* no shell knows that group, so no other process would */
         } else if (pid == guard->recorder) {
             guard->recorder = 0;
             guard->recorder_status = status;
@@ -247,7 +247,7 @@ static void hear(struct guard *guard, const struct signalfd_siginfo *info) {
         if (!witness_saw(&guard->witness, number) && guard->program)
             kill(guard->program, number);
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
-        /* Nothing runs (any more) but the recorder: whoever asks us to leave means it. */
+        /* Nothing runs (any more) but the recorder: a request to leave is meant. */
         if (guard->recorder)
             kill(guard->recorder, SIGTERM);
         if (!guard->started)
@@ -260,7 +260,7 @@ static void recorder_closed(struct guard *guard) {
     guard->wire.fd = -1;
 }
 
-/* The program has ended, and the recorder has left or died: keep what it could not, and go. */
+/* The program has ended, and the recorder has left or died: keep what it could not, and exit. */
 static void finish(struct guard *guard) {
     if (guard->leave_code < 0 && guard->pool >= 0 && guard->orphan_path && guard->started) {
         int why = pool_save(guard->pool, guard->orphan_path);
@@ -272,7 +272,7 @@ static void finish(struct guard *guard) {
     if (guard->terminal_known) {
         if (guard->terminal_lent)
             tcsetpgrp(2, getpgrp());
-        tcsetattr(2, TCSANOW, &guard->terminal); /* Node sets it back to what it found at its start */
+        tcsetattr(2, TCSANOW, &guard->terminal); /* Node restores what it found at its start */
     }
     if (!guard->started)
         leave_as(guard->leave_code >= 0 ? guard->leave_code << 8 : guard->recorder_status);

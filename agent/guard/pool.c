@@ -45,7 +45,7 @@ static rlim_t raise_file_size_limit(struct rlimit *before, bool beyond_hard) {
     return before->rlim_max;
 }
 
-/* As it was made: what lies in the pool may have been overwritten by a program gone wrong. */
+/* As it was made: a faulty program may have overwritten the pool's content. */
 static struct tm_pool_header made_header;
 
 static int fill(int fd, uint32_t slots, uint64_t offset, uint64_t period, uint32_t options) {

@@ -1,11 +1,11 @@
-/* segment.h - the memory that the agent shares with the recorder: its one description.
+/* segment.h - the memory that the agent shares with the recorder: its only description.
  *
  * Little-endian, x86-64. `src/segment/layout.ts` is generated from this header
  * (`npm run generate`), and a test fails when the two disagree. Any change here
  * raises TM_SEGMENT_VERSION; readers refuse other versions by name.
  *
  * A POOL is one file (a sealed memfd made by tidemark-guard; or a file or memfd
- * made by the agent itself when the environment switched it on). It is sparse:
+ * made by the agent itself when the environment turned it on). It is sparse:
  *
  *   0          struct tm_pool_header                    one page
  *   4096       struct tm_pool_slot[slot_count]          who owns which slot
@@ -34,12 +34,12 @@
  * `sequence_begin` in its first and `sequence_end` in its last four bytes. The writer
  * stores sequence_end = n+1, then the body, then sequence_begin = n+1. A body is whole
  * when the sequence_begin of a read before it is the sequence_end of a read after it
- * (three reads: one takes its bytes in no order that is promised); otherwise it is torn:
- * copy again, and after three tries count it as torn. After a kill at most one record a thread
- * stays torn for good. `block_generation[i]` of a section counts changes to its
+ * (three reads: a single read copies its bytes in no guaranteed order); otherwise it is torn:
+ * copy again, and after three tries count it as torn. After a kill at most one record per thread
+ * stays torn permanently. `block_generation[i]` of a section counts changes to its
  * records [i * block_records, (i+1) * block_records): unchanged blocks need no copy.
- * When `layout_generation` of the header differs before and after a look, sections
- * moved meanwhile: look again.
+ * When `layout_generation` of the header differs before and after a read, sections
+ * moved meanwhile: read again.
  *
  * TIMES are milliseconds of CLOCK_MONOTONIC unless named otherwise; the header
  * carries one pair (start_monotonic_ms, start_realtime_ms) to turn them into dates.
@@ -72,7 +72,7 @@ struct tm_pool_header {
     uint32_t keeper_pid;   /* guard: /proc/<keeper_pid>/fd/<keeper_fd> opens the pool again; 0: none */
     uint32_t keeper_fd;
     uint32_t reserved;
-    /* Written by the recorder at every look. When it is not 0 and lies in the past,
+    /* Written by the recorder at every poll. When it is not 0 and is in the past,
      * every agent of the pool disarms itself. 0: no lease (the agent stays on). */
     volatile uint64_t lease_until_ms;
     /* Added to by agents (atomic). */
@@ -87,7 +87,7 @@ struct tm_pool_header {
 
 enum tm_slot_state {
     TM_SLOT_FREE = 0,    /* never used, or drained by the recorder after the owner's end */
-    TM_SLOT_CLAIMED = 1, /* owner lives or has died undrained */
+    TM_SLOT_CLAIMED = 1, /* owner is alive, or has died and is not drained yet */
 };
 
 struct tm_pool_slot {
@@ -118,10 +118,10 @@ enum tm_section_kind {
 
 struct tm_section {
     uint64_t offset;        /* from the segment's start */
-    uint32_t stride;        /* bytes a record; 1 for strings */
+    uint32_t stride;        /* bytes per record; 1 for strings */
     uint32_t capacity;      /* records that the section may hold as laid out now */
     volatile uint32_t count; /* records written (strings: bytes; live: occupied entries; events: ever written) */
-    uint32_t block_records; /* records a block of block_generation covers */
+    uint32_t block_records; /* records that one entry of block_generation covers */
     volatile uint32_t lost; /* records refused because the section's final bound was reached */
     uint32_t reserved;
     volatile uint32_t block_generation[TM_SECTION_BLOCKS];
@@ -153,8 +153,8 @@ enum tm_python_state {
 #define TM_LIMIT_NO_MEMORY (1u << 7)         /* reserving memory failed; recording stopped there */
 #define TM_LIMIT_FOREIGN_ALLOCATOR (1u << 8) /* malloc is another allocator's: its operator new is not seen */
 #define TM_LIMIT_TURNED_OFF (1u << 10)       /* the agent turned itself off: see log */
-#define TM_LIMIT_HOOKS_REPLACED (1u << 11)   /* somebody replaced the Python hooks and they were not set again */
-#define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator before ours serves malloc: mappings only */
+#define TM_LIMIT_HOOKS_REPLACED (1u << 11)   /* another tool replaced the Python hooks and they were not set again */
+#define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator that precedes ours serves malloc: mappings only */
 #define TM_LIMIT_COVERED (1u << 13)          /* another tool wrapped the allocators: nothing was sampled meanwhile */
 
 #define TM_LOG_BYTES 704u
@@ -204,7 +204,7 @@ struct tm_segment_header {
     char command[TM_COMMAND_BYTES]; /* start of /proc/self/cmdline, NUL between arguments */
     volatile uint32_t command_length;
     volatile uint32_t log_length;
-    char log[TM_LOG_BYTES];         /* lines for people: why something was left out */
+    char log[TM_LOG_BYTES];         /* lines for users: why something was left out */
 
     struct tm_section sections[TM_SECTION_COUNT];
 };
@@ -214,7 +214,7 @@ struct tm_segment_header {
 enum tm_frame_kind {
     TM_FRAME_PYTHON = 0,
     TM_FRAME_NATIVE = 1,  /* address is a virtual address of the object file `file`; symbols are read outside */
-    TM_FRAME_MARK = 2,    /* "N frames left out", "other sites": function says it */
+    TM_FRAME_MARK = 2,    /* "N frames left out", "other sites": the text is in `function` */
 };
 
 struct tm_frame {
@@ -222,7 +222,7 @@ struct tm_frame {
     uint32_t file;     /* string id: co_filename, or the path of the mapped object */
     uint32_t line;     /* 1-based; 0 unknown */
     uint32_t kind;     /* enum tm_frame_kind */
-    uint64_t address;  /* native: virtual address within the object (load bias taken off) of the call; python: 0 */
+    uint64_t address;  /* native: virtual address within the object (load bias subtracted) of the call; python: 0 */
     uint32_t first_line; /* python: of the function */
     uint32_t reserved;
 };
@@ -249,10 +249,10 @@ struct tm_label {
 };
 
 enum tm_domain {
-    TM_DOMAIN_PYTHON = 0, /* asked for through PyMem_ or PyObject_ (any size) */
+    TM_DOMAIN_PYTHON = 0, /* requested through PyMem_ or PyObject_ (any size) */
     TM_DOMAIN_NATIVE = 1, /* malloc family, operator new */
     TM_DOMAIN_MAPPED = 2, /* anonymous mmap */
-    TM_DOMAIN_FILES = 3,  /* mmap of a file, of shared memory or of a device: address space, no part of live bytes */
+    TM_DOMAIN_FILES = 3,  /* mmap of a file, of shared memory or of a device: address space, not part of live bytes */
     TM_DOMAIN_COUNT = 4,
 };
 
@@ -291,12 +291,12 @@ struct tm_site {
     volatile uint32_t sequence_end;
 };
 
-/* One sampled allocation that lives. */
+/* One live sampled allocation. */
 struct tm_live {
     volatile uint32_t sequence_begin;
     uint32_t site;
     uint64_t address; /* 0: empty */
-    uint64_t bytes;   /* as asked for; of a mapping, what is still mapped */
+    uint64_t bytes;   /* as requested; of a mapping, what is still mapped */
     uint64_t birth_ms;
     uint64_t weight_bytes; /* size that decided p: equals bytes except for a mapping partly unmapped */
     float period_bytes;    /* in force when it was taken or last thinned */
@@ -319,8 +319,8 @@ struct tm_event {
     volatile uint32_t sequence_end;
 };
 
-/* Who opened this descriptor, when it was last opened. That it was closed is not told: /proc/PID/fd
- * has what is open. Eight bytes, written at once. */
+/* Which stack opened this descriptor, and when it was last opened. Its closing is not recorded: /proc/PID/fd
+ * lists what is open. Eight bytes, written at once. */
 struct tm_opening {
     uint32_t stack;   /* 0: not known */
     uint32_t after_s; /* whole seconds after start_monotonic_ms */

@@ -1,5 +1,5 @@
-/* tidemark.h - what libtidemark.so exports beside the allocators: labels and steps, and
- * the late way in: arm, disarm, status.
+/* tidemark.h - what libtidemark.so exports in addition to the allocators: labels, steps, and
+ * late entry: arm, disarm, status.
  *
  * Labels and steps are used by the Python package through ctypes; any program that finds the
  * library in its process may use them. They are safe at any time, in any thread, armed or not.
@@ -16,7 +16,7 @@ extern "C" {
 
 #define TIDEMARK_EXPORT __attribute__((visibility("default")))
 
-/* Names the ContextVar (a PyObject that lives as long as its interpreter, and its hash)
+/* Sets the ContextVar (a PyObject that lives as long as its interpreter, and its hash)
  * whose value, a str of `key US value RS key US value ...` (US: \x1f, RS: \x1e), labels
  * every allocation made in its context. Nothing needs to be called when the value changes. */
 TIDEMARK_EXPORT void tidemark_set_label_variable(const void *variable, int64_t hash);
@@ -27,31 +27,31 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
 
 /* ---- entering late (agent/README.md, "Entering late") -----------------------------------
  *
- * Wants the GIL held where there is an interpreter. Nothing here blocks for long, and nothing
- * throws: a refusal leaves the process as it was, and its reason in `why`:
+ * The caller must hold the GIL if there is an interpreter. Nothing here blocks for long or
+ * throws: a refusal leaves the process as it was, and writes its reason to `why`:
  *
- *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for people
+ *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for users
  *
  *   options   `options` holds a word that is not understood
- *   pool      the pool cannot be opened, is none, is of another version, has no free slot
- *   armed     the agent records already: the sentence names the pool
- *   storage   no thread-specific key is left (of the library that keeps its states under one)
+ *   pool      the pool cannot be opened, is invalid, is of another version, has no free slot
+ *   armed     the agent is already recording: the sentence names the pool
+ *   storage   no thread-specific key is left (only of libtidemark-keyed.so)
  *   objects   the loaded objects cannot be rewritten (mprotect refused; before Linux 5.14, no /proc)
- *   busy      another thread is arming or disarming, or has never come back from the agent
+ *   busy      another thread is arming or disarming, or has never returned from the agent
  *   system    the kernel lacks what a fork needs (MADV_WIPEONFORK, Linux 4.14)
  *
- * All three act on the copy of the library that the process has already, should it be loaded
+ * All three act on the first copy of the library, if the process has loaded it
  * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. */
 
 /* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]").
  * 0: it records. Otherwise an errno, and the reason in `why` (cut at `capacity`, ends with NUL). */
 TIDEMARK_EXPORT int tidemark_arm(const char *options, char *why, size_t capacity);
 
-/* Ends recording and takes back every pointer that is still ours. 0: done, or nothing was armed.
- * Otherwise as above; `why` may also tell what had to stay (and is harmless). */
+/* Ends recording and restores every pointer that is still ours. 0: done, or nothing was armed.
+ * Otherwise as above; `why` may also say what had to stay (and is harmless). */
 TIDEMARK_EXPORT int tidemark_disarm(char *why, size_t capacity);
 
-/* One JSON document about this process (README, "Entering late"); gives its length. */
+/* Writes one JSON document about this process (README, "Entering late"); returns its length. */
 TIDEMARK_EXPORT size_t tidemark_status(char *text, size_t capacity);
 
 #ifdef __cplusplus

@@ -32,7 +32,7 @@ struct tm_python_layout {
     uint16_t thread_id;
     uint16_t thread_context;
 
-    /* PyInterpreterState: the places of its method cache (python_names.c) */
+    /* PyInterpreterState: the places of its method cache (src/python/names.c) */
     uint32_t method_cache; /* 0 up to 3.9: its cache goes by the name's hash */
     uint16_t method_cache_places;
     uint16_t method_cache_place; /* bytes of one */

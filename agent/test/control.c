@@ -1,7 +1,7 @@
-/* control.c - the controller of the period, driven through stretches of a program's life.
+/* control.c - the controller of the period, driven through intervals of a program's life.
  *
- * The clocks it reads are the process's own; a stretch is told to it by moving its last look
- * back: so much CPU time has passed since, so much of it was the slow path's.
+ * The clocks it reads are the process's own. A test simulates an interval by moving the controller's
+ * last check back: that much CPU time has passed since, and that much of it was the slow path's.
  */
 #include "harness.h"
 
@@ -127,7 +127,7 @@ static void a_program_that_waits_is_sampled_by_the_clock(void)
     asleep = 0;
 }
 
-/* After a few samples only, a dear moment cannot be told from a dear program. */
+/* After a few samples only, an expensive moment cannot be distinguished from an expensive program. */
 static void a_sparse_look_never_raises(void)
 {
     on();

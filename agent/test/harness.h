@@ -1,4 +1,4 @@
-/* harness.h - each case runs in a forked child, for the agent comes on once a process.
+/* harness.h - each case runs in a forked child, because the agent is armed once per process.
  *
  * The children run the core itself, compiled with prefixed entry points, on a pool file in
  * a directory of the test's own. A case fails by CHECK, or by dying.
@@ -17,10 +17,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../src/hooks.h"
-#include "../src/mapping.h"
-#include "../src/python.h"
-#include "../src/state.h"
+#include "core/lock.h"
+#include "core/number.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "hooks/hooks.h"
+#include "live/live.h"
+#include "live/mapping.h"
+#include "live/site.h"
+#include "period/period.h"
+#include "process/loader.h"
+#include "python/python.h"
+#include "sampling/lifecycle.h"
+#include "sampling/sampling.h"
+#include "segment/intern.h"
+#include "segment/pool.h"
+#include "segment/sections.h"
+#include "stacks/native.h"
+#include "stacks/stack.h"
 
 /* The entry points under test. */
 void *tidemark_test_malloc(size_t bytes);

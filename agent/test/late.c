@@ -1,6 +1,6 @@
-/* late.c - entering a program that runs and leaving it: under load, by lease, forked, refused.
+/* late.c - attaching to a running program and leaving it: under load, by lease, forked, refused.
  *
- *     late [CYCLES]     so many attaches under the load of threads
+ *     late [CYCLES]     the number of attaches under the load of threads
  */
 #include <sched.h>
 

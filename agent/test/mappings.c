@@ -109,7 +109,7 @@ static void growth_is_who_resizes(void)
     CHECK(live_pages() == 0 && tm_core.fragment_count == 0);
 }
 
-/* Of what nobody sampled before it grew the kernel tells what it is. */
+/* The kernel reports the kind of a mapping that was not sampled before it grew. */
 static void growth_of_what_is_not_tracked(void)
 {
     on();

@@ -20,7 +20,7 @@ static void on(void)
     no_controller();
 }
 
-/* As a reader finds it: 0 where none is told. */
+/* As a reader finds it: 0 if no opener is recorded. */
 static uint32_t opener(int descriptor)
 {
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_OPENINGS];

@@ -1,4 +1,4 @@
-/* pools.c - coming on, staying off, going off: pools that are none or full, limits, the lease. */
+/* pools.c - arming, staying inert, turning off: pools that are invalid or full, limits, the lease. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>

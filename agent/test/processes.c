@@ -262,7 +262,7 @@ static int read_at(int pool, void *to, size_t bytes, uint64_t offset)
     return pread(pool, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* As segment.h tells: begin, body and end in three reads. */
+/* As segment.h prescribes: begin, body and end in three reads. */
 static int read_whole(int pool, void *to, size_t bytes, uint64_t offset, int *whole)
 {
     uint32_t begin, end;

@@ -15,7 +15,7 @@ fail() { echo "not ok - $1" | tee -a "$results"; }
 skip() { echo "ok - $1 # SKIP $2" | tee -a "$results"; }
 verdict() { if [ "$1" = 0 ]; then pass "$2"; else fail "$2"; fi; }
 
-# ---- the core, in every way of checking it ----
+# ---- the core, under every way of checking it ----
 run_core() { # name, command...
     name=$1; shift
     # One that hangs fails by its name.
@@ -44,7 +44,15 @@ else
     skip "valgrind" "not installed"
 fi
 
-# ---- the library's own looks: what it needs, what it exports ----
+# ---- the sources: README.md lists the folders in this order ----
+backward=$(grep -H '^#include "[a-z]*/' "$here"/../src/*/*.[ch] | awk -F'[:"]' '
+    BEGIN { count = split("core process segment period live python stacks sampling hooks slots lifecycle", folders, " ")
+            for (i = 1; i <= count; i++) place[folders[i]] = i }
+    { parts = split($1, path, "/"); split($3, included, "/"); from = path[parts - 1]; to = included[1]
+      if (!(from in place) || !(to in place) || place[to] > place[from]) print from "/" path[parts], "includes", $3 }')
+[ -z "$backward" ]; verdict $? "folders of src/ include each other in one direction $backward"
+
+# ---- the library's properties: what it needs, what it exports ----
 needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so\.6$' -e '^libdl\.so\.2$' -e '^libpthread\.so\.0$')
 [ -z "$needed" ]; verdict $? "needs nothing but the C library $needed"
 newest=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sort -u -t_ -k2 -V | tail -1)
@@ -117,7 +125,7 @@ for order in "$library $programs/wrapper.so" "$programs/wrapper.so $library"; do
     TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$programs/tiny" && summary "$work/pool" | grep -q 'live_mib=3 .*limits=256'
     verdict $? "another preloaded allocator beside ours: $(basename "${order##* }") last"
 done
-# Other allocators: after ours malloc is seen, before ours nobody can see it.
+# Other allocators: malloc is seen if they come after ours, and cannot be seen if they come before.
 beside() { # before or after, library, command...
     order="$library $2"; [ "$1" = before ] && order="$2 $library"
     shift 2

@@ -1,9 +1,9 @@
-/* sampling.c - do the sums tell the truth? Programs that know what they allocated, many
- * runs with fixed seeds: the estimates' mean must be the truth, their scatter the stated
- * one, and their 95 % intervals must hold it in 95 % of the runs.
+/* sampling.c - are the sums right? Programs that know what they allocated, many
+ * runs with fixed seeds: the estimates' mean must be the true value, their scatter the stated
+ * one, and their 95 % intervals must contain it in 95 % of the runs.
  *
- * Seeds fix every case but the thinned one: thinning draws in the order of the table, which
- * hangs on the addresses that the kernel hands out. The bounds below are for that one: a right
+ * Seeds determine every case but the thinned one: thinning draws in the order of the table, which
+ * depends on the addresses that the kernel hands out. The bounds below are for that one: a correct
  * implementation misses any of them less than once in a million runs. */
 #include <errno.h>
 
@@ -20,7 +20,7 @@ struct outcome {
     struct tm_site sums;
 };
 
-/* One replicate: its own sites' figures are told apart from earlier ones by subtraction. */
+/* One replicate: its own sites' figures are separated from earlier ones by subtraction. */
 static struct outcome replicate(unsigned count, const size_t *sizes, unsigned size_count, uint64_t seed,
                                 void (*midway)(unsigned at))
 {

@@ -51,7 +51,7 @@ static void objects_opened_later_take_part(void)
     no_controller();
     struct object second = open_object("noplt");
     for (int i = 0; i < 200 && tm_slots_count().waiting + (second.take == NULL) == 0; i++) {
-        usleep(11000); /* looks are 10 ms apart */
+        usleep(11000); /* checks are 10 ms apart */
         first.give(first.take(1000));
         void *block = second.take(1000);
         int seen = tm_is_sampled(block);

@@ -76,7 +76,7 @@ static void stale_entry_gives_way(void)
     CHECK(tm_live_take(block, &taken));
     tm_live_restore(&taken);
     tm_unlock();
-    /* freed where nobody saw it, and the same address is handed out again */
+    /* freed where the agent did not see it, and the same address is handed out again */
     tm_own_thread.inside = 1, tm_own_thread.countdown = TM_HELD;
     CHECK(tm_enter(1000) == 0);
     tm_own_thread.inside = 0, tm_own_thread.countdown = 0;
@@ -185,7 +185,7 @@ static unsigned bucket_filled(const struct tm_site *before, const struct tm_site
     return count == 1 ? filled : TM_LIFETIME_BUCKETS;
 }
 
-/* Bucket b holds lifetimes from 2^(b-1) to 2^b ms. Each is told by clocks read before and after,
+/* Bucket b holds lifetimes from 2^(b-1) to 2^b ms. Each is determined by clocks read before and after,
  * for on a busy machine anything may come between. */
 static void lifetimes_fall_into_their_buckets(void)
 {

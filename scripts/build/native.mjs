@@ -1,7 +1,7 @@
 /**
- * agent/ -> dist/native/libtidemark.so, the same for processes without static storage, and
- * dist/native/tidemark-guard, by the C compiler alone: a machine need not have make. The compiler's and
- * linker's flags stand in agent/Makefile.
+ * Builds dist/native/libtidemark.so, its variant for processes without static thread-local storage, and
+ * dist/native/tidemark-guard from agent/. It needs a C compiler but not make. The compiler's and
+ * linker's flags are read from agent/Makefile.
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -28,8 +28,8 @@ export async function buildNative() {
     const begun = Date.now();
     process.stdout.write(`agent: ${basename(compiler)} -> ${folder}/ ... `);
     mkdirSync(join(root, folder), { recursive: true });
-    // Beside its place, so that the finished files get there by rename: a program that has the old
-    // library mapped keeps it whole.
+    // In the same file system, so that the finished files can be renamed into place: a program that has
+    // the old library mapped keeps it intact.
     const work = mkdtempSync(join(root, folder, "making-"));
     try {
       await compileAll(compiler, work);
@@ -40,7 +40,7 @@ export async function buildNative() {
   });
 }
 
-/** @param {string} compiler @param {string} work folder for what is being made */
+/** @param {string} compiler @param {string} work folder for intermediate files */
 async function compileAll(compiler, work) {
   const variables = makeVariables(readFileSync(join(agent, "Makefile"), "utf8"));
   const flags = (/** @type {string} */ name) => {
@@ -50,7 +50,7 @@ async function compileAll(compiler, work) {
   };
   const sources = sourcesIn("agent/src", /\.[cS]$/);
   const object = (/** @type {string} */ name, /** @type {string} */ source) =>
-    join(work, `${name}-${basename(source)}.o`);
+    join(work, `${name}-${source.replaceAll("/", "-")}.o`);
   const all = libraries.flatMap(([name, names]) =>
     sources.map((source) => [...names.flatMap(flags), "-c", "-o", object(name, source), source]),
   );

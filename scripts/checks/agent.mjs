@@ -2,7 +2,7 @@
 import { findOnPath } from "../command.mjs";
 import { stream, verdicts } from "./stream.mjs";
 
-/** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: it printed no count */
+/** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: no count was printed */
 export async function checkAgent() {
   if (findOnPath("make") === undefined) {
     return { ...verdicts([]), skipped: 1, reasons: ["the agent's tests in C: no make"] };
@@ -15,7 +15,7 @@ export async function checkAgent() {
  * Reads the closing line, "12 passed, 0 failed" with or without ", 1 skipped", and TAP's
  * "ok - NAME # SKIP REASON" above it.
  * @param {string[]} lines @param {number} status
- * @returns {import("./stream.mjs").Count | undefined} undefined: there is none
+ * @returns {import("./stream.mjs").Count | undefined} undefined: there is no closing line
  */
 export function countOfAgent(lines, status) {
   const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/;
@@ -26,7 +26,7 @@ export function countOfAgent(lines, status) {
     passed: Number(passed),
     failed: Number(failed) || (status === 0 ? 0 : 1),
     skipped: Number(skipped ?? 0),
-    // Everything but what passed: a failed check's own words may stand some lines below it.
+    // Everything but the passed checks: a failed check's messages may be some lines below it.
     failures: lines.filter((line) => !/^ok |^\d+ passed/.test(line)),
     reasons: lines.flatMap(
       (line) => /^ok - (.*) # SKIP (.*)$/.exec(line)?.slice(1).join(": ") ?? [],

@@ -1,4 +1,4 @@
-// src/segment/layout.ts, from agent/include/segment.h: the compiler says where each field lies.
+// Generates src/segment/layout.ts from agent/include/segment.h: the compiler computes the offset of each field.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ function typescript(json) {
 /** @typedef {[name: string, value: number | string]} Entry */
 
 /**
- * What no double holds comes as a string of hexadecimal digits.
+ * A number that no double can hold is given as a string of hexadecimal digits.
  * @param {Entry} entry @returns {Entry}
  */
 function constant([name, value]) {

@@ -46,7 +46,7 @@ const mixes: readonly Mix[] = [
   { name: "thinned", period: 16_384, objects: [[4096, 200]], thinnedTo: 65_536 },
 ];
 
-/** Estimate and variance of one run, as agent/src/site.c adds them up. */
+/** Estimate and variance of one run, as agent/src/live/site.c adds them up. */
 function sample({ objects, period, thinnedTo = period }: Mix, random: () => number) {
   let bytes = 0;
   let variance = 0;

@@ -1,4 +1,4 @@
-/* object.c - a library with pointers to allocators of one kind, told by how it is built (Makefile):
+/* object.c - a library with pointers to allocators of one kind, selected by how it is built (Makefile):
  *
  *   lazy      .got.plt, resolved at the first call        now       .got.plt, RELRO
  *   noplt     .got (GLOB_DAT), RELRO                      norelro   .got, never read-only
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(KIND_norelro)
-int _PyRuntime; /* stands for the interpreter's object */
+int _PyRuntime; /* represents the interpreter's object */
 #endif
 
 #if defined(KIND_data)

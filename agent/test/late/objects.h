@@ -1,5 +1,5 @@
-/* objects.h - a program that runs: libraries with pointers to allocators of each kind (object.c),
- * and the core entered as if it had been loaded late. They lie in ../late beside the test.
+/* objects.h - a running program: libraries with pointers to allocators of each kind (object.c),
+ * and the core entered as if it had been loaded late. The libraries are in ../late beside the test.
  */
 #ifndef TIDEMARK_LATE_OBJECTS_H
 #define TIDEMARK_LATE_OBJECTS_H
@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <link.h>
 
-#include "../../include/tidemark.h"
-#include "../../src/slots.h"
 #include "../harness.h"
+#include "slots/slots.h"
+#include "tidemark.h"
 
 extern int tm_test_late;
 

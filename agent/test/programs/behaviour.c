@@ -1,4 +1,4 @@
-/* behaviour.c - prints what a program can notice of its surroundings; run.sh compares the
+/* behaviour.c - prints what a program can observe of its environment; run.sh compares the
  * output with and without the agent, byte by byte. */
 #include <dirent.h>
 #include <dlfcn.h>

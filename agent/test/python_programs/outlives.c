@@ -1,7 +1,7 @@
-/* A host that outlives its interpreter: finalises it, works on without, and initialises another.
- * Keeps at its end: 310000000 bytes of its own, asked for between the two, and what the second
- * interpreter holds. Between, it looks for a while as an idle service does. With BRIEF set, the first
- * interpreter asks for next to nothing and is gone before anybody looked.
+/* A host that outlives its interpreter: finalises it, continues without, and initialises another.
+ * Holds at its end: 310000000 bytes of its own, allocated between the two, and what the second
+ * interpreter holds. In between, it waits for a while as an idle service does. With BRIEF set, the first
+ * interpreter allocates next to nothing and is gone before it can be observed.
  *     outlives LIBRARY */
 #include <dlfcn.h>
 #include <stdio.h>

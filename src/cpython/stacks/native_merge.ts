@@ -1,5 +1,5 @@
 /**
- * Native and Python frames in one stack, as the agent merges them (agent/src/sample.c): each native frame of the
+ * Native and Python frames in one stack, as the agent merges them (agent/src/stacks/stack.c): each native frame of the
  * evaluator gives way to the Python frames that it runs.
  *
  *   native, leaf first        evaluations of the thread state           together

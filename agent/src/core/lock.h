@@ -1,0 +1,11 @@
+/* lock.h - the core lock, with bounded waiting (lock.c). */
+#ifndef TIDEMARK_LOCK_H
+#define TIDEMARK_LOCK_H
+
+int tm_lock(void);        /* 0: not acquired in bounded time, or nothing is recorded (any more) */
+int tm_lock_always(void); /* the same, whether or not a recording is active */
+int tm_try_lock(void);    /* 0: another thread holds it; never waits */
+void tm_unlock(void);
+int tm_lock_is_mine(void);
+
+#endif

@@ -1,0 +1,197 @@
+/* malloc.c - malloc and its family in front of the program's allocator.
+ *
+ * The hot path is one subtraction and a jump; free() reads one byte and jumps. Everything else
+ * is behind tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after
+ * the real one succeeded. A sampled address is forgotten before the real free, because the
+ * allocator may hand it out again at once.
+ *
+ * operator new and delete are not exported. C++ libraries that Python loads privately
+ * bind them to whatever the global scope holds, ours would have to call
+ * one of several libstdc++ (each with its own new_handler, any of which may be unloaded),
+ * and the C library's allocator sees them anyway. If an allocator brings its own
+ * operator new, that one is not seen: TM_LIMIT_FOREIGN_ALLOCATOR reports it. If such an
+ * allocator precedes ours, malloc is not seen at all: TM_LIMIT_MALLOC_UNSEEN.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hooks/hooks.h"
+#include "live/live.h"
+#include "sampling/sampling.h"
+
+static inline enum tm_domain current_domain(void)
+{
+    return tm_own_thread.domain ? (enum tm_domain)(tm_own_thread.domain - 1) : TM_DOMAIN_NATIVE;
+}
+
+static void settle(void *address, size_t bytes, const void *caller)
+{
+    if (!address) {
+        tm_leave();
+        return;
+    }
+    enum tm_domain domain = current_domain();
+    tm_record(address, bytes, domain, domain == TM_DOMAIN_NATIVE ? caller : NULL);
+}
+
+static __attribute__((noinline)) void *sampled_malloc(size_t bytes, const void *caller)
+{
+    if (!tm_enter(bytes))
+        return tm_real.malloc(bytes);
+    void *address = tm_real.malloc(bytes);
+    settle(address, bytes, caller);
+    return address;
+}
+
+TM_EXPORT void *TM_ENTRY(malloc)(size_t bytes)
+{
+    if (TM_UNLIKELY(tm_spend(bytes)))
+        return sampled_malloc(bytes, __builtin_return_address(0));
+    return tm_real.malloc(bytes);
+}
+
+static __attribute__((noinline)) void *sampled_calloc(size_t count, size_t size, const void *caller)
+{
+    if (!tm_enter(count * size))
+        return tm_real.calloc(count, size);
+    void *address = tm_real.calloc(count, size);
+    settle(address, count * size, caller);
+    return address;
+}
+
+TM_EXPORT void *TM_ENTRY(calloc)(size_t count, size_t size)
+{
+    size_t bytes;
+    if (TM_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
+        return tm_real.calloc(count, size); /* which fails, in its own way */
+    if (TM_UNLIKELY(tm_spend(bytes)))
+        return sampled_calloc(count, size, __builtin_return_address(0));
+    return tm_real.calloc(count, size);
+}
+
+TM_EXPORT void TM_ENTRY(free)(void *address)
+{
+    if (TM_UNLIKELY(tm_maybe_sampled(address)))
+        tm_sampled_free(address);
+    tm_real.free(address);
+}
+
+/* A realloc ends one allocation and begins another; a failed one does neither. */
+static __attribute__((noinline)) void *watched_realloc(void *address, size_t bytes, int spent, const void *caller)
+{
+    struct tm_live taken;
+    uint32_t recording = address ? tm_take_for_realloc(address, &taken) : 0;
+    int sampled = spent && tm_enter(bytes);
+    void *result = tm_real.realloc(address, bytes);
+    if (recording)
+        tm_settle_realloc(&taken, result != NULL || bytes == 0, recording);
+    if (sampled)
+        settle(result, bytes, caller);
+    return result;
+}
+
+static inline void *any_realloc(void *address, size_t bytes, const void *caller)
+{
+    int spent = tm_spend(bytes);
+    if (TM_UNLIKELY(spent || tm_maybe_sampled(address)))
+        return watched_realloc(address, bytes, spent, caller);
+    return tm_real.realloc(address, bytes);
+}
+
+TM_EXPORT void *TM_ENTRY(realloc)(void *address, size_t bytes)
+{
+    return any_realloc(address, bytes, __builtin_return_address(0));
+}
+
+/* An allocator before ours need not define reallocarray and strdup: then those calls reach us, and
+ * must be served, as the C library's are, by the malloc and realloc that go with its free. */
+TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
+{
+    size_t bytes;
+    if (TM_UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (TM_UNLIKELY(tm_stands_behind()))
+        return realloc(address, bytes);
+    return any_realloc(address, bytes, __builtin_return_address(0));
+}
+
+/* ---- aligned ------------------------------------------------------------------------- */
+
+TM_EXPORT int TM_ENTRY(posix_memalign)(void **result, size_t alignment, size_t bytes)
+{
+    if (TM_LIKELY(!tm_spend(bytes)) || !tm_enter(bytes))
+        return tm_real.posix_memalign(result, alignment, bytes);
+    int why = tm_real.posix_memalign(result, alignment, bytes);
+    settle(why == 0 ? *result : NULL, bytes, __builtin_return_address(0));
+    return why;
+}
+
+#define ALIGNED(name)                                                                         \
+    TM_EXPORT void *TM_ENTRY(name)(size_t alignment, size_t bytes)                            \
+    {                                                                                         \
+        if (TM_LIKELY(!tm_spend(bytes)) || !tm_enter(bytes))                                  \
+            return tm_real.name(alignment, bytes);                                            \
+        void *address = tm_real.name(alignment, bytes);                                       \
+        settle(address, bytes, __builtin_return_address(0));                                  \
+        return address;                                                                       \
+    }
+ALIGNED(aligned_alloc)
+ALIGNED(memalign)
+
+#define PAGES(name)                                                                           \
+    TM_EXPORT void *TM_ENTRY(name)(size_t bytes)                                              \
+    {                                                                                         \
+        if (TM_LIKELY(!tm_spend(bytes)) || !tm_enter(bytes))                                  \
+            return tm_real.name(bytes);                                                       \
+        void *address = tm_real.name(bytes);                                                  \
+        settle(address, bytes, __builtin_return_address(0));                                  \
+        return address;                                                                       \
+    }
+PAGES(valloc)
+PAGES(pvalloc)
+
+/* ---- strings: ours only so that the caller, not the C library, is the leaf --------------- */
+
+static char *copy(const char *text, size_t length, const void *caller)
+{
+    char *result;
+    if (TM_UNLIKELY(tm_stands_behind()))
+        result = malloc(length + 1);
+    else if (TM_UNLIKELY(tm_spend(length + 1)))
+        result = sampled_malloc(length + 1, caller);
+    else
+        result = tm_real.malloc(length + 1);
+    if (result) {
+        memcpy(result, text, length);
+        result[length] = 0;
+    }
+    return result;
+}
+
+TM_EXPORT char *TM_ENTRY(strdup)(const char *text)
+{
+    return copy(text, strlen(text), __builtin_return_address(0));
+}
+
+TM_EXPORT char *TM_ENTRY(strndup)(const char *text, size_t most)
+{
+    return copy(text, strnlen(text, most), __builtin_return_address(0));
+}
+
+/* ---- the same under names that only we define: what `malloc` resolves to depends on the process --- */
+
+TM_OWN(malloc);
+TM_OWN(calloc);
+TM_OWN(realloc);
+TM_OWN(reallocarray);
+TM_OWN(free);
+TM_OWN(posix_memalign);
+TM_OWN(aligned_alloc);
+TM_OWN(memalign);
+TM_OWN(valloc);
+TM_OWN(pvalloc);
+TM_OWN(strdup);
+TM_OWN(strndup);

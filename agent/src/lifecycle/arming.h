@@ -1,0 +1,30 @@
+/* arming.h - between the two ways of arming the agent, at load (start.c) and on request (attach.c). */
+#ifndef TIDEMARK_ARMING_H
+#define TIDEMARK_ARMING_H
+
+#include <stddef.h>
+
+#include "lifecycle/options.h"
+
+/* ---- start.c: the steps of arming, in this order. Those that return an int return 0 or an errno. ------ */
+
+int tm_open_pool(const struct tm_options *options);
+void tm_note_other_allocators(void);
+void tm_enable(int on);
+int tm_begin_image(void); /* by one thread, in phase CLAIMING */
+void tm_begin_sampling(void);
+/* Marks this image's pages so that forked children find them zeroed; 0: the kernel cannot. */
+int tm_wipe_on_fork(void);
+/* (locked, after recording has ended) Zeroes what belongs to one recording. */
+void tm_forget_recording(void);
+
+/* ---- attach.c, covered.c, status.c ----------------------------------------------------- */
+
+/* Rewrites the slots of loaded objects after another tool has written over them. */
+void tm_write_slots_anew(void);
+/* When attaching late: finds the slots that show whether another tool has replaced our functions. */
+void tm_cover_begin(void);
+/* Writes one JSON document; returns its length. */
+size_t tm_status(char *text, size_t capacity);
+
+#endif

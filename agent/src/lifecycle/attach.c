@@ -1,0 +1,288 @@
+/* attach.c - arms the agent in a running program, on request, and leaves it without a trace.
+ *
+ *   arm     pool -> segment -> slots of functions that end allocations -> recording -> slots of
+ *           functions that begin them -> Python's hooks
+ *   leave   recording ends -> Python's hooks -> slots, in reverse order -> private memory
+ *           in the pool's place, tables zeroed
+ *
+ * Meanwhile a thread may be anywhere in the agent, and may have saved the address of any of
+ * its functions. So the library stays mapped, its functions always call the program's allocator,
+ * and a thread that takes the core lock after the end finds it shut (core/lock.c). Addresses
+ * within the segment stay valid, and the next recording gets the same ones.
+ *
+ * The next arming finds what the first one found: the same copy, the same addresses, no additional
+ * thread-local data, mapping or descriptor. `tm_core.arming` lets one thread at a time
+ * arm, disarm or rewrite; no thread waits for it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "hooks/hook_table.h"
+#include "hooks/hooks.h"
+#include "lifecycle/arming.h"
+#include "lifecycle/options.h"
+#include "period/period.h"
+#include "process/loader.h"
+#include "process/objects.h"
+#include "python/python.h"
+#include "sampling/lifecycle.h"
+#include "segment/pool.h"
+#include "segment/sections.h"
+#include "slots/slots.h"
+#include "tidemark.h"
+
+/* ---- one at a time -------------------------------------------------------------------------- */
+
+static int begin(void)
+{
+    uint32_t free_now = 0;
+    if (!__atomic_compare_exchange_n(&tm_core.arming, &free_now, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return 0;
+    tm_own_thread.inside++;
+    return 1;
+}
+
+static void end(void)
+{
+    tm_own_thread.inside--;
+    __atomic_store_n(&tm_core.arming, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- leaving -------------------------------------------------------------------------------- */
+
+static void restore_slots(void)
+{
+    if (!tm_came_late() || !tm_loader_answers())
+        return; /* they lead to ours, which go on to the program's own */
+    uint32_t stayed = tm_slots_restore(TM_SLOTS_BEGINNINGS);
+    stayed += tm_slots_restore(TM_SLOTS_ENDS);
+    if (!stayed)
+        tm_slots_forget();
+}
+
+/* Returns 0 when the lock was never released: recording has ended and everything is restored, but a thread
+ * may still write into the tables, so that they cannot be used again. */
+static int leave(void)
+{
+    uint32_t armed = TM_PHASE_ARMED;
+    tm_enable(0);
+    int recorded = __atomic_compare_exchange_n(&tm_core.phase, &armed, TM_PHASE_OFF, 0, __ATOMIC_ACQ_REL,
+                                               __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_core.unhooking, !tm_python_unhook(), __ATOMIC_RELEASE);
+    restore_slots();
+    int locked = tm_lock_always();
+    if (recorded) {
+        if (locked)
+            tm_control_report();
+        tm_heartbeat(tm_now_ms());
+        __atomic_store_n(&tm_core.header->state, TM_STATE_DISARMED, __ATOMIC_RELEASE);
+    }
+    tm_pool_let_go();
+    if (!locked) {
+        __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
+        return 0;
+    }
+    tm_forget_recording();
+    __atomic_store_n(&tm_core.phase, TM_PHASE_UNBORN, __ATOMIC_RELEASE);
+    tm_unlock();
+    return 1;
+}
+
+void tm_lease_lapsed(void)
+{
+    static const char why[] = "the recorder went away";
+    if (!tm_settings.attached) {
+        tm_turn_off(why);
+    } else if (begin()) {
+        tm_turn_off(why);
+        leave();
+        end();
+    }
+}
+
+/* A child that was not to be followed, or whose pool is gone, leaves as its parent would; a thread
+ * that holds the GIL removes the hooks that another could not. */
+void tm_finish_leaving(void)
+{
+    int ended = __atomic_load_n(&tm_settings.enabled, __ATOMIC_RELAXED) &&
+                __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE) == TM_PHASE_OFF;
+    if ((!ended && !__atomic_load_n(&tm_core.unhooking, __ATOMIC_ACQUIRE)) || !begin())
+        return;
+    if (ended)
+        leave();
+    else if (tm_python_unhook())
+        __atomic_store_n(&tm_core.unhooking, 0, __ATOMIC_RELEASE);
+    end();
+}
+
+void tm_attach_look(int objects_changed)
+{
+    if (!__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED) || !tm_came_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_answers() ||
+        !begin())
+        return;
+    if (tm_armed() && tm_slots_write(TM_SLOTS_ENDS) == 0)
+        tm_slots_write(TM_SLOTS_BEGINNINGS);
+    end();
+}
+
+/* Another tool wrote over ours and left: nothing known about the slots is valid any more. */
+void tm_write_slots_anew(void)
+{
+    if (!begin())
+        return;
+    if (tm_armed() && tm_loader_answers()) {
+        restore_slots();
+        if (tm_slots_write(TM_SLOTS_ENDS) == 0)
+            tm_slots_write(TM_SLOTS_BEGINNINGS);
+    }
+    end();
+}
+
+/* ---- arming --------------------------------------------------------------------------------- */
+
+struct refusal {
+    char *text;
+    size_t capacity;
+};
+
+#define REFUSE(refusal, code, ...) (tm_format((refusal)->text, (refusal)->capacity, __VA_ARGS__), (code))
+
+static int refuse_pool(const struct refusal *refusal, int why, const char *path)
+{
+    const char *what = why == EPROTO                    ? "is of another version of Tidemark"
+                       : why == EINVAL                  ? "is no pool"
+                       : why == ENOSPC                  ? "has no free slot, or memory is short"
+                       : why == ENOENT || why == ESTALE ? "is gone"
+                       : why == EACCES || why == EPERM  ? "may not be opened by this process"
+                                                        : "cannot be used";
+    return REFUSE(refusal, why, "pool: %s %s (error %d)", path[0] ? path : "memory of its own", what, why);
+}
+
+static int write_slots(const struct refusal *refusal, enum tm_slot_group group)
+{
+    int why = tm_came_late() ? tm_slots_write(group) : 0;
+    return why ? REFUSE(refusal, why, "objects: the pointers of loaded objects cannot be rewritten (error %d)", why) : 0;
+}
+
+static int come_on(const struct tm_options *options, const struct refusal *refusal)
+{
+    int why = tm_open_pool(options);
+    if (!why) {
+        tm_note_other_allocators();
+        __atomic_store_n(&tm_core.phase, TM_PHASE_CLAIMING, __ATOMIC_RELEASE);
+        why = tm_begin_image();
+    }
+    if (why)
+        return refuse_pool(refusal, why, options->pool);
+    if ((why = write_slots(refusal, TM_SLOTS_ENDS)) != 0)
+        return why;
+    tm_cover_begin();
+    tm_enable(1);
+    tm_begin_sampling();
+    if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0)
+        return why;
+    tm_python_attach();
+    return 0;
+}
+
+static int arm(const struct tm_options *options, const struct refusal *refusal)
+{
+    if (tm_armed() || tm_come_alive())
+        return REFUSE(refusal, EALREADY, "armed: the agent records into %s already",
+                      tm_settings.pool.path[0] ? tm_settings.pool.path : "memory of its own");
+    if (!tm_wipe_on_fork())
+        return REFUSE(refusal, ENOSYS, "system: the kernel cannot wipe memory on fork (Linux 4.14 can)");
+    if ((tm_core.segment || tm_settings.pool.head) && !leave()) /* turned off, inherited, or partly restored */
+        return REFUSE(refusal, EBUSY, "busy: a thread has never come back from the agent");
+    if (tm_settings.loaded_by != tm_own_pid())
+        tm_core.is_first = 0;
+    if (!tm_loader_answers())
+        return REFUSE(refusal, EBUSY, "objects: this forked process may have inherited a held lock of the loader");
+    tm_settings.limits = 0;
+    tm_settings.log_length = 0;
+    __atomic_store_n(&tm_settings.attached, 1, __ATOMIC_RELAXED);
+    if (tm_came_late())
+        tm_hooks_find();
+    int why = come_on(options, refusal);
+    if (why)
+        leave();
+    return why;
+}
+
+/* ---- entry points --------------------------------------------------------------------------- */
+
+/* The library may be loaded twice, from two files: the first copy acts for both. */
+struct other_copy {
+    const char *name;
+    void *function;
+};
+
+static int find_first_copy(const struct tm_object *object, void *data)
+{
+    struct other_copy *other = data;
+    if ((uintptr_t)find_first_copy >= object->start && (uintptr_t)find_first_copy < object->end)
+        return 1;
+    other->function = tm_object_symbol(object, other->name);
+    return other->function != NULL;
+}
+
+static void *first_copy(const char *name)
+{
+    struct other_copy other = {name, NULL};
+    if (tm_loader_answers() || !tm_settings.attached) /* an attached agent has checked before */
+        tm_each_object(find_first_copy, &other);
+    return other.function;
+}
+
+int tidemark_arm(const char *text, char *why, size_t capacity)
+{
+    int (*other)(const char *, char *, size_t) = (int (*)(const char *, char *, size_t))first_copy("tidemark_arm");
+    if (other)
+        return other(text, why, capacity);
+    char unheard[256];
+    struct refusal refusal = {capacity ? why : unheard, capacity ? capacity : sizeof unheard};
+    int saved = errno, result;
+    struct tm_options options;
+    tm_read_options(text, &options);
+    if (options.unknown[0] || !options.on)
+        result = REFUSE(&refusal, EINVAL, "options: \"%s\" is not understood", options.unknown[0] ? options.unknown : "off");
+    else if (!tm_has_states())
+        result = REFUSE(&refusal, EAGAIN, "storage: the process has no thread-specific key left");
+    else if (!begin())
+        result = REFUSE(&refusal, EBUSY, "busy: another thread is arming or disarming");
+    else {
+        result = arm(&options, &refusal);
+        end();
+    }
+    errno = saved;
+    return result;
+}
+
+int tidemark_disarm(char *why, size_t capacity)
+{
+    int (*other)(char *, size_t) = (int (*)(char *, size_t))first_copy("tidemark_disarm");
+    if (other)
+        return other(why, capacity);
+    char unheard[256];
+    struct refusal refusal = {capacity ? why : unheard, capacity ? capacity : sizeof unheard};
+    int saved = errno, result = 0;
+    if (!begin()) {
+        result = REFUSE(&refusal, EBUSY, "busy: another thread is arming or disarming");
+    } else {
+        int something = tm_settings.enabled || tm_core.unhooking || tm_settings.pool.head;
+        if (something && !leave())
+            result = REFUSE(&refusal, EBUSY, "busy: a thread has never come back from the agent");
+        end();
+    }
+    errno = saved;
+    return result;
+}
+
+size_t tidemark_status(char *text, size_t capacity)
+{
+    size_t (*other)(char *, size_t) = (size_t (*)(char *, size_t))first_copy("tidemark_status");
+    return other ? other(text, capacity) : tm_status(text, capacity);
+}

@@ -1,0 +1,134 @@
+/* covered.c - detects another tool's functions in the place of ours.
+ *
+ * A tool that wraps malloc in a running program writes its functions into the same slots as we do: over ours, or
+ * before we arrive. Some tools call what they found there. Others (memray) call the C library, and restore the
+ * C library's functions when they leave, whatever they found: then we miss the ends of what we sampled, and live
+ * figures would only grow. The slots through which the interpreter itself calls malloc() and free() show which:
+ *
+ *   ours              we see the calls
+ *   the program's     the other tool has left: every slot is searched and rewritten; where there was no other
+ *                     tool, the loader has resolved the slot over ours
+ *   anything else     is called once: does the call reach us? If not, we are covered: nothing is sampled, and
+ *                     the live samples end here
+ *
+ * The other tool's slots are left alone: wrappers over wrappers cannot be removed in an arbitrary order.
+ */
+#include "core/lock.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "hooks/hook_table.h"
+#include "hooks/hooks.h"
+#include "lifecycle/arming.h"
+#include "live/live.h"
+#include "process/loader.h"
+#include "process/objects.h"
+#include "sampling/lifecycle.h"
+#include "segment/sections.h"
+#include "slots/slots.h"
+
+static struct {
+    uintptr_t object;    /* where the interpreter's object starts */
+    uintptr_t *malloc, *free; /* its slots; NULL: it has none */
+    uintptr_t judged;    /* (atomic) a stranger in its slot of free, called before */
+    uint32_t is_covered; /* (atomic) */
+} watched;
+
+static int find_slots(const struct tm_object *object, void *unused)
+{
+    (void)unused;
+    if (!tm_object_symbol(object, "_PyRuntime"))
+        return 0;
+    watched.object = object->start;
+    watched.malloc = tm_named_slot(object, "malloc");
+    watched.free = tm_named_slot(object, "free");
+    return 1;
+}
+
+void tm_cover_begin(void)
+{
+    watched.malloc = watched.free = NULL;
+    __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+    if (tm_came_late())
+        tm_each_object(find_slots, NULL);
+}
+
+int tm_covered(void)
+{
+    return (int)__atomic_load_n(&watched.is_covered, __ATOMIC_RELAXED);
+}
+
+struct reading {
+    uintptr_t malloc, free;
+    int is_stub; /* the loader's, which has not been asked yet */
+};
+
+/* In the loader's walk: the interpreter's object may be unloaded at any other time. */
+static int read_slots(const struct tm_object *object, void *data)
+{
+    struct reading *reading = data;
+    if (object->start != watched.object)
+        return 0;
+    reading->malloc = __atomic_load_n(watched.malloc, __ATOMIC_RELAXED);
+    reading->free = __atomic_load_n(watched.free, __ATOMIC_RELAXED);
+    reading->is_stub = reading->free >= object->start && reading->free < object->end;
+    return 1;
+}
+
+/* As the interpreter would call it at this very point. */
+static int reaches_us(const struct reading *reading)
+{
+    uint64_t left = tm_own_thread.countdown;
+    tm_own_thread.countdown = TM_HELD;
+    void *block = ((void *(*)(size_t))reading->malloc)(1);
+    int reached = tm_own_thread.countdown != TM_HELD;
+    ((void (*)(void *))reading->free)(block);
+    tm_own_thread.countdown = left;
+    return reached;
+}
+
+static void end_all(void)
+{
+    if (!tm_lock())
+        return;
+    uint64_t now = tm_now_ms();
+    for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++) {
+        const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
+        struct tm_live taken;
+        if (record->address && tm_live_take((const void *)record->address, &taken))
+            tm_live_end(&taken, now);
+    }
+    tm_unlock();
+}
+
+static void judge(const struct reading *reading)
+{
+    if (__atomic_exchange_n(&watched.judged, reading->free, __ATOMIC_RELAXED) == reading->free || reaches_us(reading))
+        return;
+    __atomic_store_n(&watched.is_covered, 1, __ATOMIC_RELAXED);
+    tm_set_limit(TM_LIMIT_COVERED);
+    end_all();
+}
+
+void tm_look_for_cover(void)
+{
+    const struct tm_hook *hook = &tm_hooks[TM_HOOK_FREE];
+    struct reading reading;
+    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_answers())
+        return;
+    tm_own_thread.inside++;
+    if (!tm_each_object(read_slots, &reading)) {
+        watched.free = NULL; /* unloaded */
+    } else if (reading.free == (uintptr_t)hook->ours) {
+        __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+    } else if (reading.free == (uintptr_t)hook->real || reading.is_stub) {
+        if (tm_covered())
+            tm_write_slots_anew(); /* the next check finds ours */
+        else
+            tm_attach_look(1); /* the loader resolved it */
+    } else {
+        judge(&reading);
+    }
+    tm_own_thread.inside--;
+}

@@ -1,0 +1,20 @@
+/* options.h - what TIDEMARK, or a late arm request, may ask for. */
+#ifndef TIDEMARK_OPTIONS_H
+#define TIDEMARK_OPTIONS_H
+
+#include "core/state.h"
+
+struct tm_options {
+    int on;                                 /* "off" was not given */
+    int native;                             /* "native" */
+    int no_follow;                          /* "nofollow" */
+    uint64_t period;                        /* "period=512K"; 0: as the pool says */
+    char pool[sizeof tm_settings.pool.path]; /* "pool=/proc/PID/fd/N"; empty: a pool of its own */
+    char directory[sizeof tm_settings.directory]; /* "dir=/path": where that pool's file goes */
+    char unknown[64];                       /* the last word that was not understood */
+};
+
+/* Reads "word,word=value,...". Unknown words are ignored; the last one is kept. */
+void tm_read_options(const char *text, struct tm_options *options);
+
+#endif

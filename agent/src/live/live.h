@@ -1,0 +1,41 @@
+/* live.h - the live samples: the filter, the index by address, their records (live.c). */
+#ifndef TIDEMARK_LIVE_H
+#define TIDEMARK_LIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/state.h"
+
+/* ---- filter: may this address be a sample? ------------------------------------------ */
+
+extern uint8_t tm_filter[TM_FILTER_SLOTS] __attribute__((visibility("hidden")));
+
+/* Neighbouring addresses share a cache line, so the program's working set maps to few lines of the filter. */
+static inline size_t tm_filter_slot(const void *address)
+{
+    return ((uintptr_t)address >> 4) & (TM_FILTER_SLOTS - 1);
+}
+
+static inline int tm_maybe_sampled(const void *address)
+{
+    return __atomic_load_n(&tm_filter[tm_filter_slot(address)], __ATOMIC_RELAXED) != 0;
+}
+
+/* ---- live.c ----------------------------------------------------------------------- */
+
+/* Lock-free: the slot of an address; TM_NONE: no live sample; TM_LIVE_COUNT: it could not be determined. */
+uint32_t tm_live_slot(const void *address);
+int tm_is_sampled(const void *address);
+/* (locked) A slot for a new sample; TM_NONE when none is available. */
+uint32_t tm_live_insert(const void *address, size_t bytes, double period, uint32_t site, int indexed, uint64_t now_ms);
+/* (locked) Removes the sample at an address; its record as it was is copied to `taken`. */
+int tm_live_take(const void *address, struct tm_live *taken);
+void tm_live_end(const struct tm_live *taken, uint64_t now_ms);
+void tm_live_restore(const struct tm_live *taken);
+/* (locked) The sample of a mapping: how much of it is mapped now; 0 ends the sample. */
+void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms);
+/* (locked) Raises the period and thins the live samples to match. */
+void tm_thin(void);
+
+#endif

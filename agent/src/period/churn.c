@@ -1,0 +1,90 @@
+/* churn.c - samples sizes of which few blocks stay live more rarely, in favour of the others.
+ *
+ * Most of what a busy program allocates is freed in a moment: numbers, frames, temporary strings. Users ask
+ * for what stays, and the slow path's share pays for a limited number of samples. Only the stack identifies the
+ * site, and the stack is the expensive part; the size is known before it. So while the period in force is above
+ * the configured one, a size of whose samples the share s was not freed again has a period of its own:
+ *
+ *     period in force / sqrt(s)        in powers of two, at most 2^MOST_SHIFT times
+ *
+ * (A given number of samples reveals most of what stays when they are distributed this way: by the square root of
+ * the bytes that stay per byte allocated.) Each record keeps the period it was sampled with, and the period
+ * of a size depends on earlier blocks alone, so the sums stay unbiased. The controller spends what is saved
+ * on a finer period for all sizes.
+ */
+#include "core/state.h"
+#include "period/period.h"
+
+#define SMALL_SIZES 32u /* of 16 bytes each, like pymalloc's; then one for each power of two */
+#define SMALLEST_POWER 9
+#define FEWEST_SAMPLES 32u
+#define MEMORY_SAMPLES 512u
+#define MOST_SHIFT 4u
+
+static struct tm_size *size_of(uint64_t bytes)
+{
+    if (bytes <= 16 * SMALL_SIZES)
+        return &tm_core.sizes[bytes ? (bytes - 1) / 16 : 0];
+    unsigned power = 63 - (unsigned)__builtin_clzll(bytes), size = SMALL_SIZES + power - SMALLEST_POWER;
+    return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
+}
+
+/* Never coarser, in all, than the factor by which the period in force was raised: otherwise the savings
+ * could not be spent. */
+static uint64_t shifted(uint64_t period, uint32_t shift)
+{
+    uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
+    while (shift && period >> shift < configured)
+        shift--;
+    return period << shift;
+}
+
+uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force)
+{
+    return shifted(in_force, __atomic_load_n(&size_of(bytes)->shift, __ATOMIC_RELAXED));
+}
+
+uint64_t tm_churn_coarsest(uint64_t in_force)
+{
+    return shifted(in_force, tm_core.most_shift);
+}
+
+/* A quarter stays, a sixteenth, ... */
+static uint32_t shift_for(uint32_t taken, uint32_t ended)
+{
+    if (taken < FEWEST_SAMPLES)
+        return 0;
+    uint32_t shift = 0;
+    while (shift < MOST_SHIFT && (taken - ended + 1) << (2 * (shift + 1)) <= taken + 1)
+        shift++;
+    return shift;
+}
+
+void tm_churn_taken(uint64_t bytes)
+{
+    struct tm_size *size = size_of(bytes);
+    if (++size->taken >= MEMORY_SAMPLES) {
+        size->taken /= 2;
+        size->ended /= 2;
+    }
+    uint32_t shift = shift_for(size->taken, size->ended);
+    if (shift == size->shift)
+        return;
+    __atomic_store_n(&size->shift, shift, __ATOMIC_RELAXED);
+    tm_core.most_shift = 0;
+    for (unsigned i = 0; i < TM_SIZES; i++)
+        if (tm_core.sizes[i].shift > tm_core.most_shift)
+            tm_core.most_shift = tm_core.sizes[i].shift;
+    tm_publish_period();
+}
+
+void tm_churn_ended(uint64_t bytes)
+{
+    struct tm_size *size = size_of(bytes);
+    size->ended += size->ended < size->taken; /* those of long ago are forgotten, their ends are none of late */
+}
+
+void tm_publish_period(void)
+{
+    tm_core.header->period_bytes = tm_churn_coarsest(tm_core.period);
+}

@@ -1,0 +1,195 @@
+/* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
+ *
+ * A program that mostly waits has little CPU time to take a share of, and its samples are expensive:
+ * after each wait the caches are cold. Yet a thousandth of a core is negligible, and a slow
+ * leak in such a program is what users look for. So the time of which the share is taken (`budget`)
+ * is the process's CPU time or FLOOR of the elapsed time, whichever is more.
+ *
+ * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
+ * the budget, one sample comes every `period` bytes and costs `cost` ns. So the period that
+ * spends exactly the share is
+ *
+ *     wanted = cost * rate / share
+ *
+ * with both figures smoothed over the recent past. The period follows it in powers of
+ * two, up and down at once: an expensive start leaves no coarse profile behind. An account
+ * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
+ * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
+ * thinning has set it while the live table is still that full.
+ */
+#include "core/state.h"
+#include "core/system.h"
+#include "period/period.h"
+#include "segment/sections.h"
+
+/* Of the 0.3 % that the slow path may take; its clock does not see the rest: the entry
+ * (tm_enter) and the colder caches it leaves. */
+#define SHARE 0.0015
+#define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
+#define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
+#define FIRST_CREDIT_NS 2000000ll /* code that is seen for the first time is expensive, and is seen at the start */
+#define SAMPLES_A_CHECK 32
+#define TICKS_A_CHECK 300000000ull /* about 100 ms */
+#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
+#define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
+#define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
+/* At a GiB allocated a second, 128 samples: always affordable, and a coarser profile would be useless.
+ * (Thinning goes beyond it where the table is full.) */
+#define LARGEST_PERIOD (8ull << 20)
+/* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set,
+ * and only a sample detects it: until then the first ones keep coming, whatever they cost. */
+#define SAMPLES_FOR_PYTHON 1000u
+
+void tm_control_begin(void)
+{
+    tm_core.ticks_start = tm_ticks();
+    tm_core.ticks_start_ns = tm_now_ns();
+    tm_core.credit_ns = FIRST_CREDIT_NS;
+    tm_core.cpu_ns = tm_process_cpu_ns();
+    tm_core.wall_ns = tm_core.ticks_start_ns;
+}
+
+/* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
+static double ns_a_tick(void)
+{
+    uint64_t ticks = tm_ticks() - tm_core.ticks_start, ns = tm_now_ns() - tm_core.ticks_start_ns;
+    return ns > 1000000 && ticks ? (double)ns / (double)ticks : 0.33;
+}
+
+void tm_control_report(void)
+{
+    double ns = ns_a_tick();
+    uint64_t beside = (uint64_t)((double)tm_core.beside_ticks * ns);
+    tm_core.header->slow_path_ns += (uint64_t)((double)tm_core.slow_ticks * ns) + beside;
+    tm_core.slow_ns_checked += beside;
+    tm_core.slow_ticks = tm_core.beside_ticks = 0;
+    tm_core.header->process_cpu_ns = tm_process_cpu_ns();
+}
+
+static double smoothed(double before, double now, double weight)
+{
+    return before == 0.0 ? now : before + (now - before) * weight;
+}
+
+/* The share to aim at: credit is spent over the next interval, debt is paid back. */
+static double share_now(void)
+{
+    double credit = (double)tm_core.credit_ns;
+    return credit > 0 ? SHARE + credit / RATE_MEMORY_NS : SHARE / (1.0 - 3.0 * credit / (double)CREDIT_NS);
+}
+
+/* The power of two times the period nearest to `wanted`; a small deviation is left as it is. */
+static uint64_t follow(uint64_t period, double wanted, int may_rise)
+{
+    while (may_rise && wanted > (double)period * 1.5 && period < LARGEST_PERIOD)
+        period *= 2;
+    while (wanted < (double)period / 3.0 && period / 2 >= tm_core.configured_period) {
+        if (period / 2 < tm_core.table_period && tm_core.live_count >= TM_LIVE_COUNT / 4)
+            break;
+        period /= 2;
+    }
+    return period;
+}
+
+/* Time since the last check of which the slow path may take its share, in ns. */
+static double budget_since(void)
+{
+    uint64_t cpu = tm_core.header->process_cpu_ns, wall = tm_now_ns();
+    double used = (double)(cpu - tm_core.cpu_ns), passed = (double)(wall - tm_core.wall_ns);
+    tm_core.cpu_ns = cpu;
+    tm_core.wall_ns = wall;
+    return used > passed * FLOOR ? used : passed * FLOOR;
+}
+
+/* `count` may be a fraction: bytes allocated since, divided by the period. `whole`: a full round of samples, enough
+ * to distinguish an expensive slow path from an expensive moment; after fewer the period only falls. */
+static void check(double count, int whole)
+{
+    struct tm_segment_header *header = tm_core.header;
+    tm_control_report();
+    double budget = budget_since();
+    double slow = (double)(header->slow_path_ns - tm_core.slow_ns_checked);
+    tm_core.slow_ns_checked = header->slow_path_ns;
+    double balance = (double)tm_core.credit_ns + budget * SHARE - slow, bound = (double)CREDIT_NS;
+    tm_core.credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
+    if (budget < 1.0 || count == 0.0)
+        return;
+    double period = (double)tm_core.period;
+    tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
+    tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
+    double wanted = tm_core.cost * tm_core.rate / share_now();
+    int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
+    tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python));
+}
+
+/* Excludes the time that others had the core meanwhile. */
+static uint64_t own_ticks(uint64_t ticks)
+{
+    uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
+    return ticks > most ? most : ticks;
+}
+
+void tm_control_spent(uint64_t ticks)
+{
+    tm_core.slow_ticks += own_ticks(ticks);
+}
+
+int64_t tm_control_beside(uint64_t ticks)
+{
+    tm_core.beside_ticks += own_ticks(ticks);
+    return (int64_t)((double)own_ticks(ticks) * ns_a_tick());
+}
+
+void tm_control_passed(uint64_t bytes)
+{
+    __atomic_fetch_add(&tm_core.passed_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void tm_control_thinned(void)
+{
+    __atomic_fetch_add(&tm_core.thinned_samples, 1, __ATOMIC_RELAXED);
+}
+
+int tm_control_is_due(void)
+{
+    return tm_ticks() >= __atomic_load_n(&tm_core.check_at_ticks, __ATOMIC_RELAXED);
+}
+
+/* Begins the next interval; returns what was allocated in this one, as an expected number of samples. */
+static double end_stretch(uint64_t now)
+{
+    double thinned = (double)__atomic_exchange_n(&tm_core.thinned_samples, 0, __ATOMIC_RELAXED);
+    double samples = (double)tm_core.slow_samples + thinned;
+    double passed = (double)__atomic_exchange_n(&tm_core.passed_bytes, 0, __ATOMIC_RELAXED) / (double)tm_core.period;
+    tm_core.slow_samples = 0;
+    __atomic_store_n(&tm_core.check_at_ticks, now + TICKS_A_CHECK, __ATOMIC_RELAXED);
+    return samples > passed ? samples : passed;
+}
+
+void tm_control_look(void)
+{
+    if (tm_control_is_due())
+        check(end_stretch(tm_ticks()), 0);
+}
+
+void tm_control(uint64_t ticks_spent)
+{
+    tm_control_spent(ticks_spent);
+    /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
+     * for 31 others; otherwise it would stay coarse until the program has allocated 32 periods. */
+    uint64_t now = tm_ticks();
+    int32_t samples = ++tm_core.slow_samples;
+    int whole = samples == SAMPLES_A_CHECK;
+    if (!whole && now < tm_core.check_at_ticks)
+        return;
+    check(end_stretch(now), whole);
+}
+
+void tm_set_period(uint64_t period)
+{
+    if (period == tm_core.period)
+        return;
+    __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
+    tm_publish_period();
+    tm_event(TM_EVENT_PERIOD, 0, period);
+}

@@ -1,0 +1,57 @@
+/* gap.c - the bytes that a thread allocates between two samples.
+ *
+ * A gap of a raised period is counted down in steps of the configured one. Otherwise a program that allocates
+ * little after an expensive start would not notice for minutes that it may be sampled as finely as configured.
+ *
+ *   countdown     rest
+ *   |--- step ---|-------- ... --------| sample
+ */
+#include <errno.h>
+
+#include "core/lock.h"
+#include "core/number.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "period/period.h"
+
+static void count_down(struct tm_thread_state *thread, uint64_t gap)
+{
+    uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
+    uint64_t step = configured && thread->period > configured ? configured : gap;
+    thread->countdown = gap < step ? gap : step;
+    thread->rest = gap - thread->countdown;
+}
+
+void tm_begin_gap(struct tm_thread_state *thread, uint64_t period)
+{
+    thread->period = period;
+    count_down(thread, tm_draw(thread, period));
+}
+
+int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes)
+{
+    uint64_t left = thread->countdown + thread->rest;
+    if (bytes > left)
+        return 1;
+    count_down(thread, left - bytes);
+    return 0;
+}
+
+/* What is left of a gap is a gap again, so another may be drawn for it. */
+void tm_step_gap(struct tm_thread_state *thread)
+{
+    int saved = errno;
+    tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
+    if (tm_control_is_due() && tm_armed() && __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() &&
+        tm_try_lock()) {
+        thread->inside = 1;
+        if (tm_armed())
+            tm_control_look();
+        thread->inside = 0;
+        tm_unlock();
+    }
+    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
+    if (in_force && in_force < thread->period)
+        tm_begin_gap(thread, in_force);
+    errno = saved;
+}

@@ -1,0 +1,303 @@
+/* find.c - finds the interpreter in this process, and its layout by version.
+ *
+ * An object is an interpreter when it defines _PyRuntime and PyGILState_GetThisThreadState.
+ * Its own dynamic table is read, never the global scope: a host may have loaded it with
+ * RTLD_LOCAL, and an older libpython may be loaded beside it.
+ */
+#include "core/system.h"
+#include "process/loader.h"
+#include "process/objects.h"
+#include "python/python.h"
+#include "python/state.h"
+#include "segment/sections.h"
+#include "../../layouts/python_3_9.h"
+#include "../../layouts/python_3_10.h"
+#include "../../layouts/python_3_11.h"
+#include "../../layouts/python_3_12.h"
+#include "../../layouts/python_3_13.h"
+#include "../../layouts/python_3_14.h"
+#include "../../layouts/python_3_15.h"
+
+struct tm_python tm_python;
+
+static const struct tm_python_layout *const layouts[] = {
+    &tm_python_3_9,  &tm_python_3_10, &tm_python_3_11, &tm_python_3_12,
+    &tm_python_3_13, &tm_python_3_14, &tm_python_3_15,
+};
+
+static const struct tm_published_layout *const published_layouts[] = {
+    &tm_published_3_13, &tm_published_3_14, &tm_published_3_15,
+};
+
+static const char debug_cookie[8] = "xdebugpy";
+
+/* Biggest offset that any of the structures could have. */
+#define LARGEST_OFFSET 4096u
+
+static _Atomic int refused;
+static const char *_Atomic refusal;
+static uint32_t refusal_limits;
+
+static void tell_refusal(void)
+{
+    const char *why = atomic_load(&refusal);
+    if (!why)
+        return;
+    tm_set_limit(refusal_limits);
+    tm_set_python(TM_PYTHON_REFUSED, tm_python.version[0] ? tm_python.version : NULL);
+    tm_log("Python %s: %s; its frames are left out", tm_python.version[0] ? tm_python.version : "of unknown version", why);
+}
+
+void tm_python_refuse(uint32_t limit_bits, const char *why)
+{
+    if (atomic_exchange(&refused, 1))
+        return;
+    atomic_store(&tm_python.trust, TM_TRUST_REFUSED);
+    refusal_limits = limit_bits;
+    atomic_store(&refusal, why);
+    tell_refusal();
+}
+
+/* Replaces the table's offset by a published one; 0 when the value is implausible. Offset 0 is accepted only
+ * where the table has it too. */
+static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
+{
+    if (block[slot] >= LARGEST_OFFSET || (block[slot] == 0 && *field != 0))
+        return 0;
+    *field = (uint16_t)block[slot];
+    return 1;
+}
+
+/* From 3.13 on: what the interpreter itself publishes takes precedence over the generated table. */
+static const char *read_published(const uint64_t *block)
+{
+    struct tm_python_layout *layout = &tm_python.layout;
+    const struct tm_published_layout *slots = NULL;
+    for (size_t i = 0; i < sizeof published_layouts / sizeof *published_layouts; i++)
+        if (published_layouts[i]->minor == layout->minor)
+            slots = published_layouts[i];
+    if (!slots)
+        return NULL;
+    if (memcmp(block, debug_cookie, sizeof debug_cookie) != 0)
+        return "it does not publish its offsets as its version should";
+    if ((block[1] >> 16 & 0xff) != layout->minor)
+        return "the offsets it publishes are of another version";
+    if (publish(&layout->thread_interpreter, block, slots->thread_interpreter) &&
+        publish(&layout->thread_frame, block, slots->thread_current_frame) &&
+        publish(&layout->thread_id, block, slots->thread_id) &&
+        publish(&layout->frame_previous, block, slots->frame_previous) &&
+        publish(&layout->frame_code, block, slots->frame_executable) &&
+        publish(&layout->frame_instruction, block, slots->frame_instruction) &&
+        publish(&layout->frame_owner, block, slots->frame_owner) &&
+        publish(&layout->code_file, block, slots->code_file) &&
+        publish(&layout->code_name, block, slots->code_name) &&
+        publish(&layout->code_qualified_name, block, slots->code_qualified_name) &&
+        publish(&layout->code_lines, block, slots->code_lines) &&
+        publish(&layout->code_first_line, block, slots->code_first_line) &&
+        publish(&layout->code_bytes, block, slots->code_bytes) &&
+        publish(&layout->type_name, block, slots->type_name) &&
+        publish(&layout->variable_size, block, slots->bytes_size) &&
+        publish(&layout->bytes_data, block, slots->bytes_data) &&
+        publish(&layout->unicode_state, block, slots->unicode_state) &&
+        publish(&layout->unicode_length, block, slots->unicode_length) &&
+        publish(&layout->unicode_ascii_size, block, slots->unicode_ascii_size))
+        return NULL;
+    return "an offset it publishes is out of bounds";
+}
+
+/* Reads a decimal number and advances past it; -1 if there are no digits. */
+static int read_number(const char **text)
+{
+    int value = -1;
+    for (; **text >= '0' && **text <= '9' && value < 100000; ++*text)
+        value = (value < 0 ? 0 : value * 10) + (**text - '0');
+    return value;
+}
+
+/* "3.11.7 (main, ...)": returns the minor version, copies "3.11.7"; -1 when it is not a version. An
+ * alpha or beta ("3.15.0a7+") may have any layout: not a version either. */
+static int read_version(const char *text)
+{
+    size_t length = strcspn(text, " ");
+    if (length >= sizeof tm_python.version)
+        length = sizeof tm_python.version - 1;
+    memcpy(tm_python.version, text, length);
+    tm_python.version[length] = '\0';
+
+    if (read_number(&text) != 3 || *text++ != '.')
+        return -1;
+    int minor = read_number(&text);
+    if (*text++ != '.' || read_number(&text) < 0 || *text == 'a' || *text == 'b')
+        return -1;
+    return minor;
+}
+
+/* The evaluator's machine code, from its symbol's size. */
+static void find_evaluator(const struct tm_object *object)
+{
+    size_t size = 0;
+    tm_python.evaluator_start = (uintptr_t)tm_object_symbol_sized(object, "_PyEval_EvalFrameDefault", &size);
+    tm_python.evaluator_end = tm_python.evaluator_start + size;
+}
+
+static int (*find_is_finalizing(const struct tm_object *object))(void)
+{
+    void *function = tm_object_symbol(object, "Py_IsFinalizing"); /* since 3.13 */
+    return (int (*)(void))(function ? function : tm_object_symbol(object, "_Py_IsFinalizing"));
+}
+
+static int find_functions(const struct tm_object *object)
+{
+    tm_python.this_thread_state = (void *(*)(void))tm_object_symbol(object, "PyGILState_GetThisThreadState");
+    tm_python.current_thread_state = (void *(*)(void))tm_object_symbol(object, "PyThreadState_GetUnchecked");
+    if (!tm_python.current_thread_state)
+        tm_python.current_thread_state = (void *(*)(void))tm_object_symbol(object, "_PyThreadState_UncheckedGet");
+    tm_python.thread_interpreter = (void *(*)(void *))tm_object_symbol(object, "PyThreadState_GetInterpreter");
+    tm_python.is_finalizing = find_is_finalizing(object);
+    tm_python.first_interpreter = (void *(*)(void))tm_object_symbol(object, "PyInterpreterState_Head");
+    tm_python.code_type = tm_object_symbol(object, "PyCode_Type");
+    tm_python.unicode_type = tm_object_symbol(object, "PyUnicode_Type");
+    tm_python.bytes_type = tm_object_symbol(object, "PyBytes_Type");
+    tm_python.long_type = tm_object_symbol(object, "PyLong_Type");
+    find_evaluator(object);
+    return tm_python.this_thread_state && tm_python.current_thread_state && tm_python.thread_interpreter &&
+           tm_python.is_finalizing && tm_python.code_type && tm_python.unicode_type &&
+           tm_python.bytes_type && tm_python.long_type;
+}
+
+static const struct tm_python_layout *find_layout(int minor)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i]->minor == minor)
+            return layouts[i];
+    return NULL;
+}
+
+/* Py_Version is in read-only data since 3.11: an unknown version is refused by it, because it is unknown where
+ * such a version stores whether it has started. Non-zero: refused. */
+static int refuse_unknown(const struct tm_object *object)
+{
+    const unsigned long *version = tm_object_symbol(object, "Py_Version");
+    if (!version || (*version >> 24 == 3 && find_layout((int)(*version >> 16 & 0xff))))
+        return 0;
+    tm_format(tm_python.version, sizeof tm_python.version, "%u.%u.%u", (uint32_t)(*version >> 24),
+              (uint32_t)(*version >> 16 & 0xff), (uint32_t)(*version >> 8 & 0xff));
+    tm_python_refuse(TM_LIMIT_UNKNOWN_PYTHON, "no layout table for it");
+    return 1;
+}
+
+/* Whether an interpreter's own code has run. The loader lists an object before it has
+ * relocated it, and allocates memory meanwhile: then none of its functions may be called. */
+static int has_begun(const struct tm_object *object, const void *runtime)
+{
+    const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
+    if (!version) /* core_initialized in 3.9, preinitialized in 3.10 */
+        return tm_int_at(runtime, 8) != 0;
+    return tm_int_at(runtime, find_layout((int)(*version >> 16 & 0xff))->runtime_preinitialized) != 0;
+}
+
+/* A host may have finalised it before our first check: then it waits to be
+ * initialised again, and its locks are gone (3.12's functions for allocators take one). */
+static int runs(const struct tm_object *object, const void *runtime)
+{
+    if (!has_begun(object, runtime))
+        return 0;
+    int (*is_finalizing)(void) = find_is_finalizing(object);
+    return !is_finalizing || !is_finalizing();
+}
+
+/* One object of the list. Non-zero: it is an interpreter, known or not; end the search.
+ * `late` points to an int, not 0: objects may still be loading. */
+static int examine(const struct tm_object *object, void *late)
+{
+    const uint64_t *runtime = tm_object_symbol(object, "_PyRuntime");
+    const char *(*get_version)(void) = (const char *(*)(void))tm_object_symbol(object, "Py_GetVersion");
+    if (!runtime || !get_version || !tm_object_symbol(object, "PyGILState_GetThisThreadState"))
+        return 0;
+
+    if (*(int *)late && refuse_unknown(object))
+        return 1;
+    if (*(int *)late && !runs(object, runtime)) {
+        atomic_store(&tm_python.awaited, 1);
+        return 0;
+    }
+    const char *text = get_version();
+    int minor = read_version(text);
+    if (strstr(text, "free-threading build")) {
+        tm_python_refuse(TM_LIMIT_FREE_THREADED, "a free-threaded build");
+        return 1;
+    }
+    const struct tm_python_layout *layout = find_layout(minor);
+    if (!layout) {
+        tm_python_refuse(TM_LIMIT_UNKNOWN_PYTHON, "no layout table for it");
+        return 1;
+    }
+    tm_python.layout = *layout;
+    const char *problem = read_published(runtime);
+    if (!problem && !find_functions(object))
+        problem = "it does not export what a stack walk needs";
+    if (problem) {
+        tm_python_refuse(TM_LIMIT_LAYOUT_MISMATCH, problem);
+        return 1;
+    }
+    atomic_store_explicit(&tm_python.ready, 1, memory_order_release);
+    tm_python_hook_allocators(object, *(int *)late);
+    return 1;
+}
+
+static int is_our_interpreter(const struct tm_object *object, void *unused)
+{
+    (void)unused;
+    return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
+}
+
+/* A host may unload it, finalised or not: after that none of its functions may be called. */
+int tm_python_is_loaded(void)
+{
+    static _Atomic uint64_t seen; /* changes of the loader's list as of the last check */
+    if (!tm_loader_answers())
+        return 1;
+    uint64_t changes = tm_object_changes();
+    if (atomic_load(&seen) == changes)
+        return 1;
+    if (!tm_each_object(is_our_interpreter, NULL)) {
+        atomic_store(&tm_python.ready, 0);
+        tm_python_refuse(0, "its library was unloaded");
+        return 0;
+    }
+    atomic_store(&seen, changes);
+    return 1;
+}
+
+static int late; /* the constructor's call comes first, when all objects are relocated */
+
+void tm_python_attach(void)
+{
+    late = 1;
+    if (atomic_load(&refused))
+        tell_refusal();
+    else if (atomic_load(&tm_python.ready))
+        tm_python_hook_again();
+    else
+        tm_python_probe();
+    tm_python_verify();
+}
+
+void tm_python_probe(void)
+{
+    if (atomic_load(&refused) || !tm_python_try_exclusive())
+        return;
+    atomic_store(&tm_python.awaited, 0);
+    if (!atomic_load(&tm_python.ready))
+        tm_each_object(examine, &late);
+    else if (!tm_each_object(is_our_interpreter, NULL))
+        tm_python_refuse(0, "its library was unloaded");
+    late = 1;
+    tm_python_end_exclusive();
+}
+
+int tm_python_is_evaluator(const void *return_address)
+{
+    uintptr_t address = (uintptr_t)return_address;
+    return address > tm_python.evaluator_start && address <= tm_python.evaluator_end;
+}

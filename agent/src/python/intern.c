@@ -1,0 +1,97 @@
+/* intern.c - maps a captured frame to a frame of the segment, mostly by a cache.
+ *
+ * The cache is a fixed table of sets of four, keyed by (code object, instruction). Code
+ * objects are freed and their addresses reused, so a hit counts only when everything that identifies
+ * the function is unchanged: name, file, line table, instructions, first line. An
+ * entry is one cache line; the newest of a set comes first, the last one is evicted.
+ * Guarded by the core lock; a forked child finds it zeroed.
+ */
+#include "core/core.h"
+#include "python/python.h"
+#include "python/state.h"
+#include "segment/intern.h"
+
+struct cached_frame {
+    const void *code;
+    const void *name;
+    const void *file;
+    const void *lines;
+    const void *instructions;
+    uint32_t size; /* of the instructions, in the unit of ob_size */
+    uint32_t first_line;
+    uint32_t position;
+    uint32_t frame;       /* id in the segment of `incarnation` */
+    uint32_t incarnation; /* 0: empty */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct cached_frame) == 64, "one cache line");
+
+#define SET_COUNT 512u
+#define SET_SIZE 4u
+/* The core cuts strings at 1000 bytes; ours are cut between characters. */
+#define LONGEST_TEXT 999u
+
+static struct cached_frame cache[SET_COUNT][SET_SIZE] TM_WIPED;
+
+/* What names a code object now, as a cache entry without its id. */
+static void describe(const struct tm_raw_frame *raw, struct cached_frame *entry)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    const char *code = raw->code;
+    const char *sized = code; /* the object whose ob_size counts the instructions */
+    entry->code = code;
+    entry->name = tm_pointer_at(code, layout->code_qualified_name != TM_NO_OFFSET ? layout->code_qualified_name
+                                                                                  : layout->code_name);
+    entry->file = tm_pointer_at(code, layout->code_file);
+    entry->lines = tm_pointer_at(code, layout->code_lines);
+    if (layout->line_table == TM_LINES_LOCATIONS)
+        entry->instructions = code + layout->code_bytes;
+    else
+        entry->instructions = sized = tm_pointer_at(code, layout->code_bytes);
+    entry->size = (uint32_t)tm_word_at(sized, layout->variable_size);
+    entry->first_line = (uint32_t)tm_int_at(code, layout->code_first_line);
+    entry->position = raw->position;
+    entry->incarnation = tm_incarnation();
+}
+
+static int is_same(const struct cached_frame *a, const struct cached_frame *b)
+{
+    return a->code == b->code && a->position == b->position && a->incarnation == b->incarnation &&
+           a->name == b->name && a->file == b->file && a->lines == b->lines && a->instructions == b->instructions &&
+           a->size == b->size && a->first_line == b->first_line;
+}
+
+static struct cached_frame *set_of(const struct tm_raw_frame *raw)
+{
+    uint64_t key = ((uint64_t)(uintptr_t)raw->code >> 4) ^ ((uint64_t)raw->position << 40);
+    return cache[key * 0x9e3779b97f4a7c15ull >> 55];
+}
+_Static_assert(SET_COUNT == 1u << (64 - 55), "the hash's shift gives a set");
+
+static uint32_t intern_text(const void *unicode)
+{
+    char text[LONGEST_TEXT];
+    if (!unicode || tm_type_of(unicode) != tm_python.unicode_type)
+        return 0;
+    return tm_intern_string(text, tm_python_text(unicode, text, sizeof text));
+}
+
+uint32_t tm_python_intern(const struct tm_raw_frame *raw)
+{
+    struct cached_frame wanted = {0};
+    describe(raw, &wanted);
+    struct cached_frame *set = set_of(raw);
+    for (unsigned i = 0; i < SET_SIZE; i++)
+        if (is_same(&set[i], &wanted))
+            return set[i].frame;
+
+    int64_t offset = raw->position == UINT32_MAX ? -1 : (int64_t)raw->position;
+    uint32_t frame = tm_intern_python_frame(intern_text(wanted.name), intern_text(wanted.file),
+                                            tm_python_line(raw->code, offset), wanted.first_line);
+    if (frame == TM_NONE)
+        return TM_NONE;
+    wanted.frame = frame;
+    memmove(&set[1], &set[0], sizeof set[0] * (SET_SIZE - 1));
+    set[0] = wanted;
+    return frame;
+}

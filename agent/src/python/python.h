@@ -1,0 +1,75 @@
+/* python.h - what sampling needs of CPython. */
+#ifndef TIDEMARK_PYTHON_H
+#define TIDEMARK_PYTHON_H
+
+#include <stdint.h>
+
+/* Stacks keep this many frames nearest the leaf and nearest the root, with a mark between them. */
+#define TM_LEAF_FRAMES 100u
+#define TM_ROOT_FRAMES 20u
+#define TM_RAW_FRAMES (TM_LEAF_FRAMES + TM_ROOT_FRAMES)
+
+/* One interpreter frame as captured: no name yet, only where to find it. */
+struct tm_raw_frame {
+    const void *code;  /* PyCodeObject */
+    uint32_t position; /* instruction offset, in the unit of the version */
+    uint32_t left_out : 31; /* frames dropped between this one and the next towards the root */
+    uint32_t entry : 1;     /* C code called the evaluator for this frame: one native frame of the evaluator represents
+                               this frame and the inlined calls that follow towards the leaf */
+};
+
+/* Searches the loaded objects for an interpreter, selects its layout, sets the
+ * allocator hooks and calls tm_set_python(). Called once by the constructor and again
+ * from the slow path when objects have been loaded since; not locked; idempotent. */
+void tm_python_probe(void);
+
+/* Called on the slow path every now and then, not locked, by a thread that may or may
+ * not hold the GIL: checks that the hooks are still ours and sets them again if that
+ * is safe. */
+void tm_python_verify(void);
+
+/* In a running program, with the GIL held: finds the interpreter, or remembers it from an
+ * earlier recording, and hooks its allocators. */
+void tm_python_attach(void);
+
+/* Removes the hooks wherever they are still ours; hooks that another tool has covered stay and call
+ * what they cover. 0: this thread does not hold the GIL, and nothing was done. */
+int tm_python_unhook(void);
+
+/* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
+ * TM_LEAF_FRAMES nearest the leaf and the TM_ROOT_FRAMES nearest the root. Not locked;
+ * calls only functions of the interpreter that neither allocate nor lock. Returns the
+ * number written; 0: no stack. The frames are valid until tm_python_release(). */
+unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
+
+/* The object that carries the labels of the calling thread's contextvars context; NULL: none.
+ * Not locked. Only for tm_python_label(), and only before tm_python_release(). */
+const void *tm_python_context(void);
+
+/* Every slow path that called tm_python_capture() or tm_python_context() calls this when
+ * it is done with their results (interned or not); harmless otherwise. */
+void tm_python_release(void);
+
+/* (locked) The frame's id in this segment, or TM_NONE. The frame belongs to the calling
+ * thread, so its code object is alive. */
+uint32_t tm_python_intern(const struct tm_raw_frame *raw);
+
+/* (locked) The label that `context` (not NULL) represents, extending `parent`. */
+uint32_t tm_python_label(const void *context, uint32_t parent);
+
+/* (locked) By a thread that holds the GIL and called tm_python_capture(): ends the samples that
+ * only the interpreter's method cache keeps. Checks only from time to time. */
+void tm_python_end_cached_names(uint64_t now_ms);
+
+/* Non-zero while the runtime finalises, and after that until it is initialised again. */
+int tm_python_finalises(void);
+/* Non-zero until the finalising runtime has deleted its interpreters, or if that is unknown. */
+int tm_python_has_interpreter(void);
+/* Non-zero when the calling thread holds the GIL; an interpreter must have been found. */
+int tm_python_holds_gil(void);
+
+/* Non-zero when the address is in the evaluator's machine code, whose native frames represent Python
+ * frames; 0 when unknown. */
+int tm_python_is_evaluator(const void *return_address);
+
+#endif

@@ -1,0 +1,111 @@
+/* ending.c - keeps the agent quiet while the interpreter is finalised.
+ *
+ * Once finalisation is noticed, nothing is sampled, and the end of a sample only sets one bit, without
+ * a lock. So finalisation takes no longer than without the agent. This matters because a daemon thread that
+ * returns to a finalised interpreter may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
+ * the freed interpreter). Such a thread waits for the GIL, which the main thread releases for good shortly
+ * before the process exits. With a single system call between the two, on a busy machine, every eighth program
+ * with daemon threads crashed. So the CPU clock, which needs a system call, is read when the end begins. The
+ * final live figures are what the program held, not what finalisation left of it.
+ *
+ *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised again --> NONE
+ *
+ * A process may outlive its interpreter: a host finalises it, continues, and may initialise another. The
+ * process is assumed to live on when the runtime is no longer finalising, when it has had no interpreter for
+ * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples end, and sampling
+ * continues; allocations made in between are not seen.
+ */
+#include "core/lock.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "live/live.h"
+#include "live/mapping.h"
+#include "period/period.h"
+#include "python/python.h"
+#include "sampling/sampling.h"
+#include "segment/sections.h"
+
+/* An ordinary process is gone so soon after its interpreter. */
+#define OVER_MS 1000
+#define LONGEST_MS 30000
+
+enum { NONE = 0, QUIET = 1, PASSED = 2 };
+
+static struct __attribute__((aligned(TM_PAGE))) {
+    uint32_t state;
+    uint64_t since_ms;
+    uint64_t over_ms; /* first seen without an interpreter; 0: not yet */
+} ending TM_WIPED;
+
+static uint8_t ended[TM_LIVE_COUNT / 8] TM_WIPED;
+
+/* (locked) */
+static void end_the_marked(void)
+{
+    uint64_t now = tm_now_ms();
+    for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++) {
+        if (!(__atomic_load_n(&ended[slot / 8], __ATOMIC_RELAXED) & 1u << slot % 8))
+            continue;
+        const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
+        struct tm_live taken;
+        if (record->address && tm_live_take((const void *)record->address, &taken))
+            tm_live_end(&taken, now);
+    }
+    for (uint32_t i = 0; i < sizeof ended; i++)
+        __atomic_store_n(&ended[i], 0, __ATOMIC_RELAXED);
+    tm_mapping_end_the_noted();
+}
+
+static void live_on(uint32_t state)
+{
+    if (!tm_lock())
+        return;
+    if (__atomic_load_n(&ending.state, __ATOMIC_RELAXED) == QUIET)
+        end_the_marked();
+    __atomic_store_n(&ending.state, state, __ATOMIC_RELEASE);
+    __atomic_store_n(&ending.over_ms, 0, __ATOMIC_RELAXED);
+    tm_unlock();
+}
+
+static int is_over(uint64_t now)
+{
+    uint64_t over = __atomic_load_n(&ending.over_ms, __ATOMIC_RELAXED);
+    if (!tm_python_has_interpreter()) {
+        if (over != 0)
+            return now - over > OVER_MS;
+        __atomic_store_n(&ending.over_ms, now, __ATOMIC_RELAXED);
+    }
+    return now - ending.since_ms > LONGEST_MS;
+}
+
+int tm_quiet(void)
+{
+    uint32_t state = __atomic_load_n(&ending.state, __ATOMIC_ACQUIRE);
+    if (TM_LIKELY(!tm_python_finalises())) {
+        if (TM_UNLIKELY(state != NONE))
+            live_on(NONE);
+        return 0;
+    }
+    if (state == PASSED)
+        return 0;
+    uint64_t now = tm_now_ms();
+    if (state == NONE) {
+        ending.since_ms = now;
+        __atomic_store_n(&ending.state, QUIET, __ATOMIC_RELEASE);
+        if (tm_try_lock()) {
+            tm_control_report();
+            tm_unlock();
+        }
+    }
+    if (!is_over(now))
+        return 1;
+    live_on(PASSED);
+    return 0;
+}
+
+void tm_mark_ended(const void *address)
+{
+    uint32_t slot = tm_live_slot(address);
+    if (slot < TM_LIVE_COUNT)
+        __atomic_fetch_or(&ended[slot / 8], (uint8_t)(1u << slot % 8), __ATOMIC_RELAXED);
+}

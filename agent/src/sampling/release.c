@@ -1,0 +1,107 @@
+/* release.c - the ends of sampled allocations: free, realloc, and frees that may not wait.
+ *
+ * A hook has checked the filter's byte; an address that gets here is a sample or, rarely, its neighbour
+ * in the filter. The sample is forgotten before the real free, because the allocator may hand the
+ * address out again at once.
+ */
+#include <errno.h>
+
+#include "core/lock.h"
+#include "core/state.h"
+#include "core/system.h"
+#include "live/live.h"
+#include "period/period.h"
+#include "sampling/sampling.h"
+#include "segment/sections.h"
+
+static void end_at(const void *address, uint64_t now_ms)
+{
+    struct tm_live taken;
+    if (tm_live_take(address, &taken))
+        tm_live_end(&taken, now_ms);
+}
+
+/* A free that may not wait (inside the agent, in a signal handler) leaves its address. */
+static void leave_pending(const void *address)
+{
+    for (unsigned i = 0; i < TM_PENDING_COUNT; i++) {
+        uintptr_t expected = 0;
+        if (__atomic_compare_exchange_n(&tm_core.pending[i], &expected, (uintptr_t)address, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            __atomic_store_n(&tm_core.pending_used, 1, __ATOMIC_RELEASE);
+            return;
+        }
+    }
+}
+
+void tm_drain_pending(void)
+{
+    if (!__atomic_load_n(&tm_core.pending_used, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&tm_core.pending_used, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < TM_PENDING_COUNT; i++) {
+        uintptr_t address = __atomic_exchange_n(&tm_core.pending[i], 0, __ATOMIC_ACQ_REL);
+        if (address)
+            end_at((const void *)address, tm_now_ms());
+    }
+}
+
+__attribute__((noinline)) void tm_sampled_free(const void *address)
+{
+    if (!tm_armed() || !tm_is_sampled(address))
+        return;
+    int saved = errno;
+    if (!tm_own_thread.inside && tm_quiet()) {
+        tm_mark_ended(address);
+    } else if (tm_own_thread.inside || !tm_lock()) {
+        leave_pending(address);
+    } else {
+        uint64_t ticks = tm_ticks(), now = tm_now_ms();
+        tm_own_thread.inside++;
+        tm_drain_pending();
+        end_at(address, now);
+        tm_heartbeat(now);
+        tm_control_spent(tm_ticks() - ticks);
+        tm_own_thread.inside--;
+        tm_unlock();
+    }
+    errno = saved;
+}
+
+void tm_forget(const void *address)
+{
+    if (tm_maybe_sampled(address))
+        tm_sampled_free(address);
+}
+
+uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken)
+{
+    if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_own_thread.inside)
+        return 0;
+    int saved = errno;
+    uint32_t recording = 0;
+    if (tm_quiet()) {
+        tm_mark_ended(address);
+    } else if (tm_lock()) {
+        if (tm_live_take(address, taken))
+            recording = tm_core.incarnation;
+        tm_unlock();
+    }
+    errno = saved;
+    return recording;
+}
+
+void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recording)
+{
+    int saved = errno;
+    if (tm_lock()) {
+        if (recording == tm_core.incarnation) { /* else: the recording it was taken from has ended */
+            if (moved)
+                tm_live_end(taken, tm_now_ms());
+            else
+                tm_live_restore(taken);
+        }
+        tm_unlock();
+    }
+    errno = saved;
+}
