@@ -1,7 +1,7 @@
 /** Recordings that were cut, overwritten, swapped or made up: one clear line, or what is whole of them. */
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { TidemarkError } from "../../src/model/errors.js";
 import { FORMAT_VERSION } from "../../src/record/frames.js";
 import { openRecording, summarize } from "../../src/record/index.js";
@@ -60,7 +60,7 @@ describe("in this process", () => {
     const path = join(folder, "cut.tidemark");
     writeFileSync(path, whole);
     // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
-    const step = Math.max(1, Math.floor(whole.length / 500));
+    const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let length = whole.length - 1; length >= 0; length -= length < 600 ? 1 : step) {
       truncateSync(path, length);
       const answer = readAll(path);
@@ -70,7 +70,7 @@ describe("in this process", () => {
 
   test("one byte changed, anywhere: never read as whole with other figures", () => {
     const path = join(folder, "changed.tidemark");
-    const step = Math.max(1, Math.floor(whole.length / 400));
+    const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
       const changed = Buffer.from(whole);
       changed[offset] ^= 1 << (offset % 8);
