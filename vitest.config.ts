@@ -1,14 +1,45 @@
+/**
+ * Three projects: `unit` starts no process; `system` starts programs; `matrix` needs many interpreters,
+ * PyPI packages, a browser, or attaches to processes. `npm run check` runs `unit`, `npm test` all three.
+ */
 import { defineConfig } from "vitest/config";
+import { counts, isLong } from "./test/long.mjs";
+
+const besideTheCode = ["{src,web,leakbench,bench}/**/*.test.{ts,tsx}", "scripts/**/*.test.mjs"];
+const systemBesideTheCode = "{src,web,leakbench,bench,scripts}/**/*.system.test.{ts,tsx,mjs}";
+const matrix = [
+  "test/{accuracy,attach,heap,real}/**/*.test.ts",
+  "test/bad/{ends,modes}.test.ts",
+  "test/gpu/{jax,live,page,torch_module}.test.ts",
+  "test/record/native_structures.test.ts",
+  "test/{heap_page,ledger_core,ledger_recording,stacks_native}.test.ts",
+  "test/report{,_diagnosis,_screens}.test.ts",
+];
 
 export default defineConfig({
   test: {
-    include: ["{src,web,test,leakbench,bench}/**/*.test.{ts,tsx}", "scripts/**/*.test.mjs"],
     // Whole programs are started and recorded: a test may take long on a busy machine, and no test
     // asserts a time.
-    testTimeout: 120_000,
+    testTimeout: isLong ? 7_200_000 : 120_000,
     hookTimeout: 120_000,
     // Each worker is a process: tests change the environment and the working folder.
     pool: "forks",
     maxWorkers: 2,
+    provide: { counts },
+    projects: [
+      {
+        extends: true,
+        test: { name: "unit", include: besideTheCode, exclude: [systemBesideTheCode] },
+      },
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: [systemBesideTheCode, "test/**/*.test.ts"],
+          exclude: matrix,
+        },
+      },
+      { extends: true, test: { name: "matrix", include: matrix } },
+    ],
   },
 });

@@ -1,6 +1,7 @@
 /**
  * `npm test`: set-up, build, every check. The last line is "N passed, N failed, N skipped".
- * `npm test -- NAME...` runs parts: a section's name, or part of a test file's path.
+ * `npm test -- NAME...` runs parts: a section's name, a project of vitest.config.ts, or part of a test
+ * file's path. A part that needs no environment sets none up.
  */
 import { build } from "./build.mjs";
 import { checkAgent } from "./checks/agent.mjs";
@@ -9,83 +10,70 @@ import { checkHouse } from "./checks/house.mjs";
 import { checkImports } from "./checks/imports.mjs";
 import { checkStyle, checkTypes } from "./checks/language.mjs";
 import { checkPython } from "./checks/python.mjs";
-import { say, sum, takeSaid, verdicts } from "./checks/stream.mjs";
+import { conclude, runAlone, runSideBySide } from "./checks/sections.mjs";
+import { sum, verdicts } from "./checks/stream.mjs";
 import { checkVitest } from "./checks/vitest.mjs";
-import { runAsScript, SetupError, seconds } from "./command.mjs";
+import { runAsScript } from "./command.mjs";
 import { makeEnvironment } from "./environment.mjs";
+import { setUp } from "./setup.mjs";
 
-/** @typedef {import("./checks/stream.mjs").Count} Count */
-/** @typedef {Count & {name: string}} Named what a section reported */
+/**
+ * @typedef {import("./checks/sections.mjs").Section & {needs: Need[]}} Part
+ * @typedef {"build" | "environment"} Need what a section uses, beside the npm packages
+ */
 
-/** @type {Record<string, (filters: string[]) => Promise<Count | undefined>>} */
-const sections = {
-  house: checkHouse,
-  style: checkStyle,
-  types: checkTypes,
-  imports: checkImports,
-  generated: checkGenerated,
-  agent: checkAgent,
-  python: checkPython,
-  vitest: checkVitest,
-};
+/** @type {Part[]} sections that use one core each, the longest first */
+const singleCore = [
+  { name: "agent", run: checkAgent, needs: [] },
+  { name: "types", run: checkTypes, needs: ["build"] },
+  { name: "generated", run: checkGenerated, needs: ["build"], fix: "npm run generate" },
+  { name: "imports", run: checkImports, needs: ["build"] },
+  { name: "python", run: checkPython, needs: ["environment"] },
+  { name: "style", run: checkStyle, needs: [], fix: "npm run format" },
+  { name: "house", run: checkHouse, needs: [] },
+];
+/** Projects of vitest.config.ts, and what their tests need. */
+const projects = new Map(
+  /** @type {[string, Need[]][]} */ ([
+    ["unit", ["build"]],
+    ["system", ["build", "environment"]],
+    ["matrix", ["build", "environment"]],
+  ]),
+);
 
 /** @param {string[]} wanted @returns {Promise<number>} exit code */
 async function test(wanted) {
-  const filters = wanted.filter((name) => !(name in sections));
-  const chosen = Object.keys(sections).filter(
-    (name) =>
-      wanted.length === 0 || wanted.includes(name) || (name === "vitest" && filters.length > 0),
-  );
-  const counts = [await section("set-up", setUpForTests)];
+  const parts = singleCore.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+  const vitest = vitestPart(wanted);
+  const needs = new Set([...parts, ...(vitest ? [vitest] : [])].flatMap((part) => part.needs));
+  const counts = [
+    await runAlone({ name: "set-up", run: needs.has("environment") ? setUpForTests : setUpOnly }),
+  ];
+  if (sum(counts).failed === 0 && needs.has("build")) {
+    counts.push(await runAlone({ name: "build", run: buildOnce }));
+  }
   if (sum(counts).failed === 0) {
-    counts.push(await section("build", buildOnce));
-    for (const name of chosen) {
-      counts.push(await section(name, async () => await sections[name]?.(filters)));
-    }
+    counts.push(...(await runSideBySide(parts)));
+    if (vitest !== undefined) counts.push(await runAlone(vitest));
   }
-  const { passed, failed, skipped, reasons } = sum(counts);
-  repeatFailures(counts);
-  for (const reason of reasons) process.stdout.write(`skipped: ${reason}\n`);
-  process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
-  return failed === 0 ? 0 : 1;
+  return conclude(counts);
 }
 
-/**
- * Runs one section under a heading. One that reports nothing has not done its work: a failure.
- * @param {string} name
- * @param {() => Promise<Count | undefined>} run
- * @returns {Promise<Named>}
- */
-async function section(name, run) {
-  takeSaid();
-  process.stdout.write(`\n== ${name}\n`);
-  const begun = Date.now();
-  const reported = await run().catch((error) => {
-    say(error instanceof SetupError ? error.message : error.stack);
-    return verdicts([false]);
-  });
-  if (reported === undefined) say("printed no count of tests");
-  const count = reported ?? verdicts([false]);
-  process.stdout.write(
-    `== ${name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped ` +
-      `(${seconds(Date.now() - begun)})\n`,
+/** @param {string[]} wanted @returns {Part | undefined} undefined: no test in TypeScript is wanted */
+function vitestPart(wanted) {
+  const others = wanted.filter((name) => !singleCore.some((part) => part.name === name));
+  if (others.length === 0 && wanted.length > 0) return undefined;
+  const chosen = others.filter((name) => projects.has(name));
+  const filters = others.filter((name) => !projects.has(name) && name !== "vitest");
+  const needs = (chosen.length > 0 ? chosen : [...projects.keys()]).flatMap(
+    (name) => projects.get(name) ?? [],
   );
-  return { ...count, name, failures: count.failures?.length ? count.failures : takeSaid() };
+  return { name: "vitest", run: () => checkVitest({ filters, projects: chosen }), needs };
 }
 
-/** Lines that a section repeats at most. */
-const REPEATED_LINES = 150;
-
-/**
- * Whoever sees only the end of a long run must see what failed in it, and why.
- * @param {Named[]} counts
- */
-function repeatFailures(counts) {
-  for (const { name, failed, failures = [] } of counts) {
-    if (failed === 0) continue;
-    process.stdout.write(`\n== failed in ${name}: ${failed}\n`);
-    for (const line of failures.slice(-REPEATED_LINES)) process.stdout.write(`  ${line}\n`);
-  }
+async function setUpOnly() {
+  await setUp();
+  return verdicts([true]);
 }
 
 async function setUpForTests() {

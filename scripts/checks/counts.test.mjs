@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { root } from "../setup.mjs";
 import { countOfAgent } from "./agent.mjs";
 import { countOfUnittest } from "./python.mjs";
-import { countOfVitest } from "./vitest.mjs";
+import { countOfVitest, slowestTests } from "./vitest.mjs";
 
 test("the agent's closing line, with and without skips", () => {
   expect(countOfAgent(["12 passed, 0 failed"], 0)).toMatchObject({
@@ -75,3 +75,16 @@ function file(status, ...tests) {
   const assertionResults = tests.map((state) => ({ status: state, fullName: `test ${state}` }));
   return { name: "some.test.ts", status, assertionResults };
 }
+
+test("the slowest tests come first, with their file", () => {
+  const slow = { ...file("passed", "passed", "passed"), name: `${root}/test/some.test.ts` };
+  slow.assertionResults = [
+    { status: "passed", fullName: "short", duration: 20 },
+    { status: "passed", fullName: "long", duration: 12_340 },
+    { status: "pending", fullName: "left out", duration: null },
+  ];
+  expect(slowestTests({ testResults: [slow] }, 2)).toEqual([
+    "  12.3 s  test/some.test.ts > long",
+    "   0.0 s  test/some.test.ts > short",
+  ]);
+});

@@ -1,5 +1,5 @@
 /**
- * Sources that are made from other sources are up to date: making them again would change nothing.
+ * Generated files are up to date: generating them again would change nothing.
  * (The agent's offset tables are checked by its own tests.)
  */
 import { generate } from "../generate.mjs";
@@ -8,7 +8,7 @@ import { say, verdicts } from "./stream.mjs";
 export async function checkGenerated() {
   const parts = await generate({ write: false });
   for (const { path } of parts.filter(({ changed }) => changed)) {
-    say(`${path} is not what its source says; mend it: npm run generate`);
+    say(`${path} is out of date: npm run generate`);
   }
   return verdicts(parts.map(({ changed }) => !changed));
 }

@@ -1,4 +1,4 @@
-/** Small rules of the repository that no other tool knows. */
+/** Small rules of this repository that no other tool checks. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
@@ -42,7 +42,7 @@ function registriesAreUnnamed() {
       const found = readFileSync(join(root, String(file)), "utf8").match(pattern ?? "");
       if (found !== null) {
         say(`${file} names a registry: ${found[0]}`);
-        say("mend it: npm install --package-lock-only, or take the address out");
+        say("to fix it: npm install --package-lock-only, or remove the address");
       }
       return found === null;
     }),

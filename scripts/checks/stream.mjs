@@ -1,10 +1,10 @@
-/**
- * Runs a check's command with its output shown as it comes, indented under the check's heading. What a
- * section says is kept until it has ended, so that its failures can be told again at the very end.
- */
+/** Runs a check's command with its output shown, indented under the check's heading, and counts checks. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { root } from "../setup.mjs";
+import { currentTranscript, say } from "./transcript.mjs";
+
+export { say };
 
 /**
  * @typedef {object} Count what a section of the tests reports
@@ -12,26 +12,10 @@ import { root } from "../setup.mjs";
  * @property {number} failed
  * @property {number} skipped
  * @property {string[]} reasons why the skipped were, where it is known
- * @property {string[]} [failures] lines that name the failed and say why; none: all that the section said
+ * @property {string[]} [failures] lines that name the failed and give the reason; none: all of the
+ *   section's output
+ * @property {string[]} [slowest] the slowest tests, one a line
  */
-
-/** @type {string[]} */
-let said = [];
-
-/** Prints lines under the section's heading. @param {string} text */
-export function say(text) {
-  for (const line of text.trimEnd().split("\n")) {
-    said.push(line);
-    process.stdout.write(`  ${line}\n`);
-  }
-}
-
-/** What was said since the last call. */
-export function takeSaid() {
-  const lines = said;
-  said = [];
-  return lines;
-}
 
 /**
  * @param {string} file
@@ -40,13 +24,15 @@ export function takeSaid() {
  * @returns {Promise<{status: number, lines: string[]}>} status -1: not started, or ended by a signal
  */
 export async function stream(file, args, options = {}) {
+  // Events of a child may arrive outside the section's asynchronous context.
+  const transcript = currentTranscript();
   const child = spawn(file, args, { cwd: root, ...options, stdio: ["ignore", "pipe", "pipe"] });
   /** @type {string[]} */
   const lines = [];
   /** @type {Promise<number>} */
   const ended = new Promise((resolve) => {
     child.on("error", (error) => {
-      say(error.message);
+      say(error.message, transcript);
       resolve(-1);
     });
     child.on("close", (code) => resolve(code ?? -1));
@@ -55,7 +41,7 @@ export async function stream(file, args, options = {}) {
     if (pipe === null) continue;
     createInterface({ input: pipe }).on("line", (line) => {
       lines.push(line);
-      say(line);
+      say(line, transcript);
     });
   }
   return { status: await ended, lines };

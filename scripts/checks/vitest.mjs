@@ -1,23 +1,42 @@
-/** Every test in TypeScript: beside the code, and of whole programs in test/. */
+/** The tests in TypeScript: beside the code, and of whole programs in test/ (vitest.config.ts). */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { seconds } from "../command.mjs";
 import { root } from "../setup.mjs";
 import { say, stream } from "./stream.mjs";
 
 /**
- * @param {string[]} filters parts of test files' paths; none: every test
+ * @param {object} [chosen]
+ * @param {string[]} [chosen.filters] parts of test files' paths; none: every test
+ * @param {string[]} [chosen.projects] of vitest.config.ts; none: every project
  * @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: it ran no test
  */
-export async function checkVitest(filters) {
+export async function checkVitest(chosen = {}) {
+  const run = await runVitest(chosen);
+  if (run === undefined) return undefined;
+  const count = countOfVitest(run.result, run.status);
+  return count && { ...count, slowest: slowestTests(run.result, SLOWEST) };
+}
+
+/**
+ * @param {object} chosen
+ * @param {string[]} [chosen.filters]
+ * @param {string[]} [chosen.projects]
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<{result: Result, status: number} | undefined>} undefined: it left no result
+ */
+export async function runVitest({ filters = [], projects = [] }, env = process.env) {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-vitest-"));
   const file = join(folder, "result.json");
   try {
-    const { status } = await stream(process.execPath, [
+    const args = [
       ...[join(root, "node_modules/vitest/vitest.mjs"), "run", ...filters],
+      ...projects.map((project) => `--project=${project}`),
       ...["--reporter=default", "--reporter=json", `--outputFile.json=${file}`],
-    ]);
-    return countOfVitest(JSON.parse(readFileSync(file, "utf8")), status);
+    ];
+    const { status } = await stream(process.execPath, args, { env });
+    return { result: JSON.parse(readFileSync(file, "utf8")), status };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     say(`vitest left no result: ${error.message}`);
@@ -28,12 +47,39 @@ export async function checkVitest(filters) {
 }
 
 /**
- * @typedef {{status: string, fullName: string, failureMessages?: string[]}} Assertion
+ * @typedef {object} Assertion one test
+ * @property {string} status
+ * @property {string} fullName
+ * @property {number | null} [duration] ms
+ * @property {string[]} [failureMessages]
+ *
  * @typedef {{name: string, status: string, message?: string, assertionResults: Assertion[]}} TestFile
+ * @typedef {{testResults: TestFile[]}} Result
  */
 
+/** Tests whose time is printed at the end of a run. */
+const SLOWEST = 20;
+
 /**
- * @param {{testResults: TestFile[]}} result @param {number} status
+ * @param {Result} result
+ * @param {number} count
+ * @returns {string[]} "12.3 s  FILE > TEST", the slowest first; time of hooks is not in it
+ */
+export function slowestTests({ testResults }, count) {
+  return testResults
+    .flatMap(({ name, assertionResults }) =>
+      assertionResults.map(({ fullName, duration }) => ({
+        test: `${relative(root, name)} > ${fullName}`,
+        ms: duration ?? 0,
+      })),
+    )
+    .sort((a, b) => b.ms - a.ms)
+    .slice(0, count)
+    .map(({ test, ms }) => `${seconds(ms).padStart(8)}  ${test}`);
+}
+
+/**
+ * @param {Result} result @param {number} status
  * @returns {import("./stream.mjs").Count | undefined} undefined: no test ran
  */
 export function countOfVitest({ testResults }, status) {

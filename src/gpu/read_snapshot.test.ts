@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { PythonTuple, pickle } from "../../test/gpu/pickle_writer.mjs";
 import { snapshotOf } from "../../test/gpu/snapshot_file.mjs";
 import { randomFrom, randomWorkload, stackOf } from "../../test/gpu/workload.mjs";
@@ -269,7 +269,7 @@ describe("one line for", () => {
     const random = randomFrom(77);
     const small = pickle(snapshotOf([randomWorkload(4, { events: 60 }).allocator], "pooled"));
     let read = 0;
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < inject("counts").damagedSnapshots; round++) {
       const changed = Uint8Array.from(small);
       for (let count = 1 + Math.floor(random() * 4); count > 0; count--) {
         changed[2 + Math.floor(random() * (changed.length - 2))] = Math.floor(random() * 256);
@@ -289,7 +289,7 @@ describe("one line for", () => {
   test("random opcodes", async () => {
     const random = randomFrom(5);
     const opcodes = [...Buffer.from("()]}sueaKMJNq\x85\x86\x87\x88\x89\x94\x8c\x8ah.X", "latin1")];
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < inject("counts").damagedSnapshots; round++) {
       const program = Array.from({ length: 3 + Math.floor(random() * 60) }, () =>
         random() < 0.8 ? opcodes[Math.floor(random() * opcodes.length)]! : Math.floor(random() * 8),
       );

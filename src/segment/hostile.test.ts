@@ -1,5 +1,5 @@
 import { ftruncateSync } from "node:fs";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, inject, it } from "vitest";
 import { TidemarkError } from "../model/errors.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SECTION, SITE, STACK_NODE } from "./layout.js";
@@ -88,7 +88,7 @@ describe("hostile segments", () => {
       return seed / 2 ** 32;
     };
     const start = pool.slotsOffset + (1 << 20);
-    for (let round = 0; round < 200; round++) {
+    for (let round = 0; round < inject("counts").hostileSegments; round++) {
       pool.bytes.set(original);
       for (let change = 0; change < 200; change++) {
         // Half of them within the header, the rest anywhere in the used part.

@@ -2,7 +2,7 @@
  * Every CPython found, entered while it computes, ticks, sleeps, and waits for locks, sockets and
  * children; then recorded, left, and recorded again. What its program does must not change.
  */
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, inject, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
 import { environment } from "../environment.js";
 import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } from "./targets.js";
@@ -132,8 +132,9 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       const first = await attach(target.pid);
       const after = belongings(target.pid);
       expect(leftFiles(target.pid)).toEqual([]);
-      const second = await attach(target.pid);
-      for (const result of [first, second]) {
+      const results = [first];
+      while (results.length < inject("counts").attachRounds) results.push(await attach(target.pid));
+      for (const result of results) {
         const recording = result.open();
         expect(recording.complete).toBe(true);
         expect(recording.processes[0]).toMatchObject({

@@ -2,7 +2,7 @@
 
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { summarize } from "../../src/inspect/recorded/summary.js";
 import { TidemarkError } from "../../src/model/errors.js";
 import { openRecording } from "../../src/record/index.js";
@@ -62,7 +62,7 @@ describe("in this process", () => {
     const path = join(folder, "cut.tidemark");
     writeFileSync(path, whole);
     // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
-    const step = Math.max(1, Math.floor(whole.length / 500));
+    const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let length = whole.length - 1; length >= 0; length -= length < 600 ? 1 : step) {
       truncateSync(path, length);
       const answer = readAll(path);
@@ -72,7 +72,7 @@ describe("in this process", () => {
 
   test("one byte changed, anywhere: never read as whole with other figures", () => {
     const path = join(folder, "changed.tidemark");
-    const step = Math.max(1, Math.floor(whole.length / 400));
+    const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
       const changed = Buffer.from(whole);
       changed[offset] ^= 1 << (offset % 8);

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import {
@@ -84,7 +84,9 @@ async function interrupted(act: (actors: Actors, go: () => void) => Promise<void
   return { ...outcome, actors: actors as Actors };
 }
 
-describe("SIGKILL", () => {
+const rounds = Array.from({ length: inject("counts").killRounds }, (_, i) => i + 1);
+
+describe.each(rounds)("SIGKILL, round %i,", () => {
   test("of the program: the last moment is in the recording", async () => {
     const outcome = await interrupted(({ program: pid }) => void process.kill(pid, "SIGKILL"));
     expect(outcome.signal).toBe("SIGKILL");

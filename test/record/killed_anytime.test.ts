@@ -1,7 +1,7 @@
 /** The recorder killed at any moment of a run: the program does not notice, the recording opens. */
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, inject, test } from "vitest";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, record, removeScratch, tidemark } from "../run.js";
@@ -35,7 +35,14 @@ function recorderBelow(guard: number): number | null {
   return null;
 }
 
-test.each([0, 90, 180, 300, 450, 700, 1100, 1600, 2100])("after %i ms", async (delay) => {
+const LAST_MS = 2100;
+const count = inject("counts").killMoments;
+/** Denser at the beginning, while the recorder starts. */
+const moments = Array.from({ length: count }, (_, i) =>
+  Math.round(LAST_MS * (i / (count - 1)) ** 1.5),
+);
+
+test.each(moments)("after %i ms", async (delay) => {
   const outcome = await record([anyInterpreter().path, "-c", program], {
     started: async (child) => {
       await sleep(delay);

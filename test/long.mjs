@@ -1,0 +1,85 @@
+/**
+ * Tests that are worth many repetitions, and how many. `npm test` runs the sample of each;
+ * `npm run test:long` sets TIDEMARK_LONG=1, runs the full count, and writes docs/test-long.md. A test
+ * reads its count by `inject("counts")` of vitest.
+ *
+ * @typedef {object} LongTest
+ * @property {string} what is repeated: the row's name in docs/test-long.md
+ * @property {string} file part of the test file's path
+ * @property {number} sample repetitions under `npm test`
+ * @property {number} full repetitions under `npm run test:long`
+ *
+ * @typedef {keyof typeof longTests} LongTestName
+ */
+
+export const longTests = {
+  soakCycles: {
+    what: "attach and detach cycles of a service under load",
+    file: "test/attach/soak.test",
+    sample: 20,
+    full: 1000,
+  },
+  attachRounds: {
+    what: "attaches to one program, on every interpreter",
+    file: "test/attach/matrix.test",
+    sample: 2,
+    full: 25,
+  },
+  killMoments: {
+    what: "moments of a run at which the recorder is killed",
+    file: "test/record/killed_anytime.test",
+    sample: 9,
+    full: 300,
+  },
+  killRounds: {
+    what: "rounds of kills of program, recorder and guard",
+    file: "test/bad/kill.test",
+    sample: 1,
+    full: 40,
+  },
+  orphanBytes: {
+    what: "bytes of an orphaned segment that are cut or changed",
+    file: "/orphan_damage.",
+    sample: 600,
+    full: 10_000,
+  },
+  recordingGarbage: {
+    what: "lengths of garbage behind the frames of a recording",
+    file: "/recording_damage.",
+    sample: 300,
+    full: 3000,
+  },
+  recordingBytes: {
+    what: "bytes of a real recording that are cut or changed",
+    file: "test/bad/damage.test",
+    sample: 500,
+    full: 10_000,
+  },
+  hostileSegments: {
+    what: "segments of random bytes",
+    file: "/segment/hostile.",
+    sample: 200,
+    full: 4000,
+  },
+  damagedSnapshots: {
+    what: "GPU snapshots with changed bytes, and of random opcodes",
+    file: "/read_snapshot.",
+    sample: 1500,
+    full: 30_000,
+  },
+  oddSnapshots: {
+    what: "GPU snapshots with odd values",
+    file: "/odd_snapshots.",
+    sample: 500,
+    full: 10_000,
+  },
+};
+
+export const isLong = process.env.TIDEMARK_LONG === "1";
+
+/** The repetitions that this run makes. */
+export const counts = /** @type {Record<LongTestName, number>} */ (
+  Object.fromEntries(
+    Object.entries(longTests).map(([name, { sample, full }]) => [name, isLong ? full : sample]),
+  )
+);
