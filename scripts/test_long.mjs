@@ -7,6 +7,7 @@ import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { longTests } from "../test/long.mjs";
 import { build } from "./build.mjs";
+import { verdicts } from "./checks/stream.mjs";
 import { countOfVitest, runVitest } from "./checks/vitest.mjs";
 import { capture, runAsScript, SetupError, seconds } from "./command.mjs";
 import { makeEnvironment } from "./environment.mjs";
@@ -59,9 +60,8 @@ async function runOne(name, { what, file, full }) {
   process.stdout.write(`\n== ${name}: ${full} ${what}\n`);
   const begun = Date.now();
   const run = await runVitest({ filters: [file] }, { ...process.env, TIDEMARK_LONG: "1" });
-  const count = (run && countOfVitest(run.result, run.status)) ?? {
-    ...{ passed: 0, failed: 1, skipped: 0 },
-  };
+  // A run without a test has not tested anything: that is a failure.
+  const count = (run && countOfVitest(run.result, run.status)) ?? verdicts([false]);
   const cells = [
     ...[name, what, full, count.passed, count.failed, seconds(Date.now() - begun)],
     ...[new Date().toISOString().slice(0, 10), await commit(), machine()],
