@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../model/python_versions.js";
-import { heapLayout } from "./heap/index.js";
+import { heapLayout } from "./heap/layout.js";
 import { LAYOUTS } from "./layouts/index.js";
 import { OPCODES } from "./opcodes.js";
 import { factsOf, minorOf, VERSION_FACTS } from "./version_facts.js";
