@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes src/cpython/layouts/ from the headers of the interpreters present: data, no code.
 
-    generate_outside.py            write one table for each version whose structures differ
+    generate_outside.py            write one table for each version whose structures differ: what it has otherwise than
+                                   the version before it, and a debug or JIT build than the usual build
     generate_outside.py --check    write nothing; fail when headers found here have no table that agrees
 
 The questions are in outside_fields.py. Versions know different fields: the compiler says which, by the line
@@ -10,6 +11,7 @@ the usual build and, where they differ, for one with Py_DEBUG and one with the J
 configuration stands in the compiler's arguments and not in the headers.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -22,6 +24,7 @@ from outside_fields import FIELDS, PUBLISHED
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OUTPUT = os.path.normpath(os.path.join(FOLDER, "..", "..", "src", "cpython", "layouts"))
 OFFSET = re.compile(r"^((?:struct )?\w+)\.([\w.]+)$")
+WRITTEN = re.compile(r"^export const (\w+): PythonLayout = (?:changed\((\w+), )?(\{.*?^\})\)?;", re.MULTILINE | re.DOTALL)
 
 
 def questions():
@@ -71,41 +74,88 @@ def compile_answers(include, variant):
 
 
 def table(answers):
-    """The text of one table's groups."""
-    lines = []
-    for group, fields in FIELDS.items():
-        pairs = [f"{field}: {answers[group].get(field, 'null')}" for field in fields]
-        lines.append(f"  {group}: {{ {', '.join(pairs)} }},")
+    """One table, complete: {group: {field: number, or None where the version has no such field}}."""
+    groups = {group: {field: answers[group].get(field) for field in fields} for group, fields in FIELDS.items()}
     published = answers["published"]
-    if published:
-        slots = [f'"{target}": {published[target]}' for target in PUBLISHED.values() if target in published]
-        lines.append(f"  published: {{ size: {published['size']}, slots: {{ {', '.join(slots)} }} }},")
-    else:
-        lines.append("  published: null,")
-    return "\n".join(lines)
+    slots = {target: published[target] for target in PUBLISHED.values() if target in published}
+    return {**groups, "published": {"size": published["size"], "slots": slots} if published else None}
 
 
 def versions():
-    """Every table of the headers found: (minor, version, variant, text, answers, headers), oldest first."""
+    """Every table of the headers found: (version, variant, table, headers), oldest first."""
     found = []
-    for minor, include in include_folders():
+    for _, include in include_folders():
         for variant in VARIANTS:
             version, answers = compile_answers(include, variant)
-            found.append((minor, version, variant, table(answers), answers, include))
-    found.sort(key=lambda row: (row[0], [int(part) for part in re.findall(r"\d+", row[1])], row[2]))
-    return found
+            found.append((version, variant, table(answers), include))
+    return sorted(found, key=order)
+
+
+def order(row):
+    return [int(part) for part in re.findall(r"\d+", row[0])], row[1]
+
+
+def minor_of(version):
+    return int(version.split(".")[1])
+
+
+def written():
+    """Every table as committed, complete: {(version, variant): table}."""
+    tables, constants = {}, {}
+    names = [name for name in (os.listdir(OUTPUT) if os.path.isdir(OUTPUT) else []) if name.startswith("python_")]
+    for name in sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)]):
+        with open(os.path.join(OUTPUT, name), encoding="ascii") as file:
+            text = file.read()
+        for constant, base, body in WRITTEN.findall(text):
+            quoted = re.sub(r"(\w+):", r'"\1":', re.sub(r'"([\w.]+)":', r'"\1" :', body))
+            content = json.loads(re.sub(r",(\s*})", r"\1", quoted))
+            version, debug = content.pop("version"), content.pop("debug")
+            whole = {group: {**constants.get(base, {}).get(group, {}), **fields} if group != "published" else fields
+                     for group, fields in content.items()}
+            constants[constant] = {**constants.get(base, {}), **whole}
+            variant = "jit" if constant.endswith("_JIT") else "debug" if debug else ""
+            tables[version, variant] = constants[constant]
+    return tables
 
 
 def constant(version, variant):
     return "PYTHON_" + re.sub(r"\W", "_", version).upper() + ("_" + variant.upper() if variant else "")
 
 
+def module(version):
+    return "python_" + re.sub(r"\W", "_", version)
+
+
+def literal(value):
+    """The TypeScript of a table or a part of one."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name if name.isidentifier() else json.dumps(name)}: {literal(part)}"
+                                for name, part in value.items()) + " }"
+    return "null" if value is None else str(value)
+
+
+def changes(base, own):
+    """What a table has otherwise than its base: the fields that differ; `published` whole."""
+    differing = {group: {name: number for name, number in fields.items() if base[group][name] != number}
+                 for group, fields in own.items() if group != "published"}
+    published = {} if base["published"] == own["published"] else {"published": own["published"]}
+    return {**{group: fields for group, fields in differing.items() if fields}, **published}
+
+
 def data_file(version, tables):
-    parts = [f"/** Generated by agent/layouts/generate_outside.py from the headers of CPython {version}. */",
-             'import type { PythonLayout } from "./layout.js";']
-    for variant, text in tables:
-        parts.append(f"\nexport const {constant(version, variant)}: PythonLayout = {{\n"
-                     f'  version: "{version}",\n  debug: {str(variant == "debug").lower()},\n{text}\n}};')
+    """`tables`: (variant, table, base), base None or (version, variant, table) of the one it differs from."""
+    bases = [base for _, _, base in tables if base]
+    parts = [f"/** Generated by agent/layouts/generate_outside.py from the headers of CPython {version}. */"]
+    if bases:
+        parts.append('import { changed } from "./changed.js";')
+    parts.append('import type { PythonLayout } from "./layout.js";')
+    parts += [f'import {{ {constant(*base[:2])} }} from "./{module(base[0])}.js";' for base in bases if base[0] != version]
+    for variant, own, base in tables:
+        content = changes(base[2], own) if base else own
+        groups = "\n".join(f"  {group}: {literal(fields)}," for group, fields in content.items())
+        opening, closing = (f"changed({constant(*base[:2])}, {{", "});") if base else ("{", "};")
+        parts.append(f"\nexport const {constant(version, variant)}: PythonLayout = {opening}\n"
+                     f'  version: "{version}",\n  debug: {str(variant == "debug").lower()},\n{groups}\n{closing}')
     return "\n".join(parts) + "\n"
 
 
@@ -118,7 +168,7 @@ def layout_type(everything):
     for group, fields in FIELDS.items():
         lines.append(f"  readonly {group}: {{")
         for field, ways in fields.items():
-            holders = sum(field in answers[group] for answers in everything)
+            holders = sum(table[group][field] is not None for table in everything)
             if holders == 0:
                 sys.exit(f"no version knows {group}.{field}: {ways}")
             kind = "number" if holders == len(everything) else "number | null"
@@ -132,46 +182,43 @@ def layout_type(everything):
 
 
 def files():
-    """Every file to write: name -> text."""
-    found = versions()
-    texts, tables, names, known = {}, {}, [], set()
-    for minor, version, variant, text, _, _ in found:
+    """Every file to write: name -> text. Tables whose headers are not found here stay as they are."""
+    everything = written()
+    everything.update({(version, variant): own for version, variant, own, _ in versions()})
+    texts, tables, names, known, usual = {}, {}, [], set(), None
+    for version, variant, own in sorted(((*key, own) for key, own in everything.items()), key=order):
         # Another patch version or build whose table is the same needs none of its own; but a debug build
         # keeps its objects in another way, also where its structures are the same.
-        build = "debug" if variant == "debug" else ""
-        if (minor, build, text) not in known:
-            known.add((minor, build, text))
-            tables.setdefault(version, []).append((variant, text))
-            names.append((minor, version, variant, text))
+        if any(set(own[group]) != set(fields) for group, fields in FIELDS.items()):
+            sys.exit(f"the table of {version} {variant} lacks a field, and its headers are not here")
+        same = minor_of(version), variant == "debug", json.dumps(own, sort_keys=True)
+        if same in known:
+            continue
+        known.add(same)
+        tables.setdefault(version, []).append((variant, own, usual))
+        names.append(constant(version, variant))
+        if variant == "":
+            usual = version, variant, own
     for version, parts in tables.items():
-        texts["python_" + re.sub(r"\W", "_", version) + ".ts"] = data_file(version, parts)
-    imports = [f"import {{ {', '.join(constant(version, variant) for variant, _ in parts)} }} from "
-               f'"./python_{re.sub(chr(92) + "W", "_", version)}.js";' for version, parts in tables.items()]
-    listed = ",\n".join(f"  {constant(version, variant)}" for _, version, variant, _ in names)
+        texts[module(version) + ".ts"] = data_file(version, parts)
+    imports = [f"import {{ {', '.join(constant(version, variant) for variant, _, _ in parts)} }} from "
+               f'"./{module(version)}.js";' for version, parts in tables.items()]
+    listed = ",\n".join(f"  {name}" for name in names)
     texts["index.ts"] = ("/** Generated by agent/layouts/generate_outside.py: every table of offsets, oldest version first. */\n"
                          'import type { PythonLayout } from "./layout.js";\n' + "\n".join(imports)
                          + '\n\nexport type { PythonLayout } from "./layout.js";\n\n'
                          + f"export const LAYOUTS: readonly PythonLayout[] = [\n{listed},\n];\n")
-    texts["layout.ts"] = layout_type([answers for *_, answers, _ in found])
+    texts["layout.ts"] = layout_type(list(everything.values()))
     return texts
-
-
-def squeezed(text):
-    """The text without what a formatter may change."""
-    return re.sub(r",(?=[}\]])", "", re.sub(r"[\s\"]", "", text))
 
 
 def check():
     """Every set of headers found here must have a table of its minor version that agrees."""
-    committed = {name: open(os.path.join(OUTPUT, name), encoding="ascii").read()
-                 for name in os.listdir(OUTPUT) if name.startswith("python_")}
-    contents = {name: squeezed(text) for name, text in committed.items()}
+    committed = written()
     failed = False
     found = versions()
-    for minor, version, variant, text, _, include in found:
-        wanted = squeezed(text).rstrip(",")
-        same = any(name.startswith(f"python_3_{minor}_") and wanted in content
-                   for name, content in contents.items())
+    for version, variant, own, include in found:
+        same = any(minor_of(other) == minor_of(version) and table == own for (other, _), table in committed.items())
         failed = failed or not same
         print(f"{'ok' if same else 'not ok'} - layout of {version} {variant} agrees with {include}")
     if not found:

@@ -101,4 +101,14 @@ struct tm_published_layout {
     uint16_t unicode_ascii_size;
 };
 
+/* What is known of one minor version; versions.h lists them all. */
+struct tm_python_version {
+    const struct tm_python_layout *layout;
+    const struct tm_published_layout *published; /* NULL: the version publishes no offsets */
+};
+
+/* Offset in _PyRuntimeState of an int that is not 0 once the interpreter's code has run, in the versions
+ * that export no Py_Version: core_initialized in 3.9, preinitialized in 3.10 (pycore_runtime.h). */
+#define TM_BEGUN_WITHOUT_VERSION 8
+
 #endif

@@ -12,7 +12,7 @@ def check_pretenders(library, layout):
     """Versions, builds and offsets that nobody knows: native sampling alone, and a word why."""
     cases = [
         ("3.8.18 (default, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
-        ("3.16.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
+        ("3.99.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
         ("3.15.0a3+ (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
         ("4.0.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
         ("nonsense", "xdebugpy", 0, LIMIT_UNKNOWN),
@@ -35,9 +35,9 @@ def check_late_pretender(library, layout):
     with tempfile.TemporaryDirectory() as scratch:
         host, pretender = os.path.join(scratch, "host"), os.path.join(scratch, "pretender.so")
         compile_program("host.c", host)
-        compile_program("pretender.c", pretender, "-shared", "-fPIC", '-DCOOKIE="xdebugpy"', "-DWORD=0u", "-DNUMBER=0x031000F0")
-        segment = expect_refused([host, pretender, "/dev/null"], "3.16.0, late", LIMIT_UNKNOWN, scratch, library, layout)
-        expect("3.16.0" in segment.log, f"log {segment.log!r}")
+        compile_program("pretender.c", pretender, "-shared", "-fPIC", '-DCOOKIE="xdebugpy"', "-DWORD=0u", "-DNUMBER=0x036300F0")
+        segment = expect_refused([host, pretender, "/dev/null"], "3.99.0, late", LIMIT_UNKNOWN, scratch, library, layout)
+        expect("3.99.0" in segment.log, f"log {segment.log!r}")
 
 
 def expect_refused(command, version, limit, scratch, library, layout):

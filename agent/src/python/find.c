@@ -10,24 +10,9 @@
 #include "python/python.h"
 #include "python/state.h"
 #include "segment/sections.h"
-#include "../../layouts/python_3_9.h"
-#include "../../layouts/python_3_10.h"
-#include "../../layouts/python_3_11.h"
-#include "../../layouts/python_3_12.h"
-#include "../../layouts/python_3_13.h"
-#include "../../layouts/python_3_14.h"
-#include "../../layouts/python_3_15.h"
+#include "../../layouts/versions.h"
 
 struct tm_python tm_python;
-
-static const struct tm_python_layout *const layouts[] = {
-    &tm_python_3_9,  &tm_python_3_10, &tm_python_3_11, &tm_python_3_12,
-    &tm_python_3_13, &tm_python_3_14, &tm_python_3_15,
-};
-
-static const struct tm_published_layout *const published_layouts[] = {
-    &tm_published_3_13, &tm_published_3_14, &tm_published_3_15,
-};
 
 static const char debug_cookie[8] = "xdebugpy";
 
@@ -68,14 +53,10 @@ static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
     return 1;
 }
 
-/* From 3.13 on: what the interpreter itself publishes takes precedence over the generated table. */
-static const char *read_published(const uint64_t *block)
+/* What the interpreter itself publishes wins over the generated table. `slots` NULL: it publishes nothing. */
+static const char *read_published(const uint64_t *block, const struct tm_published_layout *slots)
 {
     struct tm_python_layout *layout = &tm_python.layout;
-    const struct tm_published_layout *slots = NULL;
-    for (size_t i = 0; i < sizeof published_layouts / sizeof *published_layouts; i++)
-        if (published_layouts[i]->minor == layout->minor)
-            slots = published_layouts[i];
     if (!slots)
         return NULL;
     if (memcmp(block, debug_cookie, sizeof debug_cookie) != 0)
@@ -165,11 +146,11 @@ static int find_functions(const struct tm_object *object)
            tm_python.bytes_type && tm_python.long_type;
 }
 
-static const struct tm_python_layout *find_layout(int minor)
+static const struct tm_python_version *find_known(int minor)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (layouts[i]->minor == minor)
-            return layouts[i];
+    for (size_t i = 0; i < sizeof tm_python_versions / sizeof *tm_python_versions; i++)
+        if (tm_python_versions[i].layout->minor == minor)
+            return &tm_python_versions[i];
     return NULL;
 }
 
@@ -178,7 +159,7 @@ static const struct tm_python_layout *find_layout(int minor)
 static int refuse_unknown(const struct tm_object *object)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version");
-    if (!version || (*version >> 24 == 3 && find_layout((int)(*version >> 16 & 0xff))))
+    if (!version || (*version >> 24 == 3 && find_known((int)(*version >> 16 & 0xff))))
         return 0;
     tm_format(tm_python.version, sizeof tm_python.version, "%u.%u.%u", (uint32_t)(*version >> 24),
               (uint32_t)(*version >> 16 & 0xff), (uint32_t)(*version >> 8 & 0xff));
@@ -191,9 +172,9 @@ static int refuse_unknown(const struct tm_object *object)
 static int has_begun(const struct tm_object *object, const void *runtime)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
-    if (!version) /* core_initialized in 3.9, preinitialized in 3.10 */
-        return tm_int_at(runtime, 8) != 0;
-    return tm_int_at(runtime, find_layout((int)(*version >> 16 & 0xff))->runtime_preinitialized) != 0;
+    if (!version)
+        return tm_int_at(runtime, TM_BEGUN_WITHOUT_VERSION) != 0;
+    return tm_int_at(runtime, find_known((int)(*version >> 16 & 0xff))->layout->runtime_preinitialized) != 0;
 }
 
 /* A host may have finalised it before our first check: then it waits to be
@@ -227,13 +208,13 @@ static int examine(const struct tm_object *object, void *late)
         tm_python_refuse(TM_LIMIT_FREE_THREADED, "a free-threaded build");
         return 1;
     }
-    const struct tm_python_layout *layout = find_layout(minor);
-    if (!layout) {
+    const struct tm_python_version *known = find_known(minor);
+    if (!known) {
         tm_python_refuse(TM_LIMIT_UNKNOWN_PYTHON, "no layout table for it");
         return 1;
     }
-    tm_python.layout = *layout;
-    const char *problem = read_published(runtime);
+    tm_python.layout = *known->layout;
+    const char *problem = read_published(runtime, known->published);
     if (!problem && !find_functions(object))
         problem = "it does not export what a stack walk needs";
     if (problem) {
