@@ -41,10 +41,10 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   // A second of slack: people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
-    const seconds = ((recording.endMs - recording.startMs) / 1000).toFixed(1);
+    const length = formatDuration(recording.endMs - recording.startMs);
     throw nothingThere(
       `${text} is outside of ${recording.path}`,
-      `it covers ${seconds} s from ${new Date(recording.startMs).toISOString()}`,
+      `it covers ${length} from ${new Date(recording.startMs).toISOString()}`,
     );
   }
   const clamped = Math.max(recording.startMs, Math.min(recording.endMs, timeMs));

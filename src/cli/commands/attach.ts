@@ -20,7 +20,7 @@ import {
   withExamples,
   withListOptions,
 } from "../options.js";
-import { formatBytes, printJson, printNote, screenOf } from "../output.js";
+import { formatBytes, formatMilliseconds, printJson, printNote, screenOf } from "../output.js";
 import { parsePid } from "../pids.js";
 import { withProgress } from "../progress.js";
 import { chooseRecordingPath } from "../recording_path.js";
@@ -112,7 +112,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
-            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${entered.longestPauseMs.toFixed(1)} ms. Ctrl-C ends it.`,
+            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${formatMilliseconds(entered.longestPauseMs)}. Ctrl-C ends it.`,
           );
         }
       },
@@ -147,7 +147,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   );
   if (options.quiet !== true && !result.ended) {
     printNote(
-      `left process ${document.target.pid}; it stood ${result.detachPauseMs.toFixed(1)} ms.`,
+      `left process ${document.target.pid}; it stood ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
 }

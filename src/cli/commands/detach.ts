@@ -4,7 +4,7 @@ import type { Millis, Pid } from "../../model/units.js";
 import { detachAgent } from "../../record/index.js";
 import { requireLinux } from "../installation.js";
 import { type CommonOptions, parseDuration, withCommonOptions, withExamples } from "../options.js";
-import { printJson, printNote, screenOf } from "../output.js";
+import { formatMilliseconds, printJson, printNote, screenOf } from "../output.js";
 import { parsePid } from "../pids.js";
 
 interface DetachOptions extends CommonOptions {
@@ -57,7 +57,7 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
         ? "its agent has ended its recording"
         : "its agent lay there, ended already";
       screenOf(process.stdout).line(
-        `process ${pid}: ${what}; it stood ${pauseMs.toFixed(1)} ms.${inert ? "" : " The last hooks go when it next runs Python code."}`,
+        `process ${pid}: ${what}; it stood ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
       );
     }
   } finally {

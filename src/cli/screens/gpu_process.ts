@@ -11,6 +11,7 @@ import {
   formatBytes,
   formatChange,
   formatCount,
+  formatMilliseconds,
   formatShare,
   formatTable,
   padStart,
@@ -25,7 +26,7 @@ const BAR_WIDTH = 30;
 export function printGpuProcess(screen: Screen, document: GpuProcessJson, options: Options): void {
   const { paint } = screen;
   const { target } = document;
-  const pause = document.pauseMs > 0 ? `, stood ${document.pauseMs.toFixed(1)} ms` : "";
+  const pause = document.pauseMs > 0 ? `, stood ${formatMilliseconds(document.pauseMs)}` : "";
   screen.line(
     `${paint.bold(`process ${target.pid}`)}  ${paint.dim(
       `RSS ${formatBytes(document.rssBytes)}${pause}; ${oneLine(target.command.join(" "))}`,

@@ -1,7 +1,7 @@
 import type { FrameJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { StacksJson } from "../../model/stacks_document.js";
-import { formatCount, type Screen, wrap } from "../output.js";
+import { formatCount, formatMilliseconds, type Screen, wrap } from "../output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 /** A runaway recursion has thousands: its ends tell enough, and --json has them all. */
@@ -23,7 +23,7 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
   if (!quiet) {
     const pause =
       document.pauseMs > 0
-        ? `it stood still for ${document.pauseMs.toFixed(1)} ms`
+        ? `it stood still for ${formatMilliseconds(document.pauseMs)}`
         : "read while it ran";
     screen.line(
       paint.bold(`process ${target.pid}`) +

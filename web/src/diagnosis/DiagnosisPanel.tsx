@@ -4,7 +4,7 @@
  */
 import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
-import { formatBytes, formatDuration, formatGrowth } from "../page/format.js";
+import { formatBytes, formatDuration, formatExactCount, formatGrowth } from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { MoreObjects } from "./MoreObjects.js";
@@ -84,7 +84,7 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
         <Figure
           name="Watched"
           value={formatDuration(window.endMs - window.startMs)}
-          note={`${window.points.toLocaleString("en-US")} readings`}
+          note={`${formatExactCount(window.points)} readings`}
         />
       </dl>
     </section>

@@ -3,10 +3,10 @@ import type { FrameJson } from "../../../src/model/documents.js";
 import {
   formatBytes,
   formatDuration,
+  formatElapsed,
   formatGrowth,
-  formatRelative,
   formatShare,
-} from "../page/format.js";
+} from "../format/numbers.js";
 import { Histogram } from "../sites/Histogram.js";
 import { LiveCourse } from "./LiveCourse.js";
 import { cohortsOf, holderWords, placeOf } from "./words.js";
@@ -132,7 +132,7 @@ function Cohorts({
       : `older than ${formatDuration(fromMs)}`;
     return {
       value: bytes,
-      label: formatRelative(Math.max(window.startMs, window.endMs - toMs), window.startMs),
+      label: formatElapsed(Math.max(window.startMs, window.endMs - toMs), window.startMs),
       title: `${formatBytes(bytes)}, ${age}`,
     };
   });

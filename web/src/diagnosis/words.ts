@@ -8,7 +8,7 @@ import type {
 import type { FrameJson } from "../../../src/model/documents.js";
 import { baseName } from "../../../src/model/frame_text.js";
 import type { Bytes, Millis } from "../../../src/model/units.js";
-import { formatBytes, formatCount } from "../page/format.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 
 export type Mood = "calm" | "open" | "alarm";
 

@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { type FrameWords, frameWords } from "../data/frameNames.js";
-import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../page/format.js";
+import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../format/numbers.js";
 import { type Choices, isObjects } from "../page/state.js";
 import { readSetting, writeSetting } from "../page/theme.js";
 import type { FlameGraph } from "./flameGraph.js";

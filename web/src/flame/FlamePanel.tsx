@@ -3,7 +3,7 @@ import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { framesMatching } from "../data/frameNames.js";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Choices, type Choose, isObjects } from "../page/state.js";
 import type { Theme } from "../page/theme.js";
 import { Breadcrumb, DifferenceBar, Tooltip } from "./FlameBars.js";

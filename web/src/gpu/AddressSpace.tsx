@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/gpu_page.js";
 import type { Span } from "../../../src/model/gpu_replay.js";
-import { formatBytes } from "../page/format.js";
+import { formatBytes } from "../format/numbers.js";
 import {
   type AddressBox,
   type AddressGroup,

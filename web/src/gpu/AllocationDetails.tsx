@@ -4,7 +4,7 @@ import {
   type GpuPageDevice,
   type GpuPageDocument,
 } from "../../../src/model/gpu_page.js";
-import { formatBytes, formatCount } from "../page/format.js";
+import { formatBytes, formatCount, formatMilliseconds } from "../format/numbers.js";
 import { nameOf, placeOf, shownFrames } from "./stackNames.js";
 
 interface Props {
@@ -76,5 +76,5 @@ function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number)
   const from = timeUs[start];
   const to = timeUs[end];
   if (end === replay.events || from === undefined || to === undefined || from === 0) return "";
-  return `, ${((to - from) / 1000).toFixed(2)} ms`;
+  return `, ${formatMilliseconds((to - from) / 1000, 2)}`;
 }

@@ -2,7 +2,7 @@
 import { useDeferredValue, useMemo, useState } from "react";
 import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu_replay.js";
-import { formatBytes, formatCount } from "../page/format.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 import { type Theme, useTheme } from "../page/theme.js";
 import { AddressSpace } from "./AddressSpace.js";
 import { AllocationDetails } from "./AllocationDetails.js";

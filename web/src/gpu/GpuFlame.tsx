@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { FlameCanvas } from "../flame/flameCanvas.js";
 import { flamePalette } from "../flame/palette.js";
 import { findMatches } from "../flame/search.js";
-import { formatBytes, formatShare, formatSignedBytes } from "../page/format.js";
+import { formatBytes, formatShare, formatSignedBytes } from "../format/numbers.js";
 import type { Theme } from "../page/theme.js";
 import { type GpuFlame as Flame, flameColours, flameOf, type Side } from "./gpuFlame.js";
 

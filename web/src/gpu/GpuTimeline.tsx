@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
 import type { GpuPageDevice } from "../../../src/model/gpu_page.js";
-import { formatBytes } from "../page/format.js";
+import { formatBytes } from "../format/numbers.js";
 import { colourOf, type GpuPalette } from "./gpuColours.js";
 import { TimelineMarks } from "./TimelineMarks.js";
 import {

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
 import type { GpuPageDevice } from "../../../src/model/gpu_page.js";
-import { formatBytes, formatCount } from "../page/format.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 
 /** More would push the page down: the timeline marks them all. */
 const MOST_BUTTONS = 6;

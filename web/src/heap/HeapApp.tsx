@@ -1,7 +1,13 @@
 /** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
 import { useMemo, useState } from "react";
 import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+  formatUtcTime,
+} from "../format/numbers.js";
 import { type Theme, useTheme } from "../page/theme.js";
 import { Figure, HeapHead } from "./HeapHead.js";
 import { HeapMap } from "./HeapMap.js";
@@ -78,8 +84,8 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
         <HoldersTable heap={heap} tree={tree} onOpen={show} />
       </main>
       <footer className="foot">
-        Tidemark · {new Date(heap.atMs).toISOString().replace("T", " ").slice(0, 19)} UTC · names of
-        types, modules, attributes and keys; no values
+        Tidemark · {formatUtcTime(heap.atMs)} · names of types, modules, attributes and keys; no
+        values
       </footer>
     </>
   );

@@ -7,8 +7,8 @@ import {
   useRef,
   useState,
 } from "react";
+import { formatBytes, formatShare } from "../format/numbers.js";
 import { useWidth } from "../gpu/useWidth.js";
-import { formatBytes, formatShare } from "../page/format.js";
 import type { Theme } from "../page/theme.js";
 import { drawMap } from "./drawMap.js";
 import { layOut, tileAt } from "./mapLayout.js";

@@ -1,7 +1,7 @@
 /** Where memory gathers, and the numbers that an array would hold bare. */
 import type { HeapHolderJson, HeapJson } from "../../../src/model/heap_document.js";
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../sites/DataTable.js";
 import { Way } from "./HeapHead.js";
 

@@ -1,7 +1,7 @@
 /** Every type of a heap: sorted by any column, searched by name or module. */
 import { useMemo, useState } from "react";
 import type { HeapJson, HeapTypeJson } from "../../../src/model/heap_document.js";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import type { Theme } from "../page/theme.js";
 import { type Column, DataTable } from "../sites/DataTable.js";
 import { typeColour } from "./typeColours.js";

@@ -1,5 +1,5 @@
 /** Paints the treemap. */
-import { formatBytes } from "../page/format.js";
+import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../page/theme.js";
 import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";

@@ -1,7 +1,7 @@
 /** Children, names and ways of the rows of a heap's tree. */
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
 import { TreeKind } from "../../../src/model/heap_tree.js";
-import { formatCount } from "../page/format.js";
+import { formatCount } from "../format/numbers.js";
 
 export interface TreeView {
   readonly tree: NamedHeapTree;

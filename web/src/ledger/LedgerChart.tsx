@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { formatBytes, formatRelative, formatShare } from "../page/format.js";
+import { formatBytes, formatElapsed, formatShare } from "../format/numbers.js";
 import type { Theme } from "../page/theme.js";
 import { axes, chartColours } from "../timeline/chart.js";
 import { ledgerCurves } from "./ledgerCurves.js";
@@ -85,7 +85,7 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
           ))}
           <span className="timeline-readout">
             <span>
-              {formatBytes(rss)} at {formatRelative(times[at] * 1000, startMs)}
+              {formatBytes(rss)} at {formatElapsed(times[at] * 1000, startMs)}
             </span>
           </span>
         </figcaption>

@@ -3,6 +3,7 @@ import type { ReportDocument } from "../../../src/model/report.js";
 import { selectSites } from "../../../src/model/site_filter.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
+import { formatUtcTime } from "../format/numbers.js";
 import { LedgerChart } from "../ledger/LedgerChart.js";
 import { AgesTable } from "../sites/AgesTable.js";
 import { LifetimesTable } from "../sites/LifetimesTable.js";
@@ -145,8 +146,8 @@ export function App({ report }: { report: ReportDocument }) {
       </main>
       <footer className="foot">
         Tidemark · {summary.target.python ? `CPython ${summary.target.python} · ` : ""}
-        {new Date(summary.window.startMs).toISOString().replace("T", " ").slice(0, 19)} UTC ·
-        figures are estimates from samples, ± one standard error
+        {formatUtcTime(summary.window.startMs)} · figures are estimates from samples, ± one standard
+        error
       </footer>
       {helping && <Help close={() => setHelping(false)} />}
     </>

@@ -10,10 +10,10 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatElapsed,
   formatGrowth,
-  formatRelative,
   formatShare,
-} from "./format.js";
+} from "../format/numbers.js";
 import type { Theme } from "./theme.js";
 
 interface HeadlineProps {
@@ -58,7 +58,7 @@ export function Headline(props: HeadlineProps) {
         <Figure
           name="Peak RSS"
           value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
-          note={rssKnown ? `at ${formatRelative(summary.rss.peakMs, startMs)}` : "not recorded"}
+          note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
           strong
         />
         <Figure
@@ -177,7 +177,7 @@ function Sentences({ report, look }: SentencesProps) {
 function whenOf({ looks, summary }: ReportDocument, look: ProfileLook): string {
   return look === looks[looks.length - 1]
     ? "at the end"
-    : `at ${formatRelative(look.timeMs, summary.window.startMs)}`;
+    : `at ${formatElapsed(look.timeMs, summary.window.startMs)}`;
 }
 
 function totalLive({ sites }: ProfileLook): { bytes: number; error: number } {

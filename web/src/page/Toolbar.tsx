@@ -3,7 +3,7 @@ import type { RefObject } from "react";
 import { Domain, type SiteValue } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { labelChoices, type SiteFilter } from "../../../src/model/site_filter.js";
-import { formatRelative } from "./format.js";
+import { formatElapsed } from "../format/numbers.js";
 import {
   type Choices,
   type Choose,
@@ -32,7 +32,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
   const lookName = (index: number) =>
-    `${formatRelative(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
+    `${formatElapsed(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
       {flame && (

@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile.js";
 import { medianLifetime } from "../../../src/model/site_groups.js";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../format/numbers.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";
 import { Histogram } from "./Histogram.js";

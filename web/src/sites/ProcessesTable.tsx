@@ -5,7 +5,7 @@ import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import type { Bytes } from "../../../src/model/units.js";
 import { matcher } from "../data/frameNames.js";
-import { formatBytes, formatRelative } from "../page/format.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 import { type Column, DataTable } from "./DataTable.js";
 
 type ProcessRow = SummaryJson["processes"][number];
@@ -115,7 +115,7 @@ function eventColumns(startMs: number): Column<TimelineEvent>[] {
       id: "time",
       name: "Time",
       track: "6rem",
-      cell: (one) => formatRelative(one.timeMs, startMs),
+      cell: (one) => formatElapsed(one.timeMs, startMs),
       order: (one) => one.timeMs,
     },
     { id: "pid", name: "pid", track: "5rem", cell: (one) => one.pid, order: (one) => one.pid },

@@ -1,6 +1,6 @@
 /** Every place that allocates, with all its figures. */
 import { useMemo } from "react";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import { type Column, DataTable } from "./DataTable.js";
 import {

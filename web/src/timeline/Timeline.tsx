@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
-import { formatBytes, formatRelative } from "../page/format.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 import type { Theme } from "../page/theme.js";
 import {
   axes,
@@ -264,7 +264,7 @@ function Readout({ timeMs, startMs, memory, device, live, events, span }: Readou
   const near = events.filter((event) => Math.abs(event.timeMs - timeMs) < span * 6).slice(0, 2);
   return (
     <>
-      <b>{formatRelative(timeMs, startMs)}</b>
+      <b>{formatElapsed(timeMs, startMs)}</b>
       {rss !== null && <span>RSS {formatBytes(rss)}</span>}
       {pss !== null && <span>PSS {formatBytes(pss)}</span>}
       {held !== null && <span>device {formatBytes(held)}</span>}

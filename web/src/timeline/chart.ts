@@ -1,7 +1,7 @@
 /** Options that both charts of the timeline share, and what is drawn over them. */
 import type uPlot from "uplot";
 import type { TimelineEvent } from "../../../src/model/series.js";
-import { formatBytes, formatRelative } from "../page/format.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 
 export interface ChartColours {
   readonly rss: string;
@@ -68,7 +68,7 @@ export function axes(
       splits: (_chart, _axis, min, max, increment) =>
         splitsFrom(startMs / 1000, min, max, increment),
       values: (_, splits) =>
-        splits.map((time) => (compact ? "" : formatRelative(time * 1000, startMs))),
+        splits.map((time) => (compact ? "" : formatElapsed(time * 1000, startMs))),
     },
     {
       stroke: colours.faint,
