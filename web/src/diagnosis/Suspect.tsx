@@ -7,7 +7,7 @@ import {
   formatGrowth,
   formatShare,
 } from "../format/numbers.js";
-import { Histogram } from "../sites/Histogram.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { LiveCourse } from "./LiveCourse.js";
 import { cohortsOf, holderWords, placeOf } from "./words.js";
 

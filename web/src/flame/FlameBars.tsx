@@ -1,8 +1,8 @@
 /** What stands around the flame graph: the way back out, the comparison, the tooltip. */
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
+import { type Choices, type Choose, isObjects } from "../choices/choices.js";
 import { formatCount, formatElapsed, formatShare, formatSignedBytes } from "../format/numbers.js";
-import { type Choices, type Choose, isObjects } from "../page/state.js";
 import type { FlameGraph } from "./flameGraph.js";
 import { describe, labelOf } from "./flameWords.js";
 

@@ -2,10 +2,10 @@
 import { useMemo, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { type FrameWords, frameWords } from "../data/frameNames.js";
+import { type Choices, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../format/numbers.js";
-import { type Choices, isObjects } from "../page/state.js";
-import { readSetting, writeSetting } from "../page/theme.js";
+import { type FrameWords, frameWords } from "../frames/frameNames.js";
+import { readSetting, writeSetting } from "../theme/theme.js";
 import type { FlameGraph } from "./flameGraph.js";
 
 const DEFAULT_LINK = "vscode://file{file}:{line}";

@@ -2,10 +2,10 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { framesMatching } from "../data/frameNames.js";
+import { type Choices, type Choose, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
-import { type Choices, type Choose, isObjects } from "../page/state.js";
-import type { Theme } from "../page/theme.js";
+import { framesMatching } from "../frames/frameNames.js";
+import type { Theme } from "../theme/theme.js";
 import { Breadcrumb, DifferenceBar, Tooltip } from "./FlameBars.js";
 import { FlameDetails } from "./FlameDetails.js";
 import { FlameCanvas } from "./flameCanvas.js";

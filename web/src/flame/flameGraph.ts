@@ -10,7 +10,7 @@ import {
   withDescendants,
 } from "../../../src/model/call_tree.js";
 import { FrameKind, type ProfileTables, type SiteValue } from "../../../src/model/profile.js";
-import type { ColourMode, DifferenceWidth } from "../page/state.js";
+import type { ColourMode, DifferenceWidth } from "../choices/choices.js";
 import { type FlameLayout, layOut } from "./layout.js";
 import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";
 

@@ -5,7 +5,7 @@ import {
   type GpuPageDocument,
 } from "../../../src/model/gpu_page.js";
 import { formatBytes, formatCount, formatMilliseconds } from "../format/numbers.js";
-import { nameOf, placeOf, shownFrames } from "./stackNames.js";
+import { nameOf, placeOf, shownFrames } from "./stacks/stackNames.js";
 
 interface Props {
   device: GpuPageDevice;

@@ -1,22 +1,22 @@
 /** The page of a device's snapshot: timeline, address space, flame graph and details of one moment. */
 import { useDeferredValue, useMemo, useState } from "react";
+import type { GpuJson } from "../../../src/model/gpu_document.js";
 import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu_replay.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
-import { type Theme, useTheme } from "../page/theme.js";
-import { AddressSpace } from "./AddressSpace.js";
+import { type Theme, useTheme } from "../theme/theme.js";
 import { AllocationDetails } from "./AllocationDetails.js";
-import { DifferencePanel } from "./DifferencePanel.js";
-import { GpuAdvice } from "./GpuAdvice.js";
+import { AddressSpace } from "./addresses/AddressSpace.js";
+import { GpuLegend } from "./colours/GpuLegend.js";
+import { gpuPalette } from "./colours/gpuColours.js";
 import { GpuFigures } from "./GpuFigures.js";
-import { GpuFlame } from "./GpuFlame.js";
 import { DeviceChoice, GpuHead } from "./GpuHead.js";
-import { GpuLegend } from "./GpuLegend.js";
-import { GpuTimeline } from "./GpuTimeline.js";
-import { gpuPalette } from "./gpuColours.js";
 import { MomentBar } from "./MomentBar.js";
-import { searchStacks } from "./stackNames.js";
-import { useDeviceShape } from "./useDeviceShape.js";
+import { DifferencePanel } from "./stacks/DifferencePanel.js";
+import { GpuFlame } from "./stacks/GpuFlame.js";
+import { searchStacks } from "./stacks/stackNames.js";
+import { GpuTimeline } from "./timeline/GpuTimeline.js";
+import { useDeviceShape } from "./timeline/useDeviceShape.js";
 
 const TIMELINE_HEIGHT = 300;
 /** Room above the highest moment. */
@@ -160,4 +160,25 @@ function bytesFound(
   let sum = 0;
   for (const row of held) sum += found[allocations.stack[row]!] === 1 ? allocations.size[row]! : 0;
   return sum;
+}
+
+/** What to do, and what the snapshot cannot say. */
+function GpuAdvice({ summary }: { summary: Pick<GpuJson, "advice" | "limits"> }) {
+  return (
+    <section className="gpu-panel">
+      <h2>{summary.advice.length > 0 ? "What to do" : "What the snapshot cannot say"}</h2>
+      <ul className="gpu-advice">
+        {summary.advice.map(({ id, text }) => (
+          <li key={id}>
+            <b>{id}</b> {text}
+          </li>
+        ))}
+        {summary.limits.map((limit) => (
+          <li key={limit} className="limit">
+            {limit}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

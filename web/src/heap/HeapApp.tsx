@@ -8,7 +8,7 @@ import {
   formatShare,
   formatUtcTime,
 } from "../format/numbers.js";
-import { type Theme, useTheme } from "../page/theme.js";
+import { type Theme, useTheme } from "../theme/theme.js";
 import { Figure, HeapHead } from "./HeapHead.js";
 import { HeapMap } from "./HeapMap.js";
 import { HeapTree } from "./HeapTree.js";

@@ -3,8 +3,8 @@ import { useMemo, useState } from "react";
 import type { HeapChange, HeapDiffJson } from "../../../src/model/heap_document.js";
 import type { HeapDiffPageDocument } from "../../../src/model/heap_page.js";
 import { formatBytes, formatCount, formatDuration, formatSignedBytes } from "../format/numbers.js";
-import { useTheme } from "../page/theme.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import { useTheme } from "../theme/theme.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Figure, HeapHead, Way } from "./HeapHead.js";
 
 type TypeChange = HeapDiffJson["types"][number];

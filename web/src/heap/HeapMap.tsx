@@ -8,8 +8,8 @@ import {
   useState,
 } from "react";
 import { formatBytes, formatShare } from "../format/numbers.js";
-import { useWidth } from "../gpu/useWidth.js";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
+import { useWidth } from "../widgets/useWidth.js";
 import { drawMap } from "./drawMap.js";
 import { layOut, tileAt } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";

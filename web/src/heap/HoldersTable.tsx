@@ -2,7 +2,7 @@
 import type { HeapHolderJson, HeapJson } from "../../../src/model/heap_document.js";
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Way } from "./HeapHead.js";
 
 const SHOWN_BOXED = 5;

@@ -2,8 +2,8 @@
 import { useMemo, useState } from "react";
 import type { HeapJson, HeapTypeJson } from "../../../src/model/heap_document.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
-import type { Theme } from "../page/theme.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import type { Theme } from "../theme/theme.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { typeColour } from "./typeColours.js";
 
 interface TypesTableProps {

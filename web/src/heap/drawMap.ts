@@ -1,6 +1,6 @@
 /** Paints the treemap. */
 import { formatBytes } from "../format/numbers.js";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";
 import { typeColour } from "./typeColours.js";

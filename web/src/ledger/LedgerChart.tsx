@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { formatBytes, formatElapsed, formatShare } from "../format/numbers.js";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 import { axes, chartColours } from "../timeline/chart.js";
 import { ledgerCurves } from "./ledgerCurves.js";
 

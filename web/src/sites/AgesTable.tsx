@@ -3,9 +3,9 @@ import { useMemo } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import { medianAge } from "../../../src/model/site_groups.js";
 import { formatBytes, formatDuration, formatElapsed } from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { functionColumn, placeColumn } from "./columns.js";
-import { type Column, DataTable } from "./DataTable.js";
-import { Histogram } from "./Histogram.js";
 import {
   emptyTable,
   type NamedGroup,

@@ -4,9 +4,9 @@ import { useMemo } from "react";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile.js";
 import { medianLifetime } from "../../../src/model/site_groups.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
-import { type Column, DataTable } from "./DataTable.js";
-import { Histogram } from "./Histogram.js";
 import {
   emptyTable,
   type NamedGroup,

@@ -4,9 +4,9 @@ import type { SummaryJson } from "../../../src/model/documents.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import type { Bytes } from "../../../src/model/units.js";
-import { matcher } from "../data/frameNames.js";
 import { formatBytes, formatElapsed } from "../format/numbers.js";
-import { type Column, DataTable } from "./DataTable.js";
+import { matcher } from "../frames/frameNames.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 
 type ProcessRow = SummaryJson["processes"][number];
 

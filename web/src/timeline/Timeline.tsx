@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import { formatBytes, formatElapsed } from "../format/numbers.js";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 import {
   axes,
   type ChartColours,

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { selectSites } from "../../../src/model/site_filter.js";
+import { type Choices, firstChoices, TAB_NAMES, type Tab, tabsOf } from "../choices/choices.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
 import { formatUtcTime } from "../format/numbers.js";
@@ -9,15 +10,14 @@ import { AgesTable } from "../sites/AgesTable.js";
 import { LifetimesTable } from "../sites/LifetimesTable.js";
 import { ProcessesTable } from "../sites/ProcessesTable.js";
 import { SitesTable } from "../sites/SitesTable.js";
+import { useTheme } from "../theme/theme.js";
 import { Timeline } from "../timeline/Timeline.js";
 import { nearestLook, tellingLook } from "../timeline/timelineData.js";
 import { Headline } from "./Headline.js";
 import { Help } from "./Help.js";
-import { type Choices, firstChoices, TAB_NAMES, type Tab, tabsOf } from "./state.js";
 import { Toolbar } from "./Toolbar.js";
-import { useTheme } from "./theme.js";
 
-export function App({ report }: { report: ReportDocument }) {
+export function ReportApp({ report }: { report: ReportDocument }) {
   const { tables, looks, summary } = report;
   const [theme, toggleTheme] = useTheme();
   const [choices, setChoices] = useState<Choices>(() =>

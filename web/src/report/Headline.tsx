@@ -1,11 +1,11 @@
 /** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
 import { useMemo } from "react";
+import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
-import { frameWords } from "../data/frameNames.js";
-import { HeadVerdict } from "../diagnosis/HeadVerdict.js";
+import { moodOf } from "../diagnosis/words.js";
 import {
   formatBytes,
   formatCount,
@@ -14,7 +14,8 @@ import {
   formatGrowth,
   formatShare,
 } from "../format/numbers.js";
-import type { Theme } from "./theme.js";
+import { frameWords } from "../frames/frameNames.js";
+import type { Theme } from "../theme/theme.js";
 
 interface HeadlineProps {
   report: ReportDocument;
@@ -206,5 +207,18 @@ function Mark() {
         strokeLinecap="round"
       />
     </svg>
+  );
+}
+
+/** The verdict in the page's head line, with a button that opens its tab. */
+function HeadVerdict({ page, open }: { page: DiagnosisPage; open: () => void }) {
+  const { kind, confidence, summary } = page.diagnosis.verdict;
+  return (
+    <p className={`head-verdict verdict-${moodOf(kind)}`}>
+      <b>{kind}</b> ({Math.round(confidence * 100)} % sure) · {summary}{" "}
+      <button type="button" className="quiet" onClick={open}>
+        Why, and what to do
+      </button>
+    </p>
   );
 }

@@ -3,14 +3,14 @@ import type { RefObject } from "react";
 import { Domain, type SiteValue } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { labelChoices, type SiteFilter } from "../../../src/model/site_filter.js";
-import { formatElapsed } from "../format/numbers.js";
 import {
   type Choices,
   type Choose,
   type ColourMode,
   type DifferenceWidth,
   isObjects,
-} from "./state.js";
+} from "../choices/choices.js";
+import { formatElapsed } from "../format/numbers.js";
 
 interface ToolbarProps {
   report: ReportDocument;

@@ -4,8 +4,8 @@ import {
   isInterpreterFrame,
   isOwnFrame,
   isPythonFrame,
-} from "../../../src/model/gpu_frame_roles.js";
-import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
+} from "../../../../src/model/gpu_frame_roles.js";
+import type { GpuPageDocument } from "../../../../src/model/gpu_page.js";
 
 type Tables = GpuPageDocument["tables"];
 

@@ -1,8 +1,10 @@
 /** Segments, blocks and gaps of the chosen moment. */
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
-import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/gpu_page.js";
-import type { Span } from "../../../src/model/gpu_replay.js";
-import { formatBytes } from "../format/numbers.js";
+import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/gpu_page.js";
+import type { Span } from "../../../../src/model/gpu_replay.js";
+import { formatBytes } from "../../format/numbers.js";
+import { useWidth } from "../../widgets/useWidth.js";
+import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {
   type AddressBox,
   type AddressGroup,
@@ -10,8 +12,6 @@ import {
   layOutAddresses,
   NAME_LINE,
 } from "./addressLayout.js";
-import { colourOf, type GpuPalette } from "./gpuColours.js";
-import { useWidth } from "./useWidth.js";
 
 /** Pixels below a segment that mark its pool. */
 const FOOT = 3;

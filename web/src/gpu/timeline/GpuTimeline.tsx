@@ -1,9 +1,10 @@
 /** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
-import type { GpuPageDevice } from "../../../src/model/gpu_page.js";
-import { formatBytes } from "../format/numbers.js";
-import { colourOf, type GpuPalette } from "./gpuColours.js";
+import type { GpuDeviceJson } from "../../../../src/model/gpu_document.js";
+import type { GpuPageDevice } from "../../../../src/model/gpu_page.js";
+import { formatBytes } from "../../format/numbers.js";
+import { useWidth } from "../../widgets/useWidth.js";
+import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import { TimelineMarks } from "./TimelineMarks.js";
 import {
   allocationAt,
@@ -14,7 +15,6 @@ import {
 } from "./timelineLayout.js";
 import type { DeviceShape } from "./useDeviceShape.js";
 import { useRange } from "./useRange.js";
-import { useWidth } from "./useWidth.js";
 
 /** Beyond so many columns a finer screen's own pixels are not worth their time. */
 const MOST_COLUMNS = 1600;

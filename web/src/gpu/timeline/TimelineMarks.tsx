@@ -1,6 +1,6 @@
 /** What stands over the timeline's picture: the scale, the peak, moments of no memory, those compared. */
-import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
-import { formatBytes } from "../format/numbers.js";
+import type { GpuDeviceJson } from "../../../../src/model/gpu_document.js";
+import { formatBytes } from "../../format/numbers.js";
 
 interface Props {
   summary: GpuDeviceJson;
