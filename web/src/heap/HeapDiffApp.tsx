@@ -56,22 +56,7 @@ export function HeapDiffApp({ page }: { page: HeapDiffPageDocument }) {
       </HeapHead>
       <main>
         <div className="panel toolbar heap-choice">
-          <div className="segments">
-            <button type="button" aria-pressed={only === null} onClick={() => setOnly(null)}>
-              all changes
-            </button>
-            {CHANGES.map((change) => (
-              <button
-                type="button"
-                key={change}
-                aria-pressed={only === change}
-                onClick={() => setOnly(change)}
-              >
-                {change}{" "}
-                {formatCount([...types, ...holders].filter((row) => row.change === change).length)}
-              </button>
-            ))}
-          </div>
+          <ChangeChoice only={only} setOnly={setOnly} rows={[...types, ...holders]} />
           <input
             type="search"
             className="search"
@@ -106,6 +91,33 @@ export function HeapDiffApp({ page }: { page: HeapDiffPageDocument }) {
       </main>
       <footer className="foot">Tidemark · from A to B; types and names, no values</footer>
     </>
+  );
+}
+
+interface ChangeChoiceProps {
+  /** null: every change. */
+  only: HeapChange | null;
+  setOnly(change: HeapChange | null): void;
+  rows: readonly Changed[];
+}
+
+function ChangeChoice({ only, setOnly, rows }: ChangeChoiceProps) {
+  return (
+    <div className="segments">
+      <button type="button" aria-pressed={only === null} onClick={() => setOnly(null)}>
+        all changes
+      </button>
+      {CHANGES.map((change) => (
+        <button
+          type="button"
+          key={change}
+          aria-pressed={only === change}
+          onClick={() => setOnly(change)}
+        >
+          {change} {formatCount(rows.filter((row) => row.change === change).length)}
+        </button>
+      ))}
+    </div>
   );
 }
 

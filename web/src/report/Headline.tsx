@@ -28,69 +28,13 @@ interface HeadlineProps {
 }
 
 export function Headline(props: HeadlineProps) {
-  const { report, look, theme, toggleTheme, help, openDiagnosis } = props;
-  const { summary, title } = report;
-  const { startMs, endMs } = summary.window;
-  const rssKnown = summary.rss.peakBytes > 0;
+  const { report, look, openDiagnosis } = props;
+  const { summary } = report;
   const seen = summary.agent.samples > 0 ? look : null;
-  const live = seen && totalLive(seen);
   return (
     <header className="head">
-      <div className="bar">
-        <span className="brand">
-          <Mark /> Tidemark
-        </span>
-        <h1 title={summary.target.command.join(" ")}>
-          {title} <code>{summary.target.command.join(" ")}</code>
-        </h1>
-        <button
-          type="button"
-          className="icon"
-          onClick={toggleTheme}
-          aria-label={theme === "dark" ? "Light colours" : "Dark colours"}
-        >
-          {theme === "dark" ? "☀" : "☾"}
-        </button>
-        <button type="button" className="icon" onClick={help} aria-label="Keyboard and help">
-          ?
-        </button>
-      </div>
-      <dl className="figures">
-        <Figure
-          name="Peak RSS"
-          value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
-          note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
-          strong
-        />
-        <Figure
-          name="Final RSS"
-          value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
-          note={`after ${formatDuration(endMs - startMs)}`}
-          strong
-        />
-        <Figure
-          name="Growth"
-          value={formatGrowth(summary.series.growthBytesPerHour)}
-          note={`${summary.series.treePssBytes > 0 ? "PSS" : "RSS"} after the first third`}
-        />
-        <Figure
-          name="Live, profiled"
-          value={live ? formatBytes(live.bytes) : "–"}
-          note={
-            seen && live ? `± ${formatBytes(live.error)} ${whenOf(report, seen)}` : "no samples"
-          }
-        />
-        <Figure
-          name="Allocates"
-          value={`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`}
-          note={`${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`}
-        />
-        <Figure
-          name="Processes"
-          value={String(summary.processes.length)}
-          note={`${summary.processes.filter((process) => process.profiled).length} profiled`}
-        />
-      </dl>
+      <TitleBar {...props} />
+      <Figures report={report} look={seen} />
       {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
       <div className="words">
         <ul className="sentences">
@@ -116,6 +60,75 @@ export function Headline(props: HeadlineProps) {
         )}
       </div>
     </header>
+  );
+}
+
+function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
+  const { summary, title } = report;
+  return (
+    <div className="bar">
+      <span className="brand">
+        <Mark /> Tidemark
+      </span>
+      <h1 title={summary.target.command.join(" ")}>
+        {title} <code>{summary.target.command.join(" ")}</code>
+      </h1>
+      <button
+        type="button"
+        className="icon"
+        onClick={toggleTheme}
+        aria-label={theme === "dark" ? "Light colours" : "Dark colours"}
+      >
+        {theme === "dark" ? "☀" : "☾"}
+      </button>
+      <button type="button" className="icon" onClick={help} aria-label="Keyboard and help">
+        ?
+      </button>
+    </div>
+  );
+}
+
+/** `look` null: there are no samples. */
+function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
+  const { summary } = report;
+  const { startMs, endMs } = summary.window;
+  const rssKnown = summary.rss.peakBytes > 0;
+  const live = look && totalLive(look);
+  return (
+    <dl className="figures">
+      <Figure
+        name="Peak RSS"
+        value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
+        note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
+        strong
+      />
+      <Figure
+        name="Final RSS"
+        value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
+        note={`after ${formatDuration(endMs - startMs)}`}
+        strong
+      />
+      <Figure
+        name="Growth"
+        value={formatGrowth(summary.series.growthBytesPerHour)}
+        note={`${summary.series.treePssBytes > 0 ? "PSS" : "RSS"} after the first third`}
+      />
+      <Figure
+        name="Live, profiled"
+        value={live ? formatBytes(live.bytes) : "–"}
+        note={look && live ? `± ${formatBytes(live.error)} ${whenOf(report, look)}` : "no samples"}
+      />
+      <Figure
+        name="Allocates"
+        value={`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`}
+        note={`${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`}
+      />
+      <Figure
+        name="Processes"
+        value={String(summary.processes.length)}
+        note={`${summary.processes.filter((process) => process.profiled).length} profiled`}
+      />
+    </dl>
   );
 }
 

@@ -30,6 +30,12 @@ export interface Column<Row> {
   readonly order: (row: Row) => number | string;
 }
 
+interface Sort {
+  /** Of a column. */
+  readonly id: string;
+  readonly down: boolean;
+}
+
 interface DataTableProps<Row> {
   name: string;
   rows: readonly Row[];
@@ -50,13 +56,12 @@ export function DataTable<Row>({
   open,
   empty,
 }: DataTableProps<Row>) {
-  const [sort, setSort] = useState(() => ({
+  const [sort, setSort] = useState<Sort>(() => ({
     id: sortedBy,
     down: fallsFirst(columns.find((column) => column.id === sortedBy)),
   }));
-  const [range, setRange] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
-  const scroller = useRef<HTMLDivElement>(null);
+  const { scroller, range } = useScrollRange();
   const id = useId();
   const narrow = useNarrow();
   const shown = useMemo(
@@ -68,38 +73,11 @@ export function DataTable<Row>({
     return column ? sortRows(rows, column, sort.down) : [...rows];
   }, [rows, columns, sort]);
 
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) return;
-    const update = () => setRange({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(update);
-    observer.observe(element);
-    element.addEventListener("scroll", update, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener("scroll", update);
-    };
-  }, []);
-
   if (rows.length === 0) return <p className="empty">{empty}</p>;
-  const first = Math.max(0, Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN);
-  const last = Math.min(
-    sorted.length,
-    Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN,
-  );
-  const tracks = { gridTemplateColumns: shown.map((column) => column.track).join(" ") };
+  const [first, last] = rowsInSight(range, sorted.length);
 
   const pressed = (event: KeyboardEvent) => {
-    const page = Math.max(1, Math.floor(range.height / TABLE_ROW_HEIGHT) - 2);
-    const moves: Record<string, number> = {
-      ArrowDown: 1,
-      ArrowUp: -1,
-      PageDown: page,
-      PageUp: -page,
-      Home: -sorted.length,
-      End: sorted.length,
-    };
-    const move = moves[event.key];
+    const move = moveOf(event.key, Math.floor(range.height / TABLE_ROW_HEIGHT), sorted.length);
     if (move !== undefined) {
       const next = Math.min(Math.max(active + move, 0), sorted.length - 1);
       setActive(next);
@@ -119,30 +97,7 @@ export function DataTable<Row>({
       onKeyDown={pressed}
       aria-activedescendant={`${id}-${active}`}
     >
-      <div className="table-head" role="row" style={tracks}>
-        {shown.map((column) => (
-          <div
-            key={column.id}
-            role="columnheader"
-            className={column.numeric ? "numeric" : ""}
-            aria-sort={sort.id === column.id ? (sort.down ? "descending" : "ascending") : "none"}
-          >
-            <button
-              type="button"
-              title={column.title}
-              onClick={() =>
-                setSort({
-                  id: column.id,
-                  down: sort.id === column.id ? !sort.down : fallsFirst(column),
-                })
-              }
-            >
-              {column.name}
-              {sort.id === column.id && <i aria-hidden="true">{sort.down ? " ↓" : " ↑"}</i>}
-            </button>
-          </div>
-        ))}
-      </div>
+      <Headings columns={shown} sort={sort} setSort={setSort} />
       <div className="table-body" ref={scroller} role="presentation">
         <div
           style={{ height: sorted.length * TABLE_ROW_HEIGHT, position: "relative" }}
@@ -151,32 +106,137 @@ export function DataTable<Row>({
           {sorted.slice(first, last).map((row, index) => {
             const at = first + index;
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its active row
-              <div
+              <TableRow
                 key={keyOf(row)}
                 id={`${id}-${at}`}
-                role="row"
-                aria-rowindex={at + 2}
-                aria-selected={at === active}
-                className={open ? "table-row opens" : "table-row"}
-                style={{ ...tracks, top: at * TABLE_ROW_HEIGHT }}
+                at={at}
+                columns={shown}
+                row={row}
+                active={at === active}
+                opens={open !== undefined}
                 onClick={() => {
                   setActive(at);
                   open?.(row);
                 }}
-              >
-                {shown.map((column) => (
-                  <div key={column.id} role="gridcell" className={column.numeric ? "numeric" : ""}>
-                    {column.cell(row)}
-                  </div>
-                ))}
-              </div>
+              />
             );
           })}
         </div>
       </div>
     </div>
   );
+}
+
+interface TableRowProps<Row> {
+  id: string;
+  /** Place in the sorted table. */
+  at: number;
+  columns: readonly Column<Row>[];
+  row: Row;
+  active: boolean;
+  /** Whether a click opens something. */
+  opens: boolean;
+  onClick(): void;
+}
+
+function TableRow<Row>({ id, at, columns, row, active, opens, onClick }: TableRowProps<Row>) {
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its active row
+    <div
+      id={id}
+      role="row"
+      aria-rowindex={at + 2}
+      aria-selected={active}
+      className={opens ? "table-row opens" : "table-row"}
+      style={{ ...tracksOf(columns), top: at * TABLE_ROW_HEIGHT }}
+      onClick={onClick}
+    >
+      {columns.map((column) => (
+        <div key={column.id} role="gridcell" className={column.numeric ? "numeric" : ""}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface HeadingsProps<Row> {
+  columns: readonly Column<Row>[];
+  sort: Sort;
+  setSort(sort: Sort): void;
+}
+
+function Headings<Row>({ columns, sort, setSort }: HeadingsProps<Row>) {
+  return (
+    <div className="table-head" role="row" style={tracksOf(columns)}>
+      {columns.map((column) => (
+        <div
+          key={column.id}
+          role="columnheader"
+          className={column.numeric ? "numeric" : ""}
+          aria-sort={sort.id === column.id ? (sort.down ? "descending" : "ascending") : "none"}
+        >
+          <button
+            type="button"
+            title={column.title}
+            onClick={() =>
+              setSort({
+                id: column.id,
+                down: sort.id === column.id ? !sort.down : fallsFirst(column),
+              })
+            }
+          >
+            {column.name}
+            {sort.id === column.id && <i aria-hidden="true">{sort.down ? " ↓" : " ↑"}</i>}
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The first row to draw, and the one after the last; some more than are in sight, so that scrolling shows no gap. */
+function rowsInSight(range: { top: number; height: number }, rows: number): [number, number] {
+  const first = Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN;
+  const last = Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN;
+  return [Math.max(0, first), Math.min(rows, last)];
+}
+
+/** By how many rows a key moves the active one; undefined: the key does not move it. */
+function moveOf(key: string, rowsInSight: number, rows: number): number | undefined {
+  const page = Math.max(1, rowsInSight - 2);
+  const moves: Record<string, number> = {
+    ArrowDown: 1,
+    ArrowUp: -1,
+    PageDown: page,
+    PageUp: -page,
+    Home: -rows,
+    End: rows,
+  };
+  return moves[key];
+}
+
+function tracksOf<Row>(columns: readonly Column<Row>[]) {
+  return { gridTemplateColumns: columns.map((column) => column.track).join(" ") };
+}
+
+/** What of a scrolled element is in sight, CSS pixels. */
+function useScrollRange() {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [range, setRange] = useState({ top: 0, height: 600 });
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const update = () => setRange({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(update);
+    observer.observe(element);
+    element.addEventListener("scroll", update, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener("scroll", update);
+    };
+  }, []);
+  return { scroller, range };
 }
 
 function fallsFirst(column: Pick<Column<never>, "numeric" | "largestFirst"> | undefined): boolean {

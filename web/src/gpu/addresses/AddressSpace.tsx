@@ -8,6 +8,7 @@ import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {
   type AddressBox,
   type AddressGroup,
+  type AddressLayout,
   LINE,
   layOutAddresses,
   NAME_LINE,
@@ -30,7 +31,7 @@ interface Props {
 
 export function AddressSpace(props: Props) {
   const { device, tables, palette, moment, held, chosen, found, onChoose } = props;
-  const { replay, category } = device;
+  const { replay } = device;
   const [holder, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hover, setHover] = useState<AddressBox | null>(null);
@@ -41,42 +42,10 @@ export function AddressSpace(props: Props) {
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!context) return;
-    const style = getComputedStyle(document.documentElement);
-    const [line, free, danger, ink] = ["--ink-3", "--line", "--danger", "--ink-2"].map((name) =>
-      style.getPropertyValue(name).trim(),
-    ) as [string, string, string, string];
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.clearRect(0, 0, width, layout.height + FOOT);
-    context.font = `12px ${style.fontFamily}`;
-    context.textBaseline = "middle";
-    context.fillStyle = ink;
-    for (const group of layout.groups) {
-      context.fillText(groupName(tables, group), 0, group.y + NAME_LINE / 2);
-    }
-    const { stack } = replay.allocations;
-    for (const { x, y, width: wide, allocation, span } of layout.boxes) {
-      if (allocation < 0) {
-        context.fillStyle = free;
-        context.fillRect(x, y, wide, LINE);
-        const common = isCommonPool(tables, span);
-        context.fillStyle = common ? line : danger;
-        context.fillRect(x, y + LINE, wide, common ? 1 : FOOT);
-        continue;
-      }
-      context.fillStyle =
-        found === null
-          ? palette.css[colourOf(category[allocation]!, stack[allocation]!)]!
-          : found[stack[allocation]!] === 1
-            ? palette.matchCss
-            : palette.fadedCss;
-      context.fillRect(x, y, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), LINE);
-      if (allocation === chosen) {
-        context.strokeStyle = danger;
-        context.lineWidth = 2;
-        context.strokeRect(x + 1, y + 1, Math.max(2, wide - 2), LINE - 2);
-      }
-    }
-  }, [layout, width, palette, replay, category, chosen, found, tables]);
+    drawAddresses(context, layout, { device, tables, palette, chosen, found });
+  }, [layout, width, palette, device, chosen, found, tables]);
   const under = (event: React.MouseEvent): AddressBox | null => {
     const box = (canvas.current as HTMLCanvasElement).getBoundingClientRect();
     const x = event.clientX - box.left;
@@ -112,6 +81,49 @@ export function AddressSpace(props: Props) {
     return allocation < 0
       ? segment
       : `${formatBytes(replay.allocations.size[allocation]!)} at 0x${replay.allocations.address[allocation]!.toString(16)} in a ${segment}`;
+  }
+}
+
+type Drawn = Pick<Props, "device" | "tables" | "palette" | "chosen" | "found">;
+
+function drawAddresses(
+  context: CanvasRenderingContext2D,
+  { groups, boxes }: AddressLayout,
+  { device, tables, palette, chosen, found }: Drawn,
+): void {
+  const style = getComputedStyle(document.documentElement);
+  const [line, free, danger, ink] = ["--ink-3", "--line", "--danger", "--ink-2"].map((name) =>
+    style.getPropertyValue(name).trim(),
+  ) as [string, string, string, string];
+  context.font = `12px ${style.fontFamily}`;
+  context.textBaseline = "middle";
+  context.fillStyle = ink;
+  for (const group of groups) {
+    context.fillText(groupName(tables, group), 0, group.y + NAME_LINE / 2);
+  }
+  const { category } = device;
+  const { stack } = device.replay.allocations;
+  for (const { x, y, width, allocation, span } of boxes) {
+    if (allocation < 0) {
+      context.fillStyle = free;
+      context.fillRect(x, y, width, LINE);
+      const common = isCommonPool(tables, span);
+      context.fillStyle = common ? line : danger;
+      context.fillRect(x, y + LINE, width, common ? 1 : FOOT);
+      continue;
+    }
+    context.fillStyle =
+      found === null
+        ? palette.css[colourOf(category[allocation]!, stack[allocation]!)]!
+        : found[stack[allocation]!] === 1
+          ? palette.matchCss
+          : palette.fadedCss;
+    context.fillRect(x, y, Math.max(0.5, width - (width > 3 ? 1 : 0)), LINE);
+    if (allocation === chosen) {
+      context.strokeStyle = danger;
+      context.lineWidth = 2;
+      context.strokeRect(x + 1, y + 1, Math.max(2, width - 2), LINE - 2);
+    }
   }
 }
 

@@ -90,7 +90,7 @@ describe("the picture of a trace", () => {
       const stacked = stackAllocations(replay);
       const pixels = new Uint32Array(width * top);
       const colours = Uint32Array.from(stacked.row, (row) => row + 1);
-      drawAllocations(stacked, colours, moments, view, pixels);
+      drawAllocations({ stacked, colours }, moments, view, pixels);
       moments.forEach((moment, column) => {
         const plain: number[] = [];
         for (const row of heldAt(replay, moment)) {
@@ -117,7 +117,7 @@ describe("the picture of a trace", () => {
     const stacked = stackAllocations(replay);
     const pixels = new Uint32Array(view.width * view.height);
     const colours = new Uint32Array(stacked.length).fill(7);
-    drawAllocations(stacked, colours, moments, view, pixels);
+    drawAllocations({ stacked, colours }, moments, view, pixels);
     moments.forEach((moment, column) => {
       let drawn = 0;
       for (let y = 0; y < view.height; y++) drawn += pixels[y * view.width + column] === 7 ? 1 : 0;

@@ -92,8 +92,7 @@ class ColumnScale {
 
 /** Fills `pixels` (width * height, top row first). `colours` holds a pixel for each of `stacked`. */
 export function drawAllocations(
-  stacked: StackedAllocations,
-  colours: Uint32Array,
+  { stacked, colours }: { stacked: StackedAllocations; colours: Uint32Array },
   moments: Int32Array,
   view: TimelineView,
   pixels: Uint32Array,
