@@ -1,5 +1,6 @@
 /** What may go wrong between Tidemark and a program's objects. */
 import { oneLine, TidemarkError } from "./errors.js";
+import { formatBytes } from "./numbers.js";
 import type { Bytes, Millis, Objects } from "./units.js";
 
 /** TM-E050: copying the heap would stop the program for longer than was allowed. */
@@ -15,24 +16,22 @@ export function pauseTooLong(name: string, estimateMs: Millis, allowedMs: Millis
 
 /** TM-E051: the analysis would need more memory than this machine has to spare. */
 export function analysisTooLarge(objects: Objects, needed: Bytes, spare: Bytes): TidemarkError {
-  const mebibytes = (bytes: Bytes) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
   return new TidemarkError(
     "TM-E051",
     4,
-    `the graph of ${objects} objects needs about ${mebibytes(needed)} of memory`,
-    `${mebibytes(spare)} are to spare here`,
+    `the graph of ${objects} objects needs about ${formatBytes(needed)} of memory`,
+    `${formatBytes(spare)} are to spare here`,
     "take the census alone, or read a core file of the program on a larger machine",
   );
 }
 
 /** TM-E051, too: what is to be copied does not fit one buffer, whatever the machine. */
 export function copyTooLarge(name: string, needed: Bytes, most: Bytes): TidemarkError {
-  const gibibytes = (bytes: Bytes) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
   return new TidemarkError(
     "TM-E051",
     4,
-    `the heap of ${oneLine(name)} is too large to be copied: ${gibibytes(needed)}`,
-    `${gibibytes(most)} fit a copy`,
+    `the heap of ${oneLine(name)} is too large to be copied: ${formatBytes(needed)}`,
+    `${formatBytes(most)} fit a copy`,
     "take the census alone: tidemark heap PID, or with --exact",
   );
 }
@@ -66,7 +65,7 @@ export function coreCutOff(name: string, missing: Bytes): TidemarkError {
   return new TidemarkError(
     "TM-E054",
     2,
-    `${oneLine(name)} is cut off: the last ${Math.ceil(missing / 2 ** 20)} MiB are missing, the interpreter's data among them`,
+    `${oneLine(name)} is cut off: the last ${formatBytes(missing)} are missing, the interpreter's data among them`,
     "the disk was full, or a limit on the size of core files cut it",
     "raise the limit (ulimit -c unlimited), or take one with gcore",
   );

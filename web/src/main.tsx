@@ -1,16 +1,15 @@
-import "./page/language.js";
+import "./browserLanguage.js";
 import { createRoot } from "react-dom/client";
 import { GpuApp } from "./gpu/GpuApp.js";
 import { GpuDiffApp } from "./gpu/GpuDiffApp.js";
 import { HeapApp } from "./heap/HeapApp.js";
 import { HeapDiffApp } from "./heap/HeapDiffApp.js";
-import { App } from "./page/App.js";
-import { PageFault } from "./page/PageFault.js";
-import type { PageDocument } from "./source/documentSource.js";
-import { pageDocument } from "./source/pageDocument.js";
+import { PageFault } from "./PageFault.js";
+import { ReportApp } from "./report/ReportApp.js";
+import { type PageDocument, readPageDocument } from "./source/pageDocument.js";
 import "uplot/dist/uPlot.min.css";
-import "./page/page.css";
-import "./page/controls.css";
+import "./theme/page.css";
+import "./theme/controls.css";
 import "./timeline/timeline.css";
 import "./flame/flame.css";
 import "./sites/sites.css";
@@ -20,7 +19,7 @@ import "./heap/heap.css";
 import "./diagnosis/diagnosis.css";
 
 const root = createRoot(document.getElementById("root") as HTMLElement);
-pageDocument.read().then(
+readPageDocument().then(
   (content) =>
     root.render(
       <PageFault.Boundary>
@@ -42,6 +41,6 @@ function Content({ of }: { of: PageDocument }) {
     case "tidemark.heapDiffPage/1":
       return <HeapDiffApp page={of} />;
     default:
-      return <App report={of} />;
+      return <ReportApp report={of} />;
   }
 }

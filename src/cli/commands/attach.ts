@@ -4,6 +4,7 @@ import { evidenceOf } from "../../inspect/recorded/evidence.js";
 import { summarize } from "../../inspect/recorded/summary.js";
 import { readCommand, readStatus } from "../../linux/index.js";
 import { LIBRARY_PATH } from "../../linux/installation.js";
+import { formatBytes, formatMilliseconds } from "../../model/numbers.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { type AttachResult, attachAndRecord, openRecording } from "../../record/index.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
@@ -24,7 +25,7 @@ import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { formatBytes, printJson, printNote, screenOf } from "../text/output.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
@@ -109,7 +110,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
-            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${entered.longestPauseMs.toFixed(1)} ms. Ctrl-C ends it.`,
+            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${formatMilliseconds(entered.longestPauseMs)}. Ctrl-C ends it.`,
           );
         }
       },
@@ -144,7 +145,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   );
   if (options.quiet !== true && !result.ended) {
     printNote(
-      `left process ${document.target.pid}; it stood ${result.detachPauseMs.toFixed(1)} ms.`,
+      `left process ${document.target.pid}; it stood ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
 }

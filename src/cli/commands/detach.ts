@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import type { DetachJson } from "../../model/detach_document.js";
+import { formatMilliseconds } from "../../model/numbers.js";
 import type { Millis, Pid } from "../../model/units.js";
 import { detachAgent } from "../../record/index.js";
 import {
@@ -62,7 +63,7 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
         ? "its agent has ended its recording"
         : "its agent lay there, ended already";
       screenOf(process.stdout).line(
-        `process ${pid}: ${what}; it stood ${pauseMs.toFixed(1)} ms.${inert ? "" : " The last hooks go when it next runs Python code."}`,
+        `process ${pid}: ${what}; it stood ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
       );
     }
   } finally {

@@ -7,6 +7,7 @@ import { diffHeaps } from "../../model/heap_diff.js";
 import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
 import { decodeHeap, encodeHeap, type SavedHeap } from "../../model/heap_file.js";
 import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../model/heap_page.js";
+import { formatBytes, formatCount } from "../../model/numbers.js";
 import type { Millis } from "../../model/units.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import {
@@ -20,7 +21,7 @@ import {
 import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
-import { formatBytes, formatCount, printJson, printNote, screenOf } from "../text/output.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 import { writeHeapPage } from "./heap_page.js";
 
 interface HeapOptions extends CommonOptions, ListOptions {

@@ -3,10 +3,10 @@
 import { existsSync } from "node:fs";
 import type { SummaryJson } from "../../model/documents.js";
 import { badUsage, fileUnusable, nothingThere } from "../../model/errors.js";
+import { formatDuration } from "../../model/numbers.js";
 import type { TimeMs } from "../../model/units.js";
 import { finishOrphan, openRecording } from "../../record/index.js";
 import type { Moment, Recording } from "../../recording/types.js";
-import { formatDuration } from "../text/output.js";
 import { statOf } from "./files.js";
 
 /** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
@@ -43,10 +43,10 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   // A second of slack: people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
-    const seconds = ((recording.endMs - recording.startMs) / 1000).toFixed(1);
+    const length = formatDuration(recording.endMs - recording.startMs);
     throw nothingThere(
       `${text} is outside of ${recording.path}`,
-      `it covers ${seconds} s from ${new Date(recording.startMs).toISOString()}`,
+      `it covers ${length} from ${new Date(recording.startMs).toISOString()}`,
     );
   }
   const clamped = Math.max(recording.startMs, Math.min(recording.endMs, timeMs));

@@ -1,6 +1,7 @@
 import type { WrittenJson } from "../../model/documents.js";
+import { formatBytes } from "../../model/numbers.js";
 import type { CommonOptions } from "../options/options.js";
-import { formatBytes, printJson, screenOf } from "../text/output.js";
+import { printJson, screenOf } from "../text/output.js";
 import { sizeOfFile } from "./recordings.js";
 
 /** Says which files a command has written, and how large they are: as text, or as `tidemark.written/1`. */

@@ -1,17 +1,15 @@
 /** The verdict for people: one sentence, what it rests on, the suspects, what to do. */
+
 import { ADVICE } from "../../diagnose/index.js";
 import type { AdviceJson, DiagnosisJson, SuspectJson } from "../../model/diagnosis_document.js";
 import { oneLine } from "../../model/errors.js";
 import {
-  bar,
   formatBytes,
-  formatChange,
   formatDuration,
   formatShare,
-  padEnd,
-  type Screen,
-  wrap,
-} from "../text/output.js";
+  formatSignedBytes,
+} from "../../model/numbers.js";
+import { bar, padEnd, type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SUSPECTS = 3;
@@ -62,7 +60,11 @@ export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson)
   );
   printLabelled(screen, "", verdict.summary);
   if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
-    printLabelled(screen, "", `${formatChange(growth.bytesPerStep)} a step of the program's work.`);
+    printLabelled(
+      screen,
+      "",
+      `${formatSignedBytes(growth.bytesPerStep)} a step of the program's work.`,
+    );
   }
 }
 
@@ -107,7 +109,8 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
 function growthWords(suspect: SuspectJson): string {
   const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
-  const rate = step === undefined ? `${formatChange(hour)}/h` : `${formatChange(step)} a step`;
+  const rate =
+    step === undefined ? `${formatSignedBytes(hour)}/h` : `${formatSignedBytes(step)} a step`;
   const put = suspect.puts ? " put there" : "";
   const growth =
     (step ?? hour) > 0
@@ -120,7 +123,7 @@ function growthWords(suspect: SuspectJson): string {
 
 /** It keeps nothing: what lives of it, and its ages, tell nothing. */
 function readingWords({ share, growthBytesPerHour }: SuspectJson): string {
-  return `reads what was made before the fork: ${formatShare(share)} of the reading, ${formatChange(growthBytesPerHour)}/h turn private`;
+  return `reads what was made before the fork: ${formatShare(share)} of the reading, ${formatSignedBytes(growthBytesPerHour)}/h turn private`;
 }
 
 /** What is not freed lives; a file that is not unmapped is mapped, be its pages resident or not. */

@@ -1,15 +1,9 @@
 import type { DiffJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
+import { formatBytes, formatCount, formatSignedBytes } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import {
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatTable,
-  type Screen,
-  wrap,
-} from "../text/output.js";
+import { formatTable, type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf, splitStack } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
@@ -53,7 +47,7 @@ export function printDiff(
       { title: "SITE", flexible: "cutMiddle" },
     ],
     chosen.rows.map((row) => [
-      formatChange(row.b - row.a),
+      formatSignedBytes(row.b - row.a),
       formatBytes(Math.sqrt(row.variance)),
       formatBytes(row.a),
       formatBytes(row.b),
@@ -105,12 +99,12 @@ function printTotals(screen: Screen, { a, b, totals }: DiffJson): void {
   const arrow = (a: Bytes, b: Bytes) => `${formatBytes(a)} → ${formatBytes(b)}`;
   screen.line();
   screen.line(
-    `${paint.bold("Live")}      ${paint.bold(formatChange(totals.growthBytes))} ` +
+    `${paint.bold("Live")}      ${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
       `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
   );
   if (a.file !== b.file) {
     screen.line(
-      `${paint.bold("Peak RSS")}  ${paint.bold(formatChange(totals.peakRssBytesB - totals.peakRssBytesA))}` +
+      `${paint.bold("Peak RSS")}  ${paint.bold(formatSignedBytes(totals.peakRssBytesB - totals.peakRssBytesA))}` +
         `  (${arrow(totals.peakRssBytesA, totals.peakRssBytesB)})`,
     );
   }

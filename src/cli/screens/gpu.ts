@@ -1,18 +1,11 @@
 /** One snapshot on one screen. */
+
 import { oneLine } from "../../model/errors.js";
 import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../model/gpu_document.js";
 import { HOST_MEMORY } from "../../model/gpu_snapshot.js";
+import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import {
-  formatBytes,
-  formatCount,
-  formatShare,
-  formatTable,
-  padStart,
-  type Screen,
-  sparkline,
-  wrap,
-} from "../text/output.js";
+import { formatTable, padStart, type Screen, sparkline, wrap } from "../text/output.js";
 import { gpuSiteName, siteText } from "./gpu_site.js";
 
 export { siteText };

@@ -1,14 +1,10 @@
 /** Two snapshots: what appeared, grew, shrank and went. */
+
 import { oneLine } from "../../model/errors.js";
 import type { GpuDiffJson } from "../../model/gpu_document.js";
+import { formatBytes, formatCount, formatSignedBytes } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import {
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatTable,
-  type Screen,
-} from "../text/output.js";
+import { formatTable, type Screen } from "../text/output.js";
 import { DEFAULT_GPU_SITES, printLimits } from "./gpu.js";
 import { gpuSiteName, siteText } from "./gpu_site.js";
 
@@ -42,7 +38,7 @@ export function printGpuDiff(
     chosen.rows
       .sort((x, y) => y.growthBytes - x.growthBytes)
       .map((site) => [
-        formatChange(site.growthBytes),
+        formatSignedBytes(site.growthBytes),
         formatBytes(site.bytesA),
         formatBytes(site.bytesB),
         site.change,
@@ -61,7 +57,7 @@ export function printGpuDiff(
     ["Peak", a.peakRequestedBytes, b.peakRequestedBytes],
   ] as const) {
     screen.line(
-      `${paint.bold(name.padEnd(10))} ${paint.bold(formatChange(y - x))}  (${formatBytes(x)} → ${formatBytes(y)})`,
+      `${paint.bold(name.padEnd(10))} ${paint.bold(formatSignedBytes(y - x))}  (${formatBytes(x)} → ${formatBytes(y)})`,
     );
   }
   printLimits(screen, document.limits, options);

@@ -1,8 +1,10 @@
 /** The out-of-memory messages of a log, each with what it means. */
+
 import { oneLine } from "../../model/errors.js";
 import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
+import { formatBytes, formatCount } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { formatBytes, formatCount, type Screen, wrap } from "../text/output.js";
+import { type Screen, wrap } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 import { gpuSiteName } from "./gpu_site.js";
 

@@ -1,21 +1,20 @@
 /** The devices of a running program on one screen. */
+
 import { oneLine } from "../../model/errors.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
 } from "../../model/gpu_process_document.js";
-import { type ListOptions, selectRows } from "../options/options.js";
 import {
-  bar,
   formatBytes,
-  formatChange,
   formatCount,
+  formatMilliseconds,
   formatShare,
-  formatTable,
-  padStart,
-  type Screen,
-} from "../text/output.js";
+  formatSignedBytes,
+} from "../../model/numbers.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import { bar, formatTable, padStart, type Screen } from "../text/output.js";
 import { printFragmentation, printLimits } from "./gpu.js";
 
 export const DEFAULT_TENSORS = 10;
@@ -25,7 +24,7 @@ const BAR_WIDTH = 30;
 export function printGpuProcess(screen: Screen, document: GpuProcessJson, options: Options): void {
   const { paint } = screen;
   const { target } = document;
-  const pause = document.pauseMs > 0 ? `, stood ${document.pauseMs.toFixed(1)} ms` : "";
+  const pause = document.pauseMs > 0 ? `, stood ${formatMilliseconds(document.pauseMs)}` : "";
   screen.line(
     `${paint.bold(`process ${target.pid}`)}  ${paint.dim(
       `RSS ${formatBytes(document.rssBytes)}${pause}; ${oneLine(target.command.join(" "))}`,
@@ -163,10 +162,10 @@ function printGrowth(screen: Screen, { growth }: GpuProcessJson): void {
     const each =
       bytesPerStep === null
         ? "its steps are not marked (tidemark.step)"
-        : `${formatChange(bytesPerStep)} a step over ${formatCount(steps)} steps`;
+        : `${formatSignedBytes(bytesPerStep)} a step over ${formatCount(steps)} steps`;
     screen.line();
     screen.line(
-      `${screen.paint.bold(`Growth of device ${device}`)}  ${formatChange(bytesPerHour)}/h; ${each}`,
+      `${screen.paint.bold(`Growth of device ${device}`)}  ${formatSignedBytes(bytesPerHour)}/h; ${each}`,
     );
   }
 }

@@ -1,8 +1,10 @@
 /** The devices of a host, each with its processes. */
+
 import { oneLine } from "../../model/errors.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import { formatBytes, formatShare } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { bar, formatBytes, formatShare, formatTable, type Screen } from "../text/output.js";
+import { bar, formatTable, type Screen } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 
 type Device = GpuTopJson["devices"][number];

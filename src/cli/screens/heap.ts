@@ -1,16 +1,13 @@
 import { oneLine } from "../../model/errors.js";
 import type { HeapDiffJson, HeapHolderJson, HeapJson } from "../../model/heap_document.js";
 import {
-  bar,
   formatBytes,
-  formatChange,
   formatCount,
   formatDuration,
   formatShare,
-  formatTable,
-  type Screen,
-  wrap,
-} from "../text/output.js";
+  formatSignedBytes,
+} from "../../model/numbers.js";
+import { bar, formatTable, type Screen, wrap } from "../text/output.js";
 
 export const DEFAULT_TYPES = 15;
 export const DEFAULT_CHANGES = 15;
@@ -217,7 +214,7 @@ export function printHeapDiff(
       { title: "TYPE", flexible: "cutMiddle" },
     ],
     document.types.map((row) => [
-      formatChange(row.growthBytes),
+      formatSignedBytes(row.growthBytes),
       signed(row.objectsB - row.objectsA),
       formatBytes(row.bytesB),
       row.change,
@@ -240,7 +237,7 @@ export function printHeapDiff(
         { title: "HELD BY", flexible: "cutMiddle" },
       ],
       document.holders.map((row) => [
-        formatChange(row.growthBytes),
+        formatSignedBytes(row.growthBytes),
         signed(row.entriesB - row.entriesA),
         formatBytes(row.retainedBytesB),
         row.change,

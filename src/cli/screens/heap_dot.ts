@@ -1,4 +1,5 @@
 /** Ways from roots as a picture for graphviz (`dot -Tsvg`). */
+
 import {
   FIRST_OBJECT,
   findRootPaths,
@@ -7,7 +8,7 @@ import {
 } from "../../cpython/heap/index.js";
 import type { NodeId } from "../../model/heap_graph.js";
 import { pathTo } from "../../model/heap_paths.js";
-import { formatBytes } from "../text/output.js";
+import { formatBytes } from "../../model/numbers.js";
 
 const MOST_PATHS = 30;
 

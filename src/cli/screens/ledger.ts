@@ -3,14 +3,11 @@
 import { oneLine } from "../../model/errors.js";
 import type { Reclaim } from "../../model/ledger.js";
 import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../../model/numbers.js";
 import {
   bar,
   type Column,
   cutEnd,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatShare,
   formatTable,
   type Paint,
   type Screen,

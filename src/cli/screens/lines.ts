@@ -1,14 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { FrameJson, LinesJson } from "../../model/documents.js";
-import {
-  type Column,
-  cutEnd,
-  formatBytes,
-  formatCount,
-  formatShare,
-  formatTable,
-  type Screen,
-} from "../text/output.js";
+import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
+import { type Column, cutEnd, formatTable, type Screen } from "../text/output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];

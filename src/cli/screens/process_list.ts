@@ -1,20 +1,15 @@
 import { basename } from "node:path";
 import type { ProcessRow } from "../../inspect/live/process_rows.js";
 import { oneLine } from "../../model/errors.js";
-import type { Millis } from "../../model/units.js";
-import { shellWord } from "../text/command_words.js";
 import {
-  type Column,
-  cutEnd,
   formatBytes,
-  formatChange,
   formatCount,
   formatDuration,
-  formatTable,
-  type Screen,
-  widthOf,
-  wrap,
-} from "../text/output.js";
+  formatSignedBytes,
+} from "../../model/numbers.js";
+import type { Millis } from "../../model/units.js";
+import { shellWord } from "../text/command_words.js";
+import { type Column, cutEnd, formatTable, type Screen, widthOf, wrap } from "../text/output.js";
 import { commandText } from "./summary.js";
 
 const CONTAINER_DIGITS = 12;
@@ -114,7 +109,7 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       title: "GROWTH",
       align: "right",
       show: shape.growth,
-      text: (row) => (row.growthBytes === 0 ? "-" : formatChange(row.growthBytes)),
+      text: (row) => (row.growthBytes === 0 ? "-" : formatSignedBytes(row.growthBytes)),
     },
     { title: "THR", drop: 6, align: "right", show: true, text: (row) => formatCount(row.threads) },
     {

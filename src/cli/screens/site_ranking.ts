@@ -1,13 +1,12 @@
 /** The places that hold the most, at the peak and at the moment asked for: two lines each. */
+
 import { oneLine } from "../../model/errors.js";
+import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import {
   bar,
   cutEnd,
   cutMiddle,
-  formatBytes,
-  formatCount,
-  formatShare,
   padEnd,
   padStart,
   type Screen,

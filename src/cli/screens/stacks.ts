@@ -1,7 +1,8 @@
 import type { FrameJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
+import { formatCount, formatMilliseconds } from "../../model/numbers.js";
 import type { StacksJson } from "../../model/stacks_document.js";
-import { formatCount, type Screen, wrap } from "../text/output.js";
+import { type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 /** A runaway recursion has thousands: its ends tell enough, and --json has them all. */
@@ -23,7 +24,7 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
   if (!quiet) {
     const pause =
       document.pauseMs > 0
-        ? `it stood still for ${document.pauseMs.toFixed(1)} ms`
+        ? `it stood still for ${formatMilliseconds(document.pauseMs)}`
         : "read while it ran";
     screen.line(
       paint.bold(`process ${target.pid}`) +

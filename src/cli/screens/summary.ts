@@ -3,14 +3,12 @@
 import { basename, relative } from "node:path";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
+import { formatBytes, formatCount, formatDuration } from "../../model/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
 import {
   cutEnd,
-  formatBytes,
-  formatCount,
-  formatDuration,
   formatTable,
   padEnd,
   type Screen,

@@ -3,11 +3,6 @@ import {
   bar,
   cutEnd,
   cutMiddle,
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatDuration,
-  formatShare,
   formatTable,
   paintFor,
   type Screen,
@@ -19,64 +14,6 @@ import {
 function screen(columns: number): Screen {
   return { columns, paint: paintFor(false), line: () => undefined };
 }
-
-describe("figures", () => {
-  it.each([
-    [0, "0 B"],
-    [1023, "1023 B"],
-    [1024, "1.00 KiB"],
-    [10.5 * 1024, "10.5 KiB"],
-    [999.4 * 1024, "999 KiB"],
-    [999.6 * 1024, "0.98 MiB"],
-    [312 * 2 ** 20, "312 MiB"],
-    [1.21 * 2 ** 30, "1.21 GiB"],
-    [-12 * 2 ** 20, "-12.0 MiB"],
-    [-0.2, "0 B"],
-    [3 * 2 ** 60, "3072 PiB"],
-  ])("%d bytes are %s", (bytes, text) => {
-    expect(formatBytes(bytes)).toBe(text);
-  });
-
-  it("signs a change, and no change not at all", () => {
-    expect([formatChange(2 ** 20), formatChange(-(2 ** 20)), formatChange(0.3)]).toEqual([
-      "+1.00 MiB",
-      "-1.00 MiB",
-      "0 B",
-    ]);
-  });
-
-  it.each([
-    [0, "0"],
-    [1204.4, "1,204"],
-    [99_999, "99,999"],
-    [99_999.6, "100 k"],
-    [3_400_000, "3.40 M"],
-    [999_999, "1.00 M"],
-  ])("%d of something are %s", (count, text) => {
-    expect(formatCount(count)).toBe(text);
-  });
-
-  it.each([
-    [0, "0 %"],
-    [0.001, "<1 %"],
-    [0.384, "38 %"],
-    [Number.NaN, "0 %"],
-  ])("a share of %d is %s", (share, text) => {
-    expect(formatShare(share)).toBe(text);
-  });
-
-  it.each([
-    [850, "850 ms"],
-    [999.7, "1.0 s"],
-    [59_960, "1 min 00 s"],
-    [185_000, "3 min 05 s"],
-    [3_599_800, "1 h 00 min"],
-    [3_720_000, "1 h 02 min"],
-    [51 * 3_600_000, "2 d 03 h"],
-  ])("%d ms are %s", (ms, text) => {
-    expect(formatDuration(ms)).toBe(text);
-  });
-});
 
 describe("text", () => {
   it("keeps a path's file and as many directories as fit", () => {

@@ -1,7 +1,6 @@
-/** What every command's text is made of: sizes, colours, tables, bars; nothing of what it means. */
+/** The parts of every command's text: colours, columns, tables, bars; numbers come from src/model/numbers.ts. */
 import stringWidth from "string-width";
 import { oneLine } from "../../model/errors.js";
-import type { Bytes, Millis } from "../../model/units.js";
 
 /** Where text goes: how wide it is, and whether it takes colour. */
 export interface Screen {
@@ -67,79 +66,6 @@ export function printNote(message: string): void {
 
 export function printJson(document: object): void {
   process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
-}
-
-// --- figures -----------------------------------------------------------------------------------
-
-const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-
-/** Three significant digits: "0 B", "640 KiB", "1.21 GiB", "-12.0 MiB". */
-export function formatBytes(bytes: Bytes): string {
-  let value = Math.abs(bytes);
-  let unit = 0;
-  while (value >= (unit === 0 ? 1024 : 999.5) && unit < BYTE_UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  const digits = unit === 0 ? 0 : digitsFor(value);
-  const sign = bytes < 0 && Number(value.toFixed(digits)) !== 0 ? "-" : "";
-  return `${sign}${value.toFixed(digits)} ${BYTE_UNITS[unit]}`;
-}
-
-/** "+1.20 MiB", "-3.00 KiB", "0 B". */
-export function formatChange(bytes: Bytes): string {
-  const text = formatBytes(bytes);
-  return bytes > 0 && !/^0 /.test(text) ? `+${text}` : text;
-}
-
-function digitsFor(value: number): number {
-  return value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-}
-
-/** "1,204"; from a hundred thousand on "120 k", "3.40 M". */
-export function formatCount(count: number): string {
-  const magnitude = Math.abs(count);
-  if (magnitude < 99_999.5) {
-    return Math.round(count).toLocaleString("en-US");
-  }
-  const steps: [number, string][] = [
-    [1e3, "k"],
-    [1e6, "M"],
-    [1e9, "G"],
-    [1e12, "T"],
-  ];
-  const [step, letter] = steps.findLast(([least]) => magnitude >= least * 0.9995) ?? [1e3, "k"];
-  return `${(count / step).toFixed(digitsFor(magnitude / step))} ${letter}`;
-}
-
-/** "38 %", "<1 %", "0 %". */
-export function formatShare(share: number): string {
-  if (!Number.isFinite(share) || share <= 0) {
-    return "0 %";
-  }
-  return share < 0.005 ? "<1 %" : `${Math.round(share * 100)} %`;
-}
-
-/** "850 ms", "12.4 s", "3 min 05 s", "1 h 02 min", "2 d 03 h". */
-export function formatDuration(ms: Millis): string {
-  if (ms < 999.5) {
-    return `${Math.round(ms)} ms`;
-  }
-  if (ms < 59_950) {
-    return `${(ms / 1000).toFixed(1)} s`;
-  }
-  const seconds = Math.round(ms / 1000);
-  const pair = (large: number, largeName: string, small: number, smallName: string) =>
-    `${large} ${largeName} ${String(small).padStart(2, "0")} ${smallName}`;
-  if (seconds < 3600) {
-    return pair(Math.floor(seconds / 60), "min", seconds % 60, "s");
-  }
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 24 * 60) {
-    return pair(Math.floor(minutes / 60), "h", minutes % 60, "min");
-  }
-  const hours = Math.round(minutes / 60);
-  return pair(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
 // --- text --------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
  */
 
 import { setImmediate } from "node:timers/promises";
+import { formatCount, formatDuration } from "../../model/numbers.js";
 import type { Tell } from "../../model/units.js";
-import { cutEnd, formatCount, formatDuration, screenOf } from "./output.js";
+import { cutEnd, screenOf } from "./output.js";
 
 /** The terminal may be written to this often, in ms. */
 const REDRAW_MS = 100;

@@ -2,10 +2,11 @@
 
 import { type KnownRecordings, lookAtDeviceTop } from "../../inspect/live/gpu_top.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import { formatBytes, formatCount } from "../../model/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/units.js";
 import type { ListOptions } from "../options/options.js";
 import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
-import { formatBytes, formatCount, type Screen, sparkline } from "../text/output.js";
+import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 

@@ -3,6 +3,12 @@
 import { summarize } from "../../inspect/recorded/summary.js";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatSignedBytes,
+} from "../../model/numbers.js";
 import type { Bytes, Millis } from "../../model/units.js";
 import type { Recording } from "../../recording/types.js";
 import { openRecordingAt, sizeOfFile } from "../files/recordings.js";
@@ -17,16 +23,7 @@ import {
 } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import {
-  cutEnd,
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatDuration,
-  formatTable,
-  type Screen,
-  sparkline,
-} from "../text/output.js";
+import { cutEnd, formatTable, type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 
@@ -162,7 +159,7 @@ function drawLive(
       // A step smaller than the sampling's own noise is no growth.
       Math.abs(growthPerMinute) < perMinute(group.live.standardErrorBytes, seen.comparedMs)
         ? "-"
-        : formatChange(growthPerMinute),
+        : formatSignedBytes(growthPerMinute),
       allocatedPerSecond > 0 ? formatBytes(allocatedPerSecond) : "-",
       formatCount(group.liveObjects),
       group.domain === "python" ? "Python" : group.domain,

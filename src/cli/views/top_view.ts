@@ -1,12 +1,14 @@
 /** The live list of Python processes: what each look finds, what keys choose, how it is drawn. */
+
 import type { Key } from "ink";
 import { readDeviceUse } from "../../gpu/device_totals.js";
 import { filterText, keyOf, type ProcessRow, processRow } from "../../inspect/live/process_rows.js";
 import { readPythonProcesses } from "../../linux/index.js";
+import { formatBytes, formatCount } from "../../model/numbers.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { processTable } from "../screens/process_list.js";
-import { formatBytes, formatCount, type Screen, sparkline } from "../text/output.js";
+import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 

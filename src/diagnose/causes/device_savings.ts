@@ -1,9 +1,10 @@
 /** What each change would save on a device that is simply too small for the job, largest first. */
+
 import { adviceOf, type GpuAdviceId } from "../../gpu/advice.js";
 import type { AdviceJson } from "../../model/diagnosis_document.js";
 import type { GpuCategory, GpuDeviceJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
-import { bytesText } from "../wording/words.js";
 
 interface Saving {
   readonly id: GpuAdviceId;
@@ -33,7 +34,7 @@ export function savingAdvice(device: GpuDeviceJson): AdviceJson[] {
   const advice = ranked.flatMap(({ id, of, how, bytes, share }) =>
     adviceOf([id]).map(({ text }) => ({
       id,
-      text: `${text} Here ${how} saves about ${bytesText(bytes)}, of ${bytesText(bytes / share)} of ${of}.`,
+      text: `${text} Here ${how} saves about ${formatBytesBriefly(bytes)}, of ${formatBytesBriefly(bytes / share)} of ${of}.`,
     })),
   );
   return advice.length > 0 ? advice : adviceOf(["TM-A115"]);

@@ -1,6 +1,7 @@
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
-import { bytesText, frameText, percent, rateText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 const WEIGHTS: Partial<Record<SiteCourse, number>> = {
@@ -22,7 +23,7 @@ export const ageCohorts: Rule = {
       const [largest] = sites;
       return largest
         ? silent(
-            `No site keeps what it makes: of the largest, ${frameText(headlineOf(largest.site))}, ${bytesText(largest.keptBytes)} of the window live, ${
+            `No site keeps what it makes: of the largest, ${frameText(headlineOf(largest.site))}, ${formatBytesBriefly(largest.keptBytes)} of the window live, ${
               {
                 fills: "and it rises no more",
                 churns: "all of it young",
@@ -41,7 +42,7 @@ export const ageCohorts: Rule = {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${rateText(first.slope)}, ${percent(first.slope / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(first.slope / all)} of what grows.`,
       suspects,
     };
   },
@@ -50,10 +51,10 @@ export const ageCohorts: Rule = {
 function courseText({ course, keptBytes }: SiteJudgement): string {
   switch (course) {
     case "swells":
-      return `keeps a few blocks that are made anew, larger each time: ${bytesText(keptBytes)} more`;
+      return `keeps a few blocks that are made anew, larger each time: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":
-      return `keeps a block that is made anew, some times larger, whenever it is full: ${bytesText(keptBytes)} more`;
+      return `keeps a block that is made anew, some times larger, whenever it is full: ${formatBytesBriefly(keptBytes)} more`;
     default:
-      return `has survivors of every age: ${bytesText(keptBytes)} of the window live`;
+      return `has survivors of every age: ${formatBytesBriefly(keptBytes)} of the window live`;
   }
 }

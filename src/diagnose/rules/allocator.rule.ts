@@ -1,11 +1,11 @@
 import type { LedgerPartName } from "../../model/ledger.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { pinsPages } from "../causes/rarely_sampled_sites.js";
 import { riseOf, shareOfNewest } from "../evidence/ledger_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { bytesText, percent, rateText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
@@ -56,7 +56,7 @@ export const allocator: Rule = {
         (riseOf(target, FREE_PARTS) ?? 0) >= MOST_OF_GROWTH * growth.rise
           ? 0.92
           : 0.85,
-      detail: `Private memory grows by ${rateText(anon.slope)}, but ${percent(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${bytesText(growth.level)}.`,
+      detail: `Private memory grows by ${formatSlopeBriefly(anon.slope)}, but ${formatShare(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${formatBytesBriefly(growth.level)}.`,
       growth: anon,
       suspects: pinning(observations),
     };
@@ -100,12 +100,12 @@ function keeps(observations: Observations): Finding {
       says: "leak",
       kind: "allocator-retention",
       weight: 0.65,
-      detail: `Of ${bytesText(anon.level)} of private memory ${bytesText(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
+      detail: `Of ${formatBytesBriefly(anon.level)} of private memory ${formatBytesBriefly(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
       growth: anon,
       suspects: pinning(observations),
     };
   }
   return silent(
-    `Private memory and what lives in it go together: ${bytesText(keptBytes)} are not accounted for by live allocations.`,
+    `Private memory and what lives in it go together: ${formatBytesBriefly(keptBytes)} are not accounted for by live allocations.`,
   );
 }

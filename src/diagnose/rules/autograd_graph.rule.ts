@@ -1,6 +1,6 @@
+import { formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import type { KeptStack } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { percent, rateText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.4;
@@ -36,7 +36,7 @@ export const autogradGraph: Rule = {
       says: "leak",
       kind: "graph-retention",
       weight: 0.93,
-      detail: `${percent(slope / all)} of what grows (${rateText(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
+      detail: `${formatShare(slope / all)} of what grows (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
       suspects: tensors,
     };
   },

@@ -1,7 +1,7 @@
+import { formatShare } from "../../model/numbers.js";
 import type { Bytes, TimeMs } from "../../model/units.js";
 import type { Observations } from "../evidence/observations.js";
 import { type SiteJudgement, valueAt } from "../sites/suspects.js";
-import { percent } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.6;
@@ -50,7 +50,7 @@ export const boundedHolder: Rule = {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.99,
-      detail: `What grows is in ${first.holder.path.join(" → ")}, which is bounded: ${first.holder.entries} of at most ${first.bound} entries, ${percent(first.holder.entries / first.bound)} full.`,
+      detail: `What grows is in ${first.holder.path.join(" → ")}, which is bounded: ${first.holder.entries} of at most ${first.bound} entries, ${formatShare(first.holder.entries / first.bound)} full.`,
     };
   },
 };

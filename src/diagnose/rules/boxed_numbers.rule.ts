@@ -1,7 +1,8 @@
+import { formatBytesBriefly } from "../../model/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { adviceById } from "../wording/advice.js";
-import { bytesText, frameText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** What is worth a word, and of private memory how much. */
@@ -28,7 +29,7 @@ export const boxedNumbers: Rule = {
     }
     const { where, bytes, objects } = found;
     const finding: Finding = silent(
-      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers, each an object, take ${bytesText(bytes)}; in an array they would take ${bytesText(objects * ARRAY_BYTES)}.`,
+      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers, each an object, take ${formatBytesBriefly(bytes)}; in an array they would take ${formatBytesBriefly(objects * ARRAY_BYTES)}.`,
     );
     return { ...finding, beside: [adviceById("TM-A080")] };
   },

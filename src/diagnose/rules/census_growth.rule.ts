@@ -1,8 +1,12 @@
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatSlopeBriefly,
+} from "../../model/numbers.js";
 import type { CensusEvidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { bytesText, rateText, timeText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_TOLD = 3;
@@ -43,11 +47,13 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
     .slice(0, MOST_TOLD)
     .map(
       ({ type, addedBytes, addedObjects }) =>
-        `${type} by ${bytesText(addedBytes)}${addedObjects > 0 ? ` (${addedObjects.toLocaleString("en-US")} more)` : ""}`,
+        `${type} by ${formatBytesBriefly(addedBytes)}${addedObjects > 0 ? ` (${addedObjects.toLocaleString("en-US")} more)` : ""}`,
     )
     .join(", ");
   return {
-    ...silent(`Counted ${timeText(more.toMs - more.fromMs)} apart, objects grew: ${types}.`),
+    ...silent(
+      `Counted ${formatDurationBriefly(more.toMs - more.fromMs)} apart, objects grew: ${types}.`,
+    ),
     says: sitesGrow ? "leak" : "silent",
   };
 }
@@ -58,7 +64,7 @@ function told(observations: Observations, suspect: SiteJudgement): string {
   const holder = observations.holderOf(suspect)?.holder;
   const objects = Math.round(site.liveObjects).toLocaleString("en-US");
   return (
-    `${site.type} grows by ${rateText(slope)} to ${bytesText(site.liveBytes.at(-1) ?? 0)}, ${objects} objects` +
+    `${site.type} grows by ${formatSlopeBriefly(slope)} to ${formatBytesBriefly(site.liveBytes.at(-1) ?? 0)}, ${objects} objects` +
     (holder ? `, in ${holder.path.join(" → ")}` : "")
   );
 }

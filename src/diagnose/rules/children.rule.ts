@@ -1,4 +1,4 @@
-import { bytesText, rateText } from "../wording/words.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of all that grows in suspects, what lies in children. */
@@ -35,7 +35,7 @@ export const children: Rule = {
       says: "leak",
       kind: "child-growth",
       weight: inChildren.length > 0 ? 0.95 : 0.8,
-      detail: `${growing.length} of ${workers.length} child processes grow, by ${rateText(Math.max(slope, own))} together, to ${bytesText(level)} now.`,
+      detail: `${growing.length} of ${workers.length} child processes grow, by ${formatSlopeBriefly(Math.max(slope, own))} together, to ${formatBytesBriefly(level)} now.`,
       suspects: inChildren,
     };
   },

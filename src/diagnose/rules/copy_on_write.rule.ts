@@ -1,8 +1,8 @@
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
 import { isLarge, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { median } from "../series/trend.js";
-import { bytesText, percent, rateText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of what a child's private memory gained, what its RSS may have gained: more is memory of its own. */
@@ -35,7 +35,7 @@ export const copyOnWrite: Rule = {
       says: "leak",
       kind: "copy-on-write",
       weight: ownSuspects ? 0.7 : 0.94,
-      detail: `In ${turned.length} forked children ${bytesText(gained)} of shared pages turned private (${rateText(growth.slope)} now), ${percent(median(shares))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
+      detail: `In ${turned.length} forked children ${formatBytesBriefly(gained)} of shared pages turned private (${formatSlopeBriefly(growth.slope)} now), ${formatShare(median(shares))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
       growth,
       suspects: sharedAtFork(
         observations,

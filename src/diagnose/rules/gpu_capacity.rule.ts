@@ -1,8 +1,8 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly } from "../../model/numbers.js";
 import { savingAdvice } from "../causes/device_savings.js";
 import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../causes/devices.js";
-import { bytesText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of the device, what the job itself must hold for its need to be the reason. */
@@ -38,7 +38,7 @@ function bySnapshot(device: GpuDeviceJson): Finding | null {
         about: "device",
         kind: "gpu-capacity",
         weight: 0.9,
-        detail: `A request of ${bytesText(event.requestedBytes)} failed on device ${device.device} with ${bytesText(event.liveBytes)} in use, ${bytesText(event.freeInSegmentsBytes)} free in segments and ${bytesText(event.deviceFreeBytes)} free on the device.`,
+        detail: `A request of ${formatBytesBriefly(event.requestedBytes)} failed on device ${device.device} with ${formatBytesBriefly(event.liveBytes)} in use, ${formatBytesBriefly(event.freeInSegmentsBytes)} free in segments and ${formatBytesBriefly(event.deviceFreeBytes)} free on the device.`,
         advice: savingAdvice(device),
       };
 }
@@ -54,7 +54,7 @@ function byHeartbeats(device: WatchedDevice): Finding | null {
         about: "device",
         kind: "gpu-capacity",
         weight: 0.85,
-        detail: `The program held ${bytesText(peak)} of the ${bytesText(total)} of device ${device.device} and asked for more, ${errors} times in vain.`,
+        detail: `The program held ${formatBytesBriefly(peak)} of the ${formatBytesBriefly(total)} of device ${device.device} and asked for more, ${errors} times in vain.`,
         advice: adviceOf(["TM-A115", "TM-A104"]),
       };
 }

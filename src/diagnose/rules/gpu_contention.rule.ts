@@ -1,5 +1,6 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly, formatShare } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import {
   othersBytes,
@@ -8,7 +9,6 @@ import {
   type WatchedDevice,
   watchedDevices,
 } from "../causes/devices.js";
-import { bytesText, percent } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of a device: a context and its libraries stay below. */
@@ -62,7 +62,7 @@ function byHeartbeats(device: WatchedDevice): Finding | null {
   }
   return contention(
     0.92,
-    `${bytesText(others)} of device ${device.device}, ${percent(others / total)}, are held by other processes or libraries, with ${errors} out-of-memory errors and ${retries} retries here.`,
+    `${formatBytesBriefly(others)} of device ${device.device}, ${formatShare(others / total)}, are held by other processes or libraries, with ${errors} out-of-memory errors and ${retries} retries here.`,
   );
 }
 
@@ -78,6 +78,6 @@ function bySnapshot({ device, outOfMemory, highestReservedBytes }: GpuDeviceJson
     ? null
     : contention(
         0.96,
-        `A request of ${bytesText(event.requestedBytes)} failed on device ${device} with ${bytesText(within)} within reach, and the program has held ${bytesText(highestReservedBytes)} of it before: somebody else took ${bytesText(lost)}.`,
+        `A request of ${formatBytesBriefly(event.requestedBytes)} failed on device ${device} with ${formatBytesBriefly(within)} within reach, and the program has held ${formatBytesBriefly(highestReservedBytes)} of it before: somebody else took ${formatBytesBriefly(lost)}.`,
       );
 }

@@ -1,4 +1,5 @@
 import type { GpuDeviceJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly, formatShare } from "../../model/numbers.js";
 import {
   deviceAdvice,
   snapshotDevices,
@@ -6,7 +7,6 @@ import {
   type WatchedDevice,
   watchedDevices,
 } from "../causes/devices.js";
-import { bytesText, percent } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Of what is reserved: free in segments in use, when it led to an error or to retries; and when to retries
@@ -56,7 +56,7 @@ function byError({ device, outOfMemory }: GpuDeviceJson): Finding | null {
     ? null
     : fragmented(
         0.97,
-        `A request of ${bytesText(event.requestedBytes)} failed on device ${device} while ${bytesText(event.freeInSegmentsBytes)} were free in pieces, the largest of ${bytesText(event.largestFreeBytes)}.`,
+        `A request of ${formatBytesBriefly(event.requestedBytes)} failed on device ${device} while ${formatBytesBriefly(event.freeInSegmentsBytes)} were free in pieces, the largest of ${formatBytesBriefly(event.largestFreeBytes)}.`,
       );
 }
 
@@ -66,7 +66,7 @@ function byRetries({ device, cacheReleases, waste, end }: GpuDeviceJson): Findin
     ? null
     : fragmented(
         0.7,
-        `${bytesText(waste.splitBytes)} of device ${device}, ${percent(share)} of what is reserved, are free between blocks in use, and the allocator emptied its cache ${cacheReleases.beforeRequest} times to find room.`,
+        `${formatBytesBriefly(waste.splitBytes)} of device ${device}, ${formatShare(share)} of what is reserved, are free between blocks in use, and the allocator emptied its cache ${cacheReleases.beforeRequest} times to find room.`,
       );
 }
 
@@ -81,6 +81,6 @@ function byHeartbeats(device: WatchedDevice): Finding | null {
     ? null
     : fragmented(
         errors > 0 ? 0.9 : 0.75,
-        `${bytesText(split)} of device ${device.device}, ${percent(ratio)} of what is reserved, are free between blocks in use, with ${errors} out-of-memory errors and ${retries} retries.`,
+        `${formatBytesBriefly(split)} of device ${device.device}, ${formatShare(ratio)} of what is reserved, are free between blocks in use, with ${errors} out-of-memory errors and ${retries} retries.`,
       );
 }

@@ -1,8 +1,9 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuGrowthJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly } from "../../model/numbers.js";
 import { ownFrame } from "../../model/own_code.js";
 import { snapshotDevices } from "../causes/devices.js";
-import { bytesText, frameText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { growingSites } from "./gpu_leak.rule.js";
 import { type Rule, silent } from "./rule.js";
 
@@ -35,7 +36,7 @@ export const gpuGraph: Rule = {
       about: "device",
       kind: "graph-retention",
       weight: 0.985,
-      detail: `Results of ${operations.size} operations of one pass stay, ${bytesText(slope)} a step: a kept tensor keeps the graph behind it. Most by ${frameText(ownFrame(ofPass[0]?.stack ?? []))}.`,
+      detail: `Results of ${operations.size} operations of one pass stay, ${formatBytesBriefly(slope)} a step: a kept tensor keeps the graph behind it. Most by ${frameText(ownFrame(ofPass[0]?.stack ?? []))}.`,
       deviceSites: ofPass,
       advice: adviceOf(["TM-A106"]),
     };

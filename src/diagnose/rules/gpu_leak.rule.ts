@@ -1,11 +1,12 @@
 import { adviceOf } from "../../gpu/advice.js";
 import type { GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
 import { ownFrame } from "../../model/own_code.js";
 import type { Bytes } from "../../model/units.js";
 import { snapshotDevices, type WatchedDevice, watchedDevices } from "../causes/devices.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";
 import type { Observations } from "../evidence/observations.js";
-import { bytesText, frameText, rateText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** A device's own threshold, whatever its size: 10 MB, and over 20 steps that is what each adds. */
@@ -38,7 +39,7 @@ function bySteps(devices: readonly GpuDeviceJson[]): Finding | null {
     about: "device",
     kind: "gpu-leak",
     weight: explainsErrors(devices, growing) ? 0.98 : 0.95,
-    detail: `${bytesText(all)} a step are never freed over ${first.steps} steps; most by ${frameText(ownFrame(first.stack))}.`,
+    detail: `${formatBytesBriefly(all)} a step are never freed over ${first.steps} steps; most by ${frameText(ownFrame(first.stack))}.`,
     deviceSites: growing,
     advice: adviceOf([gradients ? "TM-A107" : "TM-A106"]),
   };
@@ -77,7 +78,7 @@ function byHeartbeats(
         about: "device",
         kind: "gpu-leak",
         weight: 0.96,
-        detail: `Process ${process.process.pid} holds more and more of device ${device}: ${rateText(allocated.slope)}, ${bytesText(allocated.level)} now.`,
+        detail: `Process ${process.process.pid} holds more and more of device ${device}: ${formatSlopeBriefly(allocated.slope)}, ${formatBytesBriefly(allocated.level)} now.`,
         growth: allocated,
         advice: adviceOf(["TM-A106"]),
       };

@@ -1,6 +1,7 @@
 import type { VerdictKind } from "../../model/diagnosis_document.js";
 import { unseenUpToBytes } from "../../model/interval.js";
 import type { LedgerPartName } from "../../model/ledger.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
 import { partGrowth } from "../evidence/ledger_growth.js";
@@ -8,7 +9,7 @@ import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations
 import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { bytesText, frameText, percent, rateText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Which part speaks for what, where no site is known. */
@@ -57,7 +58,7 @@ export const ledgerParts: Rule = {
     ) {
       return silent("No part of the ledger grows on its own.");
     }
-    const detail = `${first.part} grows by ${rateText(first.rise / first.spanMs)}, to ${bytesText(first.level)}: ${percent(first.rise / all)} of what grows.`;
+    const detail = `${first.part} grows by ${formatSlopeBriefly(first.rise / first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
     const kind = MEANING[first.part] ?? null;
     const isEarly = kind === "allocator-retention" && first.covered < LEAST_COVERED_OF_FREE;
     if (suspects.length > 0 || isEarly) {

@@ -1,6 +1,6 @@
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
-import { bytesText, rateText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
@@ -41,7 +41,7 @@ export const mappedFiles: Rule = {
         says: "no leak",
         kind: "warm-up",
         weight: 0.7,
-        detail: `Pages of mapped files become resident (${rateText(growth.slope)}) in mappings that were there before: the kernel drops them when memory gets short.`,
+        detail: `Pages of mapped files become resident (${formatSlopeBriefly(growth.slope)}) in mappings that were there before: the kernel drops them when memory gets short.`,
       };
     }
     return {
@@ -49,7 +49,7 @@ export const mappedFiles: Rule = {
       kind: "file-growth",
       // Each mapping may hold a descriptor, too: the pages are what costs.
       weight: 0.98,
-      detail: `Mapped files grow by ${rateText(growth.slope)}, to ${bytesText(growth.level)} resident now, and their mappings with them.`,
+      detail: `Mapped files grow by ${formatSlopeBriefly(growth.slope)}, to ${formatBytesBriefly(growth.level)} resident now, and their mappings with them.`,
       growth,
       suspects: mappers(observations),
     };

@@ -1,6 +1,6 @@
+import { formatShare, formatSlopeBriefly } from "../../model/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { percent, rateText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
@@ -28,7 +28,7 @@ export const nativeMemory: Rule = {
       says: "leak",
       kind: "native-leak",
       weight: looked ? 0.96 : 0.91,
-      detail: `${percent(slope / all)} of what grows (${rateText(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
+      detail: `${formatShare(slope / all)} of what grows (${formatSlopeBriefly(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
       suspects: unheld,
     };
   },

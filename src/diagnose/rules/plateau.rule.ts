@@ -1,6 +1,7 @@
+import { formatBytesBriefly } from "../../model/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { roseAtEnd } from "../sites/suspects.js";
-import { bytesText, frameText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** A site filled up during the window and rises no more. */
@@ -21,7 +22,7 @@ export const plateau: Rule = {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.6,
-      detail: `${frameText(headlineOf(full.site))} filled to ${bytesText(full.site.liveBytes.at(-1) ?? 0)} and rises no more.`,
+      detail: `${frameText(headlineOf(full.site))} filled to ${formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0)} and rises no more.`,
     };
   },
 };

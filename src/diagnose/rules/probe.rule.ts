@@ -1,5 +1,5 @@
+import { formatBytesBriefly } from "../../model/numbers.js";
 import type { Observations } from "../evidence/observations.js";
-import { bytesText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of what the window kept, what a probe must explain to be the cause. */
@@ -17,12 +17,12 @@ export const probe: Rule = {
     }
     const { collectedObjects, freedBytes, returnedBytes, refusal } = answer;
     const grown = grownBytes(observations);
-    const collected = `gc.collect() freed ${collectedObjects.toLocaleString("en-US")} objects in cycles, ${bytesText(freedBytes)}`;
+    const collected = `gc.collect() freed ${collectedObjects.toLocaleString("en-US")} objects in cycles, ${formatBytesBriefly(freedBytes)}`;
     const trimmed =
       returnedBytes === null
         ? `malloc_trim(0) could not be asked: ${refusal}`
-        : `malloc_trim(0) returned ${bytesText(returnedBytes)}`;
-    const detail = `Asked in the program: ${collected}; ${trimmed}. ${bytesText(grown)} had come in the window.`;
+        : `malloc_trim(0) returned ${formatBytesBriefly(returnedBytes)}`;
+    const detail = `Asked in the program: ${collected}; ${trimmed}. ${formatBytesBriefly(grown)} had come in the window.`;
     const least = Math.max(SMALLEST_BYTES, MOST_OF_GROWTH * grown);
     if (grown < SMALLEST_BYTES) {
       return silent(detail);

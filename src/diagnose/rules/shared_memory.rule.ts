@@ -1,8 +1,8 @@
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { isLarge, type Observations, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { type SiteJudgement, valueAt } from "../sites/suspects.js";
-import { bytesText, rateText } from "../wording/words.js";
 import { mappers } from "./mapped_files.rule.js";
 import { type Rule, silent } from "./rule.js";
 
@@ -22,7 +22,7 @@ export const sharedMemory: Rule = {
       return {
         ...found,
         weight: 0.98,
-        detail: `Shared memory grows by ${rateText(mapped.slope)}, to ${bytesText(mapped.level)} now.`,
+        detail: `Shared memory grows by ${formatSlopeBriefly(mapped.slope)}, to ${formatBytesBriefly(mapped.level)} now.`,
         growth: mapped,
         suspects: mappers(observations),
       };
@@ -31,7 +31,7 @@ export const sharedMemory: Rule = {
       return silent("Shared memory does not grow.");
     }
     // Nobody maps it any more, and another program may fill /dev/shm: it is this one's where it was seen at it.
-    const detail = `What lies in /dev/shm grows by ${rateText(left.slope)}, to ${bytesText(left.level)} now`;
+    const detail = `What lies in /dev/shm grows by ${formatSlopeBriefly(left.slope)}, to ${formatBytesBriefly(left.level)} now`;
     const makers = formerMappers(observations, left);
     if (makers.length > 0 || processes.some(letsGo)) {
       const suspects = makers.length > 0 ? makers : mappers(observations);

@@ -1,3 +1,8 @@
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatSlopeBriefly,
+} from "../../model/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import {
   FEWEST_SAMPLES,
@@ -7,7 +12,7 @@ import {
   type SiteJudgement,
   SMALLEST_KEPT_BYTES,
 } from "../sites/suspects.js";
-import { bytesText, frameText, rateText, timeText } from "../wording/words.js";
+import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
@@ -44,7 +49,7 @@ export const smallGrowth: Rule = {
       return null;
     }
     const moreMs = Math.max(MS_PER_MINUTE, windowNeeded(first, windowMs) - windowMs);
-    const detail = `${frameText(headlineOf(first.site))} keeps ${rateText(first.slope)}, ${bytesText(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${timeText(moreMs)} more would settle it.`;
+    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${formatDurationBriefly(moreMs)} more would settle it.`;
     return { ...silent(detail), kind: "insufficient-evidence", weight: 0.55 };
   },
 };

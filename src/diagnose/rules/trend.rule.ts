@@ -1,5 +1,5 @@
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
-import { bytesText, rateText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 /** What RSS alone says; the word of those rules that know more goes before it. */
@@ -19,7 +19,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `RSS rose in one or two steps, to ${bytesText(rss.level)}, and stays between them.`,
+        detail: `RSS rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and stays between them.`,
       };
     }
     if (rss.wholeRise >= SMALLEST_RISE_BYTES && rss.wholeRise > 0.1 * rss.level) {
@@ -27,14 +27,14 @@ export const trend: Rule = {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `RSS rose by ${bytesText(rss.wholeRise)} at the start and is flat since, at ${bytesText(rss.level)}.`,
+        detail: `RSS rose by ${formatBytesBriefly(rss.wholeRise)} at the start and is flat since, at ${formatBytesBriefly(rss.level)}.`,
       };
     }
     return {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `RSS is ${bytesText(rss.level)} and does not grow by an amount worth a word.`,
+      detail: `RSS is ${formatBytesBriefly(rss.level)} and does not grow by an amount worth a word.`,
     };
   },
 };
@@ -42,7 +42,7 @@ export const trend: Rule = {
 /** RSS alone cannot name a kind: it asks for what would. */
 function grows({ target, suspects, evidence }: Observations): ReturnType<Rule["judge"]> {
   const rss = target.growth("rssBytes");
-  const detail = `RSS grows by ${rateText(rss.slope)}, to ${bytesText(rss.level)} now`;
+  const detail = `RSS grows by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {

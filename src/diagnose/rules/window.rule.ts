@@ -1,6 +1,6 @@
+import { formatDurationBriefly } from "../../model/numbers.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
-import { timeText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
 const SHORTEST_MS = 8_000;
@@ -24,13 +24,15 @@ export const window: Rule = {
     }
     const points = target.readings("rssBytes").values.length;
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
-      return silent(`${timeText(windowMs)} with ${points} readings are enough to tell.`);
+      return silent(
+        `${formatDurationBriefly(windowMs)} with ${points} readings are enough to tell.`,
+      );
     }
     return {
       says: "silent",
       kind: "insufficient-evidence",
       weight: 0.995,
-      detail: `The window is ${timeText(windowMs)} long with ${points} readings: growth cannot be told from a start. ${timeText(30_000)} or more would settle it.`,
+      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be told from a start. ${formatDurationBriefly(30_000)} or more would settle it.`,
     };
   },
 };

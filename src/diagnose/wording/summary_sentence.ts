@@ -1,8 +1,9 @@
 import type { DiagnosisJson, SuspectJson, VerdictKind } from "../../model/diagnosis_document.js";
+import { formatBytesBriefly, formatDurationBriefly } from "../../model/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { bytesText, frameText, timeText } from "./words.js";
+import { frameText } from "./words.js";
 
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
@@ -54,18 +55,18 @@ export function summaryOf(
       parts.push(`${holder.path.join(" → ")} holds them${putter}`);
     }
     if (growth.bytesPerHour > 0) {
-      parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+      parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
     }
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
-    parts.push(`${bytesText(growth.bytesPerHour)}/h`);
+    parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
     parts.push(
-      `${bytesText(target.growth("rssBytes").level)} resident after ${timeText(windowMs)}`,
+      `${formatBytesBriefly(target.growth("rssBytes").level)} resident after ${formatDurationBriefly(windowMs)}`,
     );
   }
   if (growth.msToLimit > 0) {
     parts.push(
-      `the limit of ${bytesText(growth.limitBytes)} is reached in ${timeText(growth.msToLimit)}`,
+      `the limit of ${formatBytesBriefly(growth.limitBytes)} is reached in ${formatDurationBriefly(growth.msToLimit)}`,
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;

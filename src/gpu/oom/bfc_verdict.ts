@@ -1,7 +1,7 @@
 /** The verdict on a message of JAX or TensorFlow: their pool of `limit` bytes is full, or the driver refused to
  * let it grow. */
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 import type { BfcState } from "./bfc_message.js";
-import { sizeText } from "./message_sizes.js";
 import type { OomVerdict } from "./oom_reading.js";
 
 /** More than any device has: the program computed a size wrong, or is far too large. */
@@ -26,13 +26,13 @@ export function judgeBfc(state: BfcState): OomVerdict {
   if (free >= request && (largestFree === null || largestFree < request)) {
     return {
       kind: "fragmentation",
-      because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use: ${sizeText(free)} is free, ${sizeText(request)} was requested, ${largestFree === null ? "and no free block was large enough" : `and the largest free block is ${sizeText(largestFree)}`}`,
+      because: `${formatBytesLikePyTorch(inUse)} of the pool's ${formatBytesLikePyTorch(limit)} is in use: ${formatBytesLikePyTorch(free)} is free, ${formatBytesLikePyTorch(request)} was requested, ${largestFree === null ? "and no free block was large enough" : `and the largest free block is ${formatBytesLikePyTorch(largestFree)}`}`,
       advice: ["TM-A119"],
     };
   }
   return {
     kind: "genuine",
-    because: `${sizeText(inUse)} of the pool's ${sizeText(limit)} is in use, and ${sizeText(request)} was requested`,
+    because: `${formatBytesLikePyTorch(inUse)} of the pool's ${formatBytesLikePyTorch(limit)} is in use, and ${formatBytesLikePyTorch(request)} was requested`,
     advice: framework === "jax" ? ["TM-A127", shared] : ["TM-A115", shared],
   };
 }
@@ -42,12 +42,12 @@ function ofProgram(program: number): OomVerdict {
   return program >= LARGE_PROGRAM
     ? {
         kind: "genuine",
-        because: `the compiled program needs ${sizeText(program)} in total, as XLA reports; the log does not show the memory of the device`,
+        because: `the compiled program needs ${formatBytesLikePyTorch(program)} in total, as XLA reports; the log does not show the memory of the device`,
         advice: ["TM-A127", "TM-A117"],
       }
     : {
         kind: "unknown",
-        because: `the compiled program needs only ${sizeText(program)} in total: arrays that the process keeps, or another process, use the device`,
+        because: `the compiled program needs only ${formatBytesLikePyTorch(program)} in total: arrays that the process keeps, or another process, use the device`,
         advice: ["TM-A108", "TM-A117"],
       };
 }
@@ -57,19 +57,20 @@ function ofDriver({ request, framework }: BfcState): OomVerdict {
   if (request !== null && request >= NO_DEVICE) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was requested from the driver at once: more than any device has`,
+      because: `${formatBytesLikePyTorch(request)} was requested from the driver at once: more than any device has`,
       advice: ["TM-A115"],
     };
   }
   return {
     kind: "contention",
-    because: `the driver refused to grow the pool${request === null ? "" : ` by ${sizeText(request)}`}: other processes use part of the device. The program retries with less and may continue`,
+    because: `the driver refused to grow the pool${request === null ? "" : ` by ${formatBytesLikePyTorch(request)}`}: other processes use part of the device. The program retries with less and may continue`,
     advice: [framework === "jax" ? "TM-A117" : "TM-A118", "TM-A108"],
   };
 }
 
 function ofHost({ request, source, framework }: BfcState): OomVerdict {
-  const memory = request === null ? "host memory" : `${sizeText(request)} of host memory`;
+  const memory =
+    request === null ? "host memory" : `${formatBytesLikePyTorch(request)} of host memory`;
   return {
     kind: source === "driver" ? "context" : "genuine",
     because: `${memory} could not be ${source === "driver" ? "pinned for copies to the device" : "allocated"}: it is not the device that ran out of memory`,

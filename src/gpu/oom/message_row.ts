@@ -1,6 +1,7 @@
 /** A row of the table of messages (message_table.ts), and the reader of one. */
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
-import { bytesOf, sizeText } from "./message_sizes.js";
+import { bytesOf } from "./message_sizes.js";
 import { type Found, judgeFigures } from "./message_verdict.js";
 import { type OomFigures, type OomReading, type OomVerdict, reading } from "./oom_reading.js";
 
@@ -77,7 +78,7 @@ function foundIn(row: MessageRow, squeezed: string, match: RegExpExecArray | nul
     bytes,
     size: (name) => {
       const figure = bytes(name);
-      return figure === null ? "" : sizeText(figure);
+      return figure === null ? "" : formatBytesLikePyTorch(figure);
     },
   };
 }

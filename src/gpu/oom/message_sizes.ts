@@ -27,13 +27,6 @@ export function bytesOf(figure: string, unit: string): Bytes {
   return Math.round(Number(figure) * 1024 ** power);
 }
 
-/** "1.50 GiB", as PyTorch prints it. */
-export function sizeText(bytes: Bytes): string {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  const power = bytes < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10));
-  return power === 0 ? `${bytes} bytes` : `${(bytes / 1024 ** power).toFixed(2)} ${units[power]}`;
-}
-
 /** More than any device has: NVML's "not available" (2^64 - 1) that was printed as a size. */
 const BEYOND_ALL = 2 ** 60;
 

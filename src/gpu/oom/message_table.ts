@@ -1,7 +1,8 @@
 /** The messages with a fixed wording, in the order in which they are tried: one row per message. */
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { type MessageRow, readRow, words } from "./message_row.js";
-import { figure, size, sizeText, squeeze, whole, xlaSize } from "./message_sizes.js";
+import { figure, size, squeeze, whole, xlaSize } from "./message_sizes.js";
 import {
   compiled,
   figuresOfAsync,
@@ -31,7 +32,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`[Ff]ree memory on device (?:\w{1,12}:${whole("device", 4)})? \(${figure("freeBytes")}/${figure("totalBytes")} GiB\) on startup is less than desired GPU memory utilization \(${figure("share")}, ${figure("requestedBytes")} GiB\)`,
     verdict: ({ size, text, bytes }) => ({
       kind: "contention",
-      because: `the server needs ${size("requestedBytes")} to start (a share of ${text("share")}), but only ${size("freeBytes")} of ${size("totalBytes")} is free: ${sizeText(bytes("totalBytes")! - bytes("freeBytes")!)} is already in use`,
+      because: `the server needs ${size("requestedBytes")} to start (a share of ${text("share")}), but only ${size("freeBytes")} of ${size("totalBytes")} is free: ${formatBytesLikePyTorch(bytes("totalBytes")! - bytes("freeBytes")!)} is already in use`,
       advice: ["TM-A108", "TM-A120"],
     }),
   },

@@ -1,7 +1,8 @@
 /** Verdicts on the messages of the table (message_table.ts) that depend on their figures. */
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import type { GpuAdviceId } from "../advice.js";
-import { credible, sizeText } from "./message_sizes.js";
+import { credible } from "./message_sizes.js";
 import type { OomFigures, OomReading, OomVerdict } from "./oom_reading.js";
 
 /** The groups that matched in a message. */
@@ -28,14 +29,14 @@ export function judgeFigures({
   if (request !== null && request >= NO_DEVICE) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was requested, more than any device has: the size was computed wrong`,
+      because: `${formatBytesLikePyTorch(request)} was requested, more than any device has: the size was computed wrong`,
       advice: [],
     };
   }
   if (request !== null && free !== null && free < request) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was requested, but only ${sizeText(free)} is free`,
+      because: `${formatBytesLikePyTorch(request)} was requested, but only ${formatBytesLikePyTorch(free)} is free`,
       advice: ["TM-A108", "TM-A129"],
     };
   }
@@ -44,7 +45,7 @@ export function judgeFigures({
     because:
       request === null
         ? "the message has no figures"
-        : `${sizeText(request)} was requested; the message does not report the memory of the device, or what uses it`,
+        : `${formatBytesLikePyTorch(request)} was requested; the message does not report the memory of the device, or what uses it`,
     advice: ["TM-A108", "TM-A129"],
   };
 }
@@ -83,7 +84,7 @@ export function judgeCompiled(found: Found): OomVerdict {
 
 export function compiled(used: Bytes, limit: string): OomVerdict {
   return genuine(
-    `the compiled program needs ${sizeText(used)}, but the device has ${limit} for it`,
+    `the compiled program needs ${formatBytesLikePyTorch(used)}, but the device has ${limit} for it`,
     ["TM-A127"],
   );
 }
@@ -141,21 +142,21 @@ export function judgeAsync(_: Found, figures: Partial<OomFigures>): OomVerdict {
   if (allowed !== null && allocated + request > allowed) {
     return {
       kind: "genuine",
-      because: `the program allows itself ${sizeText(allowed)}, holds ${sizeText(allocated)} and requested ${sizeText(request)} more`,
+      because: `the program allows itself ${formatBytesLikePyTorch(allowed)}, holds ${formatBytesLikePyTorch(allocated)} and requested ${formatBytesLikePyTorch(request)} more`,
       advice: ["TM-A115", "TM-A126"],
     };
   }
   if (request > total || allocated > total) {
     return {
       kind: "genuine",
-      because: `PyTorch uses ${sizeText(allocated)} and requested ${sizeText(request)}; the device has ${sizeText(total)}`,
+      because: `PyTorch uses ${formatBytesLikePyTorch(allocated)} and requested ${formatBytesLikePyTorch(request)}; the device has ${formatBytesLikePyTorch(total)}`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
   if (free >= request) {
     return {
       kind: "unknown",
-      because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} was requested`,
+      because: `${formatBytesLikePyTorch(free)} was free when the message was written, and ${formatBytesLikePyTorch(request)} was requested`,
       advice: ["TM-A108"],
     };
   }
@@ -164,12 +165,12 @@ export function judgeAsync(_: Found, figures: Partial<OomFigures>): OomVerdict {
   return rest >= missing && rest >= NOTABLE_SHARE * total
     ? {
         kind: "contention",
-        because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; other processes, the CUDA context and the unused part of the driver's pool hold ${sizeText(rest)}; ${sizeText(missing)} was missing`,
+        because: `PyTorch uses ${formatBytesLikePyTorch(allocated)} of ${formatBytesLikePyTorch(total)}; other processes, the CUDA context and the unused part of the driver's pool hold ${formatBytesLikePyTorch(rest)}; ${formatBytesLikePyTorch(missing)} was missing`,
         advice: ["TM-A108", "TM-A109"],
       }
     : {
         kind: "genuine",
-        because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; ${sizeText(request)} more was requested, and ${sizeText(free)} is free`,
+        because: `PyTorch uses ${formatBytesLikePyTorch(allocated)} of ${formatBytesLikePyTorch(total)}; ${formatBytesLikePyTorch(request)} more was requested, and ${formatBytesLikePyTorch(free)} is free`,
         advice: ["TM-A115", "TM-A104"],
       };
 }

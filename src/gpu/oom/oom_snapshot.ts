@@ -1,6 +1,7 @@
 /** A log's message held against the snapshot that was taken then. */
+
 import type { GpuJson, OomEventJson } from "../../model/gpu_document.js";
-import { sizeText } from "./message_sizes.js";
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 
 /** How far a figure printed with two decimals may be off. */
 const ROUNDING = 0.01;
@@ -24,11 +25,11 @@ export function checkAgainst(event: OomEventJson, snapshot: GpuJson): string {
       event.allocatedBytes !== null &&
       Math.abs(allocatedBytes - event.allocatedBytes) <= ROUNDING * Math.max(1, allocatedBytes);
     return close
-      ? `its trace has no such event, but its end fits: ${sizeText(allocatedBytes)} allocated`
-      : `its trace has no such event: the snapshot is of another moment (${sizeText(allocatedBytes)} allocated at its end)`;
+      ? `its trace has no such event, but its end fits: ${formatBytesLikePyTorch(allocatedBytes)} allocated`
+      : `its trace has no such event: the snapshot is of another moment (${formatBytesLikePyTorch(allocatedBytes)} allocated at its end)`;
   }
   const same = found.kind === event.kind;
   return `event ${found.eventIndex} of device ${device.device}: ${
     same ? `${found.kind} there too` : `${found.kind} by the snapshot, which knows every block`
-  }, at most ${sizeText(found.freeInSegmentsBytes)} free in segments, the largest piece ${sizeText(found.largestFreeBytes)}`;
+  }, at most ${formatBytesLikePyTorch(found.freeInSegmentsBytes)} free in segments, the largest piece ${formatBytesLikePyTorch(found.largestFreeBytes)}`;
 }

@@ -1,7 +1,7 @@
 /** The verdict on a message of PyTorch's allocator, from its own figures. */
+import { formatBytesLikePyTorch } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import type { ConfName, GpuAdviceId } from "../advice.js";
-import { sizeText } from "./message_sizes.js";
 import type { OomFigures, OomVerdict } from "./oom_reading.js";
 import { NAMED_ANEW, type TorchMessage } from "./torch_message.js";
 
@@ -29,7 +29,7 @@ export function judgeTorchMessage(message: TorchMessage): OomVerdict {
       };
     case "own limit":
       return ownLimit(
-        `${request === null ? "the request" : sizeText(request)} would exceed the share of the device that the program set for itself (per_process_memory_fraction)`,
+        `${request === null ? "the request" : formatBytesLikePyTorch(request)} would exceed the share of the device that the program set for itself (per_process_memory_fraction)`,
       );
     case "size beyond all":
       return {
@@ -78,14 +78,14 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
   if (allocated !== null && total !== null && allocated > total) {
     return {
       kind: "genuine",
-      because: `PyTorch has ${sizeText(allocated)} allocated on a device of ${sizeText(total)}: the driver has already moved a part to the host's memory; ${sizeText(request)} more was requested`,
+      because: `PyTorch has ${formatBytesLikePyTorch(allocated)} allocated on a device of ${formatBytesLikePyTorch(total)}: the driver has already moved a part to the host's memory; ${formatBytesLikePyTorch(request)} more was requested`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
   if (total !== null && request > total) {
     return {
       kind: "genuine",
-      because: `${sizeText(request)} was requested at once, but the device has ${sizeText(total)} in total`,
+      because: `${formatBytesLikePyTorch(request)} was requested at once, but the device has ${formatBytesLikePyTorch(total)} in total`,
       advice: ["TM-A115", "TM-A104"],
     };
   }
@@ -100,7 +100,7 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
   if (allocated === null || split === null) {
     return {
       kind: "unknown",
-      because: `the message is truncated: ${sizeText(request)} was requested, ${sizeText(free)} of ${sizeText(total)} is free, and the memory that PyTorch holds is missing`,
+      because: `the message is truncated: ${formatBytesLikePyTorch(request)} was requested, ${formatBytesLikePyTorch(free)} of ${formatBytesLikePyTorch(total)} is free, and the memory that PyTorch holds is missing`,
       advice: ["TM-A108", "TM-A115"],
     };
   }
@@ -112,13 +112,13 @@ function judgeLimit(message: TorchMessage, request: Bytes, allowed: Bytes): OomV
   const { allocatedBytes: allocated, reservedUnallocatedBytes: split, freeBytes: free } = message;
   if (request > allowed) {
     return ownLimit(
-      `${sizeText(request)} was requested at once, but the program allows itself ${sizeText(allowed)} in total`,
+      `${formatBytesLikePyTorch(request)} was requested at once, but the program allows itself ${formatBytesLikePyTorch(allowed)} in total`,
     );
   }
   if (allocated === null || split === null) {
     return free !== null && free >= request
       ? ownLimit(
-          `the program allows itself ${sizeText(allowed)} and requested ${sizeText(request)}; the device had ${sizeText(free)} free`,
+          `the program allows itself ${formatBytesLikePyTorch(allowed)} and requested ${formatBytesLikePyTorch(request)}; the device had ${formatBytesLikePyTorch(free)} free`,
         )
       : null;
   }
@@ -128,12 +128,12 @@ function judgeLimit(message: TorchMessage, request: Bytes, allowed: Bytes): OomV
   if (over > 0 && split >= over && split >= NOTABLE_SHARE * held) {
     return {
       kind: "fragmentation",
-      because: `the program allows itself ${sizeText(allowed)}: ${sizeText(allocated)} is allocated, and ${sizeText(split)} is reserved in pieces that are each too small for ${sizeText(request)}`,
+      because: `the program allows itself ${formatBytesLikePyTorch(allowed)}: ${formatBytesLikePyTorch(allocated)} is allocated, and ${formatBytesLikePyTorch(split)} is reserved in pieces that are each too small for ${formatBytesLikePyTorch(request)}`,
       advice: [...ofFragmentation(message, split), "TM-A126"],
     };
   }
   return ownLimit(
-    `the program allows itself ${sizeText(allowed)}, holds ${sizeText(held)} and requested ${sizeText(request)} more${free === null ? "" : `; the device had ${sizeText(free)} free`}`,
+    `the program allows itself ${formatBytesLikePyTorch(allowed)}, holds ${formatBytesLikePyTorch(held)} and requested ${formatBytesLikePyTorch(request)} more${free === null ? "" : `; the device had ${formatBytesLikePyTorch(free)} free`}`,
   );
 }
 
@@ -145,13 +145,13 @@ function enoughFree(request: Bytes, free: Bytes): OomVerdict {
   if (free < request + SEGMENT) {
     return {
       kind: "unknown",
-      because: `${sizeText(request)} was requested and ${sizeText(free)} was free: about the same, and the driver keeps some pages for itself`,
+      because: `${formatBytesLikePyTorch(request)} was requested and ${formatBytesLikePyTorch(free)} was free: about the same, and the driver keeps some pages for itself`,
       advice: ["TM-A115", "TM-A108"],
     };
   }
   return {
     kind: "unknown",
-    because: `${sizeText(free)} was free when the message was written, and ${sizeText(request)} was requested: another process may have used it a moment before, or the driver refused it although it was free`,
+    because: `${formatBytesLikePyTorch(free)} was free when the message was written, and ${formatBytesLikePyTorch(request)} was requested: another process may have used it a moment before, or the driver refused it although it was free`,
     advice: ["TM-A108"],
   };
 }
@@ -187,7 +187,7 @@ function judgeState(message: TorchMessage, state: State): OomVerdict {
   if (inPieces(state)) {
     return {
       kind: "fragmentation",
-      because: `${sizeText(split)} is reserved and unallocated, and ${sizeText(free)} is free: enough for ${sizeText(request)} in total, but not in one piece`,
+      because: `${formatBytesLikePyTorch(split)} is reserved and unallocated, and ${formatBytesLikePyTorch(free)} is free: enough for ${formatBytesLikePyTorch(request)} in total, but not in one piece`,
       advice: ofFragmentation(message, split),
     };
   }
@@ -197,7 +197,7 @@ function judgeState(message: TorchMessage, state: State): OomVerdict {
   if (outside >= missing && outside >= notable) return context(state);
   return {
     kind: "genuine",
-    because: `PyTorch uses ${sizeText(allocated)} of ${sizeText(total)}; ${sizeText(request)} more was requested, ${sizeText(free)} is free and only ${sizeText(split)} is reserved and unallocated`,
+    because: `PyTorch uses ${formatBytesLikePyTorch(allocated)} of ${formatBytesLikePyTorch(total)}; ${formatBytesLikePyTorch(request)} more was requested, ${formatBytesLikePyTorch(free)} is free and only ${formatBytesLikePyTorch(split)} is reserved and unallocated`,
     advice: ["TM-A115", "TM-A104"],
   };
 }
@@ -238,14 +238,14 @@ function ofFragmentation(message: TorchMessage, split: Bytes): GpuAdviceId[] {
 function context({ allocated, split, outside }: State): OomVerdict {
   return {
     kind: "context",
-    because: `this process holds ${sizeText(allocated + split + outside)}, of which PyTorch's allocator has ${sizeText(allocated + split)}: the CUDA context, NCCL and other libraries hold the remaining ${sizeText(outside)}`,
+    because: `this process holds ${formatBytesLikePyTorch(allocated + split + outside)}, of which PyTorch's allocator has ${formatBytesLikePyTorch(allocated + split)}: the CUDA context, NCCL and other libraries hold the remaining ${formatBytesLikePyTorch(outside)}`,
     advice: ["TM-A109"],
   };
 }
 
 function contention(figures: OomFigures, { others, missing }: State): OomVerdict {
   const named = figures.otherProcesses
-    .map(({ pid, bytes }) => `process ${pid} ${sizeText(bytes)}`)
+    .map(({ pid, bytes }) => `process ${pid} ${formatBytesLikePyTorch(bytes)}`)
     .join(", ");
   const own = figures.processBytes !== null;
   const who =
@@ -256,7 +256,7 @@ function contention(figures: OomFigures, { others, missing }: State): OomVerdict
         : `one of which is this process: ${named}`;
   return {
     kind: "contention",
-    because: `${sizeText(others)} of the device is held by others (${who}); ${sizeText(missing)} was missing`,
+    because: `${formatBytesLikePyTorch(others)} of the device is held by others (${who}); ${formatBytesLikePyTorch(missing)} was missing`,
     advice: ["TM-A108", ...(own ? [] : (["TM-A109"] as const))],
   };
 }

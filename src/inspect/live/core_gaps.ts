@@ -1,7 +1,7 @@
 /** What a core file lacks, in words. */
 
-import { formatBytes } from "../../cli/text/output.js";
 import type { CoreGaps, Memory } from "../../linux/index.js";
+import { formatBytes } from "../../model/numbers.js";
 
 const NAMED = 3;
 

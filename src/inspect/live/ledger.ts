@@ -1,6 +1,5 @@
 /** The ledger of a process, or of a core file, as its document: `tidemark ledger`. */
 
-import { formatBytes, formatCount } from "../../cli/text/output.js";
 import { readCoreLedger, readLedger } from "../../ledger/index.js";
 import {
   descendantsOf,
@@ -16,6 +15,7 @@ import {
 } from "../../linux/index.js";
 import type { LedgerLimit, LedgerPart } from "../../model/ledger.js";
 import type { CoreLedgerJson, LedgerJson, LedgerPartJson } from "../../model/ledger_document.js";
+import { formatBytes, formatCount } from "../../model/numbers.js";
 import type { Pid } from "../../model/units.js";
 import { gapTexts } from "./core_gaps.js";
 

@@ -2,9 +2,11 @@
  * What `tidemark diagnose` says of the recording, with pictures: the verdict, what grows, what it rests on,
  * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
  */
+
 import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
-import { formatBytes, formatDuration, formatGrowth } from "../page/format.js";
+import { formatBytes, formatDuration, formatExactCount } from "../../../src/model/numbers.js";
+import { formatGrowth } from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { MoreObjects } from "./MoreObjects.js";
@@ -84,7 +86,7 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
         <Figure
           name="Watched"
           value={formatDuration(window.endMs - window.startMs)}
-          note={`${window.points.toLocaleString("en-US")} readings`}
+          note={`${formatExactCount(window.points)} readings`}
         />
       </dl>
     </section>

@@ -1,5 +1,6 @@
 import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
-import { formatBytes, formatGrowth } from "../page/format.js";
+import { formatBytes } from "../../../src/model/numbers.js";
+import { formatGrowth } from "../format/numbers.js";
 import { partsShown } from "./words.js";
 
 /** Each part of the memory, and which way it goes: bars from the middle, all to one scale. */

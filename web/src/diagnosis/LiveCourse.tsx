@@ -1,5 +1,6 @@
 import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
-import { formatBytes, formatRelative } from "../page/format.js";
+import { formatBytes } from "../../../src/model/numbers.js";
+import { formatElapsed } from "../format/numbers.js";
 
 const WIDTH = 400;
 const HEIGHT = 72;
@@ -35,14 +36,14 @@ export function LiveCourse({ state, history, window }: LiveCourseProps) {
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${formatBytes(first.bytes)} at ${formatRelative(first.timeMs, window.startMs)}, ${formatBytes(last.bytes)} at ${formatRelative(last.timeMs, window.startMs)}`}
+        aria-label={`${formatBytes(first.bytes)} at ${formatElapsed(first.timeMs, window.startMs)}, ${formatBytes(last.bytes)} at ${formatElapsed(last.timeMs, window.startMs)}`}
       >
         <polygon points={area} />
         <polyline points={line} vectorEffect="non-scaling-stroke" />
       </svg>
       <p className="live-course-axis">
-        <span>{formatRelative(window.startMs, window.startMs)}</span>
-        <span>{formatRelative(window.endMs, window.startMs)}</span>
+        <span>{formatElapsed(window.startMs, window.startMs)}</span>
+        <span>{formatElapsed(window.endMs, window.startMs)}</span>
       </p>
     </figure>
   );

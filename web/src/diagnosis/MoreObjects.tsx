@@ -1,5 +1,11 @@
 import type { CensusJson } from "../../../src/model/diagnosis_document.js";
-import { formatBytes, formatDuration, formatSignedBytes } from "../page/format.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatExactCount,
+  formatSignedBytes,
+} from "../../../src/model/numbers.js";
+import { formatSignedCount } from "../format/numbers.js";
 
 /** Which types there is more of at the last census than at the first, longest bar first. */
 export function MoreObjects({ census }: { census: CensusJson }) {
@@ -27,8 +33,8 @@ export function MoreObjects({ census }: { census: CensusJson }) {
               <th scope="row" className="type-name">
                 {type}
               </th>
-              <td>{objects.toLocaleString("en-US")}</td>
-              <td>{signedCount(addedObjects)}</td>
+              <td>{formatExactCount(objects)}</td>
+              <td>{formatSignedCount(addedObjects)}</td>
               <td>{formatBytes(bytes)}</td>
               <td className="direction only-grows">
                 <i
@@ -47,8 +53,4 @@ export function MoreObjects({ census }: { census: CensusJson }) {
       </p>
     </section>
   );
-}
-
-function signedCount(count: number): string {
-  return `${count > 0 ? "+" : count < 0 ? "−" : ""}${Math.abs(count).toLocaleString("en-US")}`;
 }

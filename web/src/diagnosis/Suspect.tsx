@@ -1,13 +1,8 @@
 import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents.js";
-import {
-  formatBytes,
-  formatDuration,
-  formatGrowth,
-  formatRelative,
-  formatShare,
-} from "../page/format.js";
-import { Histogram } from "../sites/Histogram.js";
+import { formatBytes, formatDuration, formatShare } from "../../../src/model/numbers.js";
+import { formatElapsed, formatGrowth } from "../format/numbers.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { LiveCourse } from "./LiveCourse.js";
 import { cohortsOf, holderWords, placeOf } from "./words.js";
 
@@ -132,7 +127,7 @@ function Cohorts({
       : `older than ${formatDuration(fromMs)}`;
     return {
       value: bytes,
-      label: formatRelative(Math.max(window.startMs, window.endMs - toMs), window.startMs),
+      label: formatElapsed(Math.max(window.startMs, window.endMs - toMs), window.startMs),
       title: `${formatBytes(bytes)}, ${age}`,
     };
   });

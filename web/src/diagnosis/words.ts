@@ -1,4 +1,5 @@
 /** Figures of a verdict, made ready for its tab. */
+
 import type {
   DiagnosisJson,
   HolderJson,
@@ -7,8 +8,8 @@ import type {
 } from "../../../src/model/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents.js";
 import { baseName } from "../../../src/model/frame_text.js";
+import { formatBytes, formatCount } from "../../../src/model/numbers.js";
 import type { Bytes, Millis } from "../../../src/model/units.js";
-import { formatBytes, formatCount } from "../page/format.js";
 
 export type Mood = "calm" | "open" | "alarm";
 

@@ -1,8 +1,9 @@
 /** What stands around the flame graph: the way back out, the comparison, the tooltip. */
+import { formatCount, formatShare, formatSignedBytes } from "../../../src/model/numbers.js";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { formatCount, formatRelative, formatShare, formatSignedBytes } from "../page/format.js";
-import { type Choices, type Choose, isObjects } from "../page/state.js";
+import { type Choices, type Choose, isObjects } from "../choices/choices.js";
+import { formatElapsed } from "../format/numbers.js";
 import type { FlameGraph } from "./flameGraph.js";
 import { describe, labelOf } from "./flameWords.js";
 
@@ -53,8 +54,8 @@ export function DifferenceBar({ report, flame, look, base, choices, choose }: Di
   const change = (flame.total[0] ?? 0) - (flame.totalBefore?.[0] ?? 0);
   return (
     <p className="difference" role="status">
-      <b>A</b> {formatRelative(base.timeMs, startMs)} → <b>B</b>{" "}
-      {formatRelative(look.timeMs, startMs)}: {describe(choices)}{" "}
+      <b>A</b> {formatElapsed(base.timeMs, startMs)} → <b>B</b>{" "}
+      {formatElapsed(look.timeMs, startMs)}: {describe(choices)}{" "}
       <b>
         {isObjects(choices.value)
           ? `${change > 0 ? "+" : ""}${formatCount(change)}`

@@ -1,11 +1,17 @@
 /** What is selected in the flame graph: where it is in the source, and all its figures. */
+
 import { useMemo, useState } from "react";
+import {
+  formatBytes,
+  formatCount,
+  formatShare,
+  formatSignedBytes,
+} from "../../../src/model/numbers.js";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { type FrameWords, frameWords } from "../data/frameNames.js";
-import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../page/format.js";
-import { type Choices, isObjects } from "../page/state.js";
-import { readSetting, writeSetting } from "../page/theme.js";
+import { type Choices, isObjects } from "../choices/choices.js";
+import { type FrameWords, frameWords } from "../frames/frameNames.js";
+import { readSetting, writeSetting } from "../theme/theme.js";
 import type { FlameGraph } from "./flameGraph.js";
 
 const DEFAULT_LINK = "vscode://file{file}:{line}";

@@ -73,7 +73,7 @@ export function drawFlame(
   view: FlameView,
   font: FlameFont,
 ): number {
-  const { layout, colour, palette, matches } = scene;
+  const { layout, palette } = scene;
   context.fillStyle = palette.background;
   context.fillRect(0, 0, view.width, view.height);
   const unitsPerPixel = (view.end - view.start) / view.width;
@@ -83,105 +83,129 @@ export function drawFlame(
     rowAt(scene, view, view.scrollTop),
     rowAt(scene, view, view.scrollTop + view.height - 1),
   ];
-  const firstRow = Math.max(0, Math.min(...visibleRows));
-  const lastRow = Math.min(layout.rows - 1, Math.max(...visibleRows));
-  const labels: { position: number; x: number; y: number; width: number }[] = [];
+  const picture: Picture = {
+    context,
+    scene,
+    view,
+    unitsPerPixel,
+    firstRow: Math.max(0, Math.min(...visibleRows)),
+    lastRow: Math.min(layout.rows - 1, Math.max(...visibleRows)),
+    labels: [],
+  };
   let rectangles = 0;
-
-  for (let row = firstRow; row <= lastRow; row++) {
-    const y = rowTop(scene, view, row) - view.scrollTop;
-    let runStart = 0;
-    let runEnd = -1;
-    let runFill = "";
-    const flushRun = () => {
-      if (runEnd < 0) return;
-      context.fillStyle = runFill;
-      context.fillRect(runStart, y, Math.max(runEnd - runStart, 1), ROW_HEIGHT - 1);
-      rectangles++;
-      runEnd = -1;
-    };
-    visitRow(layout, row, view.start, view.end, unitsPerPixel, (from, to) => {
-      const x = Math.max((layout.start[from] - view.start) / unitsPerPixel, 0);
-      const right = Math.min((layout.end[to - 1] - view.start) / unitsPerPixel, view.width);
-      const fill = fillOf(from, to);
-      const width = right - x;
-      if (width < 3) {
-        // Neighbours too thin for a gap melt into one rectangle while they share a colour.
-        if (fill === runFill && runEnd >= 0 && x - runEnd < 1) runEnd = Math.max(right, x + 1);
-        else {
-          flushRun();
-          runStart = x;
-          runEnd = Math.max(right, x + 1);
-          runFill = fill;
-        }
-        return;
-      }
-      flushRun();
-      context.fillStyle = fill;
-      context.fillRect(x, y, width - 1, ROW_HEIGHT - 1);
-      rectangles++;
-      if (width >= LABEL_MIN_WIDTH) labels.push({ position: from, x, y, width });
-    });
-    flushRun();
+  for (let row = picture.firstRow; row <= picture.lastRow; row++) {
+    rectangles += drawRow(picture, row);
   }
-  drawLabels();
-  outline(view.hovered, 1);
-  outline(view.selected, 2);
+  drawLabels(picture, font);
+  drawOutline(picture, view.hovered, 1);
+  drawOutline(picture, view.selected, 2);
   return rectangles;
+}
 
-  function fillOf(from: number, to: number): string {
-    if (matches === null) return palette.fills[colour[from]];
-    return matches.countBetween(from, to) > 0 ? palette.match : palette.faded[colour[from]];
-  }
+interface Picture {
+  readonly context: CanvasRenderingContext2D;
+  readonly scene: FlameScene;
+  readonly view: FlameView;
+  readonly unitsPerPixel: number;
+  readonly firstRow: number;
+  readonly lastRow: number;
+  /** Rectangles with room for a word; drawn after all rows. */
+  readonly labels: { position: number; x: number; y: number; width: number }[];
+}
 
-  function drawLabels(): void {
-    context.font = font.css;
-    context.textBaseline = "middle";
-    for (const { position, x, y, width } of labels) {
-      const matched = matches !== null && matches.countBetween(position, position + 1) > 0;
-      context.fillStyle =
-        matches === null ? palette.text : matched ? palette.matchText : palette.fadedText;
-      const room = Math.floor((width - 2 * LABEL_PADDING) / font.characterWidth);
-      const { name, place } = scene.label(position);
-      const middle = y + ROW_HEIGHT / 2;
-      context.fillText(shortened(name, room), x + LABEL_PADDING, middle);
-      if (place !== "" && room >= name.length + place.length + 2) {
-        context.globalAlpha = 0.62;
-        context.fillText(
-          place,
-          x + LABEL_PADDING + (name.length + 2) * font.characterWidth,
-          middle,
-        );
-        context.globalAlpha = 1;
+/** Draws one row and returns the number of its rectangles. */
+function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: number): number {
+  const { layout } = scene;
+  const y = rowTop(scene, view, row) - view.scrollTop;
+  let rectangles = 0;
+  let runStart = 0;
+  let runEnd = -1;
+  let runFill = "";
+  const flushRun = () => {
+    if (runEnd < 0) return;
+    context.fillStyle = runFill;
+    context.fillRect(runStart, y, Math.max(runEnd - runStart, 1), ROW_HEIGHT - 1);
+    rectangles++;
+    runEnd = -1;
+  };
+  visitRow(layout, row, { start: view.start, end: view.end, unitsPerPixel }, (from, to) => {
+    const x = Math.max((layout.start[from] - view.start) / unitsPerPixel, 0);
+    const right = Math.min((layout.end[to - 1] - view.start) / unitsPerPixel, view.width);
+    const fill = fillOf(scene, from, to);
+    const width = right - x;
+    if (width < 3) {
+      // Neighbours too thin for a gap melt into one rectangle while they share a colour.
+      if (fill === runFill && runEnd >= 0 && x - runEnd < 1) runEnd = Math.max(right, x + 1);
+      else {
+        flushRun();
+        runStart = x;
+        runEnd = Math.max(right, x + 1);
+        runFill = fill;
       }
+      return;
+    }
+    flushRun();
+    context.fillStyle = fill;
+    context.fillRect(x, y, width - 1, ROW_HEIGHT - 1);
+    rectangles++;
+    if (width >= LABEL_MIN_WIDTH) labels.push({ position: from, x, y, width });
+  });
+  flushRun();
+  return rectangles;
+}
+
+function fillOf({ matches, palette, colour }: FlameScene, from: number, to: number): string {
+  if (matches === null) return palette.fills[colour[from]];
+  return matches.countBetween(from, to) > 0 ? palette.match : palette.faded[colour[from]];
+}
+
+function drawLabels({ context, scene, labels }: Picture, font: FlameFont): void {
+  const { palette, matches } = scene;
+  context.font = font.css;
+  context.textBaseline = "middle";
+  for (const { position, x, y, width } of labels) {
+    const matched = matches !== null && matches.countBetween(position, position + 1) > 0;
+    context.fillStyle =
+      matches === null ? palette.text : matched ? palette.matchText : palette.fadedText;
+    const room = Math.floor((width - 2 * LABEL_PADDING) / font.characterWidth);
+    const { name, place } = scene.label(position);
+    const middle = y + ROW_HEIGHT / 2;
+    context.fillText(shortened(name, room), x + LABEL_PADDING, middle);
+    if (place !== "" && room >= name.length + place.length + 2) {
+      context.globalAlpha = 0.62;
+      context.fillText(place, x + LABEL_PADDING + (name.length + 2) * font.characterWidth, middle);
+      context.globalAlpha = 1;
     }
   }
+}
 
-  function outline(position: number, thickness: number): void {
-    if (position < 0) return;
-    const row = rowOfVisible(position);
-    if (row < 0) return;
-    const left = Math.max((layout.start[position] - view.start) / unitsPerPixel, 0);
-    const right = Math.min((layout.end[position] - view.start) / unitsPerPixel, view.width);
-    if (right < 0 || left > view.width) return;
-    context.strokeStyle = palette.outline;
-    context.lineWidth = thickness;
-    const y = rowTop(scene, view, row) - view.scrollTop;
-    const inset = thickness / 2;
-    context.strokeRect(
-      left + inset,
-      y + inset,
-      Math.max(right - left - 1, 2) - thickness,
-      ROW_HEIGHT - 1 - thickness,
-    );
-  }
+function drawOutline(picture: Picture, position: number, thickness: number): void {
+  const { context, scene, view, unitsPerPixel } = picture;
+  const { layout, palette } = scene;
+  if (position < 0) return;
+  const row = visibleRowOf(picture, position);
+  if (row < 0) return;
+  const left = Math.max((layout.start[position] - view.start) / unitsPerPixel, 0);
+  const right = Math.min((layout.end[position] - view.start) / unitsPerPixel, view.width);
+  if (right < 0 || left > view.width) return;
+  context.strokeStyle = palette.outline;
+  context.lineWidth = thickness;
+  const y = rowTop(scene, view, row) - view.scrollTop;
+  const inset = thickness / 2;
+  context.strokeRect(
+    left + inset,
+    y + inset,
+    Math.max(right - left - 1, 2) - thickness,
+    ROW_HEIGHT - 1 - thickness,
+  );
+}
 
-  function rowOfVisible(position: number): number {
-    for (let row = firstRow; row <= lastRow; row++) {
-      if (position >= layout.rowStart[row] && position < layout.rowStart[row + 1]) return row;
-    }
-    return -1;
+function visibleRowOf({ scene, firstRow, lastRow }: Picture, position: number): number {
+  const { rowStart } = scene.layout;
+  for (let row = firstRow; row <= lastRow; row++) {
+    if (position >= rowStart[row] && position < rowStart[row + 1]) return row;
   }
+  return -1;
 }
 
 function shortened(word: string, room: number): string {

@@ -9,8 +9,8 @@ import {
   stackWeights,
   withDescendants,
 } from "../../../src/model/call_tree.js";
-import { FrameKind, type ProfileTables, type SiteValue } from "../../../src/model/profile.js";
-import type { ColourMode, DifferenceWidth } from "../page/state.js";
+import { FrameKind, type ProfileTables } from "../../../src/model/profile.js";
+import type { Choices, ColourMode } from "../choices/choices.js";
 import { type FlameLayout, layOut } from "./layout.js";
 import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";
 
@@ -36,13 +36,18 @@ const VARIANCES = {
   allocatedBytes: "allocatedVariance",
 } as const;
 
+interface ComparedSites {
+  readonly after: SelectedSites;
+  /** null without a comparison. */
+  readonly before: SelectedSites | null;
+}
+
+type FlameChoices = Pick<Choices, "value" | "reversed" | "differenceWidth">;
+
 export function buildFlameGraph(
   tables: ProfileTables,
-  after: SelectedSites,
-  before: SelectedSites | null,
-  value: SiteValue,
-  reversed: boolean,
-  differenceWidth: DifferenceWidth,
+  { after, before }: ComparedSites,
+  { value, reversed, differenceWidth }: FlameChoices,
 ): FlameGraph {
   // Of all figures: a stack without the chosen one has its place too, for a node's details show every one.
   const weights = stackWeights(tables, before ? [after, before] : [after]);

@@ -1,7 +1,7 @@
 /** The words of the flame graph. */
 import type { ReportDocument } from "../../../src/model/report.js";
-import { frameWords } from "../data/frameNames.js";
-import { type Choices, isObjects } from "../page/state.js";
+import { type Choices, isObjects } from "../choices/choices.js";
+import { frameWords } from "../frames/frameNames.js";
 import type { FlameGraph } from "./flameGraph.js";
 
 /** What stands in a rectangle. */

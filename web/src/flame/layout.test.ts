@@ -75,7 +75,7 @@ describe("visitRow", () => {
       const pixels = 800;
       let expected = firstEndingAfter(wide, 1, start);
       let visits = 0;
-      visitRow(wide, 1, start, end, (end - start) / pixels, (from, to) => {
+      visitRow(wide, 1, { start, end, unitsPerPixel: (end - start) / pixels }, (from, to) => {
         expect(from).toBe(expected);
         expect(to).toBeGreaterThan(from);
         // What is melted together fits into one pixel.

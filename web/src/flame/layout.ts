@@ -120,18 +120,16 @@ export function rowOf(layout: FlameLayout, position: number): number {
 export function visitRow(
   layout: FlameLayout,
   row: number,
-  viewStart: number,
-  viewEnd: number,
-  unitsPerPixel: number,
+  view: { readonly start: number; readonly end: number; readonly unitsPerPixel: number },
   visit: (from: number, to: number) => void,
 ): void {
   const { start, end } = layout;
   const stop = layout.rowStart[row + 1];
-  let at = firstEndingAfter(layout, row, viewStart);
-  while (at < stop && start[at] < viewEnd) {
+  let at = firstEndingAfter(layout, row, view.start);
+  while (at < stop && start[at] < view.end) {
     let next = at + 1;
-    if (end[at] - start[at] < unitsPerPixel) {
-      next = Math.max(next, firstAbove(end, next, stop, start[at] + unitsPerPixel));
+    if (end[at] - start[at] < view.unitsPerPixel) {
+      next = Math.max(next, firstAbove(end, next, stop, start[at] + view.unitsPerPixel));
     }
     visit(at, next);
     at = next;

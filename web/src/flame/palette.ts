@@ -5,7 +5,7 @@
  *   file mode  FILE_BASE + hue by file
  *   diff mode  DIFF_BASE + step; the middle step is "unchanged"
  */
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 import type { FlamePalette } from "./draw.js";
 
 export const SHADES = 5;

@@ -1,11 +1,12 @@
 /** The allocation that was clicked: size, life, what for, stack. */
+
 import {
   GPU_CATEGORIES,
   type GpuPageDevice,
   type GpuPageDocument,
 } from "../../../src/model/gpu_page.js";
-import { formatBytes, formatCount } from "../page/format.js";
-import { nameOf, placeOf, shownFrames } from "./stackNames.js";
+import { formatBytes, formatCount, formatMilliseconds } from "../../../src/model/numbers.js";
+import { nameOf, placeOf, shownFrames } from "./stacks/stackNames.js";
 
 interface Props {
   device: GpuPageDevice;
@@ -76,5 +77,5 @@ function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number)
   const from = timeUs[start];
   const to = timeUs[end];
   if (end === replay.events || from === undefined || to === undefined || from === 0) return "";
-  return `, ${((to - from) / 1000).toFixed(2)} ms`;
+  return `, ${formatMilliseconds((to - from) / 1000, 2)}`;
 }

@@ -1,22 +1,23 @@
 /** The page of a device's snapshot: timeline, address space, flame graph and details of one moment. */
-import { useDeferredValue, useMemo, useState } from "react";
-import type { GpuPageDocument } from "../../../src/model/gpu_page.js";
+
+import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
+import type { GpuJson } from "../../../src/model/gpu_document.js";
+import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu_replay.js";
-import { formatBytes, formatCount } from "../page/format.js";
-import { type Theme, useTheme } from "../page/theme.js";
-import { AddressSpace } from "./AddressSpace.js";
+import { formatBytes, formatCount } from "../../../src/model/numbers.js";
+import { type Theme, useTheme } from "../theme/theme.js";
 import { AllocationDetails } from "./AllocationDetails.js";
-import { DifferencePanel } from "./DifferencePanel.js";
-import { GpuAdvice } from "./GpuAdvice.js";
+import { AddressSpace } from "./addresses/AddressSpace.js";
+import { GpuLegend } from "./colours/GpuLegend.js";
+import { gpuPalette } from "./colours/gpuColours.js";
 import { GpuFigures } from "./GpuFigures.js";
-import { GpuFlame } from "./GpuFlame.js";
 import { DeviceChoice, GpuHead } from "./GpuHead.js";
-import { GpuLegend } from "./GpuLegend.js";
-import { GpuTimeline } from "./GpuTimeline.js";
-import { gpuPalette } from "./gpuColours.js";
 import { MomentBar } from "./MomentBar.js";
-import { searchStacks } from "./stackNames.js";
-import { useDeviceShape } from "./useDeviceShape.js";
+import { DifferencePanel } from "./stacks/DifferencePanel.js";
+import { GpuFlame } from "./stacks/GpuFlame.js";
+import { searchStacks } from "./stacks/stackNames.js";
+import { GpuTimeline } from "./timeline/GpuTimeline.js";
+import { useDeviceShape } from "./timeline/useDeviceShape.js";
 
 const TIMELINE_HEIGHT = 300;
 /** Room above the highest moment. */
@@ -47,41 +48,23 @@ function DevicePage({ page, row, theme }: { page: GpuPageDocument; row: number; 
   const device = page.devices[row]!;
   const summary = page.summary.devices[row]!;
   const { tables } = page;
-  const { replay } = device;
   const [moment, setMoment] = useState(summary.peak.eventIndex);
   const [base, setBase] = useState<number | null>(null);
   const [chosen, setChosen] = useState(-1);
-  const [search, setSearch] = useState("");
+  const { search, setSearch, sought, found } = useSearch(tables);
   const shape = useDeviceShape(device);
   const palette = useMemo(() => gpuPalette(theme), [theme]);
-  // The scrubber and the search go on while what lies below them is drawn anew.
+  // The scrubber stays responsive while the panels below it are drawn.
   const shownMoment = useDeferredValue(moment);
-  const sought = useDeferredValue(search);
-  const found = useMemo(() => searchStacks(tables, sought), [tables, sought]);
-  const held = useMemo(() => heldAt(replay, shownMoment), [replay, shownMoment]);
-  const heldBefore = useMemo(() => (base === null ? null : heldAt(replay, base)), [replay, base]);
-  const side = useMemo(() => ({ ...device, tables, held }), [device, tables, held]);
-  const sideBefore = useMemo(
-    () => (heldBefore === null ? null : { ...device, tables, held: heldBefore }),
-    [device, tables, heldBefore],
-  );
-  const matching = useMemo(() => bytesFound(replay, held, found), [replay, held, found]);
+  const { side, sideBefore } = useSides(device, tables, { moment: shownMoment, base });
+  const { held } = side;
   return (
     <main className="gpu-page">
       <GpuFigures summary={summary} />
       <section className="gpu-panel">
-        <div className="gpu-bar">
-          <h2>Every allocation</h2>
-          <input
-            type="search"
-            placeholder="Search a function or file"
-            aria-label="Search"
-            value={search}
-            onChange={(event) => setSearch(event.target.value)}
-          />
-          {found !== null && <span className="gpu-found">{formatBytes(matching)} match</span>}
+        <SearchBar device={device} held={held} found={found} search={search} onSearch={setSearch}>
           <GpuLegend palette={palette} category={device.category} />
-        </div>
+        </SearchBar>
         <GpuTimeline
           device={device}
           shape={shape}
@@ -109,15 +92,7 @@ function DevicePage({ page, row, theme }: { page: GpuPageDocument; row: number; 
           search={sought}
           onSearch={setSearch}
         >
-          <span className="gpu-hint">
-            A event {formatCount(base)}, B event {formatCount(moment)}
-          </span>
-          <button type="button" className="button" onClick={() => setBase(moment)}>
-            A is here
-          </button>
-          <button type="button" className="button" onClick={() => setBase(null)}>
-            End comparison
-          </button>
+          <Comparison base={base} moment={moment} setBase={setBase} />
         </DifferencePanel>
       )}
       <div className="gpu-two">
@@ -150,6 +125,81 @@ function DevicePage({ page, row, theme }: { page: GpuPageDocument; row: number; 
   );
 }
 
+/** `sought` lags behind `search` while the panels are drawn, so that typing stays responsive. */
+function useSearch(tables: GpuPageDocument["tables"]) {
+  const [search, setSearch] = useState("");
+  const sought = useDeferredValue(search);
+  const found = useMemo(() => searchStacks(tables, sought), [tables, sought]);
+  return { search, setSearch, sought, found };
+}
+
+/** What the device holds at a moment, and at the moment that it is compared with (null: none). */
+function useSides(
+  device: GpuPageDevice,
+  tables: GpuPageDocument["tables"],
+  { moment, base }: { moment: number; base: number | null },
+) {
+  const { replay } = device;
+  const held = useMemo(() => heldAt(replay, moment), [replay, moment]);
+  const heldBefore = useMemo(() => (base === null ? null : heldAt(replay, base)), [replay, base]);
+  const side = useMemo(() => ({ ...device, tables, held }), [device, tables, held]);
+  const sideBefore = useMemo(
+    () => (heldBefore === null ? null : { ...device, tables, held: heldBefore }),
+    [device, tables, heldBefore],
+  );
+  return { side, sideBefore };
+}
+
+interface SearchBarProps {
+  device: GpuPageDevice;
+  held: Uint32Array;
+  found: Uint8Array | null;
+  search: string;
+  onSearch(search: string): void;
+  children: ReactNode;
+}
+
+function SearchBar({ device, held, found, search, onSearch, children }: SearchBarProps) {
+  const { replay } = device;
+  const matching = useMemo(() => bytesFound(replay, held, found), [replay, held, found]);
+  return (
+    <div className="gpu-bar">
+      <h2>Every allocation</h2>
+      <input
+        type="search"
+        placeholder="Search a function or file"
+        aria-label="Search"
+        value={search}
+        onChange={(event) => onSearch(event.target.value)}
+      />
+      {found !== null && <span className="gpu-found">{formatBytes(matching)} match</span>}
+      {children}
+    </div>
+  );
+}
+
+interface ComparisonProps {
+  base: number;
+  moment: number;
+  setBase(base: number | null): void;
+}
+
+function Comparison({ base, moment, setBase }: ComparisonProps) {
+  return (
+    <>
+      <span className="gpu-hint">
+        A event {formatCount(base)}, B event {formatCount(moment)}
+      </span>
+      <button type="button" className="button" onClick={() => setBase(moment)}>
+        A is here
+      </button>
+      <button type="button" className="button" onClick={() => setBase(null)}>
+        End comparison
+      </button>
+    </>
+  );
+}
+
 /** Bytes of what is held by stacks that were found. */
 function bytesFound(
   { allocations }: GpuReplay,
@@ -160,4 +210,25 @@ function bytesFound(
   let sum = 0;
   for (const row of held) sum += found[allocations.stack[row]!] === 1 ? allocations.size[row]! : 0;
   return sum;
+}
+
+/** What to do, and what the snapshot cannot say. */
+function GpuAdvice({ summary }: { summary: Pick<GpuJson, "advice" | "limits"> }) {
+  return (
+    <section className="gpu-panel">
+      <h2>{summary.advice.length > 0 ? "What to do" : "What the snapshot cannot say"}</h2>
+      <ul className="gpu-advice">
+        {summary.advice.map(({ id, text }) => (
+          <li key={id}>
+            <b>{id}</b> {text}
+          </li>
+        ))}
+        {summary.limits.map((limit) => (
+          <li key={limit} className="limit">
+            {limit}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

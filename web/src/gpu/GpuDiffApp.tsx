@@ -2,16 +2,16 @@
 import { useDeferredValue, useMemo, useState } from "react";
 import type { GpuDiffPageDocument, GpuPageDocument } from "../../../src/model/gpu_page.js";
 import { heldAt } from "../../../src/model/gpu_replay.js";
-import { type Theme, useTheme } from "../page/theme.js";
-import { DifferencePanel } from "./DifferencePanel.js";
+import { type Theme, useTheme } from "../theme/theme.js";
+import { GpuLegend } from "./colours/GpuLegend.js";
+import { type GpuPalette, gpuPalette } from "./colours/gpuColours.js";
 import { HEADROOM } from "./GpuApp.js";
 import { DeviceChoice, GpuHead } from "./GpuHead.js";
-import { GpuLegend } from "./GpuLegend.js";
-import { GpuTimeline } from "./GpuTimeline.js";
-import { type GpuPalette, gpuPalette } from "./gpuColours.js";
 import { MomentBar } from "./MomentBar.js";
-import { searchStacks } from "./stackNames.js";
-import { type DeviceShape, useDeviceShape } from "./useDeviceShape.js";
+import { DifferencePanel } from "./stacks/DifferencePanel.js";
+import { searchStacks } from "./stacks/stackNames.js";
+import { GpuTimeline } from "./timeline/GpuTimeline.js";
+import { type DeviceShape, useDeviceShape } from "./timeline/useDeviceShape.js";
 
 const TIMELINE_HEIGHT = 190;
 

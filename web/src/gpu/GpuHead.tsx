@@ -1,6 +1,6 @@
 /** Headline of a snapshot's page. */
 import type { ReactNode } from "react";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 
 interface Props {
   title: string;

@@ -1,8 +1,15 @@
 /** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
+
 import { useMemo, useState } from "react";
 import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
-import { type Theme, useTheme } from "../page/theme.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+} from "../../../src/model/numbers.js";
+import { formatUtcTime } from "../format/numbers.js";
+import { type Theme, useTheme } from "../theme/theme.js";
 import { Figure, HeapHead } from "./HeapHead.js";
 import { HeapMap } from "./HeapMap.js";
 import { HeapTree } from "./HeapTree.js";
@@ -78,8 +85,8 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
         <HoldersTable heap={heap} tree={tree} onOpen={show} />
       </main>
       <footer className="foot">
-        Tidemark · {new Date(heap.atMs).toISOString().replace("T", " ").slice(0, 19)} UTC · names of
-        types, modules, attributes and keys; no values
+        Tidemark · {formatUtcTime(heap.atMs)} · names of types, modules, attributes and keys; no
+        values
       </footer>
     </>
   );

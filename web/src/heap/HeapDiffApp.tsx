@@ -1,10 +1,16 @@
 /** The page of two heaps: what appeared, grew, shrank and went, by type and by holder. */
+
 import { useMemo, useState } from "react";
 import type { HeapChange, HeapDiffJson } from "../../../src/model/heap_document.js";
 import type { HeapDiffPageDocument } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount, formatDuration, formatSignedBytes } from "../page/format.js";
-import { useTheme } from "../page/theme.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatSignedBytes,
+} from "../../../src/model/numbers.js";
+import { useTheme } from "../theme/theme.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Figure, HeapHead, Way } from "./HeapHead.js";
 
 type TypeChange = HeapDiffJson["types"][number];
@@ -56,22 +62,7 @@ export function HeapDiffApp({ page }: { page: HeapDiffPageDocument }) {
       </HeapHead>
       <main>
         <div className="panel toolbar heap-choice">
-          <div className="segments">
-            <button type="button" aria-pressed={only === null} onClick={() => setOnly(null)}>
-              all changes
-            </button>
-            {CHANGES.map((change) => (
-              <button
-                type="button"
-                key={change}
-                aria-pressed={only === change}
-                onClick={() => setOnly(change)}
-              >
-                {change}{" "}
-                {formatCount([...types, ...holders].filter((row) => row.change === change).length)}
-              </button>
-            ))}
-          </div>
+          <ChangeChoice only={only} setOnly={setOnly} rows={[...types, ...holders]} />
           <input
             type="search"
             className="search"
@@ -106,6 +97,33 @@ export function HeapDiffApp({ page }: { page: HeapDiffPageDocument }) {
       </main>
       <footer className="foot">Tidemark · from A to B; types and names, no values</footer>
     </>
+  );
+}
+
+interface ChangeChoiceProps {
+  /** null: every change. */
+  only: HeapChange | null;
+  setOnly(change: HeapChange | null): void;
+  rows: readonly Changed[];
+}
+
+function ChangeChoice({ only, setOnly, rows }: ChangeChoiceProps) {
+  return (
+    <div className="segments">
+      <button type="button" aria-pressed={only === null} onClick={() => setOnly(null)}>
+        all changes
+      </button>
+      {CHANGES.map((change) => (
+        <button
+          type="button"
+          key={change}
+          aria-pressed={only === change}
+          onClick={() => setOnly(change)}
+        >
+          {change} {formatCount(rows.filter((row) => row.change === change).length)}
+        </button>
+      ))}
+    </div>
   );
 }
 

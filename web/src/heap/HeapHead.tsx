@@ -1,6 +1,6 @@
 /** Head line and figures of a heap's page. */
 import type { ReactNode } from "react";
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 
 interface HeapHeadProps {
   title: string;

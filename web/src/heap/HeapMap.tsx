@@ -1,4 +1,5 @@
 /** The treemap of retained sizes: click to look into a rectangle, Backspace to step out. */
+
 import {
   type KeyboardEvent,
   type PointerEvent,
@@ -7,9 +8,9 @@ import {
   useRef,
   useState,
 } from "react";
-import { useWidth } from "../gpu/useWidth.js";
-import { formatBytes, formatShare } from "../page/format.js";
-import type { Theme } from "../page/theme.js";
+import { formatBytes, formatShare } from "../../../src/model/numbers.js";
+import type { Theme } from "../theme/theme.js";
+import { useWidth } from "../widgets/useWidth.js";
 import { drawMap } from "./drawMap.js";
 import { layOut, tileAt } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";

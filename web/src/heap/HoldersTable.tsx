@@ -1,8 +1,9 @@
 /** Where memory gathers, and the numbers that an array would hold bare. */
+
 import type { HeapHolderJson, HeapJson } from "../../../src/model/heap_document.js";
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import { formatBytes, formatCount, formatShare } from "../../../src/model/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Way } from "./HeapHead.js";
 
 const SHOWN_BOXED = 5;

@@ -1,9 +1,10 @@
 /** Every type of a heap: sorted by any column, searched by name or module. */
+
 import { useMemo, useState } from "react";
 import type { HeapJson, HeapTypeJson } from "../../../src/model/heap_document.js";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
-import type { Theme } from "../page/theme.js";
-import { type Column, DataTable } from "../sites/DataTable.js";
+import { formatBytes, formatCount, formatShare } from "../../../src/model/numbers.js";
+import type { Theme } from "../theme/theme.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { typeColour } from "./typeColours.js";
 
 interface TypesTableProps {
@@ -54,85 +55,82 @@ export function TypesTable({ heap, theme, chosen, onChoose }: TypesTableProps) {
 
 function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTypeJson>[] {
   const whole = Math.max(heap.totals.bytes, 1);
-  const number = (
-    id: string,
-    name: string,
-    title: string,
-    order: (row: HeapTypeJson) => number,
-    cell: (row: HeapTypeJson) => string,
-    wide = false,
-  ): Column<HeapTypeJson> => ({
-    id,
-    name,
-    title,
+  const type: Column<HeapTypeJson> = {
+    id: "type",
+    name: "Type",
+    track: "minmax(4.5rem, 1fr)",
+    order: (row) => row.type,
+    cell: (row) => (
+      <>
+        <i className="dot" style={{ background: typeColour(row.type, theme).fill }} />
+        <code title={row.type}>{row.type}</code>
+      </>
+    ),
+  };
+  const numbers: NumberColumn[] = [
+    {
+      id: "objects",
+      name: "Objects",
+      title: "how many there are",
+      order: (row) => row.objects,
+      format: formatCount,
+    },
+    {
+      id: "bytes",
+      name: "Bytes",
+      title: "as sys.getsizeof, and the buffers that they own",
+      order: (row) => row.bytes,
+      format: formatBytes,
+      wide: graph,
+    },
+    {
+      id: "share",
+      name: "Share",
+      title: "of the bytes of all objects",
+      order: (row) => row.bytes,
+      format: (bytes) => formatShare(bytes / whole),
+      wide: true,
+    },
+    {
+      id: "average",
+      name: "Each",
+      title: "bytes of one, on average",
+      order: (row) => row.bytes / row.objects,
+      format: formatBytes,
+      wide: true,
+    },
+    {
+      id: "tracked",
+      name: "Tracked",
+      title: "that the garbage collector looks at",
+      order: (row) => row.trackedObjects,
+      format: formatCount,
+      wide: true,
+    },
+  ];
+  if (graph) numbers.push(RETAINED);
+  return [type, ...numbers.map(numberColumn)];
+}
+
+interface NumberColumn extends Pick<Column<HeapTypeJson>, "id" | "name" | "title" | "wide"> {
+  readonly order: (row: HeapTypeJson) => number;
+  /** Of the number that the column is sorted by. */
+  readonly format: (value: number) => string;
+}
+
+const RETAINED: NumberColumn = {
+  id: "retained",
+  name: "Retained",
+  title: "what would be freed if all objects of the type were removed",
+  order: (row) => row.retainedBytes ?? 0,
+  format: formatBytes,
+};
+
+function numberColumn({ format, ...column }: NumberColumn): Column<HeapTypeJson> {
+  return {
+    ...column,
     track: "minmax(3.6rem, 6rem)",
     numeric: true,
-    wide,
-    order,
-    cell,
-  });
-  return [
-    {
-      id: "type",
-      name: "Type",
-      track: "minmax(4.5rem, 1fr)",
-      order: (row) => row.type,
-      cell: (row) => (
-        <>
-          <i className="dot" style={{ background: typeColour(row.type, theme).fill }} />
-          <code title={row.type}>{row.type}</code>
-        </>
-      ),
-    },
-    number(
-      "objects",
-      "Objects",
-      "how many there are",
-      (row) => row.objects,
-      (row) => formatCount(row.objects),
-    ),
-    number(
-      "bytes",
-      "Bytes",
-      "as sys.getsizeof, and the buffers that they own",
-      (row) => row.bytes,
-      (row) => formatBytes(row.bytes),
-      graph,
-    ),
-    number(
-      "share",
-      "Share",
-      "of the bytes of all objects",
-      (row) => row.bytes,
-      (row) => formatShare(row.bytes / whole),
-      true,
-    ),
-    number(
-      "average",
-      "Each",
-      "bytes of one, on average",
-      (row) => row.bytes / row.objects,
-      (row) => formatBytes(row.bytes / row.objects),
-      true,
-    ),
-    number(
-      "tracked",
-      "Tracked",
-      "that the garbage collector looks at",
-      (row) => row.trackedObjects,
-      (row) => formatCount(row.trackedObjects),
-      true,
-    ),
-    ...(graph
-      ? [
-          number(
-            "retained",
-            "Retained",
-            "what would be freed if all objects of the type went",
-            (row) => row.retainedBytes ?? 0,
-            (row) => formatBytes(row.retainedBytes ?? 0),
-          ),
-        ]
-      : []),
-  ];
+    cell: (row) => format(column.order(row)),
+  };
 }

@@ -1,6 +1,6 @@
 /** Paints the treemap. */
-import { formatBytes } from "../page/format.js";
-import type { Theme } from "../page/theme.js";
+import { formatBytes } from "../../../src/model/numbers.js";
+import type { Theme } from "../theme/theme.js";
 import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";
 import { typeColour } from "./typeColours.js";
@@ -57,27 +57,24 @@ export function drawMap(
       }
     }
   }
-  outline(context, tiles, hovered, ink, 1);
-  outline(context, tiles, selected, ink, 2);
+  context.strokeStyle = ink;
+  for (const [row, thickness] of [
+    [hovered, 1],
+    [selected, 2],
+  ] as const) {
+    const tile = tiles.find((one) => one.row === row);
+    if (tile !== undefined && tile.depth > 0) outline(context, tile, thickness);
+  }
 }
 
-function outline(
-  context: CanvasRenderingContext2D,
-  tiles: readonly Tile[],
-  row: number,
-  colour: string,
-  width: number,
-): void {
-  const tile = tiles.find((one) => one.row === row);
-  if (tile === undefined || tile.depth === 0) return;
-  context.strokeStyle = colour;
-  context.lineWidth = width;
-  const inset = width / 2;
+function outline(context: CanvasRenderingContext2D, tile: Tile, thickness: number): void {
+  context.lineWidth = thickness;
+  const inset = thickness / 2;
   context.strokeRect(
     tile.x0 + inset,
     tile.y0 + inset,
-    tile.x1 - tile.x0 - width,
-    tile.y1 - tile.y0 - width,
+    tile.x1 - tile.x0 - thickness,
+    tile.y1 - tile.y0 - thickness,
   );
 }
 

@@ -1,7 +1,8 @@
 /** Children, names and ways of the rows of a heap's tree. */
+
 import type { NamedHeapTree } from "../../../src/model/heap_page.js";
 import { TreeKind } from "../../../src/model/heap_tree.js";
-import { formatCount } from "../page/format.js";
+import { formatCount } from "../../../src/model/numbers.js";
 
 export interface TreeView {
   readonly tree: NamedHeapTree;

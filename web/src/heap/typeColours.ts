@@ -1,5 +1,5 @@
 /** A colour for each type, the same on every page; what is no one type is grey. */
-import type { Theme } from "../page/theme.js";
+import type { Theme } from "../theme/theme.js";
 
 const HUES = 18;
 

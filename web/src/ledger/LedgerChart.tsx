@@ -1,11 +1,14 @@
 /** What RSS was made of over time: the recorded ledgers, stacked, on the timeline's axis. */
+
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import { formatBytes, formatShare } from "../../../src/model/numbers.js";
 import type { ReportDocument } from "../../../src/model/report.js";
-import { formatBytes, formatRelative, formatShare } from "../page/format.js";
-import type { Theme } from "../page/theme.js";
-import { axes, chartColours } from "../timeline/chart.js";
-import { ledgerCurves } from "./ledgerCurves.js";
+import type { TimeMs } from "../../../src/model/units.js";
+import { formatElapsed } from "../format/numbers.js";
+import type { Theme } from "../theme/theme.js";
+import { axes, chartColours, followWidth } from "../timeline/chart.js";
+import { type LedgerCurves, ledgerCurves } from "./ledgerCurves.js";
 
 interface LedgerChartProps {
   report: ReportDocument;
@@ -26,45 +29,18 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the style's colours follow the theme
   useEffect(() => {
     if (!host.current || !legend.current || !drawn) return;
-    const colours = chartColours(host.current);
     const fills = Array.from(legend.current.querySelectorAll(".ledger-key"), (key) =>
       getComputedStyle(key).getPropertyValue("--key").trim(),
     );
-    const stack = parts.map((_, index) => index).reverse(); // the tallest is painted first
-    const chart = new uPlot(
-      {
-        width: host.current.clientWidth,
-        height: 168,
-        padding: [8, 26, 0, 0],
-        legend: { show: false },
-        cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
-        scales: {
-          x: { time: false, range: () => [startMs / 1000, Math.max(endMs, startMs + 1000) / 1000] },
-          y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
-        },
-        axes: axes(colours, startMs, false, 4),
-        series: [
-          {},
-          ...stack.map((index) => ({
-            label: parts[index].part,
-            stroke: fills[index],
-            fill: fills[index],
-            width: 1,
-            points: { show: false },
-          })),
-        ],
-        hooks: { setCursor: [({ cursor }) => setShown(cursor.idx ?? null)] },
-      },
-      [times, ...stack.map((index) => parts[index].stacked)],
+    const window = { startMs, endMs };
+    const chart = stackedChart(
       host.current,
+      { times, parts },
+      { fills, window, onLedger: setShown },
     );
-    const observer = new ResizeObserver(() => {
-      const width = chart.root.parentElement?.clientWidth ?? 0;
-      if (width > 0 && width !== chart.width) chart.setSize({ width, height: chart.height });
-    });
-    observer.observe(host.current);
+    const stopFollowing = followWidth(host.current, [chart]);
     return () => {
-      observer.disconnect();
+      stopFollowing();
       chart.destroy();
     };
   }, [times, parts, theme, startMs, endMs, drawn]);
@@ -85,7 +61,7 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
           ))}
           <span className="timeline-readout">
             <span>
-              {formatBytes(rss)} at {formatRelative(times[at] * 1000, startMs)}
+              {formatBytes(rss)} at {formatElapsed(times[at] * 1000, startMs)}
             </span>
           </span>
         </figcaption>
@@ -100,5 +76,49 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
         )}
       </figure>
     </section>
+  );
+}
+
+interface StackOptions {
+  /** Colours, by part. */
+  readonly fills: readonly string[];
+  readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
+  /** Called with the ledger under the pointer; null: none is. */
+  onLedger(at: number | null): void;
+}
+
+function stackedChart(
+  host: HTMLElement,
+  { times, parts }: LedgerCurves,
+  { fills, window, onLedger }: StackOptions,
+): uPlot {
+  const { startMs, endMs } = window;
+  const order = parts.map((_, index) => index).reverse(); // the tallest is painted first
+  return new uPlot(
+    {
+      width: host.clientWidth,
+      height: 168,
+      padding: [8, 26, 0, 0],
+      legend: { show: false },
+      cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
+      scales: {
+        x: { time: false, range: () => [startMs / 1000, Math.max(endMs, startMs + 1000) / 1000] },
+        y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
+      },
+      axes: axes(chartColours(host), startMs, false, 4),
+      series: [
+        {},
+        ...order.map((index) => ({
+          label: parts[index].part,
+          stroke: fills[index],
+          fill: fills[index],
+          width: 1,
+          points: { show: false },
+        })),
+      ],
+      hooks: { setCursor: [({ cursor }) => onLedger(cursor.idx ?? null)] },
+    },
+    [times, ...order.map((index) => parts[index].stacked)],
+    host,
   );
 }

@@ -1,11 +1,13 @@
 /** When what survives was born: memory that keeps being born and never dies is what leaks. */
+
 import { useMemo } from "react";
+import { formatBytes, formatDuration } from "../../../src/model/numbers.js";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import { medianAge } from "../../../src/model/site_groups.js";
-import { formatBytes, formatDuration, formatRelative } from "../page/format.js";
+import { formatElapsed } from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { functionColumn, placeColumn } from "./columns.js";
-import { type Column, DataTable } from "./DataTable.js";
-import { Histogram } from "./Histogram.js";
 import {
   emptyTable,
   type NamedGroup,
@@ -39,8 +41,8 @@ export function AgesTable(props: SiteViewProps) {
           <Histogram
             bars={Array.from(all, (bytes, cohort) => ({
               value: bytes,
-              label: formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs),
-              title: `born before ${formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(bytes)}`,
+              label: formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs),
+              title: `born before ${formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(bytes)}`,
             }))}
           />
           <p className="note">
@@ -111,7 +113,7 @@ function Cohorts({
         <i
           key={look.cohorts[cohort]}
           style={{ "--share": most > 0 ? value / most : 0 } as React.CSSProperties}
-          title={`born before ${formatRelative(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(value)}`}
+          title={`born before ${formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(value)}`}
         />
       ))}
     </span>

@@ -1,12 +1,18 @@
 /** Temporaries that churn: allocated much, soon gone. They cost time and raise the peak, and no figure of
  * live bytes shows them. */
+
 import { useMemo } from "react";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+} from "../../../src/model/numbers.js";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile.js";
 import { medianLifetime } from "../../../src/model/site_groups.js";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../page/format.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { Histogram } from "../widgets/Histogram.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
-import { type Column, DataTable } from "./DataTable.js";
-import { Histogram } from "./Histogram.js";
 import {
   emptyTable,
   type NamedGroup,

@@ -1,12 +1,14 @@
 /** The process tree's members, and what happened when. */
+
 import { useMemo } from "react";
 import type { SummaryJson } from "../../../src/model/documents.js";
+import { formatBytes } from "../../../src/model/numbers.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import type { TimelineEvent } from "../../../src/model/series.js";
 import type { Bytes } from "../../../src/model/units.js";
-import { matcher } from "../data/frameNames.js";
-import { formatBytes, formatRelative } from "../page/format.js";
-import { type Column, DataTable } from "./DataTable.js";
+import { formatElapsed } from "../format/numbers.js";
+import { matcher } from "../frames/frameNames.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 
 type ProcessRow = SummaryJson["processes"][number];
 
@@ -115,7 +117,7 @@ function eventColumns(startMs: number): Column<TimelineEvent>[] {
       id: "time",
       name: "Time",
       track: "6rem",
-      cell: (one) => formatRelative(one.timeMs, startMs),
+      cell: (one) => formatElapsed(one.timeMs, startMs),
       order: (one) => one.timeMs,
     },
     { id: "pid", name: "pid", track: "5rem", cell: (one) => one.pid, order: (one) => one.pid },

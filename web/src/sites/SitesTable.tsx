@@ -1,8 +1,9 @@
 /** Every place that allocates, with all its figures. */
+
 import { useMemo } from "react";
-import { formatBytes, formatCount, formatShare } from "../page/format.js";
+import { formatBytes, formatCount, formatShare } from "../../../src/model/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
-import { type Column, DataTable } from "./DataTable.js";
 import {
   emptyTable,
   type NamedGroup,

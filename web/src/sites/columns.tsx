@@ -1,6 +1,6 @@
 /** Columns that several tables share. */
 import { Domain } from "../../../src/model/profile.js";
-import type { Column } from "./DataTable.js";
+import type { Column } from "../widgets/DataTable.js";
 import type { NamedGroup } from "./useGroups.js";
 
 const DOMAIN_WORDS = {

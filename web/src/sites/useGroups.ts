@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import type { ProfileLook } from "../../../src/model/profile.js";
 import type { ReportDocument } from "../../../src/model/report.js";
 import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/site_groups.js";
-import { type FrameWords, frameWords, matcher } from "../data/frameNames.js";
+import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 
 export interface SiteViewProps {
   report: ReportDocument;

@@ -1,8 +1,26 @@
 /** The document that src/cli/files/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/columns.js";
-import { GPU_DIFF_PAGE_SCHEMA, GPU_PAGE_SCHEMA } from "../../../src/model/gpu_page.js";
-import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../../src/model/heap_page.js";
-import type { DocumentSource, PageDocument } from "./documentSource.js";
+import {
+  GPU_DIFF_PAGE_SCHEMA,
+  GPU_PAGE_SCHEMA,
+  type GpuDiffPageDocument,
+  type GpuPageDocument,
+} from "../../../src/model/gpu_page.js";
+import {
+  HEAP_DIFF_PAGE_SCHEMA,
+  HEAP_PAGE_SCHEMA,
+  type HeapDiffPageDocument,
+  type HeapPageDocument,
+} from "../../../src/model/heap_page.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+
+/** The documents that a page can show; their `schema` distinguishes them. */
+export type PageDocument =
+  | ReportDocument
+  | GpuPageDocument
+  | GpuDiffPageDocument
+  | HeapPageDocument
+  | HeapDiffPageDocument;
 
 const SCHEMA = "tidemark.report/1";
 const SCHEMAS = [
@@ -15,34 +33,33 @@ const SCHEMAS = [
 /** A multiple of 4, so that each piece of base64 stands alone. */
 const PIECE_CHARACTERS = 4 * 256 * 1024;
 
-export const pageDocument: DocumentSource = {
-  async read() {
-    const holder = document.getElementById("tidemark-document");
-    if (holder === null) {
-      throw new Error(
-        "This page holds no recording; write one with: tidemark report RECORDING -o FILE.html",
-      );
-    }
-    const text = (holder.textContent ?? "").trim();
-    holder.remove(); // lets the browser free the text
-    let bytes: Uint8Array;
-    try {
-      bytes = await inflate(fromBase64(text));
-    } catch {
-      throw new Error(
-        "The recording in this page is damaged (cut off or changed); write it again with: tidemark report",
-      );
-    }
-    const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
-    const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
-    if (!SCHEMAS.includes(schema)) {
-      throw new Error(
-        `The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`,
-      );
-    }
-    return value as unknown as PageDocument;
-  },
-};
+/** @throws Error whose message is one line for people. */
+export async function readPageDocument(): Promise<PageDocument> {
+  const holder = document.getElementById("tidemark-document");
+  if (holder === null) {
+    throw new Error(
+      "This page holds no recording; write one with: tidemark report RECORDING -o FILE.html",
+    );
+  }
+  const text = (holder.textContent ?? "").trim();
+  holder.remove(); // lets the browser free the text
+  let bytes: Uint8Array;
+  try {
+    bytes = await inflate(fromBase64(text));
+  } catch {
+    throw new Error(
+      "The recording in this page is damaged (cut off or changed); write it again with: tidemark report",
+    );
+  }
+  const value = decodeColumns(bytes, "the recording in this page") as { schema?: unknown } | null;
+  const schema = typeof value === "object" && value !== null ? String(value.schema) : "";
+  if (!SCHEMAS.includes(schema)) {
+    throw new Error(
+      `The recording in this page is of schema "${schema.slice(0, 40)}"; this page reads ${SCHEMA}`,
+    );
+  }
+  return value as unknown as PageDocument;
+}
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer>[] {
   const pieces: Uint8Array<ArrayBuffer>[] = [];

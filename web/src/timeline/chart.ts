@@ -1,7 +1,8 @@
-/** Options that both charts of the timeline share, and what is drawn over them. */
+/** Colours, axes and size of the charts over time. */
+
 import type uPlot from "uplot";
-import type { TimelineEvent } from "../../../src/model/series.js";
-import { formatBytes, formatRelative } from "../page/format.js";
+import { formatBytes } from "../../../src/model/numbers.js";
+import { formatElapsed } from "../format/numbers.js";
 
 export interface ChartColours {
   readonly rss: string;
@@ -16,14 +17,6 @@ export interface ChartColours {
   readonly selection: string;
   readonly accent: string;
   readonly danger: string;
-}
-
-export interface ChartMarks {
-  readonly startMs: number;
-  readonly events: readonly TimelineEvent[];
-  readonly lookTimesMs: readonly number[];
-  readonly atMs: number | null;
-  readonly baseMs: number | null;
 }
 
 /** Reads the chart's colours from the page's style. */
@@ -68,7 +61,7 @@ export function axes(
       splits: (_chart, _axis, min, max, increment) =>
         splitsFrom(startMs / 1000, min, max, increment),
       values: (_, splits) =>
-        splits.map((time) => (compact ? "" : formatRelative(time * 1000, startMs))),
+        splits.map((time) => (compact ? "" : formatElapsed(time * 1000, startMs))),
     },
     {
       stroke: colours.faint,
@@ -101,97 +94,14 @@ function byteSplits(max: number, most: number): number[] {
   return splits;
 }
 
-/** What the reader chose, under the curves: the compared window and the looks' times. */
-export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartColours): void {
-  const { ctx, bbox } = chart;
-  const x = (timeMs: number) => Math.round(chart.valToPos(timeMs / 1000, "x", true));
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  if (marks.atMs !== null && marks.baseMs !== null) {
-    const [from, to] = [
-      x(Math.min(marks.atMs, marks.baseMs)),
-      x(Math.max(marks.atMs, marks.baseMs)),
-    ];
-    ctx.fillStyle = colours.selection;
-    ctx.fillRect(from, bbox.top, to - from, bbox.height);
-  }
-  ctx.fillStyle = colours.faint;
-  const tick = 4 * devicePixelRatio;
-  for (const timeMs of marks.lookTimesMs)
-    ctx.fillRect(x(timeMs), bbox.top + bbox.height - tick, devicePixelRatio, tick);
-  ctx.restore();
-}
-
-const EVENT_SHOWN: Partial<Record<TimelineEvent["kind"], "danger" | "accent" | "faint">> = {
-  "oom-kill": "danger",
-  limit: "danger",
-  "gpu-snapshot": "accent",
-  peak: "accent",
-  "process-start": "faint",
-  "process-end": "faint",
-  exec: "faint",
-  "step-begin": "faint",
-};
-
-/** Events and the chosen times, over the curves; events closer than a few pixels share a line. */
-export function drawMarks(
-  chart: uPlot,
-  marks: ChartMarks,
-  colours: ChartColours,
-  named: boolean,
-): void {
-  const { ctx, bbox } = chart;
-  const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, 0, bbox.width, bbox.top + bbox.height);
-  ctx.clip();
-  let lastX = Number.NEGATIVE_INFINITY;
-  for (const event of marks.events) {
-    const tone = EVENT_SHOWN[event.kind];
-    if (!tone) continue;
-    const x = Math.round(chart.valToPos(event.timeMs / 1000, "x", true)) + 0.5;
-    if (tone === "faint" && x - lastX < 9 * ratio) continue;
-    lastX = x;
-    line(x, colours[tone], tone === "faint" ? [2 * ratio, 3 * ratio] : []);
-    if (named) flag(x, colours[tone], tone !== "faint");
-  }
-  for (const [timeMs, letter] of [
-    [marks.baseMs, "A"],
-    [marks.atMs, marks.baseMs === null ? "" : "B"],
-  ] as const) {
-    if (timeMs === null) continue;
-    const x = Math.round(chart.valToPos(timeMs / 1000, "x", true)) + 0.5;
-    line(x, colours.ink, []);
-    if (named && letter) {
-      ctx.fillStyle = colours.ink;
-      ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
-      ctx.textAlign = letter === "A" ? "right" : "left";
-      ctx.fillText(letter, x + (letter === "A" ? -4 : 4) * ratio, bbox.top + 12 * ratio);
+/** Keeps the charts as wide as the elements that hold them, until the returned function is called. */
+export function followWidth(host: Element, charts: readonly uPlot[]): () => void {
+  const observer = new ResizeObserver(() => {
+    for (const chart of charts) {
+      const width = chart.root.parentElement?.clientWidth ?? 0;
+      if (width > 0 && width !== chart.width) chart.setSize({ width, height: chart.height });
     }
-  }
-  ctx.restore();
-
-  function line(x: number, stroke: string, dash: number[]): void {
-    ctx.strokeStyle = stroke;
-    ctx.lineWidth = ratio;
-    ctx.setLineDash(dash);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.setLineDash([]);
-  }
-
-  function flag(x: number, fill: string, large: boolean): void {
-    const size = (large ? 5 : 3) * ratio;
-    ctx.fillStyle = fill;
-    ctx.beginPath();
-    ctx.moveTo(x - size, bbox.top - size);
-    ctx.lineTo(x + size, bbox.top - size);
-    ctx.lineTo(x, bbox.top + size * 0.6);
-    ctx.fill();
-  }
+  });
+  observer.observe(host);
+  return () => observer.disconnect();
 }

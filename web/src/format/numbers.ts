@@ -1,0 +1,19 @@
+/** The numbers of src/model/numbers.ts in the page's typography: a true minus sign, counts shortened from 10,000 on. */
+
+import * as numbers from "../../../src/model/numbers.js";
+import { formatDuration, formatMilliseconds } from "../../../src/model/numbers.js";
+
+export { formatDuration, formatMilliseconds, formatUtcTime } from "../../../src/model/numbers.js";
+
+export const formatBytes = withMinus(numbers.formatBytes);
+export const formatSignedBytes = withMinus(numbers.formatSignedBytes);
+export const formatGrowth = withMinus(numbers.formatGrowth);
+export const formatCount = withMinus((count: number) => numbers.formatCount(count, 10_000));
+export const formatExactCount = withMinus(numbers.formatExactCount);
+export const formatSignedCount = withMinus(numbers.formatSignedCount);
+export const formatShare = withMinus(numbers.formatFineShare);
+export const formatElapsed = withMinus(numbers.formatElapsed);
+
+function withMinus<Values extends unknown[]>(format: (...values: Values) => string) {
+  return (...values: Values): string => format(...values).replace(/^-/, "−");
+}

@@ -1,0 +1,27 @@
+/** The categories that a device's memory is drawn in; only those that occur. */
+import { useMemo } from "react";
+import { GPU_CATEGORIES } from "../../../../src/model/gpu_page.js";
+import { categoryColour, type GpuPalette } from "./gpuColours.js";
+
+interface Props {
+  palette: GpuPalette;
+  /** By allocation. */
+  category: Uint8Array;
+}
+
+export function GpuLegend({ palette, category }: Props) {
+  const present = useMemo(() => new Set(category), [category]);
+  return (
+    <span className="gpu-legend">
+      {GPU_CATEGORIES.map(
+        (name, number) =>
+          present.has(number) && (
+            <span key={name}>
+              <i style={{ background: categoryColour(palette, number) }} />
+              {name}
+            </span>
+          ),
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,83 @@
+/** Names of a snapshot's frames, and which stacks a search finds. */
+import {
+  isAllocatorFrame,
+  isInterpreterFrame,
+  isOwnFrame,
+  isPythonFrame,
+} from "../../../../src/model/gpu_frame_roles.js";
+import type { GpuPageDocument } from "../../../../src/model/gpu_page.js";
+
+type Tables = GpuPageDocument["tables"];
+
+/** The allocator's own frames and the interpreter's: the same in every stack. */
+export function isHidden({ strings, frames }: Tables, frame: number): boolean {
+  const named = { function: strings[frames.function[frame]!]! };
+  return isAllocatorFrame(named) || isInterpreterFrame(named);
+}
+
+export function nameOf({ strings, frames }: Tables, frame: number): string {
+  return strings[frames.function[frame]!]! || "?";
+}
+
+export function placeOf({ strings, frames }: Tables, frame: number): string {
+  const file = strings[frames.file[frame]!]!;
+  const line = frames.line[frame]!;
+  return line > 0 ? `${file}:${line}` : file;
+}
+
+/** A frame as text: two files number theirs differently. */
+export interface NamedFrame {
+  readonly name: string;
+  /** "file:line"; "" where that is not known. */
+  readonly place: string;
+  readonly python: boolean;
+}
+
+export const NO_STACK: NamedFrame = { name: "(no stack recorded)", place: "", python: false };
+
+export function namedFrame(tables: Tables, frame: number): NamedFrame {
+  const file = tables.strings[tables.frames.file[frame]!]!;
+  return {
+    name: nameOf(tables, frame),
+    place: placeOf(tables, frame),
+    python: isPythonFrame({ file }),
+  };
+}
+
+/** The frames of a stack that are worth showing, leaf first. */
+export function* shownFrames(tables: Tables, stack: number): Generator<number> {
+  for (let node = stack; node !== 0; node = tables.stacks.parent[node]!) {
+    const frame = tables.stacks.frame[node]!;
+    if (!isHidden(tables, frame)) yield frame;
+  }
+}
+
+/** The first frame of the program's own Python code, else the first of Python, else the leaf. */
+export function tellingFrame(tables: Tables, stack: number): NamedFrame {
+  let leaf = -1;
+  let python = -1;
+  for (const frame of shownFrames(tables, stack)) {
+    const file = tables.strings[tables.frames.file[frame]!]!;
+    if (isOwnFrame({ file })) return namedFrame(tables, frame);
+    if (leaf < 0) leaf = frame;
+    if (python < 0 && isPythonFrame({ file })) python = frame;
+  }
+  const frame = python >= 0 ? python : leaf;
+  return frame < 0 ? NO_STACK : namedFrame(tables, frame);
+}
+
+/** By stack: 1 where any frame's name or place holds the text; null for an empty text. */
+export function searchStacks(tables: Tables, text: string): Uint8Array | null {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "") return null;
+  const { frames, stacks } = tables;
+  const frameFound = Uint8Array.from({ length: frames.length }, (_, frame) =>
+    `${nameOf(tables, frame)} ${placeOf(tables, frame)}`.toLowerCase().includes(wanted) ? 1 : 0,
+  );
+  const found = new Uint8Array(stacks.length);
+  // A parent stands before its children.
+  for (let node = 1; node < stacks.length; node++) {
+    found[node] = frameFound[stacks.frame[node]!] || found[stacks.parent[node]!] ? 1 : 0;
+  }
+  return found;
+}

@@ -1,0 +1,177 @@
+/**
+ * The timeline's picture: every allocation in the order in which it began, each upon those before it. A
+ * pixel column stands for the moment of its highest total, so that no peak is lost at any zoom.
+ *
+ *   order    columns sorted by beginning: one pass reads memory in its own order
+ *   columns  where a moment lies is computed, not searched: a million short lives that no column shows
+ *            cost one comparison each
+ *   runs     neighbours thinner than a pixel that fill the same columns become one
+ *
+ * A picture of a million allocations so takes a few milliseconds at any zoom.
+ */
+import type { GpuReplay } from "../../../../src/model/gpu_replay.js";
+import type { MomentHeights } from "./momentHeights.js";
+
+export interface TimelineView {
+  /** Moments at the left and right edge. */
+  readonly from: number;
+  readonly to: number;
+  readonly width: number;
+  readonly height: number;
+  /** Bytes at the upper edge. */
+  readonly top: number;
+}
+
+/** The allocations by their beginning: the order in which they lie upon each other. */
+export interface StackedAllocations {
+  readonly length: number;
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly size: Float64Array;
+  /** Row of the replay's allocations. */
+  readonly row: Uint32Array;
+}
+
+/** The moment that each column shows, ascending. */
+export function columnMoments(
+  heights: MomentHeights,
+  { from, to, width }: TimelineView,
+): Int32Array {
+  const moments = new Int32Array(width);
+  for (let column = 0; column < width; column++) {
+    const first = Math.floor(from + ((to - from) * column) / width);
+    const end = Math.floor(from + ((to - from) * (column + 1)) / width);
+    moments[column] = heights.highest(first, Math.max(first + 1, end));
+  }
+  return moments;
+}
+
+export function stackAllocations({ allocations, events }: GpuReplay): StackedAllocations {
+  const { length } = allocations;
+  // An event begins one allocation at most; those of before the trace come first.
+  const beginning = new Int32Array(events).fill(-1);
+  const row = new Uint32Array(length);
+  let placed = 0;
+  for (let one = 0; one < length; one++) {
+    const start = allocations.start[one]!;
+    if (start < 0) row[placed++] = one;
+    else beginning[start] = one;
+  }
+  for (const one of beginning) if (one >= 0) row[placed++] = one;
+  return {
+    length: placed,
+    start: Int32Array.from(row, (one) => allocations.start[one]!),
+    end: Int32Array.from(row, (one) => allocations.end[one]!),
+    size: Float64Array.from(row, (one) => allocations.size[one]!),
+    row,
+  };
+}
+
+/** Where moments lie among the columns: the column is guessed from the scale and set right by a step. */
+class ColumnScale {
+  readonly #width: number;
+  readonly #columnsPerMoment: number;
+
+  constructor(
+    readonly moments: Int32Array,
+    readonly view: TimelineView,
+  ) {
+    this.#width = moments.length;
+    this.#columnsPerMoment = moments.length / (view.to - view.from);
+  }
+
+  /** The first column whose moment lies behind `event`; the width where none does. */
+  firstAfter(event: number): number {
+    const guess = Math.floor((event - this.view.from) * this.#columnsPerMoment);
+    let column = Math.max(0, Math.min(this.#width, guess));
+    while (column > 0 && this.moments[column - 1]! > event) column--;
+    while (column < this.#width && this.moments[column]! <= event) column++;
+    return column;
+  }
+}
+
+/** Fills `pixels` (width * height, top row first). `colours` holds a pixel for each of `stacked`. */
+export function drawAllocations(
+  { stacked, colours }: { stacked: StackedAllocations; colours: Uint32Array },
+  moments: Int32Array,
+  view: TimelineView,
+  pixels: Uint32Array,
+): void {
+  const { width, height, top } = view;
+  const { start, end, size, length } = stacked;
+  const base = new Float64Array(width);
+  const bytesToPixels = height / top;
+  const scale = new ColumnScale(moments, view);
+  const firstMoment = moments[0]!;
+  const lastMoment = moments[width - 1]!;
+  let runFirst = 0;
+  let runEnd = 0;
+  let runTall = 0;
+  let runColour = 0;
+  let tallest = 0;
+  for (let at = 0; at < length && start[at]! < lastMoment; at++) {
+    if (end[at]! < firstMoment) continue;
+    const first = start[at]! < firstMoment ? 0 : scale.firstAfter(start[at]!);
+    if (moments[first]! > end[at]!) continue;
+    const past = end[at]! >= lastMoment ? width : scale.firstAfter(end[at]!);
+    const tall = size[at]! * bytesToPixels;
+    if (first === runFirst && past === runEnd && tall < 1 && runTall + tall < 1) {
+      runTall += tall;
+      if (tall > tallest) {
+        tallest = tall;
+        runColour = colours[at]!;
+      }
+      continue;
+    }
+    if (runTall > 0) fill(runFirst, runEnd, runTall, runColour);
+    runFirst = first;
+    runEnd = past;
+    runTall = tall;
+    tallest = tall;
+    runColour = colours[at]!;
+  }
+  if (runTall > 0) fill(runFirst, runEnd, runTall, runColour);
+
+  function fill(first: number, past: number, tall: number, colour: number): void {
+    for (let column = first; column < past; column++) {
+      const low = base[column]!;
+      base[column] = low + tall;
+      const from = Math.round(low);
+      let to = Math.round(low + tall);
+      // A thin line between large neighbours.
+      if (to - from > 4) to -= 1;
+      if (to > height) to = height;
+      for (
+        let pixel = (height - 1 - from) * width + column;
+        pixel > (height - 1 - to) * width + column;
+        pixel -= width
+      ) {
+        pixels[pixel] = colour;
+      }
+    }
+  }
+}
+
+/** The allocation at a height of a moment; -1 where there is none. `bytes` is counted from below. */
+export function allocationAt(
+  { start, end, size, row, length }: StackedAllocations,
+  moment: number,
+  bytes: number,
+): number {
+  let below = 0;
+  for (let at = 0; at < length && start[at]! < moment; at++) {
+    if (moment <= end[at]!) {
+      below += size[at]!;
+      if (below > bytes) return row[at]!;
+    }
+  }
+  return -1;
+}
+
+/** A pixel for each of `stacked`, from its allocation's row. */
+export function coloursOf(
+  { row }: StackedAllocations,
+  colour: (row: number) => number,
+): Uint32Array {
+  return Uint32Array.from(row, colour);
+}

@@ -1,0 +1,82 @@
+/** The picture of every allocation over the moments in sight, drawn pixel by pixel into a canvas. */
+import { useLayoutEffect, useMemo, useRef } from "react";
+import type { GpuPageDevice } from "../../../../src/model/gpu_page.js";
+import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
+import {
+  allocationAt,
+  coloursOf,
+  columnMoments,
+  drawAllocations,
+  type TimelineView,
+} from "./timelineLayout.js";
+import type { DeviceShape } from "./useDeviceShape.js";
+
+/** Beyond so many columns a finer screen's own pixels are not worth their time. */
+const MOST_COLUMNS = 1600;
+
+export interface Pictured {
+  device: GpuPageDevice;
+  shape: DeviceShape;
+  palette: GpuPalette;
+  /** CSS pixels. */
+  height: number;
+  /** Bytes at the upper edge. */
+  top: number;
+  /** By stack: false where the search leaves it out; null without a search. */
+  found: Uint8Array | null;
+}
+
+interface Frame {
+  /** CSS pixels. */
+  width: number;
+  /** Moments at the left and the right edge. */
+  from: number;
+  to: number;
+}
+
+export function usePicture(pictured: Pictured, { width, from, to }: Frame) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const { device, shape, palette, height, top, found } = pictured;
+  const { replay, category } = device;
+  const finer = width * devicePixelRatio <= MOST_COLUMNS ? Math.min(2, devicePixelRatio) : 1;
+  const view: TimelineView = useMemo(
+    () => ({
+      from,
+      to,
+      width: Math.max(1, Math.round(width * finer)),
+      height: Math.round(height * finer),
+      top,
+    }),
+    [from, to, width, finer, height, top],
+  );
+  const moments = useMemo(() => columnMoments(shape.heights, view), [shape, view]);
+  const colours = useMemo(() => {
+    const { stack } = replay.allocations;
+    return coloursOf(shape.stacked, (row) =>
+      found === null
+        ? palette.pixels[colourOf(category[row]!, stack[row]!)]!
+        : found[stack[row]!] === 1
+          ? palette.match
+          : palette.faded,
+    );
+  }, [replay, shape, category, palette, found]);
+  useLayoutEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (!context || width === 0) return;
+    const startedMs = performance.now();
+    const image = context.createImageData(view.width, view.height);
+    const pixels = new Uint32Array(image.data.buffer);
+    pixels.fill(palette.background);
+    drawAllocations({ stacked: shape.stacked, colours }, moments, view, pixels);
+    context.putImageData(image, 0, 0);
+    // Read by the bench: what a picture cost.
+    context.canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);
+  }, [shape, colours, moments, view, palette, width]);
+
+  /** The moment and the allocation (-1: none) at a place of the picture, CSS pixels. */
+  const rowUnder = (x: number, y: number) => {
+    const at = moments[Math.min(moments.length - 1, Math.floor(x * finer))] ?? 0;
+    return { at, row: allocationAt(shape.stacked, at, (1 - y / height) * top) };
+  };
+  return { canvas, view, rowUnder };
+}

@@ -1,0 +1,237 @@
+/** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
+
+import { useMemo } from "react";
+import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatShare,
+} from "../../../src/model/numbers.js";
+import type { ProfileLook } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
+import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
+import { moodOf } from "../diagnosis/words.js";
+import { formatElapsed, formatGrowth } from "../format/numbers.js";
+import { frameWords } from "../frames/frameNames.js";
+import type { Theme } from "../theme/theme.js";
+
+interface HeadlineProps {
+  report: ReportDocument;
+  /** The look that the page shows. */
+  look: ProfileLook | null;
+  theme: Theme;
+  toggleTheme: () => void;
+  help: () => void;
+  openDiagnosis: () => void;
+}
+
+export function Headline(props: HeadlineProps) {
+  const { report, look, openDiagnosis } = props;
+  const { summary } = report;
+  const seen = summary.agent.samples > 0 ? look : null;
+  return (
+    <header className="head">
+      <TitleBar {...props} />
+      <Figures report={report} look={seen} />
+      {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
+      <div className="words">
+        <ul className="sentences">
+          {seen ? (
+            <Sentences report={report} look={seen} />
+          ) : (
+            <li className="missing">
+              No allocation site is known: there are no samples in this recording.
+            </li>
+          )}
+        </ul>
+        {summary.limits.length > 0 && (
+          <details className="limits">
+            <summary>
+              What could not be seen <span className="count">{summary.limits.length}</span>
+            </summary>
+            <ul>
+              {summary.limits.map((limit) => (
+                <li key={limit}>{limit}</li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
+  const { summary, title } = report;
+  return (
+    <div className="bar">
+      <span className="brand">
+        <Mark /> Tidemark
+      </span>
+      <h1 title={summary.target.command.join(" ")}>
+        {title} <code>{summary.target.command.join(" ")}</code>
+      </h1>
+      <button
+        type="button"
+        className="icon"
+        onClick={toggleTheme}
+        aria-label={theme === "dark" ? "Light colours" : "Dark colours"}
+      >
+        {theme === "dark" ? "☀" : "☾"}
+      </button>
+      <button type="button" className="icon" onClick={help} aria-label="Keyboard and help">
+        ?
+      </button>
+    </div>
+  );
+}
+
+/** `look` null: there are no samples. */
+function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
+  const { summary } = report;
+  const { startMs, endMs } = summary.window;
+  const rssKnown = summary.rss.peakBytes > 0;
+  const live = look && totalLive(look);
+  return (
+    <dl className="figures">
+      <Figure
+        name="Peak RSS"
+        value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
+        note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
+        strong
+      />
+      <Figure
+        name="Final RSS"
+        value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
+        note={`after ${formatDuration(endMs - startMs)}`}
+        strong
+      />
+      <Figure
+        name="Growth"
+        value={formatGrowth(summary.series.growthBytesPerHour)}
+        note={`${summary.series.treePssBytes > 0 ? "PSS" : "RSS"} after the first third`}
+      />
+      <Figure
+        name="Live, profiled"
+        value={live ? formatBytes(live.bytes) : "–"}
+        note={look && live ? `± ${formatBytes(live.error)} ${whenOf(report, look)}` : "no samples"}
+      />
+      <Figure
+        name="Allocates"
+        value={`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`}
+        note={`${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`}
+      />
+      <Figure
+        name="Processes"
+        value={String(summary.processes.length)}
+        note={`${summary.processes.filter((process) => process.profiled).length} profiled`}
+      />
+    </dl>
+  );
+}
+
+function Figure({
+  name,
+  value,
+  note,
+  strong,
+}: {
+  name: string;
+  value: string;
+  note: string;
+  strong?: boolean;
+}) {
+  return (
+    <div className={strong ? "figure strong" : "figure"}>
+      <dt>{name}</dt>
+      <dd className="value">{value}</dd>
+      <dd className="note">{note}</dd>
+    </div>
+  );
+}
+
+interface SentencesProps {
+  report: ReportDocument;
+  look: ProfileLook;
+}
+
+/** The three places that hold most at the look. */
+function Sentences({ report, look }: SentencesProps) {
+  const { tables } = report;
+  const groups = useMemo(
+    () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_SITE)),
+    [tables, look],
+  );
+  const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
+  const top = groups
+    .filter((group) => group.liveBytes >= 1)
+    .sort((a, b) => b.liveBytes - a.liveBytes)
+    .slice(0, 3);
+  const when = whenOf(report, look);
+  if (top.length === 0) {
+    return <li>Nothing that was sampled is live {when}.</li>;
+  }
+  return top.map((group) => {
+    const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
+    return (
+      <li key={group.key}>
+        <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
+        <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) live {when}{" "}
+        from <code>{words?.function ?? "an unknown stack"}</code>
+        {words?.place && <span className="place"> {words.place}</span>}
+        <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
+      </li>
+    );
+  });
+}
+
+/** "at the end", "at +1:05". */
+function whenOf({ looks, summary }: ReportDocument, look: ProfileLook): string {
+  return look === looks[looks.length - 1]
+    ? "at the end"
+    : `at ${formatElapsed(look.timeMs, summary.window.startMs)}`;
+}
+
+function totalLive({ sites }: ProfileLook): { bytes: number; error: number } {
+  const sum = (column: Float64Array) => column.reduce((a, b) => a + b, 0);
+  return { bytes: sum(sites.liveBytes), error: Math.sqrt(sum(sites.liveVariance)) };
+}
+
+const DOMAIN_CLASSES = ["python", "native", "mapped"] as const;
+
+/** High water and low water. */
+function Mark() {
+  return (
+    <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
+      <path
+        d="M1 7.5c3-4 6-4 9 0s6 4 9 0"
+        fill="none"
+        stroke="var(--accent)"
+        strokeWidth="2.4"
+        strokeLinecap="round"
+      />
+      <path
+        d="M1 14c3-4 6-4 9 0s6 4 9 0"
+        fill="none"
+        stroke="var(--native)"
+        strokeWidth="2.4"
+        strokeLinecap="round"
+      />
+    </svg>
+  );
+}
+
+/** The verdict in the page's head line, with a button that opens its tab. */
+function HeadVerdict({ page, open }: { page: DiagnosisPage; open: () => void }) {
+  const { kind, confidence, summary } = page.diagnosis.verdict;
+  return (
+    <p className={`head-verdict verdict-${moodOf(kind)}`}>
+      <b>{kind}</b> ({Math.round(confidence * 100)} % sure) · {summary}{" "}
+      <button type="button" className="quiet" onClick={open}>
+        Why, and what to do
+      </button>
+    </p>
+  );
+}

@@ -1,0 +1,91 @@
+import { useCallback, useMemo, useRef, useState } from "react";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { type Choices, firstChoices, tabsOf } from "../choices/choices.js";
+import { formatUtcTime } from "../format/numbers.js";
+import { LedgerChart } from "../ledger/LedgerChart.js";
+import { useTheme } from "../theme/theme.js";
+import { Timeline } from "../timeline/Timeline.js";
+import { nearestLook, tellingLook } from "../timeline/timelineData.js";
+import { Headline } from "./Headline.js";
+import { Help } from "./Help.js";
+import { TabList } from "./TabList.js";
+import { Toolbar } from "./Toolbar.js";
+import { useKeys } from "./useKeys.js";
+import { useProfile, View } from "./View.js";
+
+export function ReportApp({ report }: { report: ReportDocument }) {
+  const { looks, summary } = report;
+  const [theme, toggleTheme] = useTheme();
+  const [choices, setChoices] = useState<Choices>(() =>
+    firstChoices(Math.max(tellingLook(looks), 0)),
+  );
+  const [helping, setHelping] = useState(false);
+  const tabs = useMemo(() => tabsOf(report), [report]);
+  const searchField = useRef<HTMLInputElement>(null);
+  const choose = useCallback(
+    (change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })),
+    [],
+  );
+  const turn = useCallback(() => setChoices((now) => ({ ...now, reversed: !now.reversed })), []);
+
+  const profile = useProfile(report, choices);
+  const { look, base } = profile;
+  const { process } = choices.filter;
+  const pid = process === null ? null : (report.tables.processes[process]?.pid ?? null);
+  useKeys({ tabs, choose, helping, setHelping, toggleTheme, searchField, turn });
+
+  const showTime = (timeMs: number) => {
+    if (looks.length > 0) choose({ at: nearestLook(looks, timeMs), base: null });
+  };
+  const showWindow = (fromMs: number, toMs: number) => {
+    if (looks.length === 0) return;
+    const [from, to] = [nearestLook(looks, fromMs), nearestLook(looks, toMs)];
+    choose(from === to ? { at: to, base: null } : { base: from, at: to, tab: "flame" });
+  };
+
+  return (
+    <>
+      <a className="skip" href="#views">
+        Skip to the profile
+      </a>
+      <Headline
+        report={report}
+        look={look}
+        theme={theme}
+        toggleTheme={toggleTheme}
+        help={() => setHelping(true)}
+        openDiagnosis={() => {
+          choose({ tab: "diagnosis" });
+          document.getElementById("views")?.scrollIntoView();
+        }}
+      />
+      <main>
+        <section className="panel" aria-label="Timeline">
+          <Timeline
+            report={report}
+            theme={theme}
+            pid={pid}
+            atMs={look?.timeMs ?? null}
+            baseMs={base?.timeMs ?? null}
+            onTime={showTime}
+            onWindow={showWindow}
+          />
+        </section>
+        <LedgerChart report={report} theme={theme} pid={pid} />
+        <section className="panel views" id="views" aria-label="Profile">
+          <TabList tabs={tabs} tab={choices.tab} choose={(tab) => choose({ tab })} />
+          {choices.tab !== "diagnosis" && (
+            <Toolbar report={report} choices={choices} choose={choose} searchField={searchField} />
+          )}
+          <View {...profile} choices={choices} choose={choose} theme={theme} />
+        </section>
+      </main>
+      <footer className="foot">
+        Tidemark · {summary.target.python ? `CPython ${summary.target.python} · ` : ""}
+        {formatUtcTime(summary.window.startMs)} · figures are estimates from samples, ± one standard
+        error
+      </footer>
+      {helping && <Help close={() => setHelping(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,288 @@
+/** The choices that all views follow: which figure, which look, which processes and threads. */
+import type { RefObject } from "react";
+import { Domain, type SiteValue } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { labelChoices, type SiteFilter } from "../../../src/model/site_filter.js";
+import {
+  type Choices,
+  type Choose,
+  type ColourMode,
+  type DifferenceWidth,
+  isObjects,
+} from "../choices/choices.js";
+import { formatElapsed } from "../format/numbers.js";
+
+interface ToolbarProps {
+  report: ReportDocument;
+  choices: Choices;
+  choose: Choose;
+  searchField: RefObject<HTMLInputElement | null>;
+}
+
+const FIGURES: readonly (readonly ["live" | "peak" | "allocated", string])[] = [
+  ["live", "Live"],
+  ["peak", "At peak"],
+  ["allocated", "Allocated"],
+];
+
+export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) {
+  const { looks, summary } = report;
+  const startMs = summary.window.startMs;
+  const flame = choices.tab === "flame";
+  const unit = isObjects(choices.value) ? "Objects" : "Bytes";
+  const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
+  const lookName = (index: number) =>
+    `${formatElapsed(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
+  return (
+    <div className="toolbar">
+      {flame && (
+        <Segments
+          name="Figure"
+          value={figure}
+          options={FIGURES}
+          choose={(next) => choose({ value: `${next}${unit}` as SiteValue })}
+        />
+      )}
+      {flame && (
+        <Segments
+          name="Unit"
+          value={unit}
+          options={[
+            ["Bytes", "Bytes"],
+            ["Objects", "Objects"],
+          ]}
+          choose={(next) => choose({ value: `${figure}${next}` as SiteValue })}
+        />
+      )}
+      {choices.tab !== "processes" && looks.length > 0 && (
+        <Select
+          name="At"
+          value={String(choices.at)}
+          choose={(next) => choose({ at: Number(next) })}
+        >
+          {looks.map((look, index) => (
+            <option key={look.timeMs} value={index}>
+              {lookName(index)}
+            </option>
+          ))}
+        </Select>
+      )}
+      {flame && looks.length > 1 && (
+        <Select
+          name="Compared with"
+          value={choices.base === null ? "" : String(choices.base)}
+          choose={(next) => choose({ base: next === "" ? null : Number(next) })}
+        >
+          <option value="">nothing</option>
+          {looks.map((look, index) => (
+            <option key={look.timeMs} value={index} disabled={index === choices.at}>
+              {lookName(index)}
+            </option>
+          ))}
+        </Select>
+      )}
+      {choices.tab !== "processes" && (
+        <Filters report={report} filter={choices.filter} choose={choose} />
+      )}
+      {flame && <Drawing choices={choices} choose={choose} />}
+      <input
+        ref={searchField}
+        type="search"
+        className="search"
+        placeholder="Search  /"
+        aria-label="Search functions and files"
+        value={choices.search}
+        spellCheck={false}
+        onChange={(event) => choose({ search: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            choose({ search: "" });
+            event.currentTarget.blur();
+          }
+        }}
+      />
+    </div>
+  );
+}
+
+function Filters({
+  report,
+  filter,
+  choose,
+}: {
+  report: ReportDocument;
+  filter: SiteFilter;
+  choose: Choose;
+}) {
+  const { processes, threads } = report.tables;
+  const labels = labelChoices(report.tables);
+  const change = (part: Partial<SiteFilter>) => choose({ filter: { ...filter, ...part } });
+  const number = (text: string) => (text === "" ? null : Number(text));
+  const shownThreads = threads
+    .map((thread, index) => ({ thread, index }))
+    .filter(({ thread }) => filter.process === null || thread.process === filter.process);
+  return (
+    <>
+      {processes.length > 1 && (
+        <Select
+          name="Process"
+          value={filter.process ?? ""}
+          choose={(next) => change({ process: number(next), thread: null })}
+        >
+          <option value="">all {processes.length}</option>
+          {processes.map((process, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, named by number
+            <option key={index} value={index}>
+              {process.pid} {process.command.join(" ").slice(0, 40)}
+            </option>
+          ))}
+        </Select>
+      )}
+      {shownThreads.length > 1 && (
+        <Select
+          name="Thread"
+          value={filter.thread ?? ""}
+          choose={(next) => change({ thread: number(next) })}
+        >
+          <option value="">all {shownThreads.length}</option>
+          {shownThreads.map(({ thread, index }) => (
+            <option key={index} value={index}>
+              {thread.tid === 0 ? "further threads" : `${thread.name || "thread"} ${thread.tid}`}
+            </option>
+          ))}
+        </Select>
+      )}
+      {labels.length > 0 && (
+        <Select
+          name="Label"
+          value={filter.label ?? ""}
+          choose={(next) => change({ label: number(next) })}
+        >
+          <option value="">any</option>
+          {labels.map(({ label, name }) => (
+            <option key={label} value={label}>
+              {name}
+            </option>
+          ))}
+        </Select>
+      )}
+      <Select
+        name="Allocator"
+        value={filter.domain ?? ""}
+        choose={(next) => change({ domain: number(next) as Domain | null })}
+      >
+        <option value="">all</option>
+        <option value={Domain.python}>Python</option>
+        <option value={Domain.native}>native</option>
+        <option value={Domain.mapped}>mapped</option>
+      </Select>
+    </>
+  );
+}
+
+function Drawing({ choices, choose }: { choices: Choices; choose: Choose }) {
+  return (
+    <>
+      {choices.base === null ? (
+        <Select
+          name="Colour"
+          value={choices.colourMode}
+          choose={(next) => choose({ colourMode: next as ColourMode })}
+        >
+          <option value="allocator">by allocator</option>
+          <option value="frame">by frame kind</option>
+          <option value="file">by file</option>
+        </Select>
+      ) : (
+        <Select
+          name="Width"
+          value={choices.differenceWidth}
+          choose={(next) => choose({ differenceWidth: next as DifferenceWidth })}
+        >
+          <option value="growth">growth only</option>
+          <option value="after">after</option>
+          <option value="before">before</option>
+        </Select>
+      )}
+      <Toggle
+        name="Callers"
+        title="Allocating functions first, their callers below (r)"
+        on={choices.reversed}
+        choose={(reversed) => choose({ reversed })}
+      />
+      <Toggle
+        name="Flames"
+        title="Roots at the bottom"
+        on={choices.rootsBelow}
+        choose={(rootsBelow) => choose({ rootsBelow })}
+      />
+    </>
+  );
+}
+
+interface SegmentsProps<Value extends string> {
+  name: string;
+  value: Value;
+  options: readonly (readonly [Value, string])[];
+  choose: (value: Value) => void;
+}
+
+function Segments<Value extends string>({ name, value, options, choose }: SegmentsProps<Value>) {
+  return (
+    <fieldset className="segments">
+      <legend className="hidden">{name}</legend>
+      {options.map(([option, text]) => (
+        <button
+          key={option}
+          type="button"
+          aria-pressed={option === value}
+          onClick={() => choose(option)}
+        >
+          {text}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+interface SelectProps {
+  name: string;
+  value: string | number;
+  choose: (value: string) => void;
+  children: React.ReactNode;
+}
+
+function Select({ name, value, choose, children }: SelectProps) {
+  return (
+    <label className="select">
+      <span>{name}</span>
+      <select aria-label={name} value={value} onChange={(event) => choose(event.target.value)}>
+        {children}
+      </select>
+    </label>
+  );
+}
+
+function Toggle({
+  name,
+  title,
+  on,
+  choose,
+}: {
+  name: string;
+  title: string;
+  on: boolean;
+  choose: (on: boolean) => void;
+}) {
+  return (
+    <button
+      type="button"
+      className="toggle"
+      aria-pressed={on}
+      title={title}
+      onClick={() => choose(!on)}
+    >
+      {name}
+    </button>
+  );
+}

@@ -1,0 +1,69 @@
+/** The view of the chosen tab, and the sites that it shows. */
+import { useCallback, useMemo } from "react";
+import type { ProfileLook } from "../../../src/model/profile.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import { selectSites } from "../../../src/model/site_filter.js";
+import type { Choices, Choose } from "../choices/choices.js";
+import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
+import { FlamePanel } from "../flame/FlamePanel.js";
+import { AgesTable } from "../sites/AgesTable.js";
+import { LifetimesTable } from "../sites/LifetimesTable.js";
+import { ProcessesTable } from "../sites/ProcessesTable.js";
+import { SitesTable } from "../sites/SitesTable.js";
+import type { Theme } from "../theme/theme.js";
+
+/** What the choices select of a report. */
+interface SelectedProfile {
+  readonly report: ReportDocument;
+  /** null: the report has no looks. */
+  readonly look: ProfileLook | null;
+  /** The look that it is compared with; null without a comparison. */
+  readonly base: ProfileLook | null;
+  /** Rows of the look's sites that pass the filter. */
+  readonly rows: Uint32Array;
+  readonly baseRows: Uint32Array | null;
+}
+
+export function useProfile(report: ReportDocument, choices: Choices): SelectedProfile {
+  const { tables, looks } = report;
+  const look = looks[choices.at] ?? null;
+  const base = choices.base === null ? null : (looks[choices.base] ?? null);
+  const rows = useMemo(
+    () => (look ? selectSites(tables, look.sites, choices.filter) : new Uint32Array(0)),
+    [tables, look, choices.filter],
+  );
+  const baseRows = useMemo(
+    () => (base ? selectSites(tables, base.sites, choices.filter) : null),
+    [tables, base, choices.filter],
+  );
+  return { report, look, base, rows, baseRows };
+}
+
+interface ViewProps extends SelectedProfile {
+  choices: Choices;
+  choose: Choose;
+  theme: Theme;
+}
+
+export function View(props: ViewProps) {
+  const { report, look, rows, choices, choose } = props;
+  const searchFor = useCallback((text: string) => choose({ search: text, tab: "flame" }), [choose]);
+  const shared = { report, look, rows, search: choices.search, searchFor };
+  return (
+    <div
+      className="view"
+      role="tabpanel"
+      id={`view-${choices.tab}`}
+      aria-labelledby={`tab-${choices.tab}`}
+    >
+      {choices.tab === "flame" && <FlamePanel {...props} />}
+      {choices.tab === "sites" && <SitesTable {...shared} />}
+      {choices.tab === "ages" && <AgesTable {...shared} />}
+      {choices.tab === "lifetimes" && <LifetimesTable {...shared} />}
+      {choices.tab === "processes" && <ProcessesTable report={report} search={choices.search} />}
+      {choices.tab === "diagnosis" && report.diagnosis && (
+        <DiagnosisPanel page={report.diagnosis} />
+      )}
+    </div>
+  );
+}

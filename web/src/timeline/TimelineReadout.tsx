@@ -1,0 +1,52 @@
+/** The numbers under the pointer: memory at that time, and the events near it. */
+import { formatBytes } from "../../../src/model/numbers.js";
+import type { TimelineEvent } from "../../../src/model/series.js";
+import { formatElapsed } from "../format/numbers.js";
+import type { TimelineCurves } from "./useTimelineCurves.js";
+
+interface TimelineReadoutProps {
+  timeMs: number;
+  startMs: number;
+  curves: TimelineCurves;
+  events: readonly TimelineEvent[];
+  /** Seconds in sight. */
+  span: number;
+}
+
+export function TimelineReadout({ timeMs, startMs, curves, events, span }: TimelineReadoutProps) {
+  const { memory, device, live } = curves;
+  const rss = lastBefore(memory.times, memory.rss, timeMs / 1000);
+  const pss = lastBefore(memory.times, memory.pss, timeMs / 1000);
+  const held = device && lastBefore(memory.times, device.reserved, timeMs / 1000);
+  const total =
+    live.stacked.length > 0
+      ? lastBefore(live.times, live.stacked[live.stacked.length - 1], timeMs / 1000)
+      : null;
+  const near = events.filter((event) => Math.abs(event.timeMs - timeMs) < span * 6).slice(0, 2);
+  return (
+    <>
+      <b>{formatElapsed(timeMs, startMs)}</b>
+      {rss !== null && <span>RSS {formatBytes(rss)}</span>}
+      {pss !== null && <span>PSS {formatBytes(pss)}</span>}
+      {held !== null && <span>device {formatBytes(held)}</span>}
+      {total !== null && <span>live {formatBytes(total)}</span>}
+      {near.map((event) => (
+        <em key={`${event.timeMs}${event.kind}${event.pid}`}>{eventWords(event)}</em>
+      ))}
+    </>
+  );
+}
+
+function eventWords(event: TimelineEvent): string {
+  return `${event.kind.replace("-", " ")} ${event.pid}${event.detail ? `: ${event.detail}` : ""}`;
+}
+
+function lastBefore(
+  times: readonly number[],
+  values: readonly (number | null)[],
+  time: number,
+): number | null {
+  let found: number | null = null;
+  for (let i = 0; i < times.length && times[i] <= time; i++) found = values[i] ?? found;
+  return found;
+}

@@ -1,0 +1,51 @@
+/** What the timeline shows of a report: its curves, its events, and the time that they cover. */
+
+import { useMemo } from "react";
+import { formatBytes } from "../../../src/model/numbers.js";
+import type { ReportDocument } from "../../../src/model/report.js";
+import type { TimelineEvent } from "../../../src/model/series.js";
+import { type DeviceCurves, deviceCurves } from "./deviceCurves.js";
+import { type Curves, type LiveCurves, liveCurves, memoryCurves } from "./timelineData.js";
+
+export interface TimelineCurves {
+  readonly memory: Curves;
+  /** null: no process has readings of a device. */
+  readonly device: DeviceCurves | null;
+  readonly live: LiveCurves;
+}
+
+/** From and to, seconds since 1970. */
+export type TimeRange = readonly [number, number];
+
+/** `pid` null: of all processes. */
+export function useTimelineCurves(report: ReportDocument, pid: number | null) {
+  const memory = useMemo(() => memoryCurves(report, pid), [report, pid]);
+  const device = useMemo(() => deviceCurves(report, pid, memory.times), [report, pid, memory]);
+  const live = useMemo(() => liveCurves(report.tables, report.looks, pid), [report, pid]);
+  const events = useMemo(() => eventsOf(report, pid), [report, pid]);
+  const extent = useMemo(() => timeExtent(report, memory.times), [report, memory]);
+  const curves: TimelineCurves = useMemo(() => ({ memory, device, live }), [memory, device, live]);
+  return { curves, events, extent };
+}
+
+function timeExtent(report: ReportDocument, times: readonly number[]): TimeRange {
+  const { startMs, endMs } = report.summary.window;
+  const from = Math.min(startMs / 1000, times[0] ?? Number.POSITIVE_INFINITY);
+  const to = Math.max(endMs / 1000, times.at(-1) ?? 0);
+  return to > from ? [from, to] : [from, from + 1];
+}
+
+function eventsOf(report: ReportDocument, pid: number | null): TimelineEvent[] {
+  const kept = report.events.filter((event) => pid === null || event.pid === pid);
+  const { peakMs, peakBytes } = report.summary.rss;
+  const hasPeak = kept.some((event) => event.kind === "peak");
+  if (pid === null && !hasPeak && peakMs > 0) {
+    kept.push({
+      timeMs: peakMs,
+      pid: report.summary.target.pid,
+      kind: "peak",
+      detail: formatBytes(peakBytes),
+    });
+  }
+  return kept.sort((a, b) => a.timeMs - b.timeMs);
+}
