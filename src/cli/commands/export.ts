@@ -1,9 +1,16 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { toCsv, toFolded, toPprof, toSpeedscope } from "../../formats/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { Profile, SiteValue } from "../../model/profile.js";
-import type { Recording } from "../../recording/types.js";
+import {
+  type Recording,
+  toCsv,
+  toFolded,
+  toPprof,
+  toSpeedscope,
+  writeDuckdb,
+  writeParquet,
+} from "../../store/index.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
@@ -97,8 +104,6 @@ async function writeFormat(
   options: ExportOptions,
 ): Promise<string[]> {
   if (format === "duckdb" || format === "parquet") {
-    // Loaded only here: its native library is large.
-    const { writeDuckdb, writeParquet } = await import("../../store/duckdb/export.js");
     return withProgress(output, "looks", options, async (tell) => {
       if (format === "parquet") {
         return writeWholeFolder(output, SUFFIXES.parquet, (folder) =>

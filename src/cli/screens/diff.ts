@@ -1,3 +1,4 @@
+import { splitStack } from "../../inspect/index.js";
 import type { DiffJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import type { Bytes } from "../../model/units.js";
@@ -10,7 +11,7 @@ import {
   type Screen,
   wrap,
 } from "../text/output.js";
-import { functionOf, placeOf, splitStack } from "./sites.js";
+import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
 
