@@ -39,6 +39,13 @@ module.exports = {
       to: { path: "^src/(record|holders|linux|cpython|native|segment|inspect/live)/" },
     },
     {
+      // Of one room alone: scripts/checks/import_structure.mjs.
+      name: "commands-import-an-index",
+      severity: "error",
+      from: { path: "^src/cli/commands/" },
+      to: { path: "^src/", pathNot: "^src/(cli|model)/|^src/[^/]+/index\\.ts$" },
+    },
+    {
       name: "every-file-has-a-room",
       severity: "error",
       from: { path: "^src/", pathNot: `^src/(${rows.flat().join("|")})/` },

@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
 const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
 const { RecordingWriter } = await import("../dist/recording/writer.js");
-const { buildReport, openRecording } = await import("../dist/record/index.js");
+const { buildReport, openRecordingAt } = await import("../dist/inspect/index.js");
 const { writeReport } = await import("../dist/cli/files/report_page.js");
 
 /** The agent keeps 48,000; the fixture's sections are all of one size, and must fit a slot together. */
@@ -140,11 +140,11 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
     writer.close();
   };
   const recorded = await timed(write, 3);
-  const opened = await timed(() => openRecording(path).profileAt("end"), 3);
+  const opened = await timed(() => openRecordingAt(path).profileAt("end"), 3);
   const page = join(scratch, `${samples}.html`);
   const reported = await timed(
     async () =>
-      writeReport(await buildReport(openRecording(path), async () => {}), page, async () => {}),
+      writeReport(await buildReport(openRecordingAt(path), async () => {}), page, async () => {}),
     3,
   );
 

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
-import { lookAtHeap } from "../src/inspect/live/heap.js";
+import { heapDocument } from "../src/inspect/live/heap.js";
 import type { HeapDiffJson } from "../src/model/heap_document.js";
 import type { HeapPageDocument } from "../src/model/heap_page.js";
 import { TreeKind } from "../src/model/heap_tree.js";
@@ -71,7 +71,7 @@ beforeAll(async () => {
   const pid = String(program.pid);
   const pause = ["--max-pause", "60s", "--quiet"];
   await run(tidemark, ["heap", pid, "--retained", "--save", files.a, ...pause]);
-  const { document, tree } = await lookAtHeap({
+  const { document, tree } = await heapDocument({
     target: pid,
     exact: false,
     graph: true,

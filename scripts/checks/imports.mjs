@@ -1,25 +1,26 @@
 /**
- * Import directions (.dependency-cruiser.cjs), and that the check sees what it is there to see: in
- * a small tree with one planted violation of each kind, it must name these and no others.
+ * Checks the directions of imports (.dependency-cruiser.cjs and import_structure.mjs), and then the check itself: in
+ * a small tree with planted violations of each rule, it must report these and no others.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { capture } from "../command.mjs";
 import { root } from "../setup.mjs";
-import { oneCheck, say, sum, verdicts } from "./stream.mjs";
+import { structureViolations } from "./import_structure.mjs";
+import { say, verdicts } from "./stream.mjs";
 
 const cruiser = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs");
 const config = join(root, ".dependency-cruiser.cjs");
 
-/** Files of the small tree; a line that must not be there is marked with the rule it breaks. */
+/** Files of the small tree; an import that breaks a rule is followed by a comment with the rule's name. */
 const planted = {
   "package.json": '{"type": "module", "devDependencies": {"vitest": "*"}}',
   "src/model/size.ts": "export const size = 1;",
-  "src/linux/memory/smaps.ts":
-    'import { size } from "../model/size.js"; export const smaps = size;',
-  "src/model/up.ts": 'export { smaps } from "../linux/smaps.js"; // model-imports-downwards',
-  "src/formats/side.ts": 'export { pool } from "../segment/pool.js"; // formats-imports-downwards',
+  "src/linux/smaps.ts": 'import { size } from "../model/size.js"; export const smaps = size;',
+  "src/model/up.ts": 'export type { Side } from "../record/side.js"; // model-imports-downwards',
+  "src/formats/side.ts":
+    'export { pool } from "../../src/segment/pool.js"; // formats-imports-downwards',
   "src/segment/pool.ts":
     'import type { Side } from "../record/side.js"; // segment-imports-downwards\nexport const pool = 1 as unknown as Side;',
   "src/record/side.ts": "export type Side = number;",
@@ -29,17 +30,55 @@ const planted = {
   "src/cli/lost.ts": 'export * from "./nowhere.js"; // every-import-is-there',
   "src/cli/developer.ts": 'export { test } from "vitest"; // sources-use-no-development-packages',
   "src/cli/tested.ts": 'export * from "../../test/aid.js"; // sources-use-no-tests',
+  "src/linux/index.ts": 'export { smaps } from "./smaps.js";',
+  "src/inspect/index.ts": "export const summary = 1;",
+  "src/cli/commands/deep.ts":
+    'export { smaps } from "../../linux/smaps.js"; // commands-import-an-index',
+  "src/cli/commands/two.ts":
+    'export { summary } from "../../inspect/index.js"; // commands-import-one-room\nexport { smaps } from "../../linux/index.js";',
+  "src/cli/commands/fine.ts":
+    'export { summary } from "../../inspect/index.js"; export { size } from "../../model/size.js";',
+  "src/gpu/index.ts": 'export { oom } from "./oom/oom.js";',
+  "src/gpu/device.ts": "export const device = 1;",
+  "src/gpu/oom/oom.ts": 'export { device as oom } from "../device.js";',
+  "src/ledger/part.ts":
+    'import type { Rule } from "./rules/rule.js"; // folders-form-no-circles\nexport const part = 1 as Rule;',
+  "src/ledger/other.ts": "export const other = 1;",
+  "src/ledger/rules/rule.ts": "export type Rule = number;",
+  "src/ledger/rules/first.ts": 'export { other } from "../other.js"; // folders-form-no-circles',
   "test/aid.ts": "export const aid = 1;",
-  "web/src/page.ts":
-    'export { smaps } from "../../src/linux/memory/smaps.js"; // web-uses-model-only',
+  "web/src/page.ts": 'export { smaps } from "../../src/linux/smaps.js"; // web-uses-model-only',
   "web/src/fine.ts": 'export { size } from "../../src/model/size.js";',
 };
 
+/**
+ * @typedef {import("./import_structure.mjs").Violation} Violation
+ */
+
 export async function checkImports() {
-  return sum([
-    await oneCheck(process.execPath, [cruiser, "--config", config, "src", "web", "test"]),
-    verdicts([await plantedViolationsAreFound()]),
-  ]);
+  return verdicts([await importsAreAllowed(), await plantedViolationsAreFound()]);
+}
+
+async function importsAreAllowed() {
+  const violations = await violationsIn(root);
+  for (const { rule, from, to } of violations) {
+    say(`${rule}: ${from} imports ${to}`);
+  }
+  return violations.length === 0;
+}
+
+/** Of a folder with src/, web/ and test/. @param {string} folder @returns {Promise<Violation[]>} */
+async function violationsIn(folder) {
+  const args = [cruiser, "--config", config, "--output-type", "json", "src", "web", "test"];
+  const { output } = await capture(process.execPath, args, { cwd: folder });
+  /** @type {{modules: import("./import_structure.mjs").Module[], summary: {violations: {rule: {name: string}, from: string, to: string}[]}}} */
+  const { modules, summary } = JSON.parse(output);
+  const violations = summary.violations.map(({ rule, from, to }) => ({
+    rule: rule.name,
+    from,
+    to,
+  }));
+  return [...violations, ...structureViolations(modules)];
 }
 
 async function plantedViolationsAreFound() {
@@ -50,19 +89,16 @@ async function plantedViolationsAreFound() {
       writeFileSync(join(folder, name), text);
     }
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const args = [cruiser, "--config", config, "--output-type", "json", "src", "web", "test"];
-    const { output } = await capture(process.execPath, args, { cwd: folder });
-    /** @type {{rule: {name: string}, from: string}[]} */
-    const violations = JSON.parse(output).summary.violations;
-    const found = violations.map(({ rule, from }) => `${from} breaks ${rule.name}`).sort();
+    const violations = await violationsIn(folder);
+    const found = violations.map(({ rule, from }) => `${from} breaks ${rule}`).sort();
     const expected = Object.entries(planted)
       .flatMap(([file, text]) =>
         [...text.matchAll(/\/\/ ([a-z-]+)/g)].map(([, rule]) => `${file} breaks ${rule}`),
       )
       .sort();
     if (found.join() === expected.join()) return true;
-    say(`the check of import directions, in a tree where ${expected.join(", ")},`);
-    say(`found ${found.join(", ")}`);
+    say(`the check of imports, in a tree with these violations: ${expected.join(", ")},`);
+    say(`reported ${found.join(", ")}`);
     return false;
   } finally {
     rmSync(folder, { recursive: true, force: true });

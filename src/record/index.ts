@@ -1,7 +1,7 @@
 /**
  * The recorder: run a program under the agent, attach to one, watch one from outside, finish what a dead recorder left.
  *
- *     const result = await runUnderAgent({ command, recordingPath, libraryPath, guardDescriptor });
+ *     const result = await runUnderAgent({ command, recordingPath, guardDescriptor });
  *     const summary = summarize(result.open(), "end"); // inspect/recorded
  *     result.leave(result.exitCode);
  *

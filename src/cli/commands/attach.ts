@@ -1,12 +1,13 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { diagnose } from "../../diagnose/index.js";
-import { evidenceOf } from "../../inspect/recorded/evidence.js";
-import { summarize } from "../../inspect/recorded/summary.js";
-import { readCommand, readStatus } from "../../linux/index.js";
-import { LIBRARY_PATH } from "../../linux/installation.js";
+import {
+  type AttachResult,
+  attachAndRecord,
+  commandOf,
+  diagnoseRecording,
+  summarize,
+} from "../../inspect/index.js";
 import { formatBytes, formatMilliseconds } from "../../model/numbers.js";
-import type { Millis, Pid } from "../../model/units.js";
-import { type AttachResult, attachAndRecord, openRecording } from "../../record/index.js";
+import type { Bytes, Millis, Pid } from "../../model/units.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
@@ -37,12 +38,6 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly period?: number;
   readonly follow: boolean;
 }
-
-/** With `--for auto`: when the verdict is looked at, and when it ends without one. */
-const FIRST_LOOK_MS = 30_000;
-const LOOK_FACTOR = 1.5;
-const LONGEST_MS = 600_000;
-const SURE = 0.9;
 
 export function buildCommand(): Command {
   const command = new Command("attach")
@@ -84,7 +79,7 @@ export function buildCommand(): Command {
 
 async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
   requireLinux();
-  const recordingPath = chooseRecordingPath(readCommand(pid) ?? [], options);
+  const recordingPath = chooseRecordingPath(commandOf(pid), options);
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -95,16 +90,12 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
     const result = await attachAndRecord({
       pid,
       recordingPath,
-      libraryPath: LIBRARY_PATH,
       ...(options.period === undefined ? {} : { periodBytes: options.period }),
       ...deviceWatchOf(options),
       native: options.native === true,
       follow: options.follow,
       waitMs: options.wait,
-      enough:
-        options.for === "auto"
-          ? verdictIsSettled()
-          : (elapsed) => elapsed >= (options.for as Millis),
+      forMs: options.for,
       until: interrupt.signal,
       onWaiting: waitingLine(pid, options),
       onRecording(entered, path) {
@@ -139,8 +130,8 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
   printVerdict(
     screen,
-    diagnose(
-      await withProgress(recording.path, "looks", options, (tell) => evidenceOf(recording, tell)),
+    await withProgress(recording.path, "looks", options, (tell) =>
+      diagnoseRecording(recording, tell),
     ),
   );
   if (options.quiet !== true && !result.ended) {
@@ -150,33 +141,20 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   }
 }
 
-/** What can be seen from outside meanwhile; once a second on a terminal, else when it changes. */
-function waitingLine(pid: Pid, options: AttachCommandOptions): (doing: string) => void {
+/** Prints why the process cannot be attached to yet: each time on a terminal, else only when the reason changes. */
+function waitingLine(
+  pid: Pid,
+  options: AttachCommandOptions,
+): (doing: string, rssBytes: Bytes) => void {
   let said = "";
-  return (doing) => {
+  return (doing, rssBytes) => {
     if (options.quiet === true || (doing === said && !process.stderr.isTTY)) {
       return;
     }
     said = doing;
-    const rss = readStatus(pid)?.rssBytes ?? 0;
-    printNote(`waiting for process ${pid} to run Python code: ${doing}; RSS ${formatBytes(rss)}`);
-  };
-}
-
-/** True once two looks in a row give the same verdict, both sure of it. */
-function verdictIsSettled(): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
-  let due = FIRST_LOOK_MS;
-  let before = "";
-  return async (elapsedMs, path) => {
-    if (elapsedMs < due) {
-      return false;
-    }
-    due = elapsedMs * LOOK_FACTOR;
-    const { verdict } = diagnose(await evidenceOf(openRecording(path), async () => {}));
-    const sure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
-    const settled = sure && verdict.kind === before;
-    before = sure ? verdict.kind : "";
-    return settled || elapsedMs >= LONGEST_MS;
+    printNote(
+      `waiting for process ${pid} to run Python code: ${doing}; RSS ${formatBytes(rssBytes)}`,
+    );
   };
 }
 

@@ -1,8 +1,7 @@
 import { Command } from "commander";
-import type { DetachJson } from "../../model/detach_document.js";
+import { detachAgent } from "../../inspect/index.js";
 import { formatMilliseconds } from "../../model/numbers.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { detachAgent } from "../../record/index.js";
 import {
   type CommonOptions,
   parseDuration,
@@ -45,7 +44,7 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
   process.on("SIGINT", stop);
   try {
     let said = "";
-    const { recorded, inert, pauseMs } = await detachAgent(pid, {
+    const document = await detachAgent(pid, {
       waitMs: options.wait,
       until: interrupt.signal,
       onWaiting(doing) {
@@ -55,10 +54,10 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
         said = doing;
       },
     });
-    const document: DetachJson = { schema: "tidemark.detach/1", pid, recorded, inert, pauseMs };
     if (options.json === true) {
       printJson(document);
     } else if (options.quiet !== true) {
+      const { recorded, inert, pauseMs } = document;
       const what = recorded
         ? "its agent has ended its recording"
         : "its agent lay there, ended already";

@@ -1,21 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { diagnose, type Evidence, evidenceOfSnapshots } from "../../diagnose/index.js";
-import { analyse } from "../../gpu/analyse.js";
-import { evidenceOf } from "../../inspect/recorded/evidence.js";
-import { isSnapshot, loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
-import { readInterpreter } from "../../linux/index.js";
-import { LIBRARY_PATH } from "../../linux/installation.js";
+import {
+  diagnoseProcess,
+  diagnoseRecording,
+  diagnoseSnapshot,
+  isSnapshot,
+} from "../../inspect/index.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
   type VerdictKind,
 } from "../../model/diagnosis_document.js";
-import { badUsage, TidemarkError } from "../../model/errors.js";
+import { badUsage } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
-import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
 import { openRecordingAt } from "../files/recordings.js";
 import {
   type CommonOptions,
@@ -39,8 +36,6 @@ interface DiagnoseOptions extends CommonOptions, ListOptions {
 }
 
 const DEFAULT_FOR: Millis = 60_000;
-/** Until the process runs Python code, for an agent to enter. */
-const LONGEST_WAIT: Millis = 30_000;
 
 export function buildCommand(): Command {
   const command = new Command("diagnose")
@@ -81,8 +76,7 @@ export function buildCommand(): Command {
 async function run(target: string, options: DiagnoseOptions): Promise<void> {
   requireLinux();
   refuseProbe(target, options);
-  const evidence = await gather(target, options);
-  const document = diagnose(evidence);
+  const document = await diagnose(target, options);
   const { rows, leftOut } = selectRows(
     document.suspects,
     options,
@@ -117,15 +111,19 @@ function isPid(target: string): boolean {
   return /^\d+$/.test(target);
 }
 
-/** A number is a pid, unless a file of that name exists to be named by its path (./4242). */
-async function gather(target: string, options: DiagnoseOptions): Promise<Evidence> {
+/** A number is a pid; a file with such a name is given by its path (./4242). */
+function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJson> {
   if (isSnapshot(target)) {
-    return evidenceOfSnapshots([analyse(await loadSnapshot(target, options), target)]);
+    return withProgress(basename(target), "MiB", options, (tell) => diagnoseSnapshot(target, tell));
   }
-  if (!isPid(target)) {
-    const recording = openRecordingAt(target);
-    return withProgress(target, "looks", options, (tell) => evidenceOf(recording, tell));
+  if (isPid(target)) {
+    return diagnosePid(Number(target), options);
   }
+  const recording = openRecordingAt(target);
+  return withProgress(target, "looks", options, (tell) => diagnoseRecording(recording, tell));
+}
+
+async function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -133,68 +131,22 @@ async function gather(target: string, options: DiagnoseOptions): Promise<Evidenc
     process.on(signal, stop); // to the end: a second one must not leave an agent behind
   }
   try {
-    const pid = Number(target);
-    return options.agent
-      ? await underAgent(pid, options, interrupt.signal)
-      : await fromOutside(pid, options, interrupt.signal);
+    return await withProgress(`watching ${pid}`, "s", options, (tell) =>
+      diagnoseProcess(
+        pid,
+        {
+          forMs: options.for,
+          agent: options.agent,
+          probe: options.probe === true,
+          until: interrupt.signal,
+        },
+        tell,
+      ),
+    );
   } finally {
     for (const signal of signals) {
       process.off(signal, stop);
     }
-  }
-}
-
-function fromOutside(pid: Pid, options: DiagnoseOptions, until: AbortSignal): Promise<Evidence> {
-  const python = readInterpreter(pid)?.version ?? "";
-  return withProgress(`watching ${pid}`, "s", options, (tell) =>
-    watchProcess(pid, { forMs: options.for, python, until }, tell),
-  );
-}
-
-/** Where no agent can enter, the process is watched from outside, and the verdict says so. */
-async function underAgent(
-  pid: Pid,
-  options: DiagnoseOptions,
-  until: AbortSignal,
-): Promise<Evidence> {
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-diagnose-"));
-  try {
-    return await withProgress(`watching ${pid}`, "s", options, async (tell) => {
-      const result = await attachAndRecord({
-        pid,
-        recordingPath: join(folder, `${pid}.tidemark`),
-        libraryPath: LIBRARY_PATH,
-        waitMs: LONGEST_WAIT,
-        until,
-        enough: async (elapsedMs) => {
-          await tell(Math.min(elapsedMs, options.for) / 1000, options.for / 1000);
-          return elapsedMs >= options.for;
-        },
-      });
-      const evidence = await evidenceOf(result.open(), async () => {});
-      return options.probe ? await probed(evidence, pid, until) : evidence;
-    });
-  } catch (error) {
-    if (!(error instanceof TidemarkError) || until.aborted) {
-      throw error;
-    }
-    const evidence = await fromOutside(pid, options, until);
-    const limit = `No agent could enter: ${error.what}.`;
-    return { ...evidence, limits: [limit, ...evidence.limits] };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** What a probe says; a process that cannot be asked any more has said enough. */
-async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promise<Evidence> {
-  try {
-    return { ...evidence, probe: await probeProcess(pid, { waitMs: LONGEST_WAIT, signal }) };
-  } catch (error) {
-    if (!(error instanceof TidemarkError)) {
-      throw error;
-    }
-    return { ...evidence, limits: [`It was not probed: ${error.what}.`, ...evidence.limits] };
   }
 }
 

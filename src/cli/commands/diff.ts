@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import { summarize } from "../../inspect/recorded/summary.js";
-import type { DiffJson, SummaryJson } from "../../model/documents.js";
+import { diffDocument, summarize } from "../../inspect/index.js";
+import type { SummaryJson } from "../../model/documents.js";
 import { badUsage, nothingThere } from "../../model/errors.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
 import {
@@ -12,7 +12,6 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
-import { addUp } from "../screens/sites.js";
 import { printJson, screenOf } from "../text/output.js";
 
 type DiffOptions = CommonOptions & ListOptions;
@@ -46,7 +45,7 @@ function diff(a: string, b: string, options: DiffOptions): void {
       "looks are rare in a short run: take moments further apart",
     );
   }
-  const document = compare(sideA, sideB);
+  const document = diffDocument(sideA, sideB);
   if (options.json === true) {
     const { rows } = selectRows(
       document.sites,
@@ -74,47 +73,4 @@ function readSide(argument: string): Side {
   const { moment, name } = parseMoment(at ?? "end", recording);
   const summary = summarize(recording, moment);
   return { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
-}
-
-/** Joins the sites of both by stack and domain. */
-export function compare(a: Side, b: Side): DiffJson {
-  const joined = new Map<string, DiffJson["sites"][number]>();
-  for (const [side, key] of [
-    [a, "liveBytesA"],
-    [b, "liveBytesB"],
-  ] as const) {
-    for (const { stack, domain, liveBytes, standardErrorBytes } of side.summary.sites) {
-      const id = JSON.stringify([domain, stack]);
-      const site = joined.get(id) ?? {
-        stack,
-        domain,
-        liveBytesA: 0,
-        liveBytesB: 0,
-        growthBytes: 0,
-        standardErrorBytes: 0,
-      };
-      site[key] += liveBytes;
-      site.growthBytes = site.liveBytesB - site.liveBytesA;
-      site.standardErrorBytes = Math.hypot(site.standardErrorBytes, standardErrorBytes);
-      joined.set(id, site);
-    }
-  }
-  const sites = [...joined.values()].sort((x, y) => y.growthBytes - x.growthBytes);
-  const total = addUp(sites, (site) => [site.growthBytes, site.standardErrorBytes]);
-  const sumOf = (side: Side) => side.summary.sites.reduce((sum, site) => sum + site.liveBytes, 0);
-  return {
-    schema: "tidemark.diff/1",
-    a: { file: a.file, atMs: a.summary.atMs, target: a.summary.target },
-    b: { file: b.file, atMs: b.summary.atMs, target: b.summary.target },
-    totals: {
-      liveBytesA: sumOf(a),
-      liveBytesB: sumOf(b),
-      growthBytes: total.bytes,
-      standardErrorBytes: total.standardErrorBytes,
-      peakRssBytesA: a.summary.rss.peakBytes,
-      peakRssBytesB: b.summary.rss.peakBytes,
-    },
-    sites,
-    limits: [...new Set([...a.summary.limits, ...b.summary.limits])],
-  };
 }

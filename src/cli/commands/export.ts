@@ -1,11 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { ProfileExporter } from "../../formats/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { SiteValue } from "../../model/profile.js";
 import type { Tell } from "../../model/units.js";
-import type { Recording } from "../../recording/types.js";
-import { EXPORTERS, type Exporter, type RecordingExporter } from "../../store/exporters.js";
+import {
+  EXPORTERS,
+  type Exporter,
+  type ProfileExporter,
+  type Recording,
+  type RecordingExporter,
+} from "../../store/index.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";

@@ -1,11 +1,8 @@
 import { basename } from "node:path";
 import { Command } from "commander";
-import { analyse } from "../../gpu/analyse.js";
-import { logLines } from "../../gpu/oom/log_lines.js";
-import { readOomLog } from "../../gpu/oom/oom_log.js";
-import { checkAgainst } from "../../gpu/oom/oom_snapshot.js";
-import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
+import { analyseSnapshot, oomDocument, withSnapshotCheck } from "../../inspect/index.js";
 import { badUsage } from "../../model/errors.js";
+import type { OomJson } from "../../model/gpu_document.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -49,16 +46,7 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   if (log === "-" && process.stdin.isTTY === true) {
     throw badUsage("a log is needed", "name a file, or pipe one in");
   }
-  const document = await withProgress(basename(log), "MiB", options, (tell) =>
-    readOomLog(
-      log,
-      logLines(log, (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20))),
-    ),
-  );
-  if (options.snapshot !== undefined) {
-    const snapshot = analyse(await loadSnapshot(options.snapshot, options), options.snapshot);
-    for (const event of document.events) event.snapshot = checkAgainst(event, snapshot);
-  }
+  const document = await readLog(log, options);
   if (options.json === true) {
     const { rows } = selectRows(
       document.events,
@@ -71,4 +59,18 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   } else {
     printOom(screenOf(process.stdout), document, options);
   }
+}
+
+async function readLog(log: string, options: OomOptions): Promise<OomJson> {
+  const document = await withProgress(basename(log), "MiB", options, (tell) =>
+    oomDocument(log, tell),
+  );
+  const path = options.snapshot;
+  if (path === undefined) {
+    return document;
+  }
+  const snapshot = await withProgress(basename(path), "MiB", options, (tell) =>
+    analyseSnapshot(path, tell),
+  );
+  return withSnapshotCheck(document, snapshot);
 }

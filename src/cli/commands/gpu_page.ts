@@ -1,7 +1,6 @@
-/** `tidemark gpu SNAPSHOT -o F.html`, and of two snapshots what differs. */
+/** `tidemark gpu SNAPSHOT -o F.html`, and the same with two snapshots. */
 import { basename } from "node:path";
-import { diffPageDocument, pageDocument } from "../../gpu/page_document.js";
-import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
+import { diffPageDocument, snapshotPage } from "../../inspect/index.js";
 import type { GpuPageDocument } from "../../model/gpu_page.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -17,10 +16,12 @@ export async function writeGpuPage(
 ): Promise<void> {
   for (const path of paths) requireOtherFile(output, path);
   await writeWhole(output, async (file) => {
-    // One after the other: what a page needs of a snapshot is far less than the snapshot.
+    // One after the other: a page needs far less memory than its snapshot.
     const pages: GpuPageDocument[] = [];
     for (const path of paths) {
-      pages.push(pageDocument(await loadSnapshot(path, options), path, basename(path)));
+      pages.push(
+        await withProgress(basename(path), "MiB", options, (tell) => snapshotPage(path, tell)),
+      );
     }
     const [a, b] = pages as [GpuPageDocument, GpuPageDocument?];
     const document = b === undefined ? a : diffPageDocument(a, b);

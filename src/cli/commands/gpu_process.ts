@@ -1,7 +1,6 @@
 /** `tidemark gpu PID`, and with -o what it becomes as a file. */
 import { writeFile } from "node:fs/promises";
-import { lookAtGpuProcess } from "../../inspect/live/gpu_process.js";
-import { readProcessPage } from "../../inspect/live/gpu_process_page.js";
+import { gpuProcessDocument, gpuProcessPage } from "../../inspect/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuProcessJson } from "../../model/gpu_process_document.js";
 import type { Millis, Pid } from "../../model/units.js";
@@ -34,7 +33,7 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
   if (output !== undefined) {
     requireOtherFile(output, `/proc/${pid}/exe`);
   }
-  const { document, profile } = await lookAtGpuProcess({
+  const { document, profile } = await gpuProcessDocument({
     pid,
     waitMs: WAIT_MS,
     maxPauseMs: MOST_PAUSE_MS,
@@ -83,7 +82,7 @@ async function writeProfile(
 async function writeProcessPage(pid: Pid, output: string, options: CommonOptions): Promise<void> {
   requireOtherFile(output, `/proc/${pid}/exe`);
   // Not within writeWhole, whose answer to an interrupt would leave the program with what it was asked.
-  const document = await readProcessPage(pid, WAIT_MS, saysWaiting(pid, options));
+  const document = await gpuProcessPage(pid, WAIT_MS, saysWaiting(pid, options));
   if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
     printNote(
       `no history was recorded in process ${pid}: the page shows this moment; tidemark attach ${pid} --gpu switches it on`,

@@ -1,10 +1,11 @@
 /** `tidemark gpu SNAPSHOT...`: one is shown, two are compared, more are ranks. */
-import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
-import { analyse } from "../../gpu/analyse.js";
-import { compareSnapshots } from "../../gpu/compare.js";
-import { compareRanks } from "../../gpu/ranks.js";
-import { loadSnapshot } from "../../inspect/recorded/snapshot_file.js";
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
+import { basename } from "node:path";
+import {
+  analyseSnapshot,
+  compareRanks,
+  compareSnapshots,
+  withVerdict,
+} from "../../inspect/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { GpuJson } from "../../model/gpu_document.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
@@ -12,6 +13,7 @@ import { printGpu, siteText } from "../screens/gpu.js";
 import { printGpuDiff } from "../screens/gpu_diff.js";
 import { printGpuRanks } from "../screens/gpu_ranks.js";
 import { printJson, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 import { writeGpuPage } from "./gpu_page.js";
 
 export interface GpuOptions extends CommonOptions, ListOptions {
@@ -32,15 +34,16 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     }
     return writeGpuPage(paths, options.output, options);
   }
-  // One after the other: a snapshot may take gigabytes, what is said of it does not.
+  // One after the other: a snapshot may need gigabytes of memory, its document does not.
   const documents: GpuJson[] = [];
   for (const path of paths) {
-    documents.push(analyse(await loadSnapshot(path, options), path));
+    documents.push(
+      await withProgress(basename(path), "MiB", options, (tell) => analyseSnapshot(path, tell)),
+    );
   }
   const [first, second] = documents;
   if (second === undefined) {
-    const { verdict, advice } = diagnose(evidenceOfSnapshots([first as GpuJson]));
-    showOne(withVerdict(first as GpuJson, verdict, advice), options);
+    showOne(withVerdict(first as GpuJson), options);
   } else if (documents.length === 2 && options.ranks !== true) {
     showTwo(first as GpuJson, second, options);
   } else {
@@ -48,17 +51,6 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     if (options.json === true) printJson(document);
     else printGpuRanks(screenOf(process.stdout), document, options);
   }
-}
-
-/** The verdict's own advice has this case's figures: it takes the catalogue's place. */
-function withVerdict(
-  document: GpuJson,
-  verdict: DiagnosisJson["verdict"],
-  advice: DiagnosisJson["advice"],
-): GpuJson {
-  const own = verdict.kind === "insufficient-evidence" ? [] : advice;
-  const rest = document.advice.filter(({ id }) => !own.some((other) => other.id === id));
-  return { ...document, verdict, advice: [...own, ...rest] };
 }
 
 function showOne(document: GpuJson, options: GpuOptions): void {

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { type KnownRecordings, lookAtDeviceTop } from "../../inspect/live/gpu_top.js";
+import { gpuTopDocument } from "../../inspect/index.js";
 import type { GpuTopJson } from "../../model/gpu_document.js";
 import type { Millis } from "../../model/units.js";
 import {
@@ -45,13 +45,12 @@ export function gpuTopCommand(): Command {
 async function top(_: unknown, command: Command): Promise<void> {
   const options = command.optsWithGlobals<TopOptions>();
   requireLinux();
-  const recordings: KnownRecordings = new Map();
   if (options.json === true) {
-    printJson(chosen(await lookAtDeviceTop(recordings), options));
+    printJson(chosen(await gpuTopDocument(), options));
   } else if (process.stdin.isTTY === true && process.stdout.isTTY === true) {
     await showFullScreen(gpuTopView(options, options.interval));
   } else {
-    printGpuTop(screenOf(process.stdout), await lookAtDeviceTop(recordings), options);
+    printGpuTop(screenOf(process.stdout), await gpuTopDocument(), options);
   }
 }
 

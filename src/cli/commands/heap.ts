@@ -1,12 +1,9 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { basename } from "node:path";
+import { writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { lookAtHeap } from "../../inspect/live/heap.js";
-import { badUsage, fileNotFound, fileUnusable, oneLine } from "../../model/errors.js";
-import { diffHeaps } from "../../model/heap_diff.js";
+import { heapDiffDocument, heapDiffPage, heapDocument, heapPage } from "../../inspect/index.js";
+import { badUsage } from "../../model/errors.js";
 import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
-import { decodeHeap, encodeHeap, type SavedHeap } from "../../model/heap_file.js";
-import { HEAP_DIFF_PAGE_SCHEMA, HEAP_PAGE_SCHEMA } from "../../model/heap_page.js";
+import { encodeHeap } from "../../model/heap_file.js";
 import { formatBytes, formatCount } from "../../model/numbers.js";
 import type { Millis } from "../../model/units.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -38,9 +35,6 @@ interface HeapOptions extends CommonOptions, ListOptions {
 interface HeapDiffOptions extends CommonOptions, ListOptions {
   readonly output?: string;
 }
-
-/** A start is reckoned back from the clock of each look: the figures differ by a few milliseconds. */
-const SAME_START_MS = 1000;
 
 export function buildCommand(): Command {
   const command = new Command("heap")
@@ -120,7 +114,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
     }
   }
   const quiet = options.quiet === true;
-  const { document, tree, dot, value } = await lookAtHeap({
+  const seen = await heapDocument({
     target,
     exact: options.exact === true,
     graph: options.retained === true,
@@ -137,13 +131,12 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
       }
     },
   });
+  const { document, dot, value } = seen;
   if (options.save !== undefined) {
     await save(options.save, document);
   }
   if (options.output !== undefined) {
-    const title = `heap of ${oneLine(document.target.command.join(" ") || target)}`;
-    const page = { schema: HEAP_PAGE_SCHEMA, title, heap: document, tree } as const;
-    await writeHeapPage(page, options.output, options);
+    await writeHeapPage(heapPage(target, seen), options.output, options);
     return;
   }
   const { rows, leftOut } = selectRows(
@@ -168,23 +161,12 @@ async function save(path: string, document: HeapJson): Promise<void> {
 }
 
 async function diff(a: string, b: string, options: HeapDiffOptions): Promise<void> {
-  const [heapA, heapB] = [readHeap(a), readHeap(b)];
-  const changes = diffHeaps(heapA, heapB);
-  const side = (file: string, { atMs, target }: SavedHeap) => ({ file, atMs, target });
-  const whole: HeapDiffJson = {
-    schema: "tidemark.heapdiff/1",
-    a: side(a, heapA),
-    b: side(b, heapB),
-    ...changes,
-    limits: limitsOf(heapA, heapB),
-  };
+  const whole = heapDiffDocument(a, b);
   if (options.output !== undefined) {
     for (const file of [a, b]) {
       requireOtherFile(options.output, file);
     }
-    const title = `heap ${oneLine(basename(a))} -> ${oneLine(basename(b))}`;
-    const page = { schema: HEAP_DIFF_PAGE_SCHEMA, title, diff: whole } as const;
-    await writeHeapPage(page, options.output, options);
+    await writeHeapPage(heapDiffPage(whole), options.output, options);
     return;
   }
   const choose = <Row extends { readonly type: string; readonly growthBytes: number }>(
@@ -199,11 +181,11 @@ async function diff(a: string, b: string, options: HeapDiffOptions): Promise<voi
       textOf,
     );
   const types = choose(
-    changes.types.filter(({ change }) => options.json === true || change !== "same"),
+    whole.types.filter(({ change }) => options.json === true || change !== "same"),
     (row) => row.type,
   );
   const holders = choose(
-    changes.holders.filter(({ change }) => options.json === true || change !== "same"),
+    whole.holders.filter(({ change }) => options.json === true || change !== "same"),
     (row) => `${row.path.join(" ")} ${row.type}`,
   );
   const document: HeapDiffJson = { ...whole, types: types.rows, holders: holders.rows };
@@ -216,29 +198,6 @@ async function diff(a: string, b: string, options: HeapDiffOptions): Promise<voi
       holdersLeftOut: holders.leftOut,
     });
   }
-}
-
-function limitsOf(a: SavedHeap, b: SavedHeap): string[] {
-  const limits = [...new Set([...a.limits, ...b.limits])];
-  const apartMs = Math.abs(a.target.startedMs - b.target.startedMs);
-  if (a.target.pid !== b.target.pid || apartMs > SAME_START_MS) {
-    limits.push("the two files are of different processes");
-  }
-  if (a.holders === undefined || b.holders === undefined) {
-    limits.push("without --retained in both files, holders cannot be compared");
-  }
-  return limits;
-}
-
-function readHeap(path: string): SavedHeap {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw code === "ENOENT" ? fileNotFound(path) : fileUnusable(path, "read", message);
-  }
-  return decodeHeap(bytes, oneLine(path));
 }
 
 /** "500ms", "2s", "250" (ms). */

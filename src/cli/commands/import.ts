@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { importPool } from "../../record/index.js";
+import { importPool } from "../../inspect/index.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { lookAtCore, lookAtLedger } from "../../inspect/live/ledger.js";
+import { coreLedgerDocument, ledgerDocument } from "../../inspect/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
 import type { Pid } from "../../model/units.js";
@@ -60,7 +60,11 @@ async function ledger(target: Pid | string, options: LedgerOptions): Promise<voi
     await showFullScreen(watchView(pid, options));
     return;
   }
-  const seen = lookAtLedger(pid, options.cheap === true ? "cheap" : "full", wantsChildren(options));
+  const seen = ledgerDocument(
+    pid,
+    options.cheap === true ? "cheap" : "full",
+    wantsChildren(options),
+  );
   if (options.json === true) {
     printJson({ ...seen, children: select(seen, options).rows } satisfies LedgerJson);
   } else {
@@ -73,7 +77,7 @@ function showCore(file: string, options: LedgerOptions): void {
   if (alive !== undefined) {
     throw badUsage(`--${alive} looks at a process that lives`, "leave it out, or name a process");
   }
-  const seen = lookAtCore(file);
+  const seen = coreLedgerDocument(file);
   if (options.json === true) {
     printJson(seen satisfies CoreLedgerJson);
   } else {
@@ -92,7 +96,7 @@ function watchView(pid: Pid, options: LedgerOptions): FullScreenView<LedgerJson,
     intervalMs: WATCH_MS,
     choice: "watching",
     // The whole walk each second would cost a core: bins and arenas tell the same within a few percent.
-    look: () => lookAtLedger(pid, "cheap", wantsChildren(options)),
+    look: () => ledgerDocument(pid, "cheap", wantsChildren(options)),
     draw: (screen, seen) => show(screen, seen, options),
     press: (choice, input, key) => (input === "q" || key.escape ? null : choice),
   };

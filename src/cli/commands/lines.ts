@@ -1,7 +1,6 @@
-import { realpathSync } from "node:fs";
 import { Command } from "commander";
-import { summarize } from "../../inspect/recorded/summary.js";
-import type { FrameJson, LinesJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
+import { linesDocument } from "../../inspect/index.js";
+import type { LinesJson } from "../../model/documents.js";
 import { nothingThere } from "../../model/errors.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import {
@@ -13,7 +12,6 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { printLines } from "../screens/lines.js";
-import { addUp, splitStack } from "../screens/sites.js";
 import { printJson, screenOf } from "../text/output.js";
 
 interface LinesOptions extends CommonOptions, ListOptions {
@@ -45,28 +43,20 @@ export function buildCommand(): Command {
 function lines(path: string, file: string | undefined, options: LinesOptions): void {
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(options.at, recording);
-  const summary = summarize(recording, moment);
-  const rows = collectLines(summary, file);
-  if (file !== undefined && rows.length === 0) {
+  const document = linesDocument(recording, moment, file);
+  if (file !== undefined && document.lines.length === 0) {
     throw nothingThere(`nothing was allocated from ${file}`, `see tidemark lines ${path}`);
   }
   const largest = (row: LineRow) => Math.max(row.liveBytes, row.liveBytesAtPeak);
   const chosen = selectRows(
-    rows,
+    document.lines,
     options,
     options.json === true || file !== undefined ? 0 : DEFAULT_LINES,
     largest,
     (row) => `${row.file}:${row.line} ${row.function}`,
   );
   if (options.json === true) {
-    const document: LinesJson = {
-      schema: "tidemark.lines/1",
-      target: summary.target,
-      atMs: summary.atMs,
-      lines: chosen.rows,
-      limits: summary.limits,
-    };
-    printJson(document);
+    printJson({ ...document, lines: chosen.rows } satisfies LinesJson);
     return;
   }
   printLines(screenOf(process.stdout), chosen.rows, {
@@ -74,57 +64,4 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     byLine: file !== undefined,
     leftOut: chosen.leftOut,
   });
-}
-
-/** Sites by the line they count at; by size, or by line where one file was asked for. */
-function collectLines(summary: SummaryJson, file: string | undefined): LineRow[] {
-  const matches = file === undefined ? null : fileMatcher(file);
-  const byLine = new Map<string, { frame: FrameJson; sites: SummarySiteJson[] }>();
-  for (const site of summary.sites) {
-    const frame = matches ? site.stack.find(matches) : splitStack(site.stack).headline;
-    if (frame === undefined) {
-      continue;
-    }
-    const key = JSON.stringify([frame.file, frame.line, frame.function]);
-    const entry = byLine.get(key);
-    if (entry) {
-      entry.sites.push(site);
-    } else {
-      byLine.set(key, { frame, sites: [site] });
-    }
-  }
-  const rows = [...byLine.values()].map(({ frame, sites }) => lineOf(frame, sites));
-  return matches
-    ? rows.sort((a, b) => a.line - b.line)
-    : rows.sort((a, b) => b.liveBytes - a.liveBytes || b.liveBytesAtPeak - a.liveBytesAtPeak);
-}
-
-function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
-  const live = addUp(sites, (site) => [site.liveBytes, site.standardErrorBytes]);
-  const sum = (figure: (site: SummarySiteJson) => number) =>
-    sites.reduce((total, site) => total + figure(site), 0);
-  const atPeak = sum((site) => site.liveBytesAtPeak);
-  const python = sum((site) => (site.domain === "python" ? site.liveBytesAtPeak : 0));
-  return {
-    file: frame.file,
-    line: frame.line,
-    function: frame.function,
-    liveBytes: live.bytes,
-    liveBytesAtPeak: atPeak,
-    allocatedBytes: sum((site) => site.allocatedBytes),
-    pythonShare: atPeak > 0 ? python / atPeak : 0,
-    standardErrorBytes: live.standardErrorBytes,
-  };
-}
-
-/** Frames of a file named by its path, its real path, or whole components from its end. */
-function fileMatcher(file: string): (frame: FrameJson) => boolean {
-  const names = [file.replace(/^(?:\.\/)+/, "")];
-  try {
-    names.push(realpathSync(file));
-  } catch {
-    // Recorded elsewhere: the name alone decides.
-  }
-  return (frame) =>
-    names.some((name) => frame.file === name || frame.file.endsWith(`/${name.replace(/^\//, "")}`));
 }

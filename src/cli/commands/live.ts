@@ -1,7 +1,5 @@
 import { Command } from "commander";
-import { summarize } from "../../inspect/recorded/summary.js";
-import { nothingThere } from "../../model/errors.js";
-import { growingRecordingOf } from "../../record/index.js";
+import { recordingOfProcess, summarize } from "../../inspect/index.js";
 import { openRecordingAt } from "../files/recordings.js";
 import {
   type CommonOptions,
@@ -37,19 +35,11 @@ export function buildCommand(): Command {
 
 async function live(target: string, options: LiveOptions): Promise<void> {
   requireLinux();
-  const path = /^\d+$/.test(target) ? recordingOf(Number(target)) : target;
+  const path = /^\d+$/.test(target) ? recordingOfProcess(Number(target)) : target;
   if (options.json === true) {
     const document = summarize(openRecordingAt(path), "end");
     printJson({ ...document, sites: selectSites(document.sites, options) });
     return;
   }
   await showFullScreen(liveView(path, path, options));
-}
-
-function recordingOf(pid: number): string {
-  const path = growingRecordingOf(pid);
-  if (path === null) {
-    throw nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`);
-  }
-  return path;
 }

@@ -1,10 +1,6 @@
 import { Command } from "commander";
-import { readDeviceUse } from "../../gpu/device_totals.js";
-import { readLastLook, writeLastLook } from "../../inspect/live/previous_sizes.js";
-import { filterText, keyOf, type ProcessRow, processRow } from "../../inspect/live/process_rows.js";
-import { readPythonProcesses } from "../../linux/index.js";
+import { filterText, listProcesses } from "../../inspect/index.js";
 import type { PsJson } from "../../model/documents.js";
-import type { Millis } from "../../model/units.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -38,10 +34,16 @@ export function buildCommand(): Command {
 
 async function ps(options: PsOptions): Promise<void> {
   requireLinux();
-  const { rows, sinceMs } = await look();
-  const chosen = selectRows(rows, options, NO_LIMIT, (row) => row.rssBytes, filterText);
+  const { document, sinceMs } = await listProcesses();
+  const chosen = selectRows(
+    document.processes,
+    options,
+    NO_LIMIT,
+    (row) => row.rssBytes,
+    filterText,
+  );
   if (options.json === true) {
-    printJson({ schema: "tidemark.ps/1", processes: chosen.rows } satisfies PsJson);
+    printJson({ ...document, processes: chosen.rows } satisfies PsJson);
   } else {
     printProcessList(screenOf(process.stdout), chosen.rows, {
       leftOut: chosen.leftOut,
@@ -49,20 +51,4 @@ async function ps(options: PsOptions): Promise<void> {
       quiet: options.quiet === true,
     });
   }
-}
-
-/** All Python processes by RSS, largest first, and how long ago the last look was. */
-async function look(): Promise<{ rows: ProcessRow[]; sinceMs: Millis | null }> {
-  const before = readLastLook();
-  const device = readDeviceUse();
-  const processes = readPythonProcesses(true);
-  const now = Date.now();
-  writeLastLook({
-    timeMs: now,
-    sizes: new Map(processes.map((process) => [keyOf(process), process.rssBytes])),
-  });
-  const use = await device;
-  const rows = processes.map((process) => processRow(process, before?.sizes ?? null, use));
-  rows.sort((a, b) => b.rssBytes - a.rssBytes);
-  return { rows, sinceMs: before === null ? null : now - before.timeMs };
 }

@@ -1,8 +1,5 @@
 import { Command } from "commander";
-import { diagnose } from "../../diagnose/index.js";
-import { diagnosisPage } from "../../inspect/recorded/diagnosis_page.js";
-import { evidenceOf } from "../../inspect/recorded/evidence.js";
-import { buildReport } from "../../inspect/recorded/report.js";
+import { reportDocument } from "../../inspect/index.js";
 import { openRecordingAt } from "../files/recordings.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -35,13 +32,9 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
   await writeWhole(output, async (file) => {
-    const report = await withProgress(path, "looks", options, (tell) =>
-      buildReport(recording, tell),
+    const document = await withProgress(path, "looks", options, (tell) =>
+      reportDocument(recording, tell),
     );
-    const evidence = await withProgress(path, "looks", options, (tell) =>
-      evidenceOf(recording, tell),
-    );
-    const document = { ...report, diagnosis: diagnosisPage(diagnose(evidence)) };
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
   sayWritten("html", [output], options);

@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { Command, Option } from "commander";
-import { diagnose } from "../../diagnose/index.js";
-import { evidenceOf } from "../../inspect/recorded/evidence.js";
-import { summarize } from "../../inspect/recorded/summary.js";
-import { LIBRARY_PATH } from "../../linux/installation.js";
+import {
+  diagnoseRecording,
+  type RunResult,
+  runUnderAgent,
+  summarize,
+} from "../../inspect/index.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
-import { runUnderAgent } from "../../record/index.js";
-import type { RunResult } from "../../record/launch/run_options.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
@@ -73,7 +73,6 @@ async function run(command: string[], options: RunOptions): Promise<void> {
   const result = await runUnderAgent({
     command,
     recordingPath,
-    libraryPath: LIBRARY_PATH,
     guardDescriptor: descriptor,
     ...(options.period === undefined ? {} : { periodBytes: options.period }),
     ...deviceWatchOf(options),
@@ -119,8 +118,8 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
-    const diagnosis = diagnose(
-      await withProgress(recording.path, "looks", options, (tell) => evidenceOf(recording, tell)),
+    const diagnosis = await withProgress(recording.path, "looks", options, (tell) =>
+      diagnoseRecording(recording, tell),
     );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { summarize } from "../../inspect/recorded/summary.js";
+import { summarize } from "../../inspect/index.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import {
   type CommonOptions,

@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
-import { filterText } from "../../inspect/live/process_rows.js";
+import { filterText, watchedDocument, watchProcesses } from "../../inspect/index.js";
+import type { PsJson } from "../../model/documents.js";
 import type { Millis } from "../../model/units.js";
 import {
   type CommonOptions,
@@ -13,7 +14,7 @@ import {
 import { requireLinux } from "../options/requirements.js";
 import { printJson } from "../text/output.js";
 import { showFullScreen } from "../views/full_screen.js";
-import { lookAtProcesses, SORT_KEYS, type SortKey, topView } from "../views/top_view.js";
+import { SORT_KEYS, type SortKey, topView } from "../views/top_view.js";
 
 interface TopOptions extends CommonOptions, ListOptions {
   readonly sort: SortKey;
@@ -49,11 +50,9 @@ export function buildCommand(): Command {
 async function top(options: TopOptions): Promise<void> {
   requireLinux();
   if (options.json === true) {
-    const { watched } = await lookAtProcesses(null);
-    const rows = [...watched.values()].map(({ row }) => row);
-    rows.sort((a, b) => b.rssBytes - a.rssBytes);
-    const { rows: processes } = selectRows(rows, options, 0, (row) => row.rssBytes, filterText);
-    printJson({ schema: "tidemark.ps/1", processes });
+    const document = watchedDocument(await watchProcesses(null));
+    const { rows } = selectRows(document.processes, options, 0, (row) => row.rssBytes, filterText);
+    printJson({ ...document, processes: rows } satisfies PsJson);
     return;
   }
   const choice = {

@@ -1,24 +1,15 @@
 /** Recordings as command lines name them: a path, and often a moment. */
 
 import { existsSync } from "node:fs";
+import type { Moment, Recording } from "../../inspect/index.js";
 import type { SummaryJson } from "../../model/documents.js";
-import { badUsage, fileUnusable, nothingThere } from "../../model/errors.js";
+import { badUsage, nothingThere } from "../../model/errors.js";
 import { formatDuration } from "../../model/numbers.js";
 import type { TimeMs } from "../../model/units.js";
-import { finishOrphan, openRecording } from "../../record/index.js";
-import type { Moment, Recording } from "../../recording/types.js";
 import { statOf } from "./files.js";
 
-/** Opens a recording; one whose recorder died is finished first. Throws TidemarkError. */
-export function openRecordingAt(path: string): Recording {
-  const kind = statOf(path);
-  if (kind?.isFIFO() || kind?.isSocket()) {
-    // Opening it would wait for whoever writes there.
-    throw fileUnusable(path, "read", "it is not a regular file");
-  }
-  finishOrphan(path);
-  return openRecording(path);
-}
+/** For `export`, whose room is the store. */
+export { openRecordingAt } from "../../inspect/index.js";
 
 /** A moment of a recording, and words for it. */
 export interface NamedMoment {

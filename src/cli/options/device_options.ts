@@ -1,10 +1,9 @@
 /** `--gpu` of run and attach, and what goes with it. */
 
 import { type Command, InvalidArgumentError } from "commander";
-import { PYTHON_FOLDER } from "../../linux/installation.js";
+import type { DeviceWatchOptions } from "../../inspect/index.js";
 import { badUsage } from "../../model/errors.js";
 import type { Bytes } from "../../model/units.js";
-import type { DeviceWatchOptions } from "../../record/devices/device_watch.js";
 import { parseBytes } from "./options.js";
 
 export interface DeviceOptions {
@@ -44,7 +43,6 @@ export function deviceWatchOf(options: DeviceOptions): { devices?: DeviceWatchOp
   }
   return {
     devices: {
-      pythonFolder: PYTHON_FOLDER,
       threshold: gpuDumpAt ?? DEFAULT_THRESHOLD,
       budgetBytes: gpuBudget ?? DEFAULT_BUDGET,
     },

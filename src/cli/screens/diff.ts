@@ -1,10 +1,11 @@
+import { splitStack } from "../../inspect/index.js";
 import type { DiffJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import { formatBytes, formatCount, formatSignedBytes } from "../../model/numbers.js";
 import type { Bytes } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen, wrap } from "../text/output.js";
-import { functionOf, placeOf, splitStack } from "./sites.js";
+import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
 

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { ProcessRow } from "../../inspect/live/process_rows.js";
+import type { ProcessRow } from "../../inspect/index.js";
 import { oneLine } from "../../model/errors.js";
 import {
   formatBytes,

@@ -1,5 +1,5 @@
 /** The places that hold the most, at the peak and at the moment asked for: two lines each. */
-
+import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { oneLine } from "../../model/errors.js";
 import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
 import { type ListOptions, selectRows } from "../options/options.js";
@@ -13,7 +13,7 @@ import {
   widthOf,
   wrap,
 } from "../text/output.js";
-import { addUp, type Estimate, functionOf, groupText, placeOf, type SiteGroup } from "./sites.js";
+import { functionOf, groupText, placeOf } from "./sites.js";
 
 export const DEFAULT_SITES = 5;
 const UNSEEN_SHARE = 0.005;

@@ -1,6 +1,7 @@
 /** The screen at the end of `run`, and of `summary`. */
 
 import { basename, relative } from "node:path";
+import { addUp, type Estimate, groupSites } from "../../inspect/index.js";
 import type { SummaryJson } from "../../model/documents.js";
 import { oneLine } from "../../model/errors.js";
 import { formatBytes, formatCount, formatDuration } from "../../model/numbers.js";
@@ -17,7 +18,6 @@ import {
   wrap,
 } from "../text/output.js";
 import { printSites } from "./site_ranking.js";
-import { addUp, type Estimate, groupSites } from "./sites.js";
 
 /** What the screen shows besides the document. */
 export interface SummaryContext {

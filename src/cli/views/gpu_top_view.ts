@@ -1,22 +1,14 @@
-/** The live list of devices: what each look finds, what keys choose, how it is drawn. */
+/** The live list of devices: what the keys do, and how it is drawn. */
 
-import { type KnownRecordings, lookAtDeviceTop } from "../../inspect/live/gpu_top.js";
-import type { GpuTopJson, GpuTopProcessJson } from "../../model/gpu_document.js";
+import { type GpuTopHistory, gpuTopPoller } from "../../inspect/index.js";
+import type { GpuTopProcessJson } from "../../model/gpu_document.js";
 import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import type { Millis } from "../../model/units.js";
 import type { ListOptions } from "../options/options.js";
 import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
 import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
-
-export interface GpuTopSeen {
-  readonly document: GpuTopJson;
-  /** Of the last looks, oldest first. */
-  readonly timesMs: readonly TimeMs[];
-  /** By device, used bytes at each of these. */
-  readonly used: ReadonlyMap<number, readonly Bytes[]>;
-}
 
 const SORTS = {
   device: { key: "d", of: (row: GpuTopProcessJson) => row.deviceBytes ?? 0 },
@@ -32,51 +24,26 @@ interface GpuTopChoice {
   readonly firstRow: number;
 }
 
-const HISTORY = 60;
 const TREND_COLUMNS = 20;
-/** Recordings are looked for among all open files of the host: every so many looks. */
-const LOOKS_PER_SEARCH = 10;
 
 export function gpuTopView(
   options: ListOptions,
   intervalMs: Millis,
-): FullScreenView<GpuTopSeen, GpuTopChoice> {
-  const recordings: KnownRecordings = new Map();
-  let looks = 0;
+): FullScreenView<GpuTopHistory, GpuTopChoice> {
   return {
     name: "gpu top",
     instead: "tidemark gpu top | cat",
     intervalMs,
     choice: { sort: "device", firstRow: 0 },
-    look: (before) => {
-      if (looks++ % LOOKS_PER_SEARCH === 0) recordings.clear();
-      return lookAgain(before, recordings);
-    },
+    look: gpuTopPoller(),
     draw: (screen, seen, choice, rows) => drawGpuTop(screen, seen, choice, options, rows),
     press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };
 }
 
-async function lookAgain(
-  before: GpuTopSeen | null,
-  recordings: KnownRecordings,
-): Promise<GpuTopSeen> {
-  const document = await lookAtDeviceTop(recordings);
-  return {
-    document,
-    timesMs: [...(before?.timesMs ?? []), document.atMs].slice(-HISTORY),
-    used: new Map(
-      document.devices.map(({ index, usedBytes }) => [
-        index,
-        [...(before?.used.get(index) ?? []), usedBytes].slice(-HISTORY),
-      ]),
-    ),
-  };
-}
-
 function drawGpuTop(
   screen: Screen,
-  { document, timesMs, used }: GpuTopSeen,
+  { document, timesMs, used }: GpuTopHistory,
   { sort, firstRow }: GpuTopChoice,
   options: ListOptions,
   rows: number,

@@ -1,7 +1,11 @@
 /** The live view of a recording that grows: RSS, the hottest sites, how fast each grows and allocates. */
 
-import { summarize } from "../../inspect/recorded/summary.js";
-import type { SummaryJson } from "../../model/documents.js";
+import {
+  type MovingSite,
+  type RecordingProgress,
+  recordingProgress,
+  type SiteGroup,
+} from "../../inspect/index.js";
 import { oneLine } from "../../model/errors.js";
 import {
   formatBytes,
@@ -10,38 +14,13 @@ import {
   formatSignedBytes,
 } from "../../model/numbers.js";
 import type { Bytes, Millis } from "../../model/units.js";
-import type { Recording } from "../../recording/types.js";
-import { openRecordingAt, sizeOfFile } from "../files/recordings.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import {
-  functionOf,
-  groupKey,
-  groupSites,
-  groupText,
-  placeOf,
-  type SiteGroup,
-} from "../screens/sites.js";
+import { functionOf, groupText, placeOf } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { cutEnd, formatTable, type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
-
-/** A site and how it moved since the look that it is compared with. */
-export interface MovingSite {
-  readonly group: SiteGroup;
-  readonly growthPerMinute: Bytes;
-  readonly allocatedPerSecond: Bytes;
-}
-
-export interface LiveSeen {
-  readonly fileBytes: Bytes;
-  readonly recording: Recording;
-  readonly summary: SummaryJson;
-  readonly sites: readonly MovingSite[];
-  /** Between the two looks compared; 0 where there is one look at most. */
-  readonly comparedMs: Millis;
-}
 
 const SORTS = {
   live: { key: "m", title: "live", of: (site: MovingSite) => site.group.live.bytes },
@@ -58,8 +37,6 @@ export interface LiveChoice {
 }
 
 const INTERVAL_MS = 1000;
-/** Rates are taken over at least this long, where the recording is that long: shorter ones are noise. */
-const LEAST_COMPARED_MS = 10_000;
 const HEAD_LINES = 6;
 const MS_PER_MINUTE = 60_000;
 
@@ -68,58 +45,21 @@ export function liveView(
   path: string,
   name: string,
   options: ListOptions,
-): FullScreenView<LiveSeen, LiveChoice> {
+): FullScreenView<RecordingProgress, LiveChoice> {
   return {
     name: "live",
     instead: `tidemark summary ${name}`,
     intervalMs: INTERVAL_MS,
     choice: { sort: "live", firstRow: 0 },
-    look: (before) => lookAtRecording(path, before),
+    look: (before) => recordingProgress(path, before),
     draw: (screen, seen, choice, rows) => drawLive(screen, seen, choice, options, rows),
     press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };
 }
 
-/** What stands in the recording now; what was seen before where nothing was added since. */
-function lookAtRecording(path: string, before: LiveSeen | null): LiveSeen {
-  const fileBytes = sizeOfFile(path);
-  if (before !== null && before.fileBytes === fileBytes) {
-    return before;
-  }
-  const recording = openRecordingAt(path);
-  return { fileBytes, recording, ...movement(recording) };
-}
-
-/** The sites of the last look beside those of an earlier one. */
-export function movement(recording: Recording): Omit<LiveSeen, "recording" | "fileBytes"> {
-  const summary = summarize(recording, "end");
-  const last = recording.looks.at(-1);
-  const earlier =
-    recording.looks.findLast(({ timeMs }) => timeMs <= (last?.timeMs ?? 0) - LEAST_COMPARED_MS) ??
-    recording.looks[0];
-  const comparedMs = last && earlier ? last.timeMs - earlier.timeMs : 0;
-  const past = new Map<string, SiteGroup>();
-  if (earlier !== undefined && comparedMs > 0) {
-    for (const group of groupSites(summarize(recording, earlier.timeMs).sites)) {
-      past.set(groupKey(group), group);
-    }
-  }
-  const per = (change: Bytes, unitMs: Millis) =>
-    comparedMs > 0 ? (change / comparedMs) * unitMs : 0;
-  const sites = groupSites(summary.sites).map((group) => {
-    const then = past.get(groupKey(group));
-    return {
-      group,
-      growthPerMinute: per(group.live.bytes - (then?.live.bytes ?? 0), MS_PER_MINUTE),
-      allocatedPerSecond: per(group.allocated.bytes - (then?.allocated.bytes ?? 0), 1000),
-    };
-  });
-  return { summary, sites, comparedMs };
-}
-
 function drawLive(
   screen: Screen,
-  seen: LiveSeen,
+  seen: RecordingProgress,
   choice: LiveChoice,
   options: ListOptions,
   rows: number,
@@ -181,7 +121,7 @@ function perMinute(bytes: Bytes, overMs: Millis): Bytes {
   return overMs > 0 ? (bytes / overMs) * MS_PER_MINUTE : Number.POSITIVE_INFINITY;
 }
 
-function drawHead(screen: Screen, { recording, summary, comparedMs }: LiveSeen): void {
+function drawHead(screen: Screen, { recording, summary, comparedMs }: RecordingProgress): void {
   const { paint } = screen;
   const { rss, ending } = summaryContext(recording, summary, "end", null);
   const command = oneLine(commandText(summary.target.command));

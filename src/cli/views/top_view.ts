@@ -1,31 +1,19 @@
-/** The live list of Python processes: what each look finds, what keys choose, how it is drawn. */
+/** The live list of Python processes: what the keys do, and how it is drawn. */
 
 import type { Key } from "ink";
-import { readDeviceUse } from "../../gpu/device_totals.js";
-import { filterText, keyOf, type ProcessRow, processRow } from "../../inspect/live/process_rows.js";
-import { readPythonProcesses } from "../../linux/index.js";
+import {
+  filterText,
+  type ProcessRow,
+  type WatchedProcesses,
+  watchProcesses,
+} from "../../inspect/index.js";
 import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, Pid } from "../../model/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { processTable } from "../screens/process_list.js";
 import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
-
-/** One process as it was seen over the view's time. */
-interface Watched {
-  readonly row: ProcessRow;
-  /** RSS of the last looks, oldest first. */
-  readonly timesMs: readonly TimeMs[];
-  readonly rssBytes: readonly Bytes[];
-  /** At the first look: growth is counted from there. */
-  readonly firstRssBytes: Bytes;
-}
-
-export interface TopSeen {
-  readonly looks: number;
-  readonly watched: ReadonlyMap<string, Watched>;
-}
 
 /** What may be sorted by, in the order that `s` goes through them; the key that picks it, its title. */
 const SORTS = {
@@ -49,55 +37,27 @@ export interface TopChoice {
   readonly firstRow: number;
 }
 
-const HISTORY = 60;
 const TREND_COLUMNS = 12;
-/** PSS and USS cost a walk over every page: every so many looks. */
-const LOOKS_PER_SHARES = 10;
 
 export function topView(
   choice: TopChoice,
   options: ListOptions,
   intervalMs: Millis,
-): FullScreenView<TopSeen, TopChoice> {
+): FullScreenView<WatchedProcesses, TopChoice> {
   return {
     name: "top",
     instead: "tidemark ps",
     intervalMs,
     choice,
-    look: lookAtProcesses,
+    look: watchProcesses,
     draw: (screen, seen, chosen, rows) => drawTop(screen, seen, chosen, options, rows),
     press: pressTop,
   };
 }
 
-export async function lookAtProcesses(before: TopSeen | null): Promise<TopSeen> {
-  const looks = before?.looks ?? 0;
-  const device = await readDeviceUse();
-  const shares = looks % LOOKS_PER_SHARES === 0;
-  const now = Date.now();
-  const watched = new Map<string, Watched>();
-  for (const process of readPythonProcesses(shares)) {
-    const key = keyOf(process);
-    const earlier = before?.watched.get(key);
-    const firstRssBytes = earlier?.firstRssBytes ?? process.rssBytes;
-    const row = processRow(process, new Map([[key, firstRssBytes]]), device);
-    watched.set(key, {
-      row: shares || earlier === undefined ? row : withShares(row, earlier.row),
-      timesMs: [...(earlier?.timesMs ?? []), now].slice(-HISTORY),
-      rssBytes: [...(earlier?.rssBytes ?? []), process.rssBytes].slice(-HISTORY),
-      firstRssBytes,
-    });
-  }
-  return { looks: looks + 1, watched };
-}
-
-function withShares(row: ProcessRow, { pssBytes, ussBytes }: ProcessRow): ProcessRow {
-  return { ...row, pssBytes, ussBytes };
-}
-
 function drawTop(
   screen: Screen,
-  seen: TopSeen,
+  seen: WatchedProcesses,
   choice: TopChoice,
   options: ListOptions,
   rows: number,

@@ -13,7 +13,6 @@ import {
   readStatus,
   startTimeMs,
 } from "../../linux/index.js";
-import { PYTHON_FOLDER } from "../../linux/installation.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
@@ -36,12 +35,11 @@ export interface GpuProcessRequest {
   readonly onWaiting: (doing: string) => void;
 }
 
-export async function lookAtGpuProcess(
+export async function gpuProcessDocument(
   request: GpuProcessRequest,
 ): Promise<{ readonly document: GpuProcessJson; readonly profile: Buffer | null }> {
   const { pid, waitMs, onWaiting } = request;
   const look = await lookAtDevices(pid, {
-    pythonFolder: PYTHON_FOLDER,
     exec: { waitMs, onWaiting },
     maxPauseMs: request.maxPauseMs,
     maxBytes: freemem() * FREE_SHARE,

@@ -2,7 +2,6 @@
 import type { FrameworkFigures } from "../../gpu/device_figures.js";
 import { pageDocument } from "../../gpu/page_document.js";
 import { readSnapshot } from "../../gpu/read_snapshot.js";
-import { PYTHON_FOLDER } from "../../linux/installation.js";
 import { noDeviceSnapshot } from "../../model/device_errors.js";
 import type { TidemarkError } from "../../model/errors.js";
 import type { GpuPageDocument } from "../../model/gpu_page.js";
@@ -11,7 +10,7 @@ import { readDeviceSnapshot } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
 /** Throws TidemarkError where the program cannot be asked, or has no allocator of torch's in use. */
-export async function readProcessPage(
+export async function gpuProcessPage(
   pid: Pid,
   waitMs: Millis,
   onWaiting: (doing: string) => void,
@@ -19,7 +18,7 @@ export async function readProcessPage(
   const name = `process ${pid}`;
   const { answer, frameworks, refused } = await readDeviceSnapshot(
     pid,
-    { pythonFolder: PYTHON_FOLDER, exec: { waitMs, onWaiting } },
+    { waitMs, onWaiting },
     async (path) => pageDocument(await readSnapshot(path), name, name),
   );
   if (answer === null) throw refusal(pid, frameworks, refused);

@@ -1,4 +1,4 @@
-/** One look at the devices of this host: what the driver says, and what the programs' own allocators say. */
+/** The devices of this host as their document: figures of the driver, and of the allocators of recorded programs. */
 
 import type { DeviceLook } from "../../gpu/device_totals.js";
 import { readDevices } from "../../gpu/device_totals.js";
@@ -19,11 +19,12 @@ interface AllocatorFigures {
   readonly recording: string;
 }
 
-/** Which recording grows with a process: looked for among all open files of the host, so not at each look. */
+/** The recording that is being written of each process. Finding one needs a walk over all open files of the host, so
+ * repeated polls keep this map. */
 export type KnownRecordings = Map<Pid, string | null>;
 
 /** @throws TidemarkError TM-E065 where no driver answers */
-export async function lookAtDeviceTop(recordings: KnownRecordings): Promise<GpuTopJson> {
+export async function gpuTopDocument(recordings: KnownRecordings = new Map()): Promise<GpuTopJson> {
   const look = await readDevices();
   const pids = [...new Set(look.processes.map(({ pid }) => pid))];
   const figures = new Map(pids.map((pid) => [pid, figuresOf(pid, recordings)]));

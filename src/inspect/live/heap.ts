@@ -23,11 +23,15 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
+import { oneLine, TidemarkError } from "../../model/errors.js";
 import type { HeapJson, HeapTypeJson } from "../../model/heap_document.js";
 import { coreCutOff, noSuchObject } from "../../model/heap_errors.js";
 import type { NodeId } from "../../model/heap_graph.js";
-import type { NamedHeapTree } from "../../model/heap_page.js";
+import {
+  HEAP_PAGE_SCHEMA,
+  type HeapPageDocument,
+  type NamedHeapTree,
+} from "../../model/heap_page.js";
 import type { Bytes, Millis, Objects } from "../../model/units.js";
 import { gapTexts } from "./core_gaps.js";
 import { spareMemory } from "./spare_memory.js";
@@ -61,7 +65,8 @@ export interface HeapLook {
 
 const MOST_HOLDERS = 200;
 
-export async function lookAtHeap(request: HeapRequest): Promise<HeapLook> {
+/** Throws TidemarkError where the target cannot be read, runs no Python, or has no object that `to` names. */
+export async function heapDocument(request: HeapRequest): Promise<HeapLook> {
   const memory = /^\d+$/.test(request.target)
     ? openProcessMemory(Number(request.target))
     : openCoreFile(request.target);
@@ -72,6 +77,12 @@ export async function lookAtHeap(request: HeapRequest): Promise<HeapLook> {
   } finally {
     memory.close();
   }
+}
+
+/** The page of a heap that was read with `wantsTree`. */
+export function heapPage(target: string, { document, tree }: HeapLook): HeapPageDocument {
+  const title = `heap of ${oneLine(document.target.command.join(" ") || target)}`;
+  return { schema: HEAP_PAGE_SCHEMA, title, heap: document, tree };
 }
 
 /** No interpreter is found in a core whose end is missing: that is why. */

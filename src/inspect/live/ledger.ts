@@ -20,7 +20,11 @@ import type { Pid } from "../../model/units.js";
 import { gapTexts } from "./core_gaps.js";
 
 /** Throws TM-E020 (gone) or TM-E021 (not permitted). */
-export function lookAtLedger(pid: Pid, depth: "cheap" | "full", withChildren: boolean): LedgerJson {
+export function ledgerDocument(
+  pid: Pid,
+  depth: "cheap" | "full",
+  withChildren: boolean,
+): LedgerJson {
   const { parts, limits, malloc, python, pid: _pid, ...figures } = readLedger(pid, depth);
   return {
     schema: "tidemark.ledger/1",
@@ -43,7 +47,7 @@ export function lookAtLedger(pid: Pid, depth: "cheap" | "full", withChildren: bo
 }
 
 /** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (no core file). */
-export function lookAtCore(file: string): CoreLedgerJson {
+export function coreLedgerDocument(file: string): CoreLedgerJson {
   const core = openCoreFile(file);
   try {
     const { parts, limits, malloc, pymalloc, pid, python, ...figures } = readCoreLedger(core);

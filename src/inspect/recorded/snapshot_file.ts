@@ -1,14 +1,13 @@
+/** Files of PyTorch's allocator snapshots. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { basename } from "node:path";
-import type { CommonOptions } from "../../cli/options/options.js";
-import { withProgress } from "../../cli/text/progress.js";
 import { readSnapshot } from "../../gpu/read_snapshot.js";
 import type { GpuSnapshot } from "../../model/gpu_snapshot.js";
+import type { Tell } from "../../model/units.js";
 
-/** PROTO of a pickle, or what packs one: gzip, Zstandard. */
+/** The first bytes of a pickle (PROTO), or of a compressed one: gzip, Zstandard. */
 const BEGINNINGS = [[0x80], [0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]];
 
-/** By its first bytes; what cannot be opened is none. */
+/** Decides by the first bytes; false for a file that cannot be opened. */
 export function isSnapshot(path: string): boolean {
   let descriptor: number;
   try {
@@ -29,9 +28,12 @@ export function isSnapshot(path: string): boolean {
   }
 }
 
-/** A snapshot, with progress by MiB of its file. */
-export function loadSnapshot(path: string, options: CommonOptions): Promise<GpuSnapshot> {
-  return withProgress(basename(path), "MiB", options, (tell) =>
-    readSnapshot(path, (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20))),
-  );
+/** `tell` counts MiB of the file. Throws TidemarkError where the file is missing or damaged. */
+export function loadSnapshot(path: string, tell: Tell): Promise<GpuSnapshot> {
+  return readSnapshot(path, mebibytes(tell));
+}
+
+/** Converts a progress callback that counts MiB to one that counts bytes. */
+export function mebibytes(tell: Tell): (done: number, of: number) => Promise<void> {
+  return (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20));
 }

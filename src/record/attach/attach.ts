@@ -30,7 +30,7 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { agentRefused, alreadyAttached } from "../../model/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors.js";
@@ -60,8 +60,8 @@ const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 export interface AttachOptions {
   readonly pid: Pid;
   readonly recordingPath: string;
-  /** Full path of libtidemark.so; tidemark-guard lies beside it. */
-  readonly libraryPath: string;
+  /** Full path of libtidemark.so, with tidemark-guard beside it; the default is this installation's. */
+  readonly libraryPath?: string;
   readonly periodBytes?: Bytes;
   readonly native?: boolean;
   readonly follow?: boolean;
@@ -91,7 +91,7 @@ export interface AttachResult {
 
 /** Throws TidemarkError where nothing was recorded. */
 export async function attachAndRecord(options: AttachOptions): Promise<AttachResult> {
-  const { pid } = options;
+  const { pid, libraryPath = LIBRARY_PATH } = options;
   const stat = readStat(pid);
   if (stat === null || hasEnded(stat)) {
     throw processGone(pid);
@@ -103,7 +103,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   refuseSecond(pid);
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
   const keeper = await PoolKeeper.open(
-    dirname(options.libraryPath),
+    dirname(libraryPath),
     CONSTANTS.TM_DEFAULT_SLOT_COUNT,
     period,
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
@@ -114,7 +114,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     const armed = await armAgent(
       pid,
       {
-        libraryPath: options.libraryPath,
+        libraryPath,
         poolPath: keeper.path,
         periodBytes: period,
         native: options.native === true,

@@ -22,6 +22,7 @@ import { pythonText } from "../../cpython/entry/exchange.js";
 import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import { isLeaving, readAttachPermission, readStat } from "../../linux/index.js";
+import { PYTHON_FOLDER } from "../../linux/installation.js";
 import { devicesSilent } from "../../model/device_errors.js";
 import { notPermitted, processGone } from "../../model/errors.js";
 import type { Millis, Pid } from "../../model/units.js";
@@ -49,10 +50,9 @@ export interface DeviceLine {
   close(): void;
 }
 
-/** `pythonFolder` holds the package's sources; `options` go to the thread. Throws TidemarkError. */
+/** `options` go to the thread. Throws TidemarkError. */
 export async function openDeviceLine(
   pid: Pid,
-  pythonFolder: string,
   options: Readonly<Record<string, unknown>>,
   exec: RemoteExecOptions,
 ): Promise<DeviceLine> {
@@ -65,7 +65,7 @@ export async function openDeviceLine(
   }
   const place = await listenIn(pid);
   try {
-    const work = workOf(pythonFolder, { ...options, address: place.address });
+    const work = workOf({ ...options, address: place.address });
     const entered = await enterProcess(pid, work, exec);
     const socket = await place.connected(CONNECT_MS);
     if (socket === null) {
@@ -105,8 +105,8 @@ export function firstMessage(
 
 /** The body of a function: it defines the modules within a thread of their own, and starts no import here.
  * A patched starter of threads (gevent) would run it in the program's own loop. */
-function workOf(pythonFolder: string, options: Readonly<Record<string, unknown>>): string {
-  const sources = MODULES.map((name) => readFileSync(join(pythonFolder, `${name}.py`), "utf8"));
+function workOf(options: Readonly<Record<string, unknown>>): string {
+  const sources = MODULES.map((name) => readFileSync(join(PYTHON_FOLDER, `${name}.py`), "utf8"));
   const list = (texts: readonly string[]) => `[${texts.map(pythonText).join(", ")}]`;
   return `import _thread, sys
 monkey = sys.modules.get("gevent.monkey")

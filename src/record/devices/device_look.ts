@@ -28,8 +28,6 @@ import { firstMessage, openDeviceLine } from "./device_line.js";
 const ANSWER_MS: Millis = 60_000;
 
 export interface DeviceLookOptions {
-  /** Of the Python package's sources. */
-  readonly pythonFolder: string;
   /** How long the program may take until it runs Python code, and stand still for its heap's copy. */
   readonly exec: RemoteExecOptions;
   readonly maxPauseMs: Millis;
@@ -71,7 +69,6 @@ export interface DeviceLook {
 export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promise<DeviceLook> {
   const line = await openDeviceLine(
     pid,
-    options.pythonFolder,
     { profile: options.wantsProfile, arrays_from: options.smallestTensorBytes },
     options.exec,
   );

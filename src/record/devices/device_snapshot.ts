@@ -19,12 +19,6 @@ import { firstMessage, openDeviceLine } from "./device_line.js";
 const WRITE_MS: Millis = 10 * 60_000;
 const PICKLE = ".pickle";
 
-export interface DeviceSnapshotOptions {
-  /** Of the Python package's sources. */
-  readonly pythonFolder: string;
-  readonly exec: RemoteExecOptions;
-}
-
 export interface DeviceSnapshot<Answer> {
   readonly frameworks: readonly FrameworkFigures[];
   /** What `read` made of it; null where there is none. */
@@ -37,12 +31,12 @@ export interface DeviceSnapshot<Answer> {
  * cannot be asked, and what `read` throws. */
 export async function readDeviceSnapshot<Answer>(
   pid: Pid,
-  { pythonFolder, exec }: DeviceSnapshotOptions,
+  exec: RemoteExecOptions,
   read: (path: string) => Promise<Answer>,
 ): Promise<DeviceSnapshot<Answer>> {
   const file = fileIn(pid);
   try {
-    const line = await openDeviceLine(pid, pythonFolder, { snapshot: file.address }, exec);
+    const line = await openDeviceLine(pid, { snapshot: file.address }, exec);
     try {
       const { look, written, refused } = await firstMessage(pid, line, "written", WRITE_MS);
       return {

@@ -32,8 +32,6 @@ import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_li
 
 /** How the devices of the recorded processes are watched. */
 export interface DeviceWatchOptions {
-  /** Of the Python package's sources. */
-  readonly pythonFolder: string;
   /** A snapshot is written when so much of a device is reserved: above 0, at most 1. */
   readonly threshold: number;
   /** Of all snapshots of one process. */
@@ -179,7 +177,6 @@ export class DeviceWatch {
     try {
       const line = await openDeviceLine(
         pid,
-        this.options.pythonFolder,
         { watch: this.orders(pid) },
         { waitMs: ENTER_MS, signal: this.abort.signal },
       );

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, statSync, symlinkSync } fr
 import { homedir, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { inspectProgram, type ProgramAnswer } from "../../linux/index.js";
+import { LIBRARY_PATH } from "../../linux/installation.js";
 import { oneLine, TidemarkError } from "../../model/errors.js";
 import type { Pid } from "../../model/units.js";
 import { CONSTANTS } from "../../segment/layout.js";
@@ -35,10 +36,10 @@ export async function preparePreload(
     notes.push(reason);
     return null;
   }
-  const library = preloadablePath(options.libraryPath);
+  const library = preloadablePath(LIBRARY_PATH);
   if (library === null) {
     notes.push(
-      `No agent: ${oneLine(options.libraryPath)} has a space or a colon in it and could not be linked elsewhere.`,
+      `No agent: ${oneLine(LIBRARY_PATH)} has a space or a colon in it and could not be linked elsewhere.`,
     );
     return null;
   }
@@ -92,8 +93,8 @@ function obstacle(options: RunOptions): string | null {
   if (process.env.TIDEMARK === "off") {
     return "No agent: TIDEMARK=off is set; only the figures of /proc are recorded.";
   }
-  if (!isFile(options.libraryPath)) {
-    return `No agent: ${oneLine(options.libraryPath)} is missing (npm run build makes it); only the figures of /proc are recorded.`;
+  if (!isFile(LIBRARY_PATH)) {
+    return `No agent: ${oneLine(LIBRARY_PATH)} is missing (npm run build makes it); only the figures of /proc are recorded.`;
   }
   return preloadObstacle(inspectProgram(options.command));
 }

@@ -16,8 +16,6 @@ export interface RunOptions {
   readonly follow?: boolean;
   /** Watch the devices of its processes; left out: no process is asked. */
   readonly devices?: DeviceWatchOptions;
-  /** Full path of libtidemark.so. */
-  readonly libraryPath: string;
   /** Descriptor that tidemark-guard left in TIDEMARK_GUARD_FD. */
   readonly guardDescriptor: number;
 }

@@ -1,7 +1,6 @@
 /** The numbers of src/model/numbers.ts in the page's typography: a true minus sign, counts shortened from 10,000 on. */
 
 import * as numbers from "../../../src/model/numbers.js";
-import { formatDuration, formatMilliseconds } from "../../../src/model/numbers.js";
 
 export { formatDuration, formatMilliseconds, formatUtcTime } from "../../../src/model/numbers.js";
 

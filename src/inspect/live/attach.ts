@@ -1,0 +1,69 @@
+/** Recording a process that already runs, and detaching from one: `tidemark attach`, `tidemark detach`. */
+import { diagnose } from "../../diagnose/index.js";
+import { readCommand, readStatus } from "../../linux/index.js";
+import type { DetachJson } from "../../model/detach_document.js";
+import type { Bytes, Millis, Pid } from "../../model/units.js";
+import {
+  type AttachOptions,
+  type AttachResult,
+  detachAgent as detach,
+  openRecording,
+  attachAndRecord as record,
+} from "../../record/index.js";
+import { evidenceOf } from "../recorded/evidence.js";
+
+/** With `forMs: "auto"`: when the first verdict is computed, the factor to each next one, the longest recording. */
+const FIRST_VERDICT_MS: Millis = 30_000;
+const VERDICT_FACTOR = 1.5;
+const LONGEST_MS: Millis = 600_000;
+/** A verdict of at least this confidence counts as settled when the next one agrees. */
+const SURE = 0.9;
+
+export interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
+  /** How long to record; "auto": until two verdicts in a row agree, 10 minutes at most. */
+  readonly forMs: Millis | "auto";
+  /** Called while the process does not run Python code, with its RSS. */
+  readonly onWaiting: (doing: string, rssBytes: Bytes) => void;
+}
+
+/** Throws TidemarkError where nothing was recorded. */
+export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
+  const { forMs, onWaiting, ...options } = request;
+  return record({
+    ...options,
+    enough: forMs === "auto" ? verdictIsSettled() : (elapsedMs) => elapsedMs >= forMs,
+    onWaiting: (doing) => onWaiting(doing, readStatus(options.pid)?.rssBytes ?? 0),
+  });
+}
+
+/** The command line of a process; empty where it is not readable. */
+export function commandOf(pid: Pid): readonly string[] {
+  return readCommand(pid) ?? [];
+}
+
+/** True once two verdicts in a row are of the same kind and both have a high confidence. */
+function verdictIsSettled(): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
+  let due = FIRST_VERDICT_MS;
+  let before = "";
+  return async (elapsedMs, path) => {
+    if (elapsedMs < due) {
+      return false;
+    }
+    due = elapsedMs * VERDICT_FACTOR;
+    const { verdict } = diagnose(await evidenceOf(openRecording(path), async () => {}));
+    const sure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
+    const settled = sure && verdict.kind === before;
+    before = sure ? verdict.kind : "";
+    return settled || elapsedMs >= LONGEST_MS;
+  };
+}
+
+/** Removes the agent's hooks from a process whose recorder crashed. Throws TidemarkError: TM-E039 where the process
+ * holds no agent, TM-E037 where a recorder is alive. */
+export async function detachAgent(
+  pid: Pid,
+  options: Parameters<typeof detach>[1],
+): Promise<DetachJson> {
+  const { recorded, inert, pauseMs } = await detach(pid, options);
+  return { schema: "tidemark.detach/1", pid, recorded, inert, pauseMs };
+}

@@ -1,0 +1,87 @@
+/** The verdict on a live process: `tidemark diagnose PID`. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { diagnose, type Evidence } from "../../diagnose/index.js";
+import { readInterpreter } from "../../linux/index.js";
+import type { DiagnosisJson } from "../../model/diagnosis_document.js";
+import { TidemarkError } from "../../model/errors.js";
+import type { Millis, Pid, Tell } from "../../model/units.js";
+import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
+import { evidenceOf } from "../recorded/evidence.js";
+
+/** How long the process may take until it runs Python code, so that an agent can enter. */
+const LONGEST_WAIT: Millis = 30_000;
+
+export interface ProcessDiagnosisOptions {
+  /** How long to watch the process. */
+  readonly forMs: Millis;
+  /** Records with an agent inside the process; false: only reads it from outside. */
+  readonly agent: boolean;
+  /** At the end, runs gc.collect() and malloc_trim(0) in the process. Needs `agent`. */
+  readonly probe: boolean;
+  /** Ends the watch early: the verdict uses what is known so far. */
+  readonly until: AbortSignal;
+}
+
+/** `tell` counts seconds. Throws TidemarkError where there is no such process. */
+export async function diagnoseProcess(
+  pid: Pid,
+  options: ProcessDiagnosisOptions,
+  tell: Tell,
+): Promise<DiagnosisJson> {
+  const gather = options.agent ? underAgent : fromOutside;
+  return diagnose(await gather(pid, options, tell));
+}
+
+function fromOutside(pid: Pid, options: ProcessDiagnosisOptions, tell: Tell): Promise<Evidence> {
+  const { forMs, until } = options;
+  const python = readInterpreter(pid)?.version ?? "";
+  return watchProcess(pid, { forMs, python, until }, tell);
+}
+
+/** Where no agent can enter, the process is watched from outside, and the verdict's limits give the reason. */
+async function underAgent(
+  pid: Pid,
+  options: ProcessDiagnosisOptions,
+  tell: Tell,
+): Promise<Evidence> {
+  const { until, forMs } = options;
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-diagnose-"));
+  try {
+    const result = await attachAndRecord({
+      pid,
+      recordingPath: join(folder, `${pid}.tidemark`),
+      waitMs: LONGEST_WAIT,
+      until,
+      enough: async (elapsedMs) => {
+        await tell(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
+        return elapsedMs >= forMs;
+      },
+    });
+    const evidence = await evidenceOf(result.open(), async () => {});
+    return options.probe ? await probed(evidence, pid, until) : evidence;
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || until.aborted) {
+      throw error;
+    }
+    await tell(0, forMs / 1000);
+    const evidence = await fromOutside(pid, options, tell);
+    const limit = `No agent could enter: ${error.what}.`;
+    return { ...evidence, limits: [limit, ...evidence.limits] };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Adds the results of a probe. A process that does not answer any more gets a limit instead. */
+async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promise<Evidence> {
+  try {
+    return { ...evidence, probe: await probeProcess(pid, { waitMs: LONGEST_WAIT, signal }) };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    return { ...evidence, limits: [`It was not probed: ${error.what}.`, ...evidence.limits] };
+  }
+}

@@ -1,0 +1,55 @@
+/** Recordings that a user names, by path or by the process that is being recorded. */
+import { type Stats, statSync } from "node:fs";
+import { fileUnusable, nothingThere } from "../../model/errors.js";
+import type { Bytes, Pid } from "../../model/units.js";
+import { finishOrphan, growingRecordingOf, openRecording } from "../../record/index.js";
+import type { Recording } from "../../recording/types.js";
+import { type SiteMovement, siteMovement } from "../recorded/site_movement.js";
+
+/** Opens a recording; if its recorder crashed, completes the recording first. Throws TidemarkError. */
+export function openRecordingAt(path: string): Recording {
+  const kind = statOf(path);
+  if (kind?.isFIFO() || kind?.isSocket()) {
+    // Opening one would wait until somebody writes to it.
+    throw fileUnusable(path, "read", "it is not a regular file");
+  }
+  finishOrphan(path);
+  return openRecording(path);
+}
+
+/** The path of the recording that is being written of a process. Throws TidemarkError (TM-E014) if there is none. */
+export function recordingOfProcess(pid: Pid): string {
+  const path = growingRecordingOf(pid);
+  if (path === null) {
+    throw nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`);
+  }
+  return path;
+}
+
+/** What a live view shows of a recording. */
+export interface RecordingProgress extends SiteMovement {
+  readonly fileBytes: Bytes;
+  readonly recording: Recording;
+}
+
+/** Reads a recording that may be growing; returns `before` if its file has the same size. Throws TidemarkError. */
+export function recordingProgress(
+  path: string,
+  before: RecordingProgress | null,
+): RecordingProgress {
+  const fileBytes = statOf(path)?.size ?? 0;
+  if (before !== null && before.fileBytes === fileBytes) {
+    return before;
+  }
+  const recording = openRecordingAt(path);
+  return { fileBytes, recording, ...siteMovement(recording) };
+}
+
+/** Undefined where there is no such file or it is not accessible: opening it reports the reason. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,87 @@
+/** The Python processes of this host, once (`tidemark ps`) and repeatedly (`tidemark top`). */
+import { readDeviceUse } from "../../gpu/device_totals.js";
+import { readPythonProcesses } from "../../linux/index.js";
+import type { PsJson } from "../../model/documents.js";
+import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import { readLastLook, writeLastLook } from "./previous_sizes.js";
+import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
+
+export interface ProcessList {
+  /** Largest RSS first. */
+  readonly document: PsJson;
+  /** How long ago the previous list was made, which growth refers to; null where there was none. */
+  readonly sinceMs: Millis | null;
+}
+
+/** Lists all Python processes, and keeps their sizes for the next call of this user. */
+export async function listProcesses(): Promise<ProcessList> {
+  const before = readLastLook();
+  const device = readDeviceUse();
+  const processes = readPythonProcesses(true);
+  const now = Date.now();
+  writeLastLook({
+    timeMs: now,
+    sizes: new Map(processes.map((process) => [keyOf(process), process.rssBytes])),
+  });
+  const use = await device;
+  const rows = processes.map((process) => processRow(process, before?.sizes ?? null, use));
+  return {
+    document: documentOf(rows),
+    sinceMs: before === null ? null : now - before.timeMs,
+  };
+}
+
+/** One process over the time that it was watched. */
+export interface WatchedProcess {
+  readonly row: ProcessRow;
+  /** RSS of the latest polls, oldest first. */
+  readonly timesMs: readonly TimeMs[];
+  readonly rssBytes: readonly Bytes[];
+  /** RSS at the first poll, which growth refers to. */
+  readonly firstRssBytes: Bytes;
+}
+
+export interface WatchedProcesses {
+  readonly polls: number;
+  readonly watched: ReadonlyMap<string, WatchedProcess>;
+}
+
+/** Polls that a trend shows. */
+const HISTORY = 60;
+/** PSS and USS need a walk over every page: they are read once in so many polls. */
+const POLLS_PER_SHARES = 10;
+
+/** Polls all Python processes. @param before the previous poll; null at the first */
+export async function watchProcesses(before: WatchedProcesses | null): Promise<WatchedProcesses> {
+  const polls = before?.polls ?? 0;
+  const device = await readDeviceUse();
+  const shares = polls % POLLS_PER_SHARES === 0;
+  const now = Date.now();
+  const watched = new Map<string, WatchedProcess>();
+  for (const process of readPythonProcesses(shares)) {
+    const key = keyOf(process);
+    const earlier = before?.watched.get(key);
+    const firstRssBytes = earlier?.firstRssBytes ?? process.rssBytes;
+    const row = processRow(process, new Map([[key, firstRssBytes]]), device);
+    watched.set(key, {
+      row: shares || earlier === undefined ? row : withShares(row, earlier.row),
+      timesMs: [...(earlier?.timesMs ?? []), now].slice(-HISTORY),
+      rssBytes: [...(earlier?.rssBytes ?? []), process.rssBytes].slice(-HISTORY),
+      firstRssBytes,
+    });
+  }
+  return { polls: polls + 1, watched };
+}
+
+/** The document of one poll, largest RSS first. */
+export function watchedDocument({ watched }: WatchedProcesses): PsJson {
+  return documentOf([...watched.values()].map(({ row }) => row));
+}
+
+function documentOf(rows: readonly ProcessRow[]): PsJson {
+  return { schema: "tidemark.ps/1", processes: rows.toSorted((a, b) => b.rssBytes - a.rssBytes) };
+}
+
+function withShares(row: ProcessRow, { pssBytes, ussBytes }: ProcessRow): ProcessRow {
+  return { ...row, pssBytes, ussBytes };
+}

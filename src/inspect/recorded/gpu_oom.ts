@@ -1,0 +1,21 @@
+/** The out-of-memory messages of a log as their document: `tidemark gpu oom`. */
+import { logLines } from "../../gpu/oom/log_lines.js";
+import { readOomLog } from "../../gpu/oom/oom_log.js";
+import { checkAgainst } from "../../gpu/oom/oom_snapshot.js";
+import type { GpuJson, OomJson } from "../../model/gpu_document.js";
+import type { Tell } from "../../model/units.js";
+import { mebibytes } from "./snapshot_file.js";
+
+/** @param log a path, or "-" for standard input; `tell` counts MiB. Throws TM-E003, TM-E004. */
+export function oomDocument(log: string, tell: Tell): Promise<OomJson> {
+  return readOomLog(log, logLines(log, mebibytes(tell)));
+}
+
+/** Adds to each message whether the snapshot agrees with its figures. */
+export function withSnapshotCheck(document: OomJson, snapshot: GpuJson): OomJson {
+  const events = document.events.map((event) => ({
+    ...event,
+    snapshot: checkAgainst(event, snapshot),
+  }));
+  return { ...document, events };
+}

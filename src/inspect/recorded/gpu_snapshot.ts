@@ -1,0 +1,27 @@
+/** The documents of allocator snapshots: `tidemark gpu SNAPSHOT...`. */
+import { basename } from "node:path";
+import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
+import { analyse } from "../../gpu/analyse.js";
+import { pageDocument } from "../../gpu/page_document.js";
+import type { GpuJson } from "../../model/gpu_document.js";
+import type { GpuPageDocument } from "../../model/gpu_page.js";
+import type { Tell } from "../../model/units.js";
+import { loadSnapshot } from "./snapshot_file.js";
+
+/** The snapshot's document without a verdict. `tell` counts MiB. Throws TidemarkError for a damaged file. */
+export async function analyseSnapshot(path: string, tell: Tell): Promise<GpuJson> {
+  return analyse(await loadSnapshot(path, tell), path);
+}
+
+/** Adds the verdict. Its advice has the figures of this snapshot and replaces the same advice of the catalogue. */
+export function withVerdict(document: GpuJson): GpuJson {
+  const { verdict, advice } = diagnose(evidenceOfSnapshots([document]));
+  const own = verdict.kind === "insufficient-evidence" ? [] : advice;
+  const rest = document.advice.filter(({ id }) => !own.some((other) => other.id === id));
+  return { ...document, verdict, advice: [...own, ...rest] };
+}
+
+/** The snapshot's page. `tell` counts MiB. Throws TidemarkError for a damaged file. */
+export async function snapshotPage(path: string, tell: Tell): Promise<GpuPageDocument> {
+  return pageDocument(await loadSnapshot(path, tell), path, basename(path));
+}

@@ -1,0 +1,51 @@
+/** How the sites of a recording moved between an earlier look and the last: `tidemark live`. */
+import type { SummaryJson } from "../../model/documents.js";
+import type { Bytes, Millis } from "../../model/units.js";
+import type { Recording } from "../../recording/types.js";
+import { groupKey, groupSites, type SiteGroup } from "./site_groups.js";
+import { summarize } from "./summary.js";
+
+/** A site and its rates since the look that it is compared with. */
+export interface MovingSite {
+  readonly group: SiteGroup;
+  readonly growthPerMinute: Bytes;
+  readonly allocatedPerSecond: Bytes;
+}
+
+export interface SiteMovement {
+  readonly summary: SummaryJson;
+  readonly sites: readonly MovingSite[];
+  /** Time between the two looks compared; 0 where there is one look at most. */
+  readonly comparedMs: Millis;
+}
+
+/** Rates are computed over at least this time, where the recording is that long: shorter ones are noise. */
+const LEAST_COMPARED_MS = 10_000;
+const MS_PER_MINUTE = 60_000;
+
+/** Compares the sites of the last look with those of an earlier one. */
+export function siteMovement(recording: Recording): SiteMovement {
+  const summary = summarize(recording, "end");
+  const last = recording.looks.at(-1);
+  const earlier =
+    recording.looks.findLast(({ timeMs }) => timeMs <= (last?.timeMs ?? 0) - LEAST_COMPARED_MS) ??
+    recording.looks[0];
+  const comparedMs = last && earlier ? last.timeMs - earlier.timeMs : 0;
+  const past = new Map<string, SiteGroup>();
+  if (earlier !== undefined && comparedMs > 0) {
+    for (const group of groupSites(summarize(recording, earlier.timeMs).sites)) {
+      past.set(groupKey(group), group);
+    }
+  }
+  const per = (change: Bytes, unitMs: Millis) =>
+    comparedMs > 0 ? (change / comparedMs) * unitMs : 0;
+  const sites = groupSites(summary.sites).map((group) => {
+    const then = past.get(groupKey(group));
+    return {
+      group,
+      growthPerMinute: per(group.live.bytes - (then?.live.bytes ?? 0), MS_PER_MINUTE),
+      allocatedPerSecond: per(group.allocated.bytes - (then?.allocated.bytes ?? 0), 1000),
+    };
+  });
+  return { summary, sites, comparedMs };
+}

@@ -1,0 +1,8 @@
+/**
+ * Exports of a recording: to the formats of other tools, and to a DuckDB database or Parquet files for SQL.
+ *
+ * Everything here throws TidemarkError only.
+ */
+export type { ProfileExporter } from "../formats/index.js";
+export type { Recording } from "../recording/types.js";
+export { EXPORTERS, type Exporter, type RecordingExporter } from "./exporters.js";
