@@ -65,8 +65,6 @@ async function joinProgram() {
         rollupOptions: {
           input: programEntries.map((path) => `dist/${path}`),
           external: loadedWhenAsked,
-          // No module of ours is imported for its side effects: a command loads what it uses of a room's index.
-          treeshake: { moduleSideEffects: (id) => id.includes("/node_modules/") },
           output: { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" },
         },
       },
