@@ -2,7 +2,7 @@
  * Estimates against exact truth: programs that know what they allocated, at several sampling periods.
  * `npm run bench -- accuracy [--runs 5] [--sites 300]`
  *
- * Of every site: does the figure's 95 % interval (src/model/interval.ts) hold the truth? Sites with fewer
+ * Of every site: does the figure's 95 % interval (src/model/base/interval.ts) hold the truth? Sites with fewer
  * than ten expected samples, at the period that was in force at the end, are told apart.
  */
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { interval95, unseenUpToBytes } from "../dist/model/interval.js";
+import { interval95, unseenUpToBytes } from "../dist/model/base/interval.js";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";

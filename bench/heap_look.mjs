@@ -7,13 +7,13 @@
  * time, into memory that was touched before.
  */
 
-import { heapRegions } from "../dist/cpython/heap/memory/heap_regions.js";
 import {
   countObjects,
   countObjectsExactly,
   countObjectsTogether,
   takeGraph,
 } from "../dist/cpython/heap/index.js";
+import { heapRegions } from "../dist/cpython/heap/memory/heap_regions.js";
 import { openProcessMemory } from "../dist/linux/index.js";
 
 const [, , pid, kind] = process.argv;

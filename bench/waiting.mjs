@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { interval95 } from "../dist/model/interval.js";
+import { interval95 } from "../dist/model/base/interval.js";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
+import type { DiagnosisJson } from "../src/model/documents/diagnosis_document.js";
 import { openRecording } from "../src/record/index.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, type Outcome, removeScratch, scratch, tidemark } from "./run.js";

@@ -7,9 +7,9 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
 import { heapDocument } from "../src/inspect/live/heap.js";
-import type { HeapDiffJson } from "../src/model/heap_document.js";
-import type { HeapPageDocument } from "../src/model/heap_page.js";
-import { TreeKind } from "../src/model/heap_tree.js";
+import type { HeapDiffJson } from "../src/model/documents/heap_document.js";
+import type { HeapPageDocument } from "../src/model/documents/heap_page.js";
+import { TreeKind } from "../src/model/heap/heap_tree.js";
 import { anyInterpreter } from "./environment.js";
 import { start, type Waiting } from "./python_program.js";
 import {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { LedgerJson } from "../src/model/ledger_document.js";
+import type { LedgerJson } from "../src/model/documents/ledger_document.js";
 import { anyInterpreter, environment, isRoot } from "./environment.js";
 import { execute, removeScratch, repository, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";

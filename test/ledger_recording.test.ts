@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { LEDGER_METRICS, ledgerMetric } from "../src/model/series.js";
+import { LEDGER_METRICS, ledgerMetric } from "../src/model/profile/series.js";
 import { openRecording } from "../src/record/index.js";
 import { launchBrowser } from "./browser.js";
 import { anyInterpreter, environment } from "./environment.js";

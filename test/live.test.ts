@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SummaryJson } from "../src/model/documents.js";
+import type { SummaryJson } from "../src/model/documents/documents.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, plainEnvironment, removeScratch, scratch, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";

@@ -2,14 +2,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import type { DiagnosisJson } from "../src/model/diagnosis_document.js";
+import type { DiagnosisJson } from "../src/model/documents/diagnosis_document.js";
 import {
   Domain,
   FILES_DOMAIN,
   FrameKind,
   type Profile,
   type SiteTable,
-} from "../src/model/profile.js";
+} from "../src/model/profile/profile.js";
 import { openRecording } from "../src/record/index.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";

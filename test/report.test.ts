@@ -1,6 +1,6 @@
 /** The report page in a real browser, opened from disk as a reader would: its words, its flame graph. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ProfileLook } from "../src/model/profile.js";
+import type { ProfileLook } from "../src/model/profile/profile.js";
 import {
   boxOf,
   clickFlame,

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
-import type { ReportDocument } from "../src/model/report.js";
+import type { ReportDocument } from "../src/model/documents/report_document.js";
 import { launchBrowser } from "./browser.js";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));

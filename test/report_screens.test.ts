@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
-import type { ReportDocument } from "../src/model/report.js";
+import type { ReportDocument } from "../src/model/documents/report_document.js";
 import {
   boxOf,
   clickFlame,

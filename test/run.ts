@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { SummaryJson } from "../src/model/documents.js";
+import type { SummaryJson } from "../src/model/documents/documents.js";
 import { finishOrphan, openRecording } from "../src/record/index.js";
 import type { Recording } from "../src/recording/types.js";
 

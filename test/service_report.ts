@@ -1,9 +1,15 @@
 /** A document for the tests of the report page: a service that leaks in one place. */
-import { Domain, FrameKind, LIFETIME_BUCKETS, type ProfileLook } from "../src/model/profile.js";
-import type { ReportDocument } from "../src/model/report.js";
-import type { MemorySeries, Metric } from "../src/model/series.js";
-import { newSiteTable } from "../src/model/site_columns.js";
-import { ProfileTablesBuilder } from "../src/model/tables_builder.js";
+
+import type { ReportDocument } from "../src/model/documents/report_document.js";
+import {
+  Domain,
+  FrameKind,
+  LIFETIME_BUCKETS,
+  type ProfileLook,
+} from "../src/model/profile/profile.js";
+import type { MemorySeries, Metric } from "../src/model/profile/series.js";
+import { newSiteTable } from "../src/model/profile/site_columns.js";
+import { ProfileTablesBuilder } from "../src/model/profile/tables_builder.js";
 
 const START_MS = Date.UTC(2026, 0, 5, 9, 30);
 const MIB = 1024 ** 2;

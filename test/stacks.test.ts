@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { StacksJson } from "../src/model/stacks_document.js";
+import type { StacksJson } from "../src/model/documents/stacks_document.js";
 import { expectSpeaksClearly } from "./behaviour.js";
 import { anyInterpreter } from "./environment.js";
 import { startPython, type Waiting } from "./python_program.js";

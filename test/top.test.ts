@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { PsJson } from "../src/model/documents.js";
+import type { PsJson } from "../src/model/documents/documents.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";

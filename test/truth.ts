@@ -1,6 +1,6 @@
 /** Compares a profile with what a program (test/programs/truth.py) says of its own memory. */
 import { expect } from "vitest";
-import { Domain, FrameKind, type Profile } from "../src/model/profile.js";
+import { Domain, FrameKind, type Profile } from "../src/model/profile/profile.js";
 
 export interface KnownSite {
   readonly name: string;

@@ -1,8 +1,9 @@
 /** A document of any size, for the tests of the report page and its bench. */
-import type { ProfileTables } from "../src/model/profile.js";
-import { randomFrom } from "../src/model/random.fixture.js";
-import type { ReportDocument } from "../src/model/report.js";
-import { newSiteTable } from "../src/model/site_columns.js";
+
+import { randomFrom } from "../src/model/base/random.fixture.js";
+import type { ReportDocument } from "../src/model/documents/report_document.js";
+import type { ProfileTables } from "../src/model/profile/profile.js";
+import { newSiteTable } from "../src/model/profile/site_columns.js";
 import { serviceReport } from "./service_report.js";
 
 /** A tree of about `nodes` stacks, every one with a site: wide at the leaves, forty frames deep. */

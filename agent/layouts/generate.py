@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-# The minor versions of CPython 3: the same as in src/model/python_versions.ts.
+# The minor versions of CPython 3: the same as in src/model/base/python_versions.ts.
 SUPPORTED = range(9, 16)
 
 

@@ -1,9 +1,9 @@
-// docs/advice.md from the catalogues of the built program (src/diagnose/wording/advice.ts, src/gpu/advice.ts).
+// docs/advice.md from the catalogues of the built program (src/diagnose/wording/advice.ts, src/gpu/analysis/advice.ts).
 
 /** @returns {Promise<Map<string, string>>} path in the repository -> text */
 export async function advicePage() {
   const { ADVICE } = await import("../../dist/diagnose/wording/advice.js");
-  const { adviceOf, GPU_ADVICE } = await import("../../dist/gpu/advice.js");
+  const { adviceOf, GPU_ADVICE } = await import("../../dist/gpu/analysis/advice.js");
   const devices = adviceOf(/** @type {(keyof typeof GPU_ADVICE)[]} */ (Object.keys(GPU_ADVICE)));
   return new Map([["docs/advice.md", `${pageOf(ADVICE)}${devicesOf(devices)}`]]);
 }
@@ -23,7 +23,7 @@ function devicesOf(advice) {
   return `
 # Device memory
 
-What \`tidemark gpu\` and \`diagnose\` tell of GPUs; when each applies: [gpu.md](gpu.md). From src/gpu/advice.ts.
+What \`tidemark gpu\` and \`diagnose\` tell of GPUs; when each applies: [gpu.md](gpu.md). From src/gpu/analysis/advice.ts.
 
 | id | |
 |---|---|

@@ -1,7 +1,7 @@
-// docs/errors.md from the doc comments of src/model/errors.ts and the *_errors.ts beside it.
+// docs/errors.md from the doc comments of src/model/errors/errors.ts and the *_errors.ts beside it.
 import { readdirSync, readFileSync } from "node:fs";
 
-const model = new URL("../../src/model/", import.meta.url);
+const model = new URL("../../src/model/errors/", import.meta.url);
 const CLASS =
   /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|\d)/g;
 
@@ -21,7 +21,7 @@ export function errorPage() {
   const text = [
     "# Errors",
     "",
-    "Made by `npm run generate` from src/model/*errors.ts. Each is one line: what happened, likely why, and",
+    "Made by `npm run generate` from src/model/errors/. Each is one line: what happened, likely why, and",
     "the next command. `--debug` adds the stack.",
     "",
     "| id | what happened | exit code |",

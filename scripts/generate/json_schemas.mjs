@@ -1,10 +1,10 @@
-// A JSON Schema for each document that Tidemark promises, from the types of src/model/documents.ts and
-// src/model/NAME_document.ts.
+// A JSON Schema for each document that Tidemark promises, from the types of src/model/documents/documents.ts and
+// the NAME_document.ts beside it.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createGenerator } from "ts-json-schema-generator";
 
-const modelPath = fileURLToPath(new URL("../../src/model/", import.meta.url));
+const modelPath = fileURLToPath(new URL("../../src/model/documents/", import.meta.url));
 const projectPath = fileURLToPath(new URL("../../tsconfig.json", import.meta.url));
 
 /** What the field `"schema"` of a type says: every type with such a field is a document. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ERROR_IDS } from "../model/errors.js";
+import { ERROR_IDS } from "../model/errors/errors.js";
 import { buildProgram, COMMAND_NAMES } from "./command_line.js";
 
 describe("every command", () => {

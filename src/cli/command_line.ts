@@ -1,6 +1,12 @@
 import { Command, CommanderError } from "commander";
 import { TIDEMARK_VERSION } from "../linux/installation.js";
-import { badUsage, fileUnusable, internalError, oneLine, TidemarkError } from "../model/errors.js";
+import {
+  badUsage,
+  fileUnusable,
+  internalError,
+  oneLine,
+  TidemarkError,
+} from "../model/errors/errors.js";
 
 interface CommandEntry {
   readonly name: string;

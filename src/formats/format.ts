@@ -1,5 +1,5 @@
 /** What a file of `export/` provides to the registry in `index.ts`. */
-import type { Profile, SiteValue } from "../model/profile.js";
+import type { Profile, SiteValue } from "../model/profile/profile.js";
 
 /** What `tidemark export` needs to know about a format. */
 export interface ExportFormat {

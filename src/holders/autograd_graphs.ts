@@ -13,8 +13,8 @@ import { readDictEntries, readWords } from "../cpython/heap/objects/small_object
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
 import { SHAPE_DICT } from "../cpython/heap/objects/type_table.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { Address, Bytes, Millis } from "../model/units.js";
+import type { Address, Bytes, Millis } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Several steps long, so that each name is met with its newest result. */
 const WATCHED_MS: Millis = 600;

@@ -9,8 +9,8 @@
  * places shortly before it. After a few passes what is still without an object has none within reach.
  */
 import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Storage, tensor, object: a buffer of a tensor is three away; further lies what only a graph keeps. */
 const MOST_PASSES = 3;

@@ -8,7 +8,7 @@
  */
 
 import type { CodeUses, LineUses } from "../cpython/heap/objects/code_uses.js";
-import { isOwn } from "../model/own_code.js";
+import { isOwn } from "../model/documents/own_code.js";
 import type { Putter } from "../recording/types.js";
 
 /** More may be any of them. */

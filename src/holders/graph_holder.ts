@@ -8,9 +8,9 @@ import {
   type ObjectGraph,
 } from "../cpython/heap/index.js";
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
-import type { NodeId } from "../model/heap_graph.js";
-import { pathTo } from "../model/heap_paths.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
+import { pathTo } from "../model/heap/heap_paths.js";
 import { graphsBehind } from "./autograd_graphs.js";
 import { wayOf } from "./holding_kind.js";
 

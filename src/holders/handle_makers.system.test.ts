@@ -4,7 +4,7 @@ import { anyInterpreter } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";
 import { type ObjectGraph, takeGraph } from "../cpython/heap/index.js";
 import { openProcessMemory } from "../linux/index.js";
-import type { NodeId } from "../model/heap_graph.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 import { makerOf } from "./handle_makers.js";
 import { handleObjects } from "./handle_objects.js";
 

@@ -11,8 +11,8 @@
  */
 
 import { FIRST_OBJECT, nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { StackId } from "../model/units.js";
+import type { StackId } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 import type { SampledStack } from "./lookup_request.js";
 
 /** From a handle up, and from a sampled object up. */

@@ -3,8 +3,8 @@
  * connections, threads. By their types, and by types that come from these.
  */
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { Metric } from "../model/series.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
+import type { Metric } from "../model/profile/series.js";
 
 const MAPPING = "mmap.mmap";
 /** Which figures of the process tell that there are more of them; a mapping of a file keeps a descriptor. */

@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readDescriptors } from "../linux/index.js";
-import type { StackId } from "../model/units.js";
+import type { StackId } from "../model/base/units.js";
 import type { Opening } from "../segment/index.js";
 import { openerOf } from "./handle_openers.js";
 

@@ -8,7 +8,7 @@
  *           by stack ──> the one with most
  */
 import { isSocket, readDescriptors } from "../linux/index.js";
-import type { Pid, StackId } from "../model/units.js";
+import type { Pid, StackId } from "../model/base/units.js";
 import type { Opening } from "../segment/index.js";
 
 /** Fewer tell of chance. */

@@ -33,12 +33,12 @@ import {
 import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
-import { orNull, processGone, TidemarkError } from "../model/errors.js";
-import { analysisTooLarge } from "../model/heap_errors.js";
-import type { NodeId } from "../model/heap_graph.js";
-import { pathTo } from "../model/heap_paths.js";
-import { handlesSite, librarySite } from "../model/lookup_sites.js";
-import type { Address, Bytes, Objects, Pid } from "../model/units.js";
+import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
+import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
+import { analysisTooLarge } from "../model/errors/heap_errors.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
+import { pathTo } from "../model/heap/heap_paths.js";
+import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
 import { collectorOf } from "./collector_state.js";

@@ -1,8 +1,8 @@
 /** In which way something holds an object. */
 import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph/graph.js";
 import type { ObjectGraph } from "../cpython/heap/index.js";
-import type { NodeId } from "../model/heap_graph.js";
-import { pathTo } from "../model/heap_paths.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
+import { pathTo } from "../model/heap/heap_paths.js";
 
 export type Way = "held" | "garbage" | "native";
 

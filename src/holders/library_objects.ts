@@ -8,8 +8,8 @@
 import { dirname } from "node:path";
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
 import type { Mapping } from "../linux/memory/memory.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Of a type; fewer say nothing of a growth. */
 const FEWEST = 8;

@@ -1,6 +1,7 @@
 /** What a holder lookup is asked and what it answers: the messages between a scheduler and the lookup's thread. */
-import type { Metric } from "../model/series.js";
-import type { Address, Bytes, Millis, Pid, StackId } from "../model/units.js";
+
+import type { Address, Bytes, Millis, Pid, StackId } from "../model/base/units.js";
+import type { Metric } from "../model/profile/series.js";
 import type { CensusBatch, HolderBatch } from "../recording/types.js";
 import type { Opening } from "../segment/index.js";
 

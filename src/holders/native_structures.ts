@@ -31,8 +31,8 @@ import {
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "../cpython/heap/objects/type_table.js";
-import type { NodeId } from "../model/heap_graph.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
+import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Of all blocks together; beyond it is left what lies deepest. */
 const MOST_BYTES: Bytes = 2 ** 29;

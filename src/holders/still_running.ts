@@ -1,6 +1,6 @@
 import { moduleEntry, type PythonRuntime } from "../cpython/index.js";
-import { TidemarkError } from "../model/errors.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
+import { TidemarkError } from "../model/errors/errors.js";
 
 /**
  * Asks now and again whether a program is still at its work. An interpreter that ends takes `__main__` out of

@@ -14,9 +14,9 @@
  * Functions named `...Document` return what `--json` prints before its rows are selected, `...Page` what a page holds.
  * A `tell` parameter reports progress. Everything here throws TidemarkError only.
  */
-export { compareSnapshots } from "../gpu/compare.js";
-export { diffPageDocument } from "../gpu/page_document.js";
-export { compareRanks } from "../gpu/ranks.js";
+export { compareSnapshots } from "../gpu/analysis/compare.js";
+export { diffPageDocument } from "../gpu/analysis/page_document.js";
+export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
   type DeviceWatchOptions,

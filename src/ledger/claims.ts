@@ -4,8 +4,8 @@
  */
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { AddressRange } from "../linux/memory/memory.js";
-import type { LedgerPartName } from "../model/ledger.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
+import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
 
 /** Free memory within claims: ranges by address; `shares` of each are free, all of it where there are none. */

@@ -13,8 +13,8 @@
 import { locatePython } from "../cpython/index.js";
 import { countPools, findArenas } from "../cpython/interpreter/arenas.js";
 import type { CoreMemory } from "../linux/index.js";
-import { TidemarkError } from "../model/errors.js";
-import type { CoreLedger } from "../model/ledger.js";
+import { TidemarkError } from "../model/errors/errors.js";
+import type { CoreLedger } from "../model/profile/ledger.js";
 import { bundledAllocators } from "../native/bundled_allocators.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";

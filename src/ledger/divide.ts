@@ -11,8 +11,8 @@
  * after the other: the figures are scaled to smaps' and rounded so that the sum stays exact.
  */
 import type { AddressRange } from "../linux/memory/memory.js";
-import type { LedgerPartName } from "../model/ledger.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
+import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim, FreeRanges } from "./claims.js";
 
 /** Bytes by part; they add up to `rssBytes`. */

@@ -1,7 +1,12 @@
 /** What the allocators say of themselves, and what of them could not be seen. */
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { Mapping } from "../linux/memory/memory.js";
-import type { LedgerLimit, LedgerPart, MallocFigures, PythonFigures } from "../model/ledger.js";
+import type {
+  LedgerLimit,
+  LedgerPart,
+  MallocFigures,
+  PythonFigures,
+} from "../model/profile/ledger.js";
 import type { BundledAllocator } from "../native/bundled_allocators.js";
 import { foreignAllocators } from "../native/foreign_allocators.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";

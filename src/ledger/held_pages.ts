@@ -4,7 +4,7 @@
  * alone is taken for one that was never touched; whether it was once, no core tells.
  */
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
 
 const PAGE = 4096;
 const PIECE = 4 * 2 ** 20;

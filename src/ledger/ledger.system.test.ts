@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { anyInterpreter, environment } from "../../test/environment.js";
 import { start, startPython, type Waiting } from "../../test/python_program.js";
 import { readSmaps, readStatus } from "../linux/index.js";
-import { LEDGER_PARTS, type Ledger, type LedgerPartName } from "../model/ledger.js";
+import { LEDGER_PARTS, type Ledger, type LedgerPartName } from "../model/profile/ledger.js";
 import { readLedger } from "./index.js";
 
 const MIB = 2 ** 20;

@@ -1,6 +1,6 @@
 /** Which part a whole mapping belongs to, by its name and its neighbours. */
 import type { Mapping } from "../linux/memory/memory.js";
-import type { LedgerPartName } from "../model/ledger.js";
+import type { LedgerPartName } from "../model/profile/ledger.js";
 
 const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark(?:-keyed)?\.so$/;
 const GPU = /^\/dev\/(?:nvidia|dri\/|kfd|davinci|accel)|^\/memfd:(?:nvidia|cuda)/;

@@ -1,7 +1,7 @@
 /** All mappings of a program divided among the ledger's parts. */
 import type { AddressRange, Mapping } from "../linux/memory/memory.js";
-import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/ledger.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
+import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim } from "./claims.js";
 import { divideMapping } from "./divide.js";
 import { partsByName } from "./named_parts.js";

@@ -25,10 +25,10 @@ import {
 } from "../linux/index.js";
 import type { AddressRange } from "../linux/memory/memory.js";
 import type { ResidentMapping } from "../linux/memory/smaps.js";
-import { processGone } from "../model/errors.js";
-import type { Ledger } from "../model/ledger.js";
-import { noResidentFigures } from "../model/ledger_errors.js";
-import type { Address, Bytes, Pid } from "../model/units.js";
+import type { Address, Bytes, Pid } from "../model/base/units.js";
+import { processGone } from "../model/errors/errors.js";
+import { noResidentFigures } from "../model/errors/ledger_errors.js";
+import type { Ledger } from "../model/profile/ledger.js";
 import { bundledAllocators } from "../native/bundled_allocators.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
 import { arenaRanges, claimsOf } from "./claims.js";

@@ -1,5 +1,5 @@
-import type { LedgerPart, LedgerPartName, Reclaim } from "../model/ledger.js";
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../model/base/units.js";
+import type { LedgerPart, LedgerPartName, Reclaim } from "../model/profile/ledger.js";
 
 const WAYS: Readonly<Record<LedgerPartName, Reclaim>> = {
   "python.used": "gc-collect",

@@ -11,7 +11,7 @@
  */
 import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
 import { ResidentWords } from "../linux/memory/resident_words.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
 
 const PAGE = 4096;
 /** struct pthread lies at the very end of its stack; the last pages hold its beginning. */

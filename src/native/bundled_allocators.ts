@@ -6,7 +6,7 @@
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import type { Mapping, Memory } from "../linux/memory/memory.js";
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../model/base/units.js";
 import { readSections } from "./elf_sections.js";
 import { isAllocatorLibrary } from "./foreign_allocators.js";
 

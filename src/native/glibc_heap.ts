@@ -12,7 +12,7 @@
  */
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import { ResidentWords } from "../linux/memory/resident_words.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
 import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
 import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
 import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.js";

@@ -12,7 +12,7 @@
  */
 import type { Mapping, Memory } from "../linux/memory/memory.js";
 import type { ResidentWords } from "../linux/memory/resident_words.js";
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
 import {
   type ArenaState,
   type GlibcState,

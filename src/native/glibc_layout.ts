@@ -26,7 +26,7 @@
 import { findMapping } from "../linux/memory/maps.js";
 import type { Mapping, Memory } from "../linux/memory/memory.js";
 import type { ResidentWords } from "../linux/memory/resident_words.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
 
 export const BIN_COUNT = 127;
 export const TOP = -16;

@@ -14,7 +14,7 @@
  */
 
 import type { ResidentWords } from "../linux/memory/resident_words.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
 import { sizeOf } from "./glibc_heaps.js";
 import {
   type ArenaState,

@@ -9,7 +9,7 @@
  */
 import { mappedChunkBytes } from "../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
-import type { Bytes } from "../model/units.js";
+import type { Bytes } from "../model/base/units.js";
 import { RangeColumns } from "./range_columns.js";
 
 export interface MmappedChunks {

@@ -11,7 +11,7 @@
  * how many bytes it could not read as chunks.
  */
 import type { Memory } from "../linux/memory/memory.js";
-import type { Address, Bytes } from "../model/units.js";
+import type { Address, Bytes } from "../model/base/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
 import { RangeColumns } from "./range_columns.js";
 

@@ -1,4 +1,4 @@
-import type { Address } from "../model/units.js";
+import type { Address } from "../model/base/units.js";
 
 /** Address ranges as two growing columns; millions of free chunks are usual. */
 export class RangeColumns {

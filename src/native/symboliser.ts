@@ -1,7 +1,7 @@
 /** Native frames' addresses -> names of functions, by the very files that the process runs. */
 import { statSync } from "node:fs";
 import { mappedInodes } from "../linux/index.js";
-import type { Address, Pid, TimeMs } from "../model/units.js";
+import type { Address, Pid, TimeMs } from "../model/base/units.js";
 import { demangle } from "./demangle.js";
 import { ElfSymbols } from "./elf_symbols.js";
 

@@ -3,8 +3,9 @@
  * dense numbers within the recording; a store makes its 64-bit hashes from the rows' contents, so that
  * none need to be kept here. docs/recording.md lists every column.
  */
-import type { FrameTable, LabelTable, SiteTable, StackTable } from "../model/profile.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../model/units.js";
+
+import type { Bytes, Millis, Pid, TimeMs } from "../model/base/units.js";
+import type { FrameTable, LabelTable, SiteTable, StackTable } from "../model/profile/profile.js";
 import type { RecordingMeta } from "./types.js";
 
 export type MetaBatch = Omit<RecordingMeta, "formatVersion">;
@@ -32,7 +33,7 @@ export interface MetricBatch {
   readonly value: Float64Array;
 }
 
-/** The columns of a table of model/profile.ts; each says by itself how long it is. */
+/** The columns of a table of model/profile/profile.ts; each says by itself how long it is. */
 type Columns<Table> = Omit<Table, "length">;
 type Added<Table> = Columns<Table> & { readonly from: number };
 

@@ -2,8 +2,9 @@
  * Objects counted by type, as a recording stores them. The recorder counts whenever it looks up holders: in the copy
  * of the heap made for that lookup or, if the heap is too large to copy, in the running program.
  */
-import type { TypeCounts } from "../model/heap_graph.js";
-import type { Bytes, Pid, TimeMs } from "../model/units.js";
+
+import type { Bytes, Pid, TimeMs } from "../model/base/units.js";
+import type { TypeCounts } from "../model/heap/heap_graph.js";
 import { checkTable } from "./batch_check.js";
 import type { CensusBatch, RecordedCensus } from "./types.js";
 

@@ -4,8 +4,8 @@ import {
   growingFloat64,
   growingUint8,
   growingUint32,
-} from "../model/growing_column.js";
-import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/profile.js";
+} from "../model/base/growing_column.js";
+import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/profile/profile.js";
 import { checkIds, checkParents, checkTable, demand, record } from "./batch_check.js";
 import type { DictionaryBatch } from "./batches.js";
 

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors.js";
+import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors/errors.js";
 import {
   decodeFileHead,
   decodeFrameHead,

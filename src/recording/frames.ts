@@ -8,9 +8,9 @@
  * Little-endian. Flag 1: the payload is deflated (zlib). Frames are only ever appended.
  */
 import { deflateSync, inflateSync } from "node:zlib";
-import { decodeColumns, encodeColumns } from "../model/columns.js";
-import { damagedInput, notOurs, tooLarge, unknownVersion } from "../model/errors.js";
-import type { TimeMs } from "../model/units.js";
+import type { TimeMs } from "../model/base/units.js";
+import { decodeColumns, encodeColumns } from "../model/documents/columns.js";
+import { damagedInput, notOurs, tooLarge, unknownVersion } from "../model/errors/errors.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */

@@ -1,4 +1,4 @@
-import type { Pid, TimeMs } from "../model/units.js";
+import type { Pid, TimeMs } from "../model/base/units.js";
 import { checkTable, demand, record } from "./batch_check.js";
 import type { HolderBatch, HolderLookup, HolderRow } from "./types.js";
 

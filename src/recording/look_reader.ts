@@ -1,12 +1,12 @@
-import { partFiles } from "../model/file_mappings.js";
+import type { Millis, TimeMs } from "../model/base/units.js";
+import { partFiles } from "../model/profile/file_mappings.js";
 import {
   FILES_DOMAIN,
   LIFETIME_BUCKETS,
   type Profile,
   type ProfileTables,
   type SiteTable,
-} from "../model/profile.js";
-import type { Millis, TimeMs } from "../model/units.js";
+} from "../model/profile/profile.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type { SampleBatch } from "./batches.js";
 

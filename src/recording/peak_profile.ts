@@ -1,7 +1,7 @@
-import { foldSites } from "../model/fold.js";
-import type { Profile, SiteTable } from "../model/profile.js";
-import { pickSites } from "../model/site_columns.js";
-import type { Bytes, ProcessIndex, TimeMs } from "../model/units.js";
+import type { Bytes, ProcessIndex, TimeMs } from "../model/base/units.js";
+import { foldSites } from "../model/profile/fold_sites.js";
+import type { Profile, SiteTable } from "../model/profile/profile.js";
+import { pickSites } from "../model/profile/site_columns.js";
 import type { Recording } from "./types.js";
 
 /**

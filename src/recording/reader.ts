@@ -1,7 +1,7 @@
-import { damagedInput, nothingThere, TidemarkError } from "../model/errors.js";
-import type { Profile, ProfileTables } from "../model/profile.js";
-import type { MemorySeries, TimelineEvent } from "../model/series.js";
-import type { TimeMs } from "../model/units.js";
+import type { TimeMs } from "../model/base/units.js";
+import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
+import type { Profile, ProfileTables } from "../model/profile/profile.js";
+import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 import { BatchError, checkTable, demand, record } from "./batch_check.js";
 import type {
   EndBatch,

@@ -2,16 +2,16 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { StackId } from "../model/base/units.js";
 import {
   FILES_DOMAIN,
   LIFETIME_BUCKETS,
   type ProfileLook,
   type ProfileTables,
   type SiteTable,
-} from "../model/profile.js";
-import { newSiteTable } from "../model/site_columns.js";
-import { ProfileTablesBuilder } from "../model/tables_builder.js";
-import type { StackId } from "../model/units.js";
+} from "../model/profile/profile.js";
+import { newSiteTable } from "../model/profile/site_columns.js";
+import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "./frames.js";
 import { openRecording } from "./reader.js";
 import type { HolderBatch, Recording } from "./types.js";

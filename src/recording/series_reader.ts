@@ -1,4 +1,4 @@
-import { METRICS, type MemorySeries, type Metric } from "../model/series.js";
+import { METRICS, type MemorySeries, type Metric } from "../model/profile/series.js";
 import { checkIds, checkTable, demand } from "./batch_check.js";
 import type { MetricBatch, SeriesRow } from "./batches.js";
 

@@ -1,7 +1,7 @@
-import type { TypeCounts } from "../model/heap_graph.js";
-import type { Profile } from "../model/profile.js";
-import type { MemorySeries, TimelineEvent } from "../model/series.js";
-import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/units.js";
+import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/base/units.js";
+import type { TypeCounts } from "../model/heap/heap_graph.js";
+import type { Profile } from "../model/profile/profile.js";
+import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 
 /** What a recording says of itself. */
 export interface RecordingMeta {

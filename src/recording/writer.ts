@@ -9,11 +9,11 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import { fileUnusable, TidemarkError } from "../model/errors.js";
-import { joinFiles } from "../model/file_mappings.js";
-import type { ProfileLook, ProfileTables } from "../model/profile.js";
-import type { Metric, TimelineEvent } from "../model/series.js";
-import type { TimeMs } from "../model/units.js";
+import type { TimeMs } from "../model/base/units.js";
+import { fileUnusable, TidemarkError } from "../model/errors/errors.js";
+import { joinFiles } from "../model/profile/file_mappings.js";
+import type { ProfileLook, ProfileTables } from "../model/profile/profile.js";
+import type { Metric, TimelineEvent } from "../model/profile/series.js";
 import type {
   EndBatch,
   MetaBatch,

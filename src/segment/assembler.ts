@@ -6,13 +6,19 @@
  *     assembler.end(process);                     // its memory is gone: live figures become 0
  *     const { tables, look } = assembler.take(Date.now());
  */
-import { partFiles } from "../model/file_mappings.js";
-import { foldSites } from "../model/fold.js";
-import type { ProfileLook, ProfileProcess, ProfileTables, SiteTable } from "../model/profile.js";
-import type { TimelineEvent } from "../model/series.js";
-import { newSiteTable, pickSites } from "../model/site_columns.js";
-import { ProfileTablesBuilder } from "../model/tables_builder.js";
-import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/units.js";
+
+import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/base/units.js";
+import { partFiles } from "../model/profile/file_mappings.js";
+import { foldSites } from "../model/profile/fold_sites.js";
+import type {
+  ProfileLook,
+  ProfileProcess,
+  ProfileTables,
+  SiteTable,
+} from "../model/profile/profile.js";
+import type { TimelineEvent } from "../model/profile/series.js";
+import { newSiteTable, pickSites } from "../model/profile/site_columns.js";
+import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { cohortBounds } from "./cohorts.js";
 import { labelWords, type NameSources, ProcessDictionary } from "./dictionary.js";
 import { EventRing } from "./events.js";

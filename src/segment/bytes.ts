@@ -1,5 +1,5 @@
 import { readSync } from "node:fs";
-import { fileUnusable } from "../model/errors.js";
+import { fileUnusable } from "../model/errors/errors.js";
 
 /** Reads into `target` from `position` of the file; gives the bytes read, fewer only at the file's end.
  * @throws TidemarkError TM-E004 */

@@ -1,4 +1,4 @@
-import type { Millis, TimeMs } from "../model/units.js";
+import type { Millis, TimeMs } from "../model/base/units.js";
 
 const MAX_COHORTS = 16;
 const SMALLEST_SLICE_MS: Millis = 125;

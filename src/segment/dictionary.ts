@@ -1,7 +1,6 @@
 /** One process's strings, frames, stacks, labels and threads, taken over into the tables that all share.
  * Records name each other by numbers that may be garbage: what points nowhere becomes a mark. */
-import { FrameKind } from "../model/profile.js";
-import type { ProfileTablesBuilder } from "../model/tables_builder.js";
+
 import type {
   Address,
   FrameId,
@@ -12,7 +11,9 @@ import type {
   StringId,
   ThreadIndex,
   TimeMs,
-} from "../model/units.js";
+} from "../model/base/units.js";
+import { FrameKind } from "../model/profile/profile.js";
+import type { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { readField, readText, readUint64 } from "./bytes.js";
 import { CONSTANTS, FRAME, LABEL, STACK_NODE, THREAD } from "./layout.js";
 import type { SegmentLook } from "./reader.js";

@@ -1,6 +1,7 @@
 /** The ring of events of one process -> marks on the timeline. */
-import type { TimelineEvent } from "../model/series.js";
-import type { Pid } from "../model/units.js";
+
+import type { Pid } from "../model/base/units.js";
+import type { TimelineEvent } from "../model/profile/series.js";
 import { readUint64 } from "./bytes.js";
 import { CONSTANTS, EVENT } from "./layout.js";
 import type { SegmentLook } from "./reader.js";

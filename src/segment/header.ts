@@ -1,6 +1,7 @@
 /** The first page of a segment (struct tm_segment_header of segment.h) and the table of its sections. */
-import { damagedInput, unknownVersion } from "../model/errors.js";
-import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/units.js";
+
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../model/base/units.js";
+import { damagedInput, unknownVersion } from "../model/errors/errors.js";
 import { readEstimate, readField, readText, readUint64 } from "./bytes.js";
 import {
   CONSTANTS,

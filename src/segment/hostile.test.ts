@@ -1,6 +1,6 @@
 import { ftruncateSync } from "node:fs";
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { TidemarkError } from "../model/errors.js";
+import { TidemarkError } from "../model/errors/errors.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SECTION, SITE, STACK_NODE } from "./layout.js";
 import { addPythonProcess, profileAfter, readerOf } from "./looks.fixture.js";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { segmentLayout, segmentLayoutPath } from "../../scripts/generate/segment_layout.mjs";
-import { Domain, FILES_DOMAIN } from "../model/profile.js";
+import { Domain, FILES_DOMAIN } from "../model/profile/profile.js";
 import { CONSTANTS } from "./layout.js";
 
 it("layout.ts is what segment.h says (npm run generate mends it)", () => {

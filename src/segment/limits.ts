@@ -1,5 +1,5 @@
 /** What a profile cannot show: the agent's bits and counts, as sentences for people. */
-import type { Pid } from "../model/units.js";
+import type { Pid } from "../model/base/units.js";
 import type { SegmentHeader } from "./header.js";
 import { CONSTANTS } from "./layout.js";
 

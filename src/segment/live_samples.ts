@@ -1,5 +1,5 @@
 /** Sampled allocations that live, with their addresses: for those who look up what refers to them. */
-import type { Address, Bytes, StackId, TimeMs } from "../model/units.js";
+import type { Address, Bytes, StackId, TimeMs } from "../model/base/units.js";
 import { readUint64 } from "./bytes.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { LIVE, SITE } from "./layout.js";

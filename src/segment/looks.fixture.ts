@@ -1,5 +1,5 @@
 /** The process that most tests look at, and looks at it. */
-import { Domain, type ProfileLook, type ProfileTables } from "../model/profile.js";
+import { Domain, type ProfileLook, type ProfileTables } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { type PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
 import { PoolReader } from "./pool.js";

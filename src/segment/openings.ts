@@ -1,5 +1,5 @@
 /** Who opened each of a process's descriptors, as its agent wrote it down. */
-import type { StackId, TimeMs } from "../model/units.js";
+import type { StackId, TimeMs } from "../model/base/units.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { OPENING } from "./layout.js";
 import type { SegmentLook } from "./reader.js";

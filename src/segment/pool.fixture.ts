@@ -3,7 +3,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Domain } from "../model/profile.js";
+import { Domain } from "../model/profile/profile.js";
 import {
   CONSTANTS,
   EVENT,

@@ -6,8 +6,8 @@
  *   slotsOffset    slot 0, slot 1, ...: one segment each, slotStride apart
  */
 import { writeSync } from "node:fs";
-import { damagedInput, fileUnusable, notOurs, unknownVersion } from "../model/errors.js";
-import type { Bytes, Millis, Pid } from "../model/units.js";
+import type { Bytes, Millis, Pid } from "../model/base/units.js";
+import { damagedInput, fileUnusable, notOurs, unknownVersion } from "../model/errors/errors.js";
 import { readAt, readUint64 } from "./bytes.js";
 import { CONSTANTS, POOL_HEADER, POOL_SLOT } from "./layout.js";
 

@@ -1,6 +1,6 @@
 /** One process's segment, read again and again while its owner goes on writing. */
 import { pause } from "../linux/hold/pause.js";
-import { damagedInput } from "../model/errors.js";
+import { damagedInput } from "../model/errors/errors.js";
 import { readAt } from "./bytes.js";
 import { parseSegmentHeader, type SegmentHeader } from "./header.js";
 import {

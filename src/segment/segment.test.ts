@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { Domain } from "../model/profile.js";
+import { Domain } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SEGMENT_HEADER, SITE } from "./layout.js";
 import { addPythonProcess, profileAfter, readerOf, stackTexts } from "./looks.fixture.js";

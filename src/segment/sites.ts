@@ -1,7 +1,8 @@
 /** Sites and live allocations of one look -> rows of the model's site table. */
-import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile.js";
-import { newSiteTable, pickSites } from "../model/site_columns.js";
-import type { ProcessIndex, TimeMs } from "../model/units.js";
+
+import type { ProcessIndex, TimeMs } from "../model/base/units.js";
+import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile/profile.js";
+import { newSiteTable, pickSites } from "../model/profile/site_columns.js";
 import { readEstimate, readUint64 } from "./bytes.js";
 import { cohortOf } from "./cohorts.js";
 import type { ProcessDictionary } from "./dictionary.js";

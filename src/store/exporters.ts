@@ -1,7 +1,7 @@
 /** Every format that `tidemark export` writes: those of one moment's profile, and those of the whole recording. */
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
-import type { Tell } from "../model/units.js";
+import type { Tell } from "../model/base/units.js";
 import type { Recording } from "../recording/types.js";
 
 /** A format that holds the whole recording in one file. */

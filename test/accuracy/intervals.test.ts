@@ -6,8 +6,8 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { interval95, unseenUpToBytes } from "../../src/model/interval.js";
-import type { Profile } from "../../src/model/profile.js";
+import { interval95, unseenUpToBytes } from "../../src/model/base/interval.js";
+import type { Profile } from "../../src/model/profile/profile.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { programs, record, removeScratch, scratch } from "../run.js";
 import { bytesByLine, type Figure, type KnownSite, placeOf, truthIn } from "../truth.js";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
-import { Domain } from "../../src/model/profile.js";
+import { Domain } from "../../src/model/profile/profile.js";
 import { environment } from "../environment.js";
 import { programs, record, removeScratch } from "../run.js";
 import { bytesByLine, type Estimate, largestError, truthIn } from "../truth.js";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
 import { holdProcess } from "../../src/linux/index.js";
-import { TidemarkError } from "../../src/model/errors.js";
+import { TidemarkError } from "../../src/model/errors/errors.js";
 import { detachAgent } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { validate } from "../recorded_app.js";

@@ -4,7 +4,7 @@ import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { summarize } from "../../src/inspect/recorded/summary.js";
-import { TidemarkError } from "../../src/model/errors.js";
+import { TidemarkError } from "../../src/model/errors/errors.js";
 import { openRecording } from "../../src/record/index.js";
 import { FORMAT_VERSION } from "../../src/recording/frames.js";
 import { expectSpeaksClearly } from "../behaviour.js";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
-import type { GpuProcessJson } from "../../src/model/gpu_process_document.js";
+import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 import { validate } from "../recorded_app.js";

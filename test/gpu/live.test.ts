@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import type { GpuProcessJson } from "../../src/model/gpu_process_document.js";
+import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
 import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";

@@ -21,8 +21,8 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
-import type { HeapDiffJson, HeapJson } from "../../src/model/heap_document.js";
-import { pathTo } from "../../src/model/heap_paths.js";
+import type { HeapDiffJson, HeapJson } from "../../src/model/documents/heap_document.js";
+import { pathTo } from "../../src/model/heap/heap_paths.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { start, startPython, type Waiting } from "../python_program.js";
 import { repository, tidemark } from "../run.js";

@@ -1,7 +1,7 @@
 /** PyTorch on the CPU: training, and a DataLoader whose workers are processes of their own. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SummaryJson } from "../../src/model/documents.js";
+import type { SummaryJson } from "../../src/model/documents/documents.js";
 import { environment } from "../environment.js";
 import { programs, type RecordedOutcome, record, removeScratch } from "../run.js";
 import { expectFigure, type KnownSite, placeOf, topPlaces, truthIn } from "../truth.js";

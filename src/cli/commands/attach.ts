@@ -6,8 +6,8 @@ import {
   diagnoseRecording,
   summarize,
 } from "../../inspect/index.js";
-import { formatBytes, formatMilliseconds } from "../../model/numbers.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {

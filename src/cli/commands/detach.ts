@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { detachAgent } from "../../inspect/index.js";
-import { formatMilliseconds } from "../../model/numbers.js";
-import type { Millis, Pid } from "../../model/units.js";
+import { formatMilliseconds } from "../../model/base/numbers.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import {
   type CommonOptions,
   parseDuration,

@@ -6,13 +6,13 @@ import {
   diagnoseSnapshot,
   isSnapshot,
 } from "../../inspect/index.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
   type VerdictKind,
-} from "../../model/diagnosis_document.js";
-import { badUsage } from "../../model/errors.js";
-import type { Millis, Pid } from "../../model/units.js";
+} from "../../model/documents/diagnosis_document.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { openRecordingAt } from "../files/recordings.js";
 import {
   type CommonOptions,

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { diffDocument, summarize } from "../../inspect/index.js";
-import type { SummaryJson } from "../../model/documents.js";
-import { badUsage, nothingThere } from "../../model/errors.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
 import {
   type CommonOptions,

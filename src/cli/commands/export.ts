@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { badUsage } from "../../model/errors.js";
-import type { SiteValue } from "../../model/profile.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
+import type { SiteValue } from "../../model/profile/profile.js";
 import {
   EXPORTERS,
   type Exporter,

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { badUsage } from "../../model/errors.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
 import { withCommonOptions, withExamples, withListOptions } from "../options/options.js";
 import { parsePid } from "../options/pids.js";

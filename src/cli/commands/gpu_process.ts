@@ -1,9 +1,9 @@
 /** `tidemark gpu PID`, and with -o what it becomes as a file. */
 import { writeFile } from "node:fs/promises";
 import { gpuProcessDocument, gpuProcessPage } from "../../inspect/index.js";
-import { badUsage } from "../../model/errors.js";
-import type { GpuProcessJson } from "../../model/gpu_process_document.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import type { GpuProcessJson } from "../../model/documents/gpu_process_document.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";

@@ -6,8 +6,8 @@ import {
   compareSnapshots,
   withVerdict,
 } from "../../inspect/index.js";
-import { badUsage } from "../../model/errors.js";
-import type { GpuJson } from "../../model/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu_document.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
 import { printGpu, siteText } from "../screens/gpu.js";
 import { printGpuDiff } from "../screens/gpu_diff.js";

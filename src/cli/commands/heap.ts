@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { heapDiffDocument, heapDiffPage, heapDocument, heapPage } from "../../inspect/index.js";
-import { badUsage } from "../../model/errors.js";
-import type { HeapDiffJson, HeapJson } from "../../model/heap_document.js";
-import { encodeHeap } from "../../model/heap_file.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Millis } from "../../model/units.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
+import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document.js";
+import { encodeHeap } from "../../model/documents/heap_file.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import {
   type CommonOptions,

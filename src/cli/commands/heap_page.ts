@@ -1,5 +1,5 @@
 /** `tidemark heap PID -o F.html` and `tidemark heap diff A B -o F.html`. */
-import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/heap_page.js";
+import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/documents/heap_page.js";
 import { writeReport } from "../files/report_page.js";
 import { writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";

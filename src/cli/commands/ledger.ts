@@ -1,8 +1,8 @@
 import { Command } from "commander";
 import { coreLedgerDocument, ledgerDocument } from "../../inspect/index.js";
-import { badUsage } from "../../model/errors.js";
-import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import type { CoreLedgerJson, LedgerJson } from "../../model/documents/ledger_document.js";
+import { badUsage } from "../../model/errors/errors.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { linesDocument } from "../../inspect/index.js";
-import type { LinesJson } from "../../model/documents.js";
-import { nothingThere } from "../../model/errors.js";
+import type { LinesJson } from "../../model/documents/documents.js";
+import { nothingThere } from "../../model/errors/errors.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import {
   type CommonOptions,

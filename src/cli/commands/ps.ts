@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { filterText, listProcesses } from "../../inspect/index.js";
-import type { PsJson } from "../../model/documents.js";
+import type { PsJson } from "../../model/documents/documents.js";
 import {
   type CommonOptions,
   type ListOptions,

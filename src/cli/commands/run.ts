@@ -6,7 +6,7 @@ import {
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors.js";
+import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors/errors.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {

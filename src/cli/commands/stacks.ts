@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import { selectStacks, stacksDocument } from "../../inspect/index.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import {
   type CommonOptions,
   parseCount,

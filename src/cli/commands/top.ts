@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import { filterText, watchedDocument, watchProcesses } from "../../inspect/index.js";
-import type { PsJson } from "../../model/documents.js";
-import type { Millis } from "../../model/units.js";
+import type { Millis } from "../../model/base/units.js";
+import type { PsJson } from "../../model/documents/documents.js";
 import {
   type CommonOptions,
   type ListOptions,

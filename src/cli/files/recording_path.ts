@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { fileUnusable, recordingExists } from "../../model/errors.js";
+import { fileUnusable, recordingExists } from "../../model/errors/errors.js";
 import { programName } from "../text/command_words.js";
 
 interface PathOptions {

@@ -2,10 +2,10 @@
 
 import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
-import type { SummaryJson } from "../../model/documents.js";
-import { badUsage, nothingThere } from "../../model/errors.js";
-import { formatDuration } from "../../model/numbers.js";
-import type { TimeMs } from "../../model/units.js";
+import { formatDuration } from "../../model/base/numbers.js";
+import type { TimeMs } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { statOf } from "./files.js";
 
 /** For `export`, whose room is the store. */

@@ -13,9 +13,9 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createDeflate } from "node:zlib";
 import { PAGE_PATH } from "../../linux/installation.js";
-import { encodeColumns } from "../../model/columns.js";
-import { fileUnusable, notInstalled } from "../../model/errors.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import { encodeColumns } from "../../model/documents/columns.js";
+import { fileUnusable, notInstalled } from "../../model/errors/errors.js";
 
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;

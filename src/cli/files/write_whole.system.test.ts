@@ -12,7 +12,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fileUnusable } from "../../model/errors.js";
+import { fileUnusable } from "../../model/errors/errors.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "./write_whole.js";
 
 let folder: string;

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { badUsage, fileUnusable, TidemarkError } from "../../model/errors.js";
+import { badUsage, fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { statOf } from "./files.js";
 
 /**

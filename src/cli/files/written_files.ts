@@ -1,5 +1,5 @@
-import type { WrittenJson } from "../../model/documents.js";
-import { formatBytes } from "../../model/numbers.js";
+import { formatBytes } from "../../model/base/numbers.js";
+import type { WrittenJson } from "../../model/documents/documents.js";
 import type { CommonOptions } from "../options/options.js";
 import { printJson, screenOf } from "../text/output.js";
 import { sizeOfFile } from "./recordings.js";

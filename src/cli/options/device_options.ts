@@ -2,8 +2,8 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { DeviceWatchOptions } from "../../inspect/index.js";
-import { badUsage } from "../../model/errors.js";
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { parseBytes } from "./options.js";
 
 export interface DeviceOptions {

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Bytes, Millis } from "../../model/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 
 /** Options that every command takes. */
 export interface CommonOptions {

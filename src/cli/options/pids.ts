@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 
 /** "4242" as a pid; throws what commander prints. */
 export function parsePid(text: string): Pid {

@@ -1,7 +1,7 @@
 /** What a command needs of this machine and this installation before it starts. */
 import { existsSync } from "node:fs";
 import { GUARD_PATH, LIBRARY_PATH } from "../../linux/installation.js";
-import { badUsage, notInstalled, unsupportedPlatform } from "../../model/errors.js";
+import { badUsage, notInstalled, unsupportedPlatform } from "../../model/errors/errors.js";
 
 /** Throws TidemarkError on anything but Linux on x86-64. */
 export function requireLinux(): void {

@@ -1,4 +1,4 @@
-import type { SummarySiteJson } from "../../model/documents.js";
+import type { SummarySiteJson } from "../../model/documents/documents.js";
 import { type ListOptions, selectRows } from "./options.js";
 
 /** Sites of a JSON document that `--top`, `--min` and `--filter` leave; all of them without these. */

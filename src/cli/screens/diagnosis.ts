@@ -1,14 +1,18 @@
 /** The verdict for people: one sentence, what it rests on, the suspects, what to do. */
 
 import { ADVICE } from "../../diagnose/index.js";
-import type { AdviceJson, DiagnosisJson, SuspectJson } from "../../model/diagnosis_document.js";
-import { oneLine } from "../../model/errors.js";
 import {
   formatBytes,
   formatDuration,
   formatShare,
   formatSignedBytes,
-} from "../../model/numbers.js";
+} from "../../model/base/numbers.js";
+import type {
+  AdviceJson,
+  DiagnosisJson,
+  SuspectJson,
+} from "../../model/documents/diagnosis_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { bar, padEnd, type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 

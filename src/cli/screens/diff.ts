@@ -1,8 +1,8 @@
 import { splitStack } from "../../inspect/index.js";
-import type { DiffJson } from "../../model/documents.js";
-import { oneLine } from "../../model/errors.js";
-import { formatBytes, formatCount, formatSignedBytes } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { DiffJson } from "../../model/documents/documents.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";

@@ -1,8 +1,8 @@
 /** Two snapshots: what appeared, grew, shrank and went. */
 
-import { oneLine } from "../../model/errors.js";
-import type { GpuDiffJson } from "../../model/gpu_document.js";
-import { formatBytes, formatCount, formatSignedBytes } from "../../model/numbers.js";
+import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/numbers.js";
+import type { GpuDiffJson } from "../../model/documents/gpu_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
 import { DEFAULT_GPU_SITES, printLimits } from "./gpu.js";

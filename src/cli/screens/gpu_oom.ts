@@ -1,8 +1,8 @@
 /** The out-of-memory messages of a log, each with what it means. */
 
-import { oneLine } from "../../model/errors.js";
-import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { type Screen, wrap } from "../text/output.js";
 import { printLimits } from "./gpu.js";

@@ -1,18 +1,18 @@
 /** The devices of a running program on one screen. */
 
-import { oneLine } from "../../model/errors.js";
-import type {
-  GpuProcessDeviceJson,
-  GpuProcessJson,
-  GpuTensorJson,
-} from "../../model/gpu_process_document.js";
 import {
   formatBytes,
   formatCount,
   formatMilliseconds,
   formatShare,
   formatSignedBytes,
-} from "../../model/numbers.js";
+} from "../../model/base/numbers.js";
+import type {
+  GpuProcessDeviceJson,
+  GpuProcessJson,
+  GpuTensorJson,
+} from "../../model/documents/gpu_process_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { bar, formatTable, padStart, type Screen } from "../text/output.js";
 import { printFragmentation, printLimits } from "./gpu.js";

@@ -1,8 +1,8 @@
 /** The ranks of a job: a table, the odd one named. */
 
-import { oneLine } from "../../model/errors.js";
-import type { GpuRanksJson } from "../../model/gpu_document.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { GpuRanksJson } from "../../model/documents/gpu_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen, wrap } from "../text/output.js";
 import { printLimits } from "./gpu.js";

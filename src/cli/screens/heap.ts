@@ -1,12 +1,16 @@
-import { oneLine } from "../../model/errors.js";
-import type { HeapDiffJson, HeapHolderJson, HeapJson } from "../../model/heap_document.js";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatShare,
   formatSignedBytes,
-} from "../../model/numbers.js";
+} from "../../model/base/numbers.js";
+import type {
+  HeapDiffJson,
+  HeapHolderJson,
+  HeapJson,
+} from "../../model/documents/heap_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { bar, formatTable, type Screen, wrap } from "../text/output.js";
 
 export const DEFAULT_TYPES = 15;

@@ -6,9 +6,9 @@ import {
   type ObjectGraph,
   StepNames,
 } from "../../cpython/heap/index.js";
-import type { NodeId } from "../../model/heap_graph.js";
-import { pathTo } from "../../model/heap_paths.js";
-import { formatBytes } from "../../model/numbers.js";
+import { formatBytes } from "../../model/base/numbers.js";
+import type { NodeId } from "../../model/heap/heap_graph.js";
+import { pathTo } from "../../model/heap/heap_paths.js";
 
 const MOST_PATHS = 30;
 

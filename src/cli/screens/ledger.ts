@@ -1,9 +1,9 @@
 /** The ledger on a screen: a bar of the parts, a row for each, what stands beside RSS. */
 
-import { oneLine } from "../../model/errors.js";
-import type { Reclaim } from "../../model/ledger.js";
-import type { CoreLedgerJson, LedgerJson } from "../../model/ledger_document.js";
-import { formatBytes, formatCount, formatDuration, formatShare } from "../../model/numbers.js";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../../model/base/numbers.js";
+import type { CoreLedgerJson, LedgerJson } from "../../model/documents/ledger_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import type { Reclaim } from "../../model/profile/ledger.js";
 import {
   bar,
   type Column,

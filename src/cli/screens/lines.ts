@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import type { FrameJson, LinesJson } from "../../model/documents.js";
-import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
+import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
 import { type Column, cutEnd, formatTable, type Screen } from "../text/output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 

@@ -1,13 +1,13 @@
 import { basename } from "node:path";
 import type { ProcessRow } from "../../inspect/index.js";
-import { oneLine } from "../../model/errors.js";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatSignedBytes,
-} from "../../model/numbers.js";
-import type { Millis } from "../../model/units.js";
+} from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { shellWord } from "../text/command_words.js";
 import { type Column, cutEnd, formatTable, type Screen, widthOf, wrap } from "../text/output.js";
 import { commandText } from "./summary.js";

@@ -1,7 +1,7 @@
 /** The places that hold the most, at the peak and at the moment asked for: two lines each. */
 import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
-import { oneLine } from "../../model/errors.js";
-import { formatBytes, formatCount, formatShare } from "../../model/numbers.js";
+import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import {
   bar,

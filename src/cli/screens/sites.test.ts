@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { FrameJson } from "../../model/documents.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import { placeOf, shortPath } from "./sites.js";
 
 function frame(text: string): FrameJson {

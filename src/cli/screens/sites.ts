@@ -3,7 +3,7 @@
 import { homedir } from "node:os";
 import { basename, relative } from "node:path";
 import type { SiteGroup } from "../../inspect/index.js";
-import type { FrameJson } from "../../model/documents.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 
 /** "app.py:41", "numpy/lib/npyio.py:123", "libtorch_cpu.so": as short as it stays clear. */
 export function placeOf(frame: FrameJson): string {

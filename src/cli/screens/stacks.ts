@@ -1,7 +1,7 @@
-import type { FrameJson } from "../../model/documents.js";
-import { oneLine } from "../../model/errors.js";
-import { formatCount, formatMilliseconds } from "../../model/numbers.js";
-import type { StacksJson } from "../../model/stacks_document.js";
+import { formatCount, formatMilliseconds } from "../../model/base/numbers.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type { StacksJson } from "../../model/documents/stacks_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type Screen, wrap } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 

@@ -2,10 +2,10 @@
 
 import { basename, relative } from "node:path";
 import { addUp, type Estimate, groupSites } from "../../inspect/index.js";
-import type { SummaryJson } from "../../model/documents.js";
-import { oneLine } from "../../model/errors.js";
-import { formatBytes, formatCount, formatDuration } from "../../model/numbers.js";
-import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import { formatBytes, formatCount, formatDuration } from "../../model/base/numbers.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
 import {

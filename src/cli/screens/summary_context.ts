@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import type { Recording } from "../../inspect/index.js";
-import type { SummaryJson } from "../../model/documents.js";
-import type { Millis } from "../../model/units.js";
+import type { Millis } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import { seenAt, sizeOfFile } from "../files/recordings.js";
 import type { SummaryContext } from "./summary.js";
 

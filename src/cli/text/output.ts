@@ -1,6 +1,6 @@
-/** The parts of every command's text: colours, columns, tables, bars; numbers come from src/model/numbers.ts. */
+/** The parts of every command's text: colours, columns, tables, bars; numbers come from src/model/base/numbers.ts. */
 import stringWidth from "string-width";
-import { oneLine } from "../../model/errors.js";
+import { oneLine } from "../../model/errors/errors.js";
 
 /** Where text goes: how wide it is, and whether it takes colour. */
 export interface Screen {

@@ -5,8 +5,8 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { formatCount, formatDuration } from "../../model/numbers.js";
-import type { Tell } from "../../model/units.js";
+import { formatCount, formatDuration } from "../../model/base/numbers.js";
+import type { Tell } from "../../model/base/units.js";
 import { cutEnd, screenOf } from "./output.js";
 
 /** The terminal may be written to this often, in ms. */

@@ -7,8 +7,8 @@
  */
 import { type Key, render, Text, useApp, useInput, useStdout } from "ink";
 import { useEffect, useRef, useState } from "react";
-import { badUsage } from "../../model/errors.js";
-import type { Millis } from "../../model/units.js";
+import type { Millis } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { type Screen, screenInto } from "../text/output.js";
 
 /** `Seen` is what a look found, `Choice` what the user's keys made of it: sorting, a filter, a row. */

@@ -1,9 +1,9 @@
 /** The live list of devices: what the keys do, and how it is drawn. */
 
 import { type GpuTopHistory, gpuTopPoller } from "../../inspect/index.js";
-import type { GpuTopProcessJson } from "../../model/gpu_document.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Millis } from "../../model/units.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
+import type { GpuTopProcessJson } from "../../model/documents/gpu_document.js";
 import type { ListOptions } from "../options/options.js";
 import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
 import { type Screen, sparkline } from "../text/output.js";

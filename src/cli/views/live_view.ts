@@ -6,14 +6,14 @@ import {
   recordingProgress,
   type SiteGroup,
 } from "../../inspect/index.js";
-import { oneLine } from "../../model/errors.js";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatSignedBytes,
-} from "../../model/numbers.js";
-import type { Bytes, Millis } from "../../model/units.js";
+} from "../../model/base/numbers.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { functionOf, groupText, placeOf } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";

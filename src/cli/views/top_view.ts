@@ -7,8 +7,8 @@ import {
   type WatchedProcesses,
   watchProcesses,
 } from "../../inspect/index.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { processTable } from "../screens/process_list.js";
 import { type Screen, sparkline } from "../text/output.js";

@@ -23,10 +23,10 @@ import {
   MemoryReader,
   readStat,
 } from "../../linux/index.js";
-import { targetUnknown } from "../../model/attach_errors.js";
-import { processGone } from "../../model/errors.js";
-import { OLDEST_PYTHON_MINOR } from "../../model/python_versions.js";
-import type { Address, Pid } from "../../model/units.js";
+import { OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
+import type { Address, Pid } from "../../model/base/units.js";
+import { targetUnknown } from "../../model/errors/attach_errors.js";
+import { processGone } from "../../model/errors/errors.js";
 import { knownFacts, VERSION_FACTS } from "../interpreter/version_facts.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 

@@ -18,7 +18,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { noFolder, ProgramFolder } from "./program_folder.js";
 
 export type Answer =

@@ -10,9 +10,9 @@ import {
   type ThreadRegisters,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { baseName } from "../../model/frame_text.js";
-import type { NativeFrame } from "../../model/native_stack.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { baseName } from "../../model/profile/frame_text.js";
+import type { NativeFrame } from "../../model/profile/native_stack.js";
 import { isEvaluator } from "../stacks/native_merge.js";
 import { describeMainThread } from "./main_thread.js";
 

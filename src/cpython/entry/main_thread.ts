@@ -2,7 +2,7 @@
 
 import { type Memory, readStat } from "../../linux/index.js";
 import { readNames, readText } from "../../linux/process/proc_files.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 
 /** x86-64 system calls that a thread may stay in (arch/x86/entry/syscalls/syscall_64.tbl). */
 const CALLS: Readonly<Record<number, string>> = {

@@ -4,9 +4,9 @@
  * Nor can what another tool traces: a sampling profiler (py-spy) does so for moments, a debugger for good.
  */
 import { type Memory, ProcessHolder } from "../../linux/index.js";
-import { targetBusy, targetTraced } from "../../model/attach_errors.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { describeHangingThread } from "./main_thread.js";
 
 const LONGEST_HOLD_MS = 1_000;

@@ -13,8 +13,8 @@
  * Source: Python/ceval_gil.c and ceval.c, Include/internal/pycore_ceval*.h, PEP 768.
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
-import { targetUnknown } from "../../model/attach_errors.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { targetUnknown } from "../../model/errors/attach_errors.js";
 import { demand, type EntryPoint, type Standing } from "./entry_point.js";
 
 /** Free slots that stay between the ring's end and the source: calls that others add meanwhile. */

@@ -8,9 +8,9 @@
  */
 import { randomBytes } from "node:crypto";
 import { chownSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
-import { targetUnknown } from "../../model/attach_errors.js";
-import { processGone, type TidemarkError } from "../../model/errors.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import { targetUnknown } from "../../model/errors/attach_errors.js";
+import { processGone, type TidemarkError } from "../../model/errors/errors.js";
 
 const FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/"];
 

@@ -21,9 +21,9 @@ import {
   readStat,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { targetNotEntered, targetRaised, targetUnknown } from "../../model/attach_errors.js";
-import { processGone } from "../../model/errors.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { targetNotEntered, targetRaised, targetUnknown } from "../../model/errors/attach_errors.js";
+import { processGone } from "../../model/errors/errors.js";
 import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
 import { LateMainThread } from "./late_main_thread.js";

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyInterpreter } from "../../../test/environment.js";
 import { type Memory, openProcessMemory } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 import { checkStanding, type EntryPoint, findEntryPoint } from "./entry_point.js";
 import { writeRequest } from "./pending_call.js";

@@ -23,8 +23,8 @@ import { findMapping } from "../../linux/memory/maps.js";
 import type { AddressRange, Mapping, Memory } from "../../linux/memory/memory.js";
 import { MemoryReader } from "../../linux/memory/memory_reader.js";
 import { ResidentWords } from "../../linux/memory/resident_words.js";
-import { orNull } from "../../model/errors.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
+import { orNull } from "../../model/errors/errors.js";
 import { listInterpreters } from "./fingerprint.js";
 import { locatePython, type PythonRuntime } from "./locate.js";
 

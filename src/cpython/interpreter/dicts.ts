@@ -7,8 +7,9 @@
  * Up to 3.10 the keys hold the size of the hash table and every entry has its hash; from 3.11 on they hold
  * its logarithm, and keys that are all str have entries without a hash.
  */
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+
+import type { Address } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import { isA, type PythonMemory, readText, TypeFlag, typeOf } from "./objects.js";
 
 const MOST_ENTRIES = 2 ** 26;

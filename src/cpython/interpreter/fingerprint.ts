@@ -3,8 +3,8 @@
  * the refusal to say which one failed.
  */
 import { type Memory, taskIds } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { dictGet } from "./dicts.js";
 import {
   isA,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
 import { start, startPython, type Waiting } from "../../../test/python_program.js";
 import { type Memory, openProcessMemory } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import {
   LAYOUTS,
   listThreads,

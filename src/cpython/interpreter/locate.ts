@@ -21,8 +21,8 @@
  * | several interpreters loaded | the first whose runtime is initialized |
  */
 import { type Memory, MemoryReader, readInterpreter } from "../../linux/index.js";
-import { layoutMismatch, noInterpreter, unknownInterpreter } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { layoutMismatch, noInterpreter, unknownInterpreter } from "../../model/errors/errors.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
 import type { PythonMemory } from "./objects.js";

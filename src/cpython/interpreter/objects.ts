@@ -4,8 +4,8 @@
  */
 
 import type { MemoryReader } from "../../linux/index.js";
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import type { PythonLayout } from "../layouts/index.js";
 
 /** An interpreter's memory together with where things lie in it. */

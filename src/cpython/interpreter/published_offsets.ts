@@ -5,7 +5,7 @@
  *   0 "xdebugpy"   8 u64 PY_VERSION_HEX   16 u64 free-threaded   24 u64 slots, by version
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import type { PythonLayout } from "../layouts/index.js";
 import { minorOf } from "./version_facts.js";
 

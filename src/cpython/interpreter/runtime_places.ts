@@ -9,7 +9,7 @@
  *    are subinterpreters, behind the flags of a runtime that is initialized.
  */
 import { DynamicSymbols, type Mapping, type Memory, MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import type { PythonLayout } from "../layouts/index.js";
 import { COOKIE } from "./published_offsets.js";
 

@@ -4,8 +4,9 @@
  *   interpreter ── threads.head ──> PyThreadState ── next ──> PyThreadState ── next ──> NULL
  *        ^─────────── interp ───────────┘    ^──── prev ────────────┘
  */
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+
+import type { Address } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import type { PythonMemory } from "./objects.js";
 
 export interface ThreadState {

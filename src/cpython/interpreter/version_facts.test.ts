@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/python_versions.js";
+import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import { heapLayout } from "../heap/memory/layout.js";
 import { LAYOUTS } from "../layouts/index.js";
 import { OPCODES } from "../layouts/opcodes.js";

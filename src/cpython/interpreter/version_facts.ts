@@ -5,7 +5,7 @@
  *
  * Each version's row holds what changed since the version before it.
  */
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 
 export interface VersionFacts {
   /** The x of 3.x. */

@@ -1,6 +1,7 @@
 /** Code objects: the name, the file and the lines of a function, read once and kept. */
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+
+import type { Address } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import type { PythonMemory } from "../interpreter/objects.js";
 import { readText, typeName, typeOf } from "../interpreter/objects.js";
 import { factsOf, type VersionFacts } from "../interpreter/version_facts.js";

@@ -5,7 +5,7 @@
  *   3.9, 3.10   PyGenObject.gi_frame ──> PyFrameObject; 3.9 f_stacktop, 3.10 f_stackdepth tell the top
  *   3.11+       the _PyInterpreterFrame lies in the PyGenObject; 3.11 - 3.13 stacktop, 3.14+ stackpointer
  */
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import { type PythonMemory, typeNameOf } from "../interpreter/objects.js";
 import { factsOf } from "../interpreter/version_facts.js";
 

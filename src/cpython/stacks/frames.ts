@@ -9,8 +9,9 @@
  * so), and from 3.11 on a frame whose function has not begun is none yet: sys._current_frames() leaves both
  * out, and so does this.
  */
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+
+import type { Address } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import type { PythonMemory } from "../interpreter/objects.js";
 import { factsOf } from "../interpreter/version_facts.js";
 import type { Code, CodeReader } from "./code.js";

@@ -13,7 +13,7 @@
  * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is told
  * by its symbol, and both lists are read from the leaf: there a greenlet or a stack that is cut differ least.
  */
-import type { NativeFrame, NativeStack } from "../../model/native_stack.js";
+import type { NativeFrame, NativeStack } from "../../model/profile/native_stack.js";
 import type { Evaluation, PythonFrame, PythonStack } from "./frames.js";
 
 export type MixedFrame =

@@ -18,9 +18,9 @@ import {
   type Task,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { orFailure, TidemarkError } from "../../model/errors.js";
-import type { NativeStack } from "../../model/native_stack.js";
-import type { Address, Millis, Pid, TimeMs } from "../../model/units.js";
+import type { Address, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { orFailure, TidemarkError } from "../../model/errors/errors.js";
+import type { NativeStack } from "../../model/profile/native_stack.js";
 import type { PythonRuntime } from "../interpreter/locate.js";
 import { type ThreadState, walkThreads } from "../interpreter/thread_list.js";
 import { CodeReader } from "./code.js";

@@ -13,8 +13,9 @@
  * hold: a coroutine, then a name, then a Context, with what it waits for before them. Loops of other
  * makers (uvloop) use the same tasks; trio and curio have none of them, and their coroutines are not shown.
  */
-import { TidemarkError } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+
+import type { Address } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { instanceAttribute, setMembers } from "../interpreter/dicts.js";
 import type { PythonRuntime } from "../interpreter/locate.js";
 import {

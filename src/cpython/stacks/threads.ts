@@ -1,7 +1,7 @@
 /** The threads that have a Python thread state, their names, and which of them holds the GIL. */
 import { readTasks, type Task } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { dictEntries, dictGet, instanceAttribute } from "../interpreter/dicts.js";
 import type { PythonRuntime } from "../interpreter/locate.js";
 import {

@@ -1,10 +1,10 @@
 /** What each change would save on a device that is simply too small for the job, largest first. */
 
-import { adviceOf, type GpuAdviceId } from "../../gpu/advice.js";
-import type { AdviceJson } from "../../model/diagnosis_document.js";
-import type { GpuCategory, GpuDeviceJson } from "../../model/gpu_document.js";
-import { formatBytesBriefly } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
+import { formatBytesBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
+import type { GpuCategory, GpuDeviceJson } from "../../model/documents/gpu_document.js";
 
 interface Saving {
   readonly id: GpuAdviceId;

@@ -1,9 +1,9 @@
 /** Devices of a program as the rules see them: heartbeats of a recording, or allocator snapshots. */
-import { adviceOf, type GpuAdviceId } from "../../gpu/advice.js";
-import type { AdviceJson } from "../../model/diagnosis_document.js";
-import type { GpuDeviceJson } from "../../model/gpu_document.js";
-import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/series.js";
-import type { Bytes } from "../../model/units.js";
+import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import type { Readings } from "../series/readings.js";

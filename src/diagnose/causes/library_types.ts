@@ -4,8 +4,8 @@
  * (src/holders/library_objects.ts): what they became more by is what divides the growth that nobody sees.
  */
 
-import type { FrameJson } from "../../model/documents.js";
-import { librarySite } from "../../model/lookup_sites.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { librarySite } from "../../model/profile/lookup_sites.js";
 import type { CensusEvidence, HolderEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";

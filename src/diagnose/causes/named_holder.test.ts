@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { FrameJson } from "../../model/documents.js";
-import { handlesSite } from "../../model/lookup_sites.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { handlesSite } from "../../model/profile/lookup_sites.js";
 import { evidenceOf, FIXTURE_START_MS } from "../evidence/evidence.fixture.js";
 import type { HolderEvidence } from "../evidence/evidence.js";
 import { diagnose } from "../verdict/verdict.js";

@@ -4,9 +4,9 @@
  * else, where handles or mappings leak, what holds most of the program's objects for them.
  */
 
-import type { HolderJson, VerdictKind } from "../../model/diagnosis_document.js";
-import { handlesSite } from "../../model/lookup_sites.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import type { HolderJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { handlesSite } from "../../model/profile/lookup_sites.js";
 import type { Evidence, HolderEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";

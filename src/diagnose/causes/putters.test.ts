@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { FrameJson } from "../../model/documents.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import { type Unranked, withPutter } from "./putters.js";
 
 const frame = (name: string): FrameJson => ({

@@ -3,8 +3,12 @@
  * for what others make would be gone without it. Its growth is theirs. Where who makes them has it put them there (a
  * listener and its registry), it stands behind who does.
  */
-import type { HolderJson, SuspectJson, VerdictKind } from "../../model/diagnosis_document.js";
-import type { FrameJson } from "../../model/documents.js";
+import type {
+  HolderJson,
+  SuspectJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 
 /** Objects that something of Python's holds. */
 const OF_HOLDERS: ReadonlySet<VerdictKind> = new Set([

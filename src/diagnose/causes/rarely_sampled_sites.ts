@@ -1,4 +1,4 @@
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import { mayKeep, type SiteJudgement } from "../sites/suspects.js";
 

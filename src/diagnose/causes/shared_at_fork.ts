@@ -1,6 +1,6 @@
 /** What a process had made before it forked, and who reads it in its children: each read of a Python object writes
  * its reference count, and turns the page it lies in private. */
-import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteHistory } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";

@@ -1,4 +1,4 @@
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { Evidence } from "./evidence.js";
 
 const FEWEST_STEPS = 10;

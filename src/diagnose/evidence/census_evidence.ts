@@ -1,5 +1,5 @@
 /** The censuses of a recording as evidence: one course of bytes and objects for each type. */
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import type { RecordedCensus } from "../../recording/types.js";
 import type { CensusEvidence } from "./evidence.js";
 

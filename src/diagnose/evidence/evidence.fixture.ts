@@ -28,10 +28,10 @@
  * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
  */
 
-import type { FrameJson } from "../../model/documents.js";
-import { librarySite, typeKey } from "../../model/lookup_sites.js";
-import type { Metric } from "../../model/series.js";
-import type { Millis, TimeMs } from "../../model/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { librarySite, typeKey } from "../../model/profile/lookup_sites.js";
+import type { Metric } from "../../model/profile/series.js";
 import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "../sites/site_history.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 

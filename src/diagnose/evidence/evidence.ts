@@ -9,11 +9,12 @@
  * missing becomes a sentence of `limits`; figures that contradict each other lower the confidence. Nothing
  * here reads a process or a file, so nothing here can hurt one.
  */
-import type { HolderJson } from "../../model/diagnosis_document.js";
-import type { FrameJson, TargetJson } from "../../model/documents.js";
-import type { GpuJson } from "../../model/gpu_document.js";
-import type { MemorySeries, TimelineEvent } from "../../model/series.js";
-import type { Bytes, Objects, Pid, TimeMs } from "../../model/units.js";
+
+import type { Bytes, Objects, Pid, TimeMs } from "../../model/base/units.js";
+import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson, TargetJson } from "../../model/documents/documents.js";
+import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { MemorySeries, TimelineEvent } from "../../model/profile/series.js";
 import type { SiteHistories } from "../sites/site_history.js";
 
 export interface ProcessEvidence {

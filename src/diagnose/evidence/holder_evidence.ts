@@ -1,7 +1,8 @@
 /** Holder lookups of a recording as evidence. */
-import type { HolderJson } from "../../model/diagnosis_document.js";
-import type { FrameJson } from "../../model/documents.js";
-import type { StackId } from "../../model/units.js";
+
+import type { StackId } from "../../model/base/units.js";
+import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { HolderLookup, HolderRow, Putter } from "../../recording/types.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import { shortPath } from "./short_path.js";

@@ -1,8 +1,9 @@
 /** What the ledgers of a window say of a part. They are few: whether there is growth, RSS says; they say of
  * what. */
-import { LEDGER_PARTS, type LedgerPartName } from "../../model/ledger.js";
-import { ledgerMetric } from "../../model/series.js";
-import type { Bytes, Millis } from "../../model/units.js";
+
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { LEDGER_PARTS, type LedgerPartName } from "../../model/profile/ledger.js";
+import { ledgerMetric } from "../../model/profile/series.js";
 import { afterFirstThird } from "../series/growth.js";
 import type { ProcessObservation } from "./observations.js";
 

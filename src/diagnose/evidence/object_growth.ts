@@ -1,6 +1,7 @@
 /** Which objects there are more of at the last census than at the first: what a growth is made of. */
-import type { CensusJson } from "../../model/diagnosis_document.js";
-import type { Bytes } from "../../model/units.js";
+
+import type { Bytes } from "../../model/base/units.js";
+import type { CensusJson } from "../../model/documents/diagnosis_document.js";
 import type { CensusEvidence } from "./evidence.js";
 
 const MOST_TYPES = 12;

@@ -1,6 +1,7 @@
 /** What the evidence comes to before anybody judges: the growth of each figure, and each site's course. */
-import type { Metric } from "../../model/series.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth } from "../series/growth.js";
 import { type Readings, readingsAtWork } from "../series/readings.js";
 import { judgeSites, type SiteJudgement } from "../sites/suspects.js";

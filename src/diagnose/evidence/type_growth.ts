@@ -4,8 +4,9 @@
  * part of the window, never go back, and go on at the end: a cache that fills gets slower, a load is one step,
  * a batch is freed.
  */
-import { typeKey } from "../../model/lookup_sites.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { typeKey } from "../../model/profile/lookup_sites.js";
 import { theilSen } from "../series/trend.js";
 import type { SiteHistory } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";

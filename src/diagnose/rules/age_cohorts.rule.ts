@@ -1,4 +1,4 @@
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";

@@ -1,6 +1,6 @@
-import type { LedgerPartName } from "../../model/ledger.js";
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { pinsPages } from "../causes/rarely_sampled_sites.js";
 import { riseOf, shareOfNewest } from "../evidence/ledger_growth.js";
 import type { Observations } from "../evidence/observations.js";

@@ -1,5 +1,5 @@
-import { formatShare } from "../../model/numbers.js";
-import type { Bytes, TimeMs } from "../../model/units.js";
+import { formatShare } from "../../model/base/numbers.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import { type SiteJudgement, valueAt } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";

@@ -1,4 +1,4 @@
-import { formatBytesBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { adviceById } from "../wording/advice.js";

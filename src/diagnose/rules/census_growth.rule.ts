@@ -2,7 +2,7 @@ import {
   formatBytesBriefly,
   formatDurationBriefly,
   formatSlopeBriefly,
-} from "../../model/numbers.js";
+} from "../../model/base/numbers.js";
 import type { CensusEvidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";

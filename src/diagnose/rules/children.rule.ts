@@ -1,4 +1,4 @@
-import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of all that grows in suspects, what lies in children. */

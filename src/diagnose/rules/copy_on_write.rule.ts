@@ -1,4 +1,4 @@
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
 import { isLarge, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";

@@ -1,4 +1,4 @@
-import { formatShare, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_GARBAGE = 0.5;

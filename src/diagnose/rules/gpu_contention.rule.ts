@@ -1,7 +1,7 @@
-import { adviceOf } from "../../gpu/advice.js";
-import type { GpuDeviceJson } from "../../model/gpu_document.js";
-import { formatBytesBriefly, formatShare } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { adviceOf } from "../../gpu/analysis/advice.js";
+import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
 import {
   othersBytes,
   snapshotDevices,

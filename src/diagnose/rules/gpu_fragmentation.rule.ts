@@ -1,5 +1,5 @@
-import type { GpuDeviceJson } from "../../model/gpu_document.js";
-import { formatBytesBriefly, formatShare } from "../../model/numbers.js";
+import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
 import {
   deviceAdvice,
   snapshotDevices,

@@ -1,7 +1,7 @@
-import { adviceOf } from "../../gpu/advice.js";
-import type { GpuGrowthJson } from "../../model/gpu_document.js";
-import { formatBytesBriefly } from "../../model/numbers.js";
-import { ownFrame } from "../../model/own_code.js";
+import { adviceOf } from "../../gpu/analysis/advice.js";
+import { formatBytesBriefly } from "../../model/base/numbers.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import { ownFrame } from "../../model/documents/own_code.js";
 import { snapshotDevices } from "../causes/devices.js";
 import { frameText } from "../wording/words.js";
 import { growingSites } from "./gpu_leak.rule.js";

@@ -1,8 +1,8 @@
-import { adviceOf } from "../../gpu/advice.js";
-import type { GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
-import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
-import { ownFrame } from "../../model/own_code.js";
-import type { Bytes } from "../../model/units.js";
+import { adviceOf } from "../../gpu/analysis/advice.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { GpuDeviceJson, GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import { ownFrame } from "../../model/documents/own_code.js";
 import { snapshotDevices, type WatchedDevice, watchedDevices } from "../causes/devices.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";
 import type { Observations } from "../evidence/observations.js";

@@ -2,8 +2,12 @@
  * test/gpu/device_cases.test.ts. */
 
 import { describe, expect, test } from "vitest";
-import type { FrameJson } from "../../model/documents.js";
-import type { GpuCategory, GpuDeviceJson, GpuGrowthJson } from "../../model/gpu_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type {
+  GpuCategory,
+  GpuDeviceJson,
+  GpuGrowthJson,
+} from "../../model/documents/gpu_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { evidenceOfSnapshots } from "../evidence/snapshot_evidence.js";
 import { verdict } from "../verdict/verdict.fixture.js";

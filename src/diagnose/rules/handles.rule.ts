@@ -1,4 +1,4 @@
-import type { Metric } from "../../model/series.js";
+import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { type Rule, silent } from "./rule.js";

@@ -1,8 +1,8 @@
-import type { VerdictKind } from "../../model/diagnosis_document.js";
-import { unseenUpToBytes } from "../../model/interval.js";
-import type { LedgerPartName } from "../../model/ledger.js";
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { unseenUpToBytes } from "../../model/base/interval.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
 import { partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";

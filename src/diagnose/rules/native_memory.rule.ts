@@ -1,4 +1,4 @@
-import { formatShare, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";

@@ -1,4 +1,4 @@
-import { formatBytesBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly } from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { roseAtEnd } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";

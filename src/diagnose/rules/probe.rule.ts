@@ -1,4 +1,4 @@
-import { formatBytesBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { VERDICT_KINDS } from "../../model/diagnosis_document.js";
+import { VERDICT_KINDS } from "../../model/documents/diagnosis_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { ruleSays, verdict } from "../verdict/verdict.fixture.js";
 import { diagnose } from "../verdict/verdict.js";

@@ -1,5 +1,5 @@
-import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
-import type { Bytes } from "../../model/units.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import { isLarge, type Observations, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { type SiteJudgement, valueAt } from "../sites/suspects.js";

@@ -2,7 +2,7 @@ import {
   formatBytesBriefly,
   formatDurationBriefly,
   formatSlopeBriefly,
-} from "../../model/numbers.js";
+} from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import {
   FEWEST_SAMPLES,

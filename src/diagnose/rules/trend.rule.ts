@@ -1,4 +1,4 @@
-import { formatBytesBriefly, formatSlopeBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 

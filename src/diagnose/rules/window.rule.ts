@@ -1,4 +1,4 @@
-import { formatDurationBriefly } from "../../model/numbers.js";
+import { formatDurationBriefly } from "../../model/base/numbers.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";

@@ -1,4 +1,4 @@
-import type { TimeMs } from "../../model/units.js";
+import type { TimeMs } from "../../model/base/units.js";
 
 /** A figure over time. */
 export interface Readings {

@@ -1,8 +1,8 @@
 /** A service watched for a week at one reading a minute, as a whole verdict: days come and go, its workers are
  * replaced at a deploy, hours are missing. */
 import { expect, test } from "vitest";
-import type { Metric } from "../../model/series.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import type { Metric } from "../../model/profile/series.js";
 import { noise } from "../evidence/evidence.fixture.js";
 import type { Evidence, ProcessEvidence } from "../evidence/evidence.js";
 import { diagnose } from "../verdict/verdict.js";

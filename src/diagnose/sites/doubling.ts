@@ -8,7 +8,7 @@
  *
  * A start that loads in steps, or a buffer as large as the largest request so far, has no such clock.
  */
-import type { Bytes, TimeMs } from "../../model/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 
 const FEWEST_STEPS = 4;

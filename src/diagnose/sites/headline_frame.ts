@@ -1,5 +1,5 @@
-import type { FrameJson } from "../../model/documents.js";
-import { ownFrame } from "../../model/own_code.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { ownFrame } from "../../model/documents/own_code.js";
 import type { SiteHistory } from "./site_history.js";
 
 /** The frame that a site is called by. */

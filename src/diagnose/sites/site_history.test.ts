@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { profileOf } from "../../model/profile.fixture.js";
-import { ProfileTablesBuilder } from "../../model/tables_builder.js";
+import { profileOf } from "../../model/profile/profile.fixture.js";
+import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { SiteHistoryBuilder } from "./site_history.js";
 
 test("built after each look, as a recorder does, it is what it is built at the end", () => {

@@ -2,16 +2,17 @@
  * What grew where: allocation sites by the function of the program's own code that led to them, with their
  * live bytes at every look and the ages of what lives at the last one.
  */
-import type { FrameJson } from "../../model/documents.js";
-import { isImport, isOwn, ownFrame } from "../../model/own_code.js";
+
+import type { Bytes, Objects, Pid, StackId, TimeMs } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { isImport, isOwn, ownFrame } from "../../model/documents/own_code.js";
 import {
   Domain,
   FILES_DOMAIN,
   FrameKind,
   type Profile,
   type ProfileTables,
-} from "../../model/profile.js";
-import type { Bytes, Objects, Pid, StackId, TimeMs } from "../../model/units.js";
+} from "../../model/profile/profile.js";
 
 export interface SiteHistory {
   /** The same in every look: process, function, file, and whether Python's allocator was asked. */

@@ -3,7 +3,7 @@
  * much still lives; the looks before tell whether what was live then grew, too. A filling cache has
  * survivors of every age as well, so ages alone never convict: live bytes must still rise at the end.
  */
-import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
 import { doublingOf } from "./doubling.js";

@@ -3,7 +3,7 @@
  * emptied, numpy.append, pandas.concat, a text that is added to. All of it is young at every look, so ages
  * say nothing; that it never goes back, and rises to the end, does.
  */
-import type { Bytes, TimeMs } from "../../model/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { theilSen } from "../series/trend.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 

@@ -1,5 +1,5 @@
-import type { FrameJson } from "../../model/documents.js";
-import type { Objects, Pid } from "../../model/units.js";
+import type { Objects, Pid } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { SiteHistory } from "./site_history.js";
 
 /** All objects of a type, which are too few and too small for samples, as a site that nobody saw. `objects`: at each

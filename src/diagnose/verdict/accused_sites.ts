@@ -1,5 +1,5 @@
 /** The sites that a verdict accuses, as suspects of its document. */
-import type { SuspectJson, VerdictKind } from "../../model/diagnosis_document.js";
+import type { SuspectJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";

@@ -1,7 +1,8 @@
 /** Sites of device memory as suspects: what they keep is counted by step. */
-import type { DiagnosisJson, SuspectJson } from "../../model/diagnosis_document.js";
-import type { GpuGrowthJson } from "../../model/gpu_document.js";
-import type { Pid } from "../../model/units.js";
+
+import type { Pid } from "../../model/base/units.js";
+import type { DiagnosisJson, SuspectJson } from "../../model/documents/diagnosis_document.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
 import type { Finding } from "../rules/rule.js";
 
 const MOST_SUSPECTS = 10;

@@ -1,8 +1,9 @@
 /** The figures of growth that go with a verdict: its own, and those of each part of the ledger. */
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
-import { interval95 } from "../../model/interval.js";
-import { LEDGER_PARTS } from "../../model/ledger.js";
-import { ledgerMetric, type Metric } from "../../model/series.js";
+
+import { interval95 } from "../../model/base/interval.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { LEDGER_PARTS } from "../../model/profile/ledger.js";
+import { ledgerMetric, type Metric } from "../../model/profile/series.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";

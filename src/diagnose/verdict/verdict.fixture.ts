@@ -1,6 +1,6 @@
 /** What is said of evidence that a test writes down: see evidence.fixture.ts. */
 
-import type { VerdictKind } from "../../model/diagnosis_document.js";
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { observe } from "../evidence/observations.js";
 import { RULES } from "../rules/index.js";

@@ -1,5 +1,5 @@
 /** Observations -> the rules' findings -> one verdict, with what it rests on. */
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import { observe } from "../evidence/observations.js";

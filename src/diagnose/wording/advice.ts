@@ -1,5 +1,9 @@
 /** The catalogue of advice: ids are stable, docs/advice.md is made from it. */
-import type { AdviceJson, HolderJson, VerdictKind } from "../../model/diagnosis_document.js";
+import type {
+  AdviceJson,
+  HolderJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
 
 export interface Advice {
   readonly id: string;

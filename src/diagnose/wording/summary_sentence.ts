@@ -1,5 +1,9 @@
-import type { DiagnosisJson, SuspectJson, VerdictKind } from "../../model/diagnosis_document.js";
-import { formatBytesBriefly, formatDurationBriefly } from "../../model/numbers.js";
+import { formatBytesBriefly, formatDurationBriefly } from "../../model/base/numbers.js";
+import type {
+  DiagnosisJson,
+  SuspectJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";

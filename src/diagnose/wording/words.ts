@@ -1,5 +1,5 @@
 /** Frames inside the sentences of a verdict. */
-import type { FrameJson } from "../../model/documents.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 
 /** "record (app.py:41)" */
 export function frameText(frame: FrameJson | undefined): string {

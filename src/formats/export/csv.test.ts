@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { profileOf } from "../../model/profile.fixture.js";
+import { profileOf } from "../../model/profile/profile.fixture.js";
 import { csv } from "./csv.js";
 
 /** An independent reader of RFC 4180. */

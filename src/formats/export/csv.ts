@@ -1,6 +1,6 @@
 /** The sites as a table of comma-separated values by RFC 4180: lines end in CRLF, quotes are doubled. */
-import { frameName, framePlace, framesOf, labelPairs } from "../../model/frame_text.js";
-import type { Profile } from "../../model/profile.js";
+import { frameName, framePlace, framesOf, labelPairs } from "../../model/profile/frame_text.js";
+import type { Profile } from "../../model/profile/profile.js";
 import type { ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 

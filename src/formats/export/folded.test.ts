@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { profileOf } from "../../model/profile.fixture.js";
+import { profileOf } from "../../model/profile/profile.fixture.js";
 import { folded } from "./folded.js";
 
 /** As flamegraph.pl reads it: the last word is the number. */

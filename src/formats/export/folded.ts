@@ -2,9 +2,10 @@
  * Folded stacks, one a line: frames root first between semicolons, a space, a whole number.
  * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
  */
-import { frameName, framePlace, framesOf } from "../../model/frame_text.js";
-import type { Profile } from "../../model/profile.js";
-import type { FrameId } from "../../model/units.js";
+
+import type { FrameId } from "../../model/base/units.js";
+import { frameName, framePlace, framesOf } from "../../model/profile/frame_text.js";
+import type { Profile } from "../../model/profile/profile.js";
 import type { ExportOptions, ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 

@@ -1,4 +1,4 @@
-import { tooLarge } from "../../model/errors.js";
+import { tooLarge } from "../../model/errors/errors.js";
 
 /** The text that `make` returns. Engines limit the length of a string (V8: 512 MiB) and throw a RangeError
  * beyond it.

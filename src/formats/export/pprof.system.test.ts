@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Profile as PprofProfile } from "pprof-format";
 import { describe, expect, it } from "vitest";
-import { profileOf } from "../../model/profile.fixture.js";
+import { profileOf } from "../../model/profile/profile.fixture.js";
 import { pprof } from "./pprof.js";
 
 const profile = profileOf(`

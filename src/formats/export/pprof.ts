@@ -10,10 +10,10 @@ import {
   Profile as PprofProfile,
   StringTable,
 } from "pprof-format";
-import { oneLine } from "../../model/errors.js";
-import { frameName, framesOf, labelPairs } from "../../model/frame_text.js";
-import { FrameKind, type Profile } from "../../model/profile.js";
-import type { FrameId, SiteIndex } from "../../model/units.js";
+import type { FrameId, SiteIndex } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
+import { FrameKind, type Profile } from "../../model/profile/profile.js";
 import type { ProfileExporter } from "../format.js";
 
 const SAMPLE_TYPES = [

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { profileOf } from "../../model/profile.fixture.js";
+import { profileOf } from "../../model/profile/profile.fixture.js";
 import { speedscope } from "./speedscope.js";
 
 it("holds one sampled profile for each figure, stacks root first", () => {

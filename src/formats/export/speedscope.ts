@@ -2,9 +2,10 @@
  * A profile for speedscope.app, with one sampled profile for each figure.
  * Source: https://www.speedscope.app/file-format-schema.json
  */
-import { frameName, framesOf } from "../../model/frame_text.js";
-import type { Profile, SiteValue } from "../../model/profile.js";
-import type { FrameId } from "../../model/units.js";
+
+import type { FrameId } from "../../model/base/units.js";
+import { frameName, framesOf } from "../../model/profile/frame_text.js";
+import type { Profile, SiteValue } from "../../model/profile/profile.js";
 import type { ExportOptions, ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
 

@@ -1,16 +1,16 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
-import type { FrameJson } from "../../model/documents.js";
-import type { OomEventJson, OomJson } from "../../model/gpu_document.js";
-import { adviceOf, adviceOnWindows } from "../advice.js";
-import { BfcReader, type BfcState, isBfcLine, isDriverLine } from "./bfc_message.js";
-import { judgeBfc } from "./bfc_verdict.js";
-import type { LogLine } from "./log_lines.js";
-import { splitPrefix } from "./log_prefix.js";
-import { readLogRecord, unquotedLines } from "./log_record.js";
-import { continues, furtherMessages, messageAt } from "./message_readers.js";
-import { MessageText } from "./message_text.js";
-import { OomEvents } from "./oom_events.js";
-import { type OomReading, reading } from "./oom_reading.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
+import { adviceOf, adviceOnWindows } from "../analysis/advice.js";
+import type { LogLine } from "./log/log_lines.js";
+import { splitPrefix } from "./log/log_prefix.js";
+import { readLogRecord, unquotedLines } from "./log/log_record.js";
+import { OomEvents } from "./log/oom_events.js";
+import { BfcReader, type BfcState, isBfcLine, isDriverLine } from "./messages/bfc_message.js";
+import { judgeBfc } from "./messages/bfc_verdict.js";
+import { continues, furtherMessages, messageAt } from "./messages/message_readers.js";
+import { MessageText } from "./messages/message_text.js";
+import { type OomReading, reading } from "./messages/oom_reading.js";
 
 /** Records of a structured log are many, and those that are opened few. */
 const OF_ERRORS =

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { OomEventJson } from "../../model/gpu_document.js";
-import { logLines } from "./log_lines.js";
+import type { OomEventJson } from "../../model/documents/gpu_document.js";
+import { logLines } from "./log/log_lines.js";
 import { readOomLog } from "./oom_log.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-oom-texts-"));

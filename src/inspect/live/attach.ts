@@ -1,8 +1,8 @@
 /** Recording a process that already runs, and detaching from one: `tidemark attach`, `tidemark detach`. */
 import { diagnose } from "../../diagnose/index.js";
 import { readCommand, readStatus } from "../../linux/index.js";
-import type { DetachJson } from "../../model/detach_document.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { DetachJson } from "../../model/documents/detach_document.js";
 import {
   type AttachOptions,
   type AttachResult,

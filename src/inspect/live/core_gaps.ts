@@ -1,7 +1,7 @@
 /** What a core file lacks, in words. */
 
 import type { CoreGaps, Memory } from "../../linux/index.js";
-import { formatBytes } from "../../model/numbers.js";
+import { formatBytes } from "../../model/base/numbers.js";
 
 const NAMED = 3;
 

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { diagnose, type Evidence } from "../../diagnose/index.js";
 import { readInterpreter } from "../../linux/index.js";
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Millis, Pid, Tell } from "../../model/units.js";
+import type { Millis, Pid, Tell } from "../../model/base/units.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
 import { evidenceOf } from "../recorded/evidence.js";
 

@@ -1,11 +1,11 @@
 /** The devices of a running program as their document: `tidemark gpu PID`. */
 import { freemem } from "node:os";
+import { endOfLive } from "../../gpu/analysis/live_segments.js";
 import {
   type DeviceFigures,
   type FrameworkFigures,
   fragmentationRatio,
-} from "../../gpu/device_figures.js";
-import { endOfLive } from "../../gpu/live_segments.js";
+} from "../../gpu/devices/device_figures.js";
 import {
   readCommand,
   readInterpreter,
@@ -13,12 +13,12 @@ import {
   readStatus,
   startTimeMs,
 } from "../../linux/index.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
-} from "../../model/gpu_process_document.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+} from "../../model/documents/gpu_process_document.js";
 import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 

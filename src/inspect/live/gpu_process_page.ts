@@ -1,11 +1,12 @@
 /** The page of a running program's torch allocator: `tidemark gpu PID -o F.html`. */
-import type { FrameworkFigures } from "../../gpu/device_figures.js";
-import { pageDocument } from "../../gpu/page_document.js";
-import { readSnapshot } from "../../gpu/read_snapshot.js";
-import { noDeviceSnapshot } from "../../model/device_errors.js";
-import type { TidemarkError } from "../../model/errors.js";
-import type { GpuPageDocument } from "../../model/gpu_page.js";
-import type { Millis, Pid } from "../../model/units.js";
+
+import { pageDocument } from "../../gpu/analysis/page_document.js";
+import type { FrameworkFigures } from "../../gpu/devices/device_figures.js";
+import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
+import { noDeviceSnapshot } from "../../model/errors/device_errors.js";
+import type { TidemarkError } from "../../model/errors/errors.js";
 import { readDeviceSnapshot } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 

@@ -23,16 +23,16 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import { oneLine, TidemarkError } from "../../model/errors.js";
-import type { HeapJson, HeapTypeJson } from "../../model/heap_document.js";
-import { coreCutOff, noSuchObject } from "../../model/heap_errors.js";
-import type { NodeId } from "../../model/heap_graph.js";
+import type { Bytes, Millis, Objects } from "../../model/base/units.js";
+import type { HeapJson, HeapTypeJson } from "../../model/documents/heap_document.js";
 import {
   HEAP_PAGE_SCHEMA,
   type HeapPageDocument,
   type NamedHeapTree,
-} from "../../model/heap_page.js";
-import type { Bytes, Millis, Objects } from "../../model/units.js";
+} from "../../model/documents/heap_page.js";
+import { oneLine, TidemarkError } from "../../model/errors/errors.js";
+import { coreCutOff, noSuchObject } from "../../model/errors/heap_errors.js";
+import type { NodeId } from "../../model/heap/heap_graph.js";
 import { gapTexts } from "./core_gaps.js";
 import { spareMemory } from "./spare_memory.js";
 

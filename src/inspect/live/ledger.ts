@@ -13,10 +13,14 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import type { LedgerLimit, LedgerPart } from "../../model/ledger.js";
-import type { CoreLedgerJson, LedgerJson, LedgerPartJson } from "../../model/ledger_document.js";
-import { formatBytes, formatCount } from "../../model/numbers.js";
-import type { Pid } from "../../model/units.js";
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { Pid } from "../../model/base/units.js";
+import type {
+  CoreLedgerJson,
+  LedgerJson,
+  LedgerPartJson,
+} from "../../model/documents/ledger_document.js";
+import type { LedgerLimit, LedgerPart } from "../../model/profile/ledger.js";
 import { gapTexts } from "./core_gaps.js";
 
 /** Throws TM-E020 (gone) or TM-E021 (not permitted). */

@@ -1,7 +1,7 @@
 /** Recordings that a user names, by path or by the process that is being recorded. */
 import { type Stats, statSync } from "node:fs";
-import { fileUnusable, nothingThere } from "../../model/errors.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { fileUnusable, nothingThere } from "../../model/errors/errors.js";
 import { finishOrphan, growingRecordingOf, openRecording } from "../../record/index.js";
 import type { Recording } from "../../recording/types.js";
 import { type SiteMovement, siteMovement } from "../recorded/site_movement.js";

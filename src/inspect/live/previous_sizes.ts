@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { join } from "node:path";
-import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 
 export interface LastLook {
   readonly timeMs: TimeMs;

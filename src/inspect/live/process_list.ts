@@ -1,8 +1,8 @@
 /** The Python processes of this host, once (`tidemark ps`) and repeatedly (`tidemark top`). */
-import { readDeviceUse } from "../../gpu/device_totals.js";
+import { readDeviceUse } from "../../gpu/devices/device_totals.js";
 import { readPythonProcesses } from "../../linux/index.js";
-import type { PsJson } from "../../model/documents.js";
-import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { PsJson } from "../../model/documents/documents.js";
 import { readLastLook, writeLastLook } from "./previous_sizes.js";
 import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
 

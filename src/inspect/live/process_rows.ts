@@ -1,7 +1,7 @@
 /** Rows of `ps` and `top`: a process as its document has it. */
 import { type PythonProcess, userName } from "../../linux/index.js";
-import type { PsJson } from "../../model/documents.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import type { PsJson } from "../../model/documents/documents.js";
 import { processKey } from "./previous_sizes.js";
 
 export type ProcessRow = PsJson["processes"][number];

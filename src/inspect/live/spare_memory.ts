@@ -1,7 +1,7 @@
 /** How much memory an analysis may take here. */
 import { freemem } from "node:os";
 import { findCgroup, readLimiting, readPageCache } from "../../linux/index.js";
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 
 /** Of the memory that is free. */
 const FREE_SHARE = 0.7;

@@ -7,9 +7,9 @@ import {
   type Stacks,
 } from "../../cpython/index.js";
 import { openProcessMemory, readCommand, readStat, startTimeMs } from "../../linux/index.js";
-import type { FrameJson } from "../../model/documents.js";
-import type { StacksJson } from "../../model/stacks_document.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type { StacksJson } from "../../model/documents/stacks_document.js";
 import { Unwinder } from "../../native/index.js";
 
 const NO_INTERPRETER = -1;

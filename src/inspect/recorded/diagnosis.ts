@@ -1,7 +1,7 @@
 /** Verdicts of stored subjects: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
 import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { Recording } from "../../recording/types.js";
 import { evidenceOf } from "./evidence.js";
 import { analyseSnapshot } from "./gpu_snapshot.js";

@@ -1,9 +1,9 @@
 /** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. */
 
 import { ADVICE } from "../../diagnose/index.js";
-import type { DiagnosisJson } from "../../model/diagnosis_document.js";
-import type { DiagnosisPage } from "../../model/diagnosis_page.js";
-import { isOwn } from "../../model/own_code.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
+import { isOwn } from "../../model/documents/own_code.js";
 
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;

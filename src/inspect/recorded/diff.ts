@@ -1,5 +1,5 @@
 /** The difference between two recordings, or two moments of one, as its document: `tidemark diff`. */
-import type { DiffJson, SummaryJson } from "../../model/documents.js";
+import type { DiffJson, SummaryJson } from "../../model/documents/documents.js";
 import { addUp } from "./site_groups.js";
 
 /** One side of a comparison: a recording at a moment. */

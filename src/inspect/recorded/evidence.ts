@@ -8,8 +8,8 @@ import {
   readingsAtWork,
   SiteHistoryBuilder,
 } from "../../diagnose/index.js";
-import type { FrameJson } from "../../model/documents.js";
-import type { StackId, Tell } from "../../model/units.js";
+import type { StackId, Tell } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { LookMoment, Recording } from "../../recording/types.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
 

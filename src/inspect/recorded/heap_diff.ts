@@ -1,11 +1,14 @@
 /** The difference between two files of `heap --save` as its document: `tidemark heap diff`. */
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { fileNotFound, fileUnusable, oneLine } from "../../model/errors.js";
-import { diffHeaps } from "../../model/heap_diff.js";
-import type { HeapDiffJson } from "../../model/heap_document.js";
-import { decodeHeap, type SavedHeap } from "../../model/heap_file.js";
-import { HEAP_DIFF_PAGE_SCHEMA, type HeapDiffPageDocument } from "../../model/heap_page.js";
+import { diffHeaps } from "../../model/documents/heap_diff.js";
+import type { HeapDiffJson } from "../../model/documents/heap_document.js";
+import { decodeHeap, type SavedHeap } from "../../model/documents/heap_file.js";
+import {
+  HEAP_DIFF_PAGE_SCHEMA,
+  type HeapDiffPageDocument,
+} from "../../model/documents/heap_page.js";
+import { fileNotFound, fileUnusable, oneLine } from "../../model/errors/errors.js";
 
 /** The start of a process is computed from the clock at each snapshot: the results differ by a few milliseconds. */
 const SAME_START_MS = 1000;

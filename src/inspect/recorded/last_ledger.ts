@@ -1,8 +1,9 @@
 /** What RSS was made of when its ledgers were last read. */
-import type { SummaryJson } from "../../model/documents.js";
-import { LEDGER_PARTS } from "../../model/ledger.js";
-import { ledgerMetric, type MemorySeries } from "../../model/series.js";
-import type { TimeMs } from "../../model/units.js";
+
+import type { TimeMs } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
+import { LEDGER_PARTS } from "../../model/profile/ledger.js";
+import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 
 /** The last ledgers of the processes that had one when the run's last was read, added up; empty where the

@@ -1,6 +1,11 @@
 /** Memory by source line as its document: `tidemark lines`. */
 import { realpathSync } from "node:fs";
-import type { FrameJson, LinesJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
+import type {
+  FrameJson,
+  LinesJson,
+  SummaryJson,
+  SummarySiteJson,
+} from "../../model/documents/documents.js";
 import type { Moment, Recording } from "../../recording/types.js";
 import { addUp, splitStack } from "./site_groups.js";
 import { summarize } from "./summary.js";

@@ -1,11 +1,11 @@
 /** The allocator snapshots that were written while a program was recorded, as far as they still lie there. */
 import { statSync } from "node:fs";
-import { analyse } from "../../gpu/analyse.js";
-import { readSnapshot } from "../../gpu/read_snapshot.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { GpuJson } from "../../model/gpu_document.js";
-import type { TimelineEvent } from "../../model/series.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import { analyse } from "../../gpu/analysis/analyse.js";
+import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import type { GpuJson } from "../../model/documents/gpu_document.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import type { TimelineEvent } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 
 /** Larger ones take long to read: `tidemark gpu` does, a verdict on the way does not. */

@@ -1,7 +1,7 @@
 /** The log, cut at any byte, changed at any byte, and with frames that are true and make no sense. */
 import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { TidemarkError } from "../../model/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { crc32 } from "../../recording/checksum.js";
 import {
   encodeFrame,

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
-import type { ProfileLook, ProfileTables } from "../../model/profile.js";
-import type { ReportDocument } from "../../model/report.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import type { ReportDocument } from "../../model/documents/report_document.js";
+import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { Recording } from "../../recording/types.js";
 import { summarize } from "./summary.js";
 

@@ -1,6 +1,7 @@
 /** A recording as the document of its page: `tidemark report`. */
-import type { ReportDocument } from "../../model/report.js";
-import type { Tell } from "../../model/units.js";
+
+import type { Tell } from "../../model/base/units.js";
+import type { ReportDocument } from "../../model/documents/report_document.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording } from "./diagnosis.js";
 import { diagnosisPage } from "./diagnosis_page.js";

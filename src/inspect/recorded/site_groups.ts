@@ -3,9 +3,9 @@
  * it. Stacks that share both become one group.
  */
 import { basename } from "node:path";
-import type { FrameJson, SummarySiteJson } from "../../model/documents.js";
-import { ownFrame } from "../../model/own_code.js";
-import type { Bytes, Objects } from "../../model/units.js";
+import type { Bytes, Objects } from "../../model/base/units.js";
+import type { FrameJson, SummarySiteJson } from "../../model/documents/documents.js";
+import { ownFrame } from "../../model/documents/own_code.js";
 
 /** A figure and its standard error. */
 export interface Estimate {

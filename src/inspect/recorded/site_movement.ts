@@ -1,6 +1,7 @@
 /** How the sites of a recording moved between an earlier look and the last: `tidemark live`. */
-import type { SummaryJson } from "../../model/documents.js";
-import type { Bytes, Millis } from "../../model/units.js";
+
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import type { Recording } from "../../recording/types.js";
 import { groupKey, groupSites, type SiteGroup } from "./site_groups.js";
 import { summarize } from "./summary.js";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Metric } from "../../model/series.js";
+import type { Metric } from "../../model/profile/series.js";
 import { openRecording } from "../../recording/reader.js";
 import { START_MS, writeSmallRecording } from "../../recording/recording.fixture.js";
 import type { Moment, Recording } from "../../recording/types.js";

@@ -1,10 +1,10 @@
 import { theilSen } from "../../diagnose/index.js";
-import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents.js";
-import { nothingThere } from "../../model/errors.js";
-import { interval95, unseenUpToBytes } from "../../model/interval.js";
-import { Domain, FrameKind, type Profile } from "../../model/profile.js";
-import type { MemorySeries, Metric } from "../../model/series.js";
-import type { Bytes, StackId, TimeMs } from "../../model/units.js";
+import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
+import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
+import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
+import { nothingThere } from "../../model/errors/errors.js";
+import { Domain, FrameKind, type Profile } from "../../model/profile/profile.js";
+import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
 import { lastLedger } from "./last_ledger.js";
 

@@ -13,8 +13,8 @@
  */
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
-import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../../model/errors.js";
-import type { Address, Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Address, Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../../model/errors/errors.js";
 import type { ReadAt } from "../elf/elf_header.js";
 import { findMapping } from "../memory/maps.js";
 import type { AddressRange, Mapping, Memory } from "../memory/memory.js";

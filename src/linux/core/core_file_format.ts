@@ -1,7 +1,7 @@
 /** The headers of core files, as core_file.ts describes them. */
 import { readSync } from "node:fs";
-import { damagedInput, notOurs } from "../../model/errors.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
+import { damagedInput, notOurs } from "../../model/errors/errors.js";
 
 const HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;

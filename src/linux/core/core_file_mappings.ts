@@ -1,5 +1,5 @@
 /** What was mapped in a program that left a core file: its segments, under the names that its notes know. */
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 import { findMapping } from "../memory/maps.js";
 import type { AddressRange, Mapping } from "../memory/memory.js";
 import type { CoreNotes, MappedFile } from "./core_file_notes.js";

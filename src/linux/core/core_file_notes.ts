@@ -10,7 +10,7 @@
  * The names "CORE" and "LINUX" are not told apart: these types occur under the one alone. What does not
  * fit is left out: the memory may be read without. Sources: elf(5), include/uapi/linux/elfcore.h.
  */
-import type { Address, Bytes, Pid } from "../../model/units.js";
+import type { Address, Bytes, Pid } from "../../model/base/units.js";
 import type { AddressRange } from "../memory/memory.js";
 
 const NT_PRSTATUS = 1;

@@ -11,7 +11,7 @@
  *
  * Source: System V ABI, chapter 5; the GNU hash section of binutils and glibc (elf/dl-lookup.c).
  */
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import type { Mapping, Memory } from "../memory/memory.js";
 import { MemoryReader } from "../memory/memory_reader.js";
 

@@ -11,8 +11,9 @@
  *
  *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
  */
-import type { NativeStack } from "../../model/native_stack.js";
-import type { Address, Bytes } from "../../model/units.js";
+
+import type { Address, Bytes } from "../../model/base/units.js";
+import type { NativeStack } from "../../model/profile/native_stack.js";
 import { findMapping } from "../memory/maps.js";
 import type { Memory } from "../memory/memory.js";
 import type { ThreadRegisters } from "./hold.js";

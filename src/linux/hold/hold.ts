@@ -6,15 +6,15 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
-import { targetBusy, targetTraced } from "../../model/attach_errors.js";
+import type { Address, Millis, Pid } from "../../model/base/units.js";
+import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
 import {
   internalError,
   notInstalled,
   notPermitted,
   processGone,
   type TidemarkError,
-} from "../../model/errors.js";
-import type { Address, Millis, Pid } from "../../model/units.js";
+} from "../../model/errors/errors.js";
 import { GUARD_PATH } from "../installation.js";
 import { explainPtraceBarred, readAttachPermission } from "../process/permission.js";
 import { readStat } from "../process/process.js";

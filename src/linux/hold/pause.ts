@@ -1,5 +1,5 @@
 /** Time for a process that is read while it runs. */
-import type { Millis } from "../../model/units.js";
+import type { Millis } from "../../model/base/units.js";
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 const PAUSE_MS: Millis = 1;

@@ -1,4 +1,4 @@
-import type { Address, Pid } from "../../model/units.js";
+import type { Address, Pid } from "../../model/base/units.js";
 import { readNames, readText } from "../process/proc_files.js";
 
 /** Where the stacks of a process's threads are: the stack pointer of each thread that waits in the kernel.

@@ -5,7 +5,7 @@
  *    8  size | 2        IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes
  *   16  data
  */
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 
 const PAGE = 4096;
 const IS_MAPPED = 2;

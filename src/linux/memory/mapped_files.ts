@@ -1,4 +1,4 @@
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readText } from "../process/proc_files.js";
 
 /** Inode numbers of the files that a process has mapped; null where it is gone or not ours to read.

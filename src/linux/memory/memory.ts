@@ -4,7 +4,7 @@
  *
  * A hole is not an error: what could not be read is told by a length, for memory may go at any moment.
  */
-import type { Address, Bytes, Pid } from "../../model/units.js";
+import type { Address, Bytes, Pid } from "../../model/base/units.js";
 
 /** One line of /proc/PID/maps, or one PT_LOAD of a core with the NT_FILE entry that covers it. */
 export interface Mapping {

@@ -7,8 +7,9 @@
  * A read of something that is not there throws TM-E024 and never returns a guess. What was read stays
  * as it was until `forget`: a second look at a running process begins with it.
  */
-import { unreadableMemory } from "../../model/errors.js";
-import type { Address, Bytes } from "../../model/units.js";
+
+import type { Address, Bytes } from "../../model/base/units.js";
+import { unreadableMemory } from "../../model/errors/errors.js";
 import type { Memory } from "./memory.js";
 
 const PAGE = 4096;

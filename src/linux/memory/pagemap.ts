@@ -3,7 +3,7 @@
  * Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62 swapped out, bit 61 file or shared.
  */
 import { readSync } from "node:fs";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import type { AddressRange } from "./memory.js";
 
 export const PAGE_BYTES = 4096;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { anyInterpreter, isRoot } from "../../../test/environment.js";
-import type { TidemarkError } from "../../model/errors.js";
+import type { TidemarkError } from "../../model/errors/errors.js";
 import { parseMaps } from "./maps.js";
 import { MemoryReader } from "./memory_reader.js";
 import { openProcessMemory } from "./process_memory.js";

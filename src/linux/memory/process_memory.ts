@@ -20,8 +20,8 @@
  * | no pagemap (gVisor) | private memory counts as resident, shared memory does not |
  */
 import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:fs";
-import { notPermitted, processGone } from "../../model/errors.js";
-import type { Address, Bytes, Pid } from "../../model/units.js";
+import type { Address, Bytes, Pid } from "../../model/base/units.js";
+import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { readAttachPermission } from "../process/permission.js";
 import { readNames } from "../process/proc_files.js";
 import { findMapping, parseMaps } from "./maps.js";

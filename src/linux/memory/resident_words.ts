@@ -3,7 +3,7 @@
  * read: looking must not make the program larger. A page is read once, so that one look sees one state
  * of it; make a new reader for the next look.
  */
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import type { Memory } from "./memory.js";
 
 const PAGE = 4096;

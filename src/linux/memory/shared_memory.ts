@@ -1,5 +1,5 @@
 import { statfsSync } from "node:fs";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
 import { readText } from "../process/proc_files.js";
 import { isLeaving, readStat } from "../process/process.js";
 import { listPids } from "../process/tree.js";

@@ -2,7 +2,7 @@
  * Resident memory by mapping (/proc/PID/smaps; Linux, Documentation/filesystems/proc.rst). Reading walks
  * every page of the process under its own memory lock, about 5 ms a GiB: look at growing distance.
  */
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
 import { readNames, readText } from "../process/proc_files.js";
 import { parseMaps } from "./maps.js";
 import type { Mapping } from "./memory.js";

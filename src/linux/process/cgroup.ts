@@ -3,7 +3,7 @@
  * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
  * has it also has the usage and the events that matter.
  */
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
 export interface CgroupMemory {

@@ -1,4 +1,4 @@
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
 /** The container's id, else the pod's uid, from a process's cgroup; "" outside one or where it is gone. */

@@ -1,7 +1,7 @@
 /** Which CPython a process runs, read from outside: its mapped library and the version inside. */
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 import { readCommand, readExecutable } from "./process.js";
 

@@ -1,4 +1,4 @@
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readLink, readNames } from "./proc_files.js";
 import { listPids } from "./tree.js";
 

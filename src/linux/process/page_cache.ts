@@ -1,4 +1,4 @@
-import type { Bytes } from "../../model/units.js";
+import type { Bytes } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
 /** File pages that count against a control group: its directory as {@link CgroupMemory} has it. null where

@@ -1,6 +1,6 @@
 /** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { explainRefusal, type Place, type PtraceFacts } from "./permission_reason.js";
 import { readLink, readText } from "./proc_files.js";
 import { readStatus } from "./process.js";

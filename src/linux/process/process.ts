@@ -2,7 +2,7 @@
  * Figures of one process from /proc (Linux, Documentation/filesystems/proc.rst). A process that has
  * vanished, or belongs to somebody else where that matters, answers null; nothing here throws for it.
  */
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { readLink, readNames, readSize, readText } from "./proc_files.js";
 
 /** From /proc/PID/status; the memory figures are 0 for a kernel thread or a zombie. */

@@ -1,4 +1,4 @@
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { hasEnded, readStat } from "../index.js";
 
 /** True while that very process lives: a reused pid has other start ticks. */

@@ -1,5 +1,5 @@
 /** The threads of a process, as /proc/PID/task lists them. */
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readNames, readText } from "./proc_files.js";
 
 export interface Task {

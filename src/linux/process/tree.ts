@@ -1,4 +1,4 @@
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { readNames, readText } from "./proc_files.js";
 import { readStat } from "./process.js";
 

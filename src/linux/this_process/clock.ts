@@ -1,4 +1,4 @@
-import type { Millis, TimeMs } from "../../model/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 
 /** CLOCK_MONOTONIC in ms, whole: the clock of segments and leases. */
 export function monotonicMs(): Millis {

@@ -6,7 +6,7 @@
  *   else           an instruction of its own with operands behind it
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor } from "./dwarf_cursor.js";
 import type { FrameDescription, Program } from "./frame_description.js";
 

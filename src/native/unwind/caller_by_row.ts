@@ -1,6 +1,6 @@
 /** One step up a stack by a row of rules: the registers as the caller has them once the call returns. */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import { RETURN_ADDRESS, type RegisterRule, RSP, type UnwindRow } from "./call_frame_program.js";
 import { DamagedUnwinding } from "./dwarf_cursor.js";
 import { evaluate } from "./dwarf_expression.js";

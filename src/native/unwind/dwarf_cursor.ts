@@ -7,7 +7,7 @@
  *              bit 7       the address of the pointer          ff: none
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 
 /** Bytes that are no unwinding information: the unwinding of a stack ends there. */
 export class DamagedUnwinding extends Error {}

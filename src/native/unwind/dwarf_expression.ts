@@ -4,7 +4,7 @@
  * Source: DWARF 5, section 2.5; operations by their numbers of section 7.7.1.
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor } from "./dwarf_cursor.js";
 import type { Program } from "./frame_description.js";
 

@@ -14,8 +14,8 @@
  */
 import { readSync } from "node:fs";
 import type { Mapping, MemoryReader } from "../../linux/index.js";
-import { growingFloat64 } from "../../model/growing_column.js";
-import type { Address } from "../../model/units.js";
+import { growingFloat64 } from "../../model/base/growing_column.js";
+import type { Address } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor, NO_POINTER } from "./dwarf_cursor.js";
 import { entryAt, type FrameDescription, readFrameDescription } from "./frame_description.js";
 

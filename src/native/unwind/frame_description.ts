@@ -11,7 +11,7 @@
  *             S frame of a signal handler
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor, NO_POINTER } from "./dwarf_cursor.js";
 
 export interface Program {

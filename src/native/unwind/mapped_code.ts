@@ -7,7 +7,7 @@
 import { closeSync, readSync } from "node:fs";
 import { findMapping } from "../../linux/memory/maps.js";
 import type { Mapping, Memory } from "../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 
 export class MappedCode implements Memory {
   readonly pid: Memory["pid"];

@@ -14,7 +14,7 @@ import {
   readTasks,
   StackRoom,
 } from "../../linux/index.js";
-import type { NativeStack } from "../../model/native_stack.js";
+import type { NativeStack } from "../../model/profile/native_stack.js";
 import { Unwinder } from "./unwinder.js";
 
 export const OPTIMISED: readonly string[] = ["-O2", "-fomit-frame-pointer"];

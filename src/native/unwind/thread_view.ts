@@ -1,6 +1,6 @@
 /** A thread as it stood in one of its frames: registers, and the copy of its stack. */
 import type { HeldThread, MemoryReader } from "../../linux/index.js";
-import type { Address, Bytes } from "../../model/units.js";
+import type { Address, Bytes } from "../../model/base/units.js";
 import { RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 
 interface StackView {

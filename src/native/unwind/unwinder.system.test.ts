@@ -2,7 +2,7 @@
 import { unlinkSync } from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { type HeldThread, openProcessMemory, ProcessHolder } from "../../linux/index.js";
-import type { NativeStack } from "../../model/native_stack.js";
+import type { NativeStack } from "../../model/profile/native_stack.js";
 import {
   CHAINS,
   copyHeld,

@@ -26,10 +26,10 @@ import {
   MemoryReader,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { orNull, TidemarkError } from "../../model/errors.js";
-import { baseName } from "../../model/frame_text.js";
-import type { NativeFrame, NativeStack } from "../../model/native_stack.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
+import { orNull, TidemarkError } from "../../model/errors/errors.js";
+import { baseName } from "../../model/profile/frame_text.js";
+import type { NativeFrame, NativeStack } from "../../model/profile/native_stack.js";
 import { demangle } from "../demangle.js";
 import { ElfSymbols } from "../elf_symbols.js";
 import { RBP, RETURN_ADDRESS, RSP, rowAt, type UnwindRow } from "./call_frame_program.js";

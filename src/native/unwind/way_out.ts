@@ -12,7 +12,7 @@
  */
 import { createRequire } from "node:module";
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import { RBP, RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 import type { ThreadView } from "./thread_view.js";
 

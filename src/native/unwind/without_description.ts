@@ -7,7 +7,7 @@
  *   the frame pointer                                     where it leads up the stack, to an address of code
  */
 import type { MemoryReader } from "../../linux/index.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 import { RBP, REGISTER_COUNT, RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 import type { ThreadView } from "./thread_view.js";
 import { type Effort, followOut } from "./way_out.js";

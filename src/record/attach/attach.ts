@@ -32,9 +32,9 @@ import {
 } from "../../linux/index.js";
 import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
-import { agentRefused, alreadyAttached } from "../../model/attach_errors.js";
-import { notPermitted, processGone, TidemarkError } from "../../model/errors.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
+import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
 import type { Recording } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { CONSTANTS } from "../../segment/layout.js";

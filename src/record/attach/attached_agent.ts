@@ -6,9 +6,9 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
 import { pythonText } from "../../cpython/entry/exchange.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
-import { agentRefused, targetRaised } from "../../model/attach_errors.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { enterProcess } from "../process/enter_process.js";
 
 /** What the agent says of itself. */

@@ -1,8 +1,8 @@
 /** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
 import { hasEnded, readAttachPermission, readStat } from "../../linux/index.js";
-import { alreadyAttached, notAttached } from "../../model/attach_errors.js";
-import { notPermitted, processGone } from "../../model/errors.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { alreadyAttached, notAttached } from "../../model/errors/attach_errors.js";
+import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { disarmAgent } from "./attached_agent.js";

@@ -12,9 +12,9 @@
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import type { ProbeEvidence } from "../../diagnose/index.js";
 import { readLedger } from "../../ledger/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { LedgerPartName } from "../../model/ledger.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { enterProcess } from "../process/enter_process.js";
 
 const COLLECT = `import gc

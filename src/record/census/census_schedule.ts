@@ -1,5 +1,5 @@
 /** When objects are counted: every few seconds at first, ever more rarely, and never above a share of a core. */
-import type { Millis } from "../../model/units.js";
+import type { Millis } from "../../model/base/units.js";
 
 /** Of this process, for the minutes that somebody watches: the program never waits for it. */
 const CENSUS_SHARE = 0.05;

@@ -19,9 +19,9 @@ import {
   type TypeCourse,
 } from "../../diagnose/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
-import type { TypeCounts } from "../../model/heap_graph.js";
-import { librarySite } from "../../model/lookup_sites.js";
-import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/base/units.js";
+import type { TypeCounts } from "../../model/heap/heap_graph.js";
+import { librarySite } from "../../model/profile/lookup_sites.js";
 import { heldShare } from "../../recording/holder_reader.js";
 import type { HolderBatch, HolderLookup } from "../../recording/types.js";
 import { CensusSchedule } from "./census_schedule.js";

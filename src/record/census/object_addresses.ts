@@ -6,7 +6,7 @@ import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/objec
 import { TypeTable } from "../../cpython/heap/objects/type_table.js";
 import { locatePython } from "../../cpython/interpreter/locate.js";
 import type { Memory } from "../../linux/memory/memory.js";
-import type { Address } from "../../model/units.js";
+import type { Address } from "../../model/base/units.js";
 
 /** Of a type; evenly over its addresses. */
 const MOST_OF_TYPE = 48;

@@ -3,8 +3,8 @@
 import type { Evidence } from "../../diagnose/index.js";
 import { readCommand, readStat, startTimeMs } from "../../linux/index.js";
 import { monotonicMs, nowMs, threadCpu } from "../../linux/this_process/clock.js";
-import { processGone } from "../../model/errors.js";
-import type { Millis, Pid, Tell, TimeMs } from "../../model/units.js";
+import type { Millis, Pid, Tell, TimeMs } from "../../model/base/units.js";
+import { processGone } from "../../model/errors/errors.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import { SeriesReader } from "../../recording/series_reader.js";
 import type { MetricRow } from "../../recording/writer.js";

@@ -1,8 +1,8 @@
 /** Growth of device memory in a recording that is being written: what one look cannot tell. */
 import { theilSen } from "../../diagnose/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import { deviceMetric, MOST_DEVICES } from "../../model/series.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 

@@ -23,9 +23,9 @@ import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import { isLeaving, readAttachPermission, readStat } from "../../linux/index.js";
 import { PYTHON_FOLDER } from "../../linux/installation.js";
-import { devicesSilent } from "../../model/device_errors.js";
-import { notPermitted, processGone } from "../../model/errors.js";
-import type { Millis, Pid } from "../../model/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { devicesSilent } from "../../model/errors/device_errors.js";
+import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { enterProcess } from "../process/enter_process.js";
 
 /** From the start of the thread to its connection. */

@@ -18,10 +18,10 @@ import {
   parseArrays,
   parseFigures,
   parseSegments,
-} from "../../gpu/device_figures.js";
+} from "../../gpu/devices/device_figures.js";
 import { openProcessMemory } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Bytes, Millis, Objects, Pid } from "../../model/units.js";
+import type { Bytes, Millis, Objects, Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { firstMessage, openDeviceLine } from "./device_line.js";
 
 /** The thread in the program may have to wait for the allocator, and walks all its blocks. */

@@ -11,8 +11,8 @@
 import { closeSync, constants, openSync, rmSync } from "node:fs";
 import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
-import { type FrameworkFigures, parseFigures } from "../../gpu/device_figures.js";
-import type { Millis, Pid } from "../../model/units.js";
+import { type FrameworkFigures, parseFigures } from "../../gpu/devices/device_figures.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import { firstMessage, openDeviceLine } from "./device_line.js";
 
 /** A history of a few million entries is a file of a gigabyte, pickled by the program. */

@@ -15,17 +15,17 @@ import {
   type FrameworkFigures,
   fragmentationRatio,
   parseFigures,
-} from "../../gpu/device_figures.js";
+} from "../../gpu/devices/device_figures.js";
 import { isMappingNamed, readStat } from "../../linux/index.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
-import { oneLine, TidemarkError } from "../../model/errors.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import {
   DEVICE_FIGURES,
   deviceMetric,
   MOST_DEVICES,
   type TimelineEvent,
-} from "../../model/series.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+} from "../../model/profile/series.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { TreePoll } from "../process/process_tree.js";
 import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_line.js";

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { badUsage, internalError } from "../../model/errors.js";
-import type { Bytes, Millis, Pid } from "../../model/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import { badUsage, internalError } from "../../model/errors/errors.js";
 
 /** How the program ended, as the guard's wait4 told. */
 export interface ExitReport {

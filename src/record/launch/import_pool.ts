@@ -1,8 +1,8 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { hostname, release } from "node:os";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
-import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors.js";
-import type { TimeMs } from "../../model/units.js";
+import type { TimeMs } from "../../model/base/units.js";
+import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { profilePool } from "../process/pool_profile.js";

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { fileUnusable, internalError, notInstalled } from "../../model/errors.js";
-import type { Bytes, Pid } from "../../model/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { fileUnusable, internalError, notInstalled } from "../../model/errors/errors.js";
 import { PoolReader } from "../../segment/pool.js";
 
 export class PoolKeeper {

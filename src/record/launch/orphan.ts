@@ -7,13 +7,18 @@
  */
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
 import { processLives } from "../../linux/process/process_identity.js";
-import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors.js";
-import { joinFiles, partFiles } from "../../model/file_mappings.js";
-import { foldSites } from "../../model/fold.js";
-import type { Profile, ProfileLook, ProfileTables, SiteTable } from "../../model/profile.js";
-import { pickSites } from "../../model/site_columns.js";
-import { ProfileTablesBuilder, type TablesMap } from "../../model/tables_builder.js";
-import type { TimeMs } from "../../model/units.js";
+import type { TimeMs } from "../../model/base/units.js";
+import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
+import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
+import { foldSites } from "../../model/profile/fold_sites.js";
+import type {
+  Profile,
+  ProfileLook,
+  ProfileTables,
+  SiteTable,
+} from "../../model/profile/profile.js";
+import { pickSites } from "../../model/profile/site_columns.js";
+import { ProfileTablesBuilder, type TablesMap } from "../../model/profile/tables_builder.js";
 import type { OpenRecording } from "../../recording/reader.js";
 import type { AgentFigures } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";

@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { TidemarkError } from "../../model/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { CONSTANTS, POOL_HEADER, SEGMENT_HEADER } from "../../segment/layout.js";

@@ -6,8 +6,8 @@ import {
   readLimiting,
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
-import type { Metric, TimelineEvent } from "../../model/series.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import { LedgerTurns } from "../process/ledger_turns.js";

@@ -1,5 +1,5 @@
 /** What `runUnderAgent` takes and returns. */
-import type { Bytes, Millis } from "../../model/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import type { Recording } from "../../recording/types.js";
 import type { DeviceWatchOptions } from "../devices/device_watch.js";
 

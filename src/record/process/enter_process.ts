@@ -4,7 +4,7 @@ import {
   type RemoteExecOptions,
   remoteExec,
 } from "../../cpython/entry/remote_exec.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { Unwinder } from "../../native/index.js";
 
 /** As {@link remoteExec}. */

@@ -1,6 +1,7 @@
 /** Whether pages that a fork shared turn private in children: their private memory grows, their RSS does not. */
-import type { Metric } from "../../model/series.js";
-import type { Bytes } from "../../model/units.js";
+
+import type { Bytes } from "../../model/base/units.js";
+import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow } from "../../recording/writer.js";
 
 const LEAST_TURNED: Bytes = 5_000_000;

@@ -2,9 +2,9 @@
 import { ArenaPlaces } from "../../cpython/interpreter/arenas.js";
 import { hasMuchUnknown, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import { ledgerMetric } from "../../model/series.js";
-import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { ledgerMetric } from "../../model/profile/series.js";
 import { type BundledAllocator, bundledAllocators } from "../../native/index.js";
 import type { MetricRow } from "../../recording/writer.js";
 import { LEAST_UNKNOWN_RISE } from "./unsampled_growth.js";

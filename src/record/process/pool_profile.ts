@@ -1,4 +1,4 @@
-import { TidemarkError } from "../../model/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { Symboliser } from "../../native/index.js";
 import {
   type PoolHeader,

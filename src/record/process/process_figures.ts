@@ -6,8 +6,8 @@ import {
   readStatus,
   readWrittenBytes,
 } from "../../linux/index.js";
-import type { Metric } from "../../model/series.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import type { Metric } from "../../model/profile/series.js";
 
 export interface WantedFigures {
   /** PSS and USS, for which the kernel walks all pages, and sockets, a system call a descriptor. */

@@ -9,8 +9,8 @@ import {
   sharedMemoryUsed,
   startTimeMs,
 } from "../../linux/index.js";
-import type { Metric, TimelineEvent } from "../../model/series.js";
-import type { Bytes, Pid, TimeMs } from "../../model/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";

@@ -1,7 +1,7 @@
 /** Recordings that are being written right now. */
 import { openFilesEnding } from "../../linux/index.js";
-import { TidemarkError } from "../../model/errors.js";
-import type { Pid } from "../../model/units.js";
+import type { Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { openRecording } from "./open_recording.js";
 
 /** Path of the recording that grows with the process, as its root or as one of its children; null where

@@ -1,5 +1,5 @@
 /** When the recorder acts next: often at first, ever more rarely, and never above its share of a core. */
-import type { Bytes, Millis } from "../../model/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 
 /** Share of one core that polling may take, looks apart. */
 const POLL_SHARE = 0.005;

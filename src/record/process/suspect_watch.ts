@@ -27,10 +27,10 @@ import type {
   SampledStack,
 } from "../../holders/lookup_request.js";
 import { startLookup } from "../../holders/lookup_thread.js";
-import { isImport } from "../../model/own_code.js";
-import type { ProfileTables } from "../../model/profile.js";
-import type { Metric } from "../../model/series.js";
-import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/units.js";
+import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
+import { isImport } from "../../model/documents/own_code.js";
+import type { ProfileTables } from "../../model/profile/profile.js";
+import type { Metric } from "../../model/profile/series.js";
 import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recording/holder_reader.js";
 import type { CensusBatch, HolderBatch } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";

@@ -11,8 +11,8 @@
 import { locatePython, type PythonRuntime, threadNames } from "../../cpython/index.js";
 import { openProcessMemory } from "../../linux/index.js";
 import { monotonicMs, threadCpu } from "../../linux/this_process/clock.js";
-import { orNull } from "../../model/errors.js";
-import type { Millis, Pid, TimeMs } from "../../model/units.js";
+import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { orNull } from "../../model/errors/errors.js";
 
 /** CPU time that names may take: so much at once, and this share of the time. */
 const FREE_MS: Millis = 300;

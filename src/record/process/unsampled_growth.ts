@@ -2,8 +2,9 @@
  * Whether open files, sockets, threads or mappings of the recorded program become more, or memory that its libraries
  * take past malloc: its objects for all of them are too few and too small for samples, so that no site tells of them.
  */
-import { ledgerMetric, type Metric } from "../../model/series.js";
-import type { Bytes, Millis, TimeMs } from "../../model/units.js";
+
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import { ledgerMetric, type Metric } from "../../model/profile/series.js";
 import type { MetricRow } from "../../recording/writer.js";
 
 export const ANON_OTHER = ledgerMetric("anon.other");

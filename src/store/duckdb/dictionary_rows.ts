@@ -1,7 +1,8 @@
 /** Frames, stacks and labels as rows, each once, and their ids: worked out once for a dictionary's row. */
-import { frameName, framesOf, labelPairs } from "../../model/frame_text.js";
-import type { ProfileTables } from "../../model/profile.js";
-import type { FrameId, LabelId, StackId } from "../../model/units.js";
+
+import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
+import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
+import type { ProfileTables } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
 

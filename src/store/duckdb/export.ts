@@ -9,8 +9,8 @@ import {
   type DuckDBValue,
   listValue,
 } from "@duckdb/node-api";
-import { fileUnusable, TidemarkError } from "../../model/errors.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import type { Recording } from "../../recording/types.js";
 import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";

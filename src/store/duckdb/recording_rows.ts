@@ -1,7 +1,7 @@
 /** A recording as rows of the store's tables. */
 
-import type { MemorySeries } from "../../model/series.js";
-import type { Tell } from "../../model/units.js";
+import type { Tell } from "../../model/base/units.js";
+import type { MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";

@@ -1,7 +1,8 @@
 /** The profiles of a recording as rows: profiles, samples, and the dictionaries' rows that they name. */
-import type { Profile, SiteTable } from "../../model/profile.js";
-import { mixHash, RowIndex } from "../../model/row_index.js";
-import type { SiteIndex, TimeMs } from "../../model/units.js";
+
+import { mixHash, RowIndex } from "../../model/base/row_index.js";
+import type { SiteIndex, TimeMs } from "../../model/base/units.js";
+import type { Profile, SiteTable } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
 import { dayOf, type SampleChunks } from "./sample_chunks.js";

@@ -1,4 +1,4 @@
-import type { Pid, TimeMs } from "../../model/units.js";
+import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { Recording } from "../../recording/types.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";

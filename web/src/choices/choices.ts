@@ -1,7 +1,8 @@
 /** What the reader chose; all views follow it. */
-import type { SiteValue } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { EVERY_SITE, type SiteFilter } from "../../../src/model/site_filter.js";
+
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SiteValue } from "../../../src/model/profile/profile.js";
+import { EVERY_SITE, type SiteFilter } from "../../../src/model/profile/site_filter.js";
 
 const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
 export type Tab = (typeof TABS)[number];

@@ -1,5 +1,5 @@
-import type { AdviceJson } from "../../../src/model/diagnosis_document.js";
-import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
+import type { AdviceJson } from "../../../src/model/documents/diagnosis_document.js";
+import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 
 /** Each advice once, whichever suspects it is for, with code before and after. */
 export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage }) {

@@ -3,9 +3,9 @@
  * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
  */
 
-import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
-import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
-import { formatBytes, formatDuration, formatExactCount } from "../../../src/model/numbers.js";
+import { formatBytes, formatDuration, formatExactCount } from "../../../src/model/base/numbers.js";
+import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
+import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import { formatGrowth } from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";

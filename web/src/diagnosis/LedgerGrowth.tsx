@@ -1,5 +1,5 @@
-import type { DiagnosisJson } from "../../../src/model/diagnosis_document.js";
-import { formatBytes } from "../../../src/model/numbers.js";
+import { formatBytes } from "../../../src/model/base/numbers.js";
+import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import { formatGrowth } from "../format/numbers.js";
 import { partsShown } from "./words.js";
 

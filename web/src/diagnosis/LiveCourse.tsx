@@ -1,5 +1,8 @@
-import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
-import { formatBytes } from "../../../src/model/numbers.js";
+import { formatBytes } from "../../../src/model/base/numbers.js";
+import type {
+  DiagnosisJson,
+  SuspectJson,
+} from "../../../src/model/documents/diagnosis_document.js";
 import { formatElapsed } from "../format/numbers.js";
 
 const WIDTH = 400;

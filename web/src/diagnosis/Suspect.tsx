@@ -1,6 +1,9 @@
-import type { DiagnosisJson, SuspectJson } from "../../../src/model/diagnosis_document.js";
-import type { FrameJson } from "../../../src/model/documents.js";
-import { formatBytes, formatDuration, formatShare } from "../../../src/model/numbers.js";
+import { formatBytes, formatDuration, formatShare } from "../../../src/model/base/numbers.js";
+import type {
+  DiagnosisJson,
+  SuspectJson,
+} from "../../../src/model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../../src/model/documents/documents.js";
 import { formatElapsed, formatGrowth } from "../format/numbers.js";
 import { Histogram } from "../widgets/Histogram.js";
 import { LiveCourse } from "./LiveCourse.js";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { VERDICT_KINDS } from "../../../src/model/diagnosis_document.js";
+import { VERDICT_KINDS } from "../../../src/model/documents/diagnosis_document.js";
 import { cohortsOf, holderWords, moodOf, partsShown, placeOf } from "./words.js";
 
 test("cohorts come oldest first, and their sum is what lives", () => {

@@ -1,15 +1,15 @@
 /** Figures of a verdict, made ready for its tab. */
 
+import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
+import type { Bytes, Millis } from "../../../src/model/base/units.js";
 import type {
   DiagnosisJson,
   HolderJson,
   SuspectJson,
   VerdictKind,
-} from "../../../src/model/diagnosis_document.js";
-import type { FrameJson } from "../../../src/model/documents.js";
-import { baseName } from "../../../src/model/frame_text.js";
-import { formatBytes, formatCount } from "../../../src/model/numbers.js";
-import type { Bytes, Millis } from "../../../src/model/units.js";
+} from "../../../src/model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../../src/model/documents/documents.js";
+import { baseName } from "../../../src/model/profile/frame_text.js";
 
 export type Mood = "calm" | "open" | "alarm";
 

@@ -6,9 +6,9 @@ import {
   formatCount,
   formatShare,
   formatSignedBytes,
-} from "../../../src/model/numbers.js";
-import type { ProfileLook } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
+} from "../../../src/model/base/numbers.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { type FrameWords, frameWords } from "../frames/frameNames.js";
 import { readSetting, writeSetting } from "../theme/theme.js";

@@ -8,8 +8,8 @@ import {
   type SelectedSites,
   stackWeights,
   withDescendants,
-} from "../../../src/model/call_tree.js";
-import { FrameKind, type ProfileTables } from "../../../src/model/profile.js";
+} from "../../../src/model/profile/call_tree.js";
+import { FrameKind, type ProfileTables } from "../../../src/model/profile/profile.js";
 import type { Choices, ColourMode } from "../choices/choices.js";
 import { type FlameLayout, layOut } from "./layout.js";
 import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./palette.js";

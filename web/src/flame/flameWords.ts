@@ -1,5 +1,5 @@
 /** The words of the flame graph. */
-import type { ReportDocument } from "../../../src/model/report.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { frameWords } from "../frames/frameNames.js";
 import type { FlameGraph } from "./flameGraph.js";

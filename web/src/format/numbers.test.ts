@@ -4,7 +4,7 @@ import {
   formatCount,
   formatShare,
   formatSignedBytes,
-} from "../../../src/model/numbers.js";
+} from "../../../src/model/base/numbers.js";
 import { formatElapsed, formatGrowth, formatSignedCount } from "./numbers.js";
 
 const MIB = 2 ** 20;

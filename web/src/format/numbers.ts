@@ -1,8 +1,12 @@
-/** The numbers of src/model/numbers.ts in the page's typography: a true minus sign, counts shortened from 10,000 on. */
+/** The numbers of src/model/base/numbers.ts in the page's typography: a true minus sign, counts shortened from 10,000 on. */
 
-import * as numbers from "../../../src/model/numbers.js";
+import * as numbers from "../../../src/model/base/numbers.js";
 
-export { formatDuration, formatMilliseconds, formatUtcTime } from "../../../src/model/numbers.js";
+export {
+  formatDuration,
+  formatMilliseconds,
+  formatUtcTime,
+} from "../../../src/model/base/numbers.js";
 
 export const formatBytes = withMinus(numbers.formatBytes);
 export const formatSignedBytes = withMinus(numbers.formatSignedBytes);

@@ -1,6 +1,6 @@
 /** What a frame is called on screen. */
-import { baseName, frameName } from "../../../src/model/frame_text.js";
-import { FrameKind, type ProfileTables } from "../../../src/model/profile.js";
+import { baseName, frameName } from "../../../src/model/profile/frame_text.js";
+import { FrameKind, type ProfileTables } from "../../../src/model/profile/profile.js";
 
 export interface FrameWords {
   readonly function: string;

@@ -1,11 +1,11 @@
 /** The allocation that was clicked: size, life, what for, stack. */
 
+import { formatBytes, formatCount, formatMilliseconds } from "../../../src/model/base/numbers.js";
 import {
   GPU_CATEGORIES,
   type GpuPageDevice,
   type GpuPageDocument,
-} from "../../../src/model/gpu_page.js";
-import { formatBytes, formatCount, formatMilliseconds } from "../../../src/model/numbers.js";
+} from "../../../src/model/documents/gpu_page.js";
 import { nameOf, placeOf, shownFrames } from "./stacks/stackNames.js";
 
 interface Props {

@@ -1,7 +1,10 @@
 /** The page of two snapshots: both timelines on one axis, and what differs between a moment of each. */
 import { useDeferredValue, useMemo, useState } from "react";
-import type { GpuDiffPageDocument, GpuPageDocument } from "../../../src/model/gpu_page.js";
-import { heldAt } from "../../../src/model/gpu_replay.js";
+import type {
+  GpuDiffPageDocument,
+  GpuPageDocument,
+} from "../../../src/model/documents/gpu_page.js";
+import { heldAt } from "../../../src/model/gpu/gpu_replay.js";
 import { type Theme, useTheme } from "../theme/theme.js";
 import { GpuLegend } from "./colours/GpuLegend.js";
 import { type GpuPalette, gpuPalette } from "./colours/gpuColours.js";

@@ -1,7 +1,7 @@
 /** The figures of a device at the end of its trace. */
 
-import type { GpuDeviceJson } from "../../../src/model/gpu_document.js";
-import { formatBytes } from "../../../src/model/numbers.js";
+import { formatBytes } from "../../../src/model/base/numbers.js";
+import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
 
 export function GpuFigures({ summary }: { summary: GpuDeviceJson }) {
   const { end, peak, waste } = summary;

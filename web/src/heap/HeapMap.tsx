@@ -8,7 +8,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { formatBytes, formatShare } from "../../../src/model/numbers.js";
+import { formatBytes, formatShare } from "../../../src/model/base/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { useWidth } from "../widgets/useWidth.js";
 import { drawMap } from "./drawMap.js";

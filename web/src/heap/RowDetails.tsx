@@ -1,7 +1,7 @@
 /** What is selected: the way to it from a root, in words, and its figures. */
 
-import { TreeKind } from "../../../src/model/heap_tree.js";
-import { formatBytes, formatCount, formatShare } from "../../../src/model/numbers.js";
+import { formatBytes, formatCount, formatShare } from "../../../src/model/base/numbers.js";
+import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { Way } from "./HeapHead.js";
 import { type TreeView, typeOf, wayTo } from "./treeView.js";
 

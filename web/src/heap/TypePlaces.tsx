@@ -1,7 +1,7 @@
 /** The ways from roots to the objects of one type. */
 
-import type { NamedHeapTree } from "../../../src/model/heap_page.js";
-import { formatBytes, formatCount } from "../../../src/model/numbers.js";
+import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import { Way } from "./HeapHead.js";
 import { placesOf, typeOf, wayTo } from "./treeView.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { NamedHeapTree } from "../../../src/model/heap_page.js";
-import { TreeKind } from "../../../src/model/heap_tree.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { layOut, tileAt } from "./mapLayout.js";
 import { nameOf, viewTree, wayTo } from "./treeView.js";
 

@@ -1,8 +1,8 @@
 /** Children, names and ways of the rows of a heap's tree. */
 
-import type { NamedHeapTree } from "../../../src/model/heap_page.js";
-import { TreeKind } from "../../../src/model/heap_tree.js";
-import { formatCount } from "../../../src/model/numbers.js";
+import { formatCount } from "../../../src/model/base/numbers.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 
 export interface TreeView {
   readonly tree: NamedHeapTree;

@@ -2,9 +2,9 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { formatBytes, formatShare } from "../../../src/model/numbers.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import type { TimeMs } from "../../../src/model/units.js";
+import { formatBytes, formatShare } from "../../../src/model/base/numbers.js";
+import type { TimeMs } from "../../../src/model/base/units.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { formatElapsed } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { axes, chartColours, followWidth } from "../timeline/chart.js";

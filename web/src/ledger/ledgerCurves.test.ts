@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { LedgerPartName } from "../../../src/model/ledger.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { ledgerMetric, type MemorySeries, type Metric } from "../../../src/model/series.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { LedgerPartName } from "../../../src/model/profile/ledger.js";
+import { ledgerMetric, type MemorySeries, type Metric } from "../../../src/model/profile/series.js";
 import { ledgerCurves } from "./ledgerCurves.js";
 
 const GAP = Number.NaN;

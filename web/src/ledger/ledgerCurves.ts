@@ -1,7 +1,8 @@
 /** The recorded ledgers as stacked curves: what RSS was made of over time. */
-import { LEDGER_PARTS, type LedgerPartName } from "../../../src/model/ledger.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { ledgerMetric, type MemorySeries } from "../../../src/model/series.js";
+
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { LEDGER_PARTS, type LedgerPartName } from "../../../src/model/profile/ledger.js";
+import { ledgerMetric, type MemorySeries } from "../../../src/model/profile/series.js";
 
 export interface LedgerCurves {
   /** Seconds since 1970. */

@@ -1,17 +1,17 @@
 /** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
 
 import { useMemo } from "react";
-import type { DiagnosisPage } from "../../../src/model/diagnosis_page.js";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatShare,
-} from "../../../src/model/numbers.js";
-import type { ProfileLook } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { EVERY_SITE, selectSites } from "../../../src/model/site_filter.js";
-import { groupSites, NO_FRAME } from "../../../src/model/site_groups.js";
+} from "../../../src/model/base/numbers.js";
+import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import { EVERY_SITE, selectSites } from "../../../src/model/profile/site_filter.js";
+import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
 import { moodOf } from "../diagnosis/words.js";
 import { formatElapsed, formatGrowth } from "../format/numbers.js";
 import { frameWords } from "../frames/frameNames.js";

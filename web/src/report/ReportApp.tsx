@@ -1,5 +1,5 @@
 import { useCallback, useMemo, useRef, useState } from "react";
-import type { ReportDocument } from "../../../src/model/report.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type Choices, firstChoices, tabsOf } from "../choices/choices.js";
 import { formatUtcTime } from "../format/numbers.js";
 import { LedgerChart } from "../ledger/LedgerChart.js";

@@ -1,8 +1,8 @@
 /** The choices that all views follow: which figure, which look, which processes and threads. */
 import type { RefObject } from "react";
-import { Domain, type SiteValue } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { labelChoices, type SiteFilter } from "../../../src/model/site_filter.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { Domain, type SiteValue } from "../../../src/model/profile/profile.js";
+import { labelChoices, type SiteFilter } from "../../../src/model/profile/site_filter.js";
 import {
   type Choices,
   type Choose,

@@ -1,8 +1,8 @@
 /** The view of the chosen tab, and the sites that it shows. */
 import { useCallback, useMemo } from "react";
-import type { ProfileLook } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { selectSites } from "../../../src/model/site_filter.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import { selectSites } from "../../../src/model/profile/site_filter.js";
 import type { Choices, Choose } from "../choices/choices.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";

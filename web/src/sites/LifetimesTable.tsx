@@ -7,9 +7,9 @@ import {
   formatCount,
   formatDuration,
   formatShare,
-} from "../../../src/model/numbers.js";
-import { LIFETIME_BUCKETS } from "../../../src/model/profile.js";
-import { medianLifetime } from "../../../src/model/site_groups.js";
+} from "../../../src/model/base/numbers.js";
+import { LIFETIME_BUCKETS } from "../../../src/model/profile/profile.js";
+import { medianLifetime } from "../../../src/model/profile/site_groups.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Histogram } from "../widgets/Histogram.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";

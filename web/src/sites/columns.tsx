@@ -1,5 +1,5 @@
 /** Columns that several tables share. */
-import { Domain } from "../../../src/model/profile.js";
+import { Domain } from "../../../src/model/profile/profile.js";
 import type { Column } from "../widgets/DataTable.js";
 import type { NamedGroup } from "./useGroups.js";
 

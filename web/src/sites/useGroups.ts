@@ -1,8 +1,8 @@
 /** The groups of sites that the tables show, with the words of their frames. */
 import { useMemo } from "react";
-import type { ProfileLook } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/site_groups.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/profile/site_groups.js";
 import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 
 export interface SiteViewProps {

@@ -1,18 +1,18 @@
 /** The document that src/cli/files/report_page.ts put into the page: base64 of zlib of columns. */
-import { decodeColumns } from "../../../src/model/columns.js";
+import { decodeColumns } from "../../../src/model/documents/columns.js";
 import {
   GPU_DIFF_PAGE_SCHEMA,
   GPU_PAGE_SCHEMA,
   type GpuDiffPageDocument,
   type GpuPageDocument,
-} from "../../../src/model/gpu_page.js";
+} from "../../../src/model/documents/gpu_page.js";
 import {
   HEAP_DIFF_PAGE_SCHEMA,
   HEAP_PAGE_SCHEMA,
   type HeapDiffPageDocument,
   type HeapPageDocument,
-} from "../../../src/model/heap_page.js";
-import type { ReportDocument } from "../../../src/model/report.js";
+} from "../../../src/model/documents/heap_page.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 
 /** The documents that a page can show; their `schema` distinguishes them. */
 export type PageDocument =

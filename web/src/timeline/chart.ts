@@ -1,7 +1,7 @@
 /** Colours, axes and size of the charts over time. */
 
 import type uPlot from "uplot";
-import { formatBytes } from "../../../src/model/numbers.js";
+import { formatBytes } from "../../../src/model/base/numbers.js";
 import { formatElapsed } from "../format/numbers.js";
 
 export interface ChartColours {

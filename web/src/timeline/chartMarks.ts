@@ -1,6 +1,6 @@
 /** What is drawn over and under the timeline's curves: events, the chosen times, the compared window. */
 import type uPlot from "uplot";
-import type { TimelineEvent } from "../../../src/model/series.js";
+import type { TimelineEvent } from "../../../src/model/profile/series.js";
 import type { ChartColours } from "./chart.js";
 
 export interface ChartMarks {

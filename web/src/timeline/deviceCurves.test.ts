@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ReportDocument } from "../../../src/model/report.js";
-import type { Metric } from "../../../src/model/series.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { Metric } from "../../../src/model/profile/series.js";
 import { deviceCurves } from "./deviceCurves.js";
 
 function series(pid: number, timesMs: number[], columns: Partial<Record<Metric, number[]>>) {

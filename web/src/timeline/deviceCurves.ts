@@ -1,6 +1,10 @@
 /** Device memory on the axis of RSS: what the allocators of the processes held at each time. */
-import type { ReportDocument } from "../../../src/model/report.js";
-import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../../../src/model/series.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import {
+  deviceMetric,
+  type MemorySeries,
+  MOST_DEVICES,
+} from "../../../src/model/profile/series.js";
 
 export interface DeviceCurves {
   /** As many as there are times; null before the first reading. */

@@ -1,7 +1,12 @@
 /** Series as uPlot takes them: one time axis, one array a curve, null where nothing was read. */
-import { Domain, type ProfileLook, type ProfileTables } from "../../../src/model/profile.js";
-import type { ReportDocument } from "../../../src/model/report.js";
-import type { MemorySeries, Metric } from "../../../src/model/series.js";
+
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import {
+  Domain,
+  type ProfileLook,
+  type ProfileTables,
+} from "../../../src/model/profile/profile.js";
+import type { MemorySeries, Metric } from "../../../src/model/profile/series.js";
 
 export interface Curves {
   /** Seconds since 1970, as uPlot wants them. */

@@ -1,7 +1,7 @@
 /** The timeline's two charts (uPlot): memory above, live bytes by allocator below, on one time axis. */
 import { type RefObject, useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { Domain } from "../../../src/model/profile.js";
+import { Domain } from "../../../src/model/profile/profile.js";
 import type { Theme } from "../theme/theme.js";
 import { axes, type ChartColours, chartColours, followWidth } from "./chart.js";
 import { type ChartMarks, drawMarks, drawSelection } from "./chartMarks.js";

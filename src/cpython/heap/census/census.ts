@@ -4,7 +4,7 @@
  * their addresses, so that memory is read forwards and in large pieces.
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Bytes } from "../../../model/units.js";
+import type { Bytes } from "../../../model/base/units.js";
 import { HashedAddresses } from "../memory/hashed_addresses.js";
 import { type HeapPart, wholeRegions } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";

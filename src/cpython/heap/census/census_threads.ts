@@ -12,7 +12,7 @@ import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readStatus } from "../../../linux/index.js";
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Bytes, Pid } from "../../../model/units.js";
+import type { Bytes, Pid } from "../../../model/base/units.js";
 import { type HeapPart, splitHeap } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { type Census, type CensusShare, countShare, joinShares, takeCensus } from "./census.js";

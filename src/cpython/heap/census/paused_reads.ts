@@ -4,13 +4,13 @@
  *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
  */
 import { type AddressRange, type Held, holdProcess, type Memory } from "../../../linux/index.js";
+import type { Bytes, Millis, Objects, Pid } from "../../../model/base/units.js";
 import {
   analysisTooLarge,
   copyTooLarge,
   copyTorn,
   pauseTooLong,
-} from "../../../model/heap_errors.js";
-import type { Bytes, Millis, Objects, Pid } from "../../../model/units.js";
+} from "../../../model/errors/heap_errors.js";
 import { locatePython, type PythonRuntime } from "../../interpreter/locate.js";
 import { walkThreads } from "../../interpreter/thread_list.js";
 import { moduleAttribute } from "../../stacks/threads.js";

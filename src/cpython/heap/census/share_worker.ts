@@ -1,7 +1,7 @@
 /** A thread that counts its share of a program's objects (census_threads.ts). */
 import { parentPort, workerData } from "node:worker_threads";
 import { openProcessMemory } from "../../../linux/index.js";
-import type { Pid } from "../../../model/units.js";
+import type { Pid } from "../../../model/base/units.js";
 import { countShare } from "./census.js";
 import { type ShareRequest, untaken } from "./census_threads.js";
 

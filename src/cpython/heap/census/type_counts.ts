@@ -1,6 +1,7 @@
 /** Objects counted by type: those of a graph, without another pass over the memory, and those of a census. */
-import type { TypeCounts } from "../../../model/heap_graph.js";
-import type { Bytes, Objects } from "../../../model/units.js";
+
+import type { Bytes, Objects } from "../../../model/base/units.js";
+import type { TypeCounts } from "../../../model/heap/heap_graph.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import type { Census } from "./census.js";
 

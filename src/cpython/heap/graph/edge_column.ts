@@ -1,5 +1,5 @@
 /** Node numbers, appended by the hundred million: pieces of a fixed size, put together once at the end. */
-import type { NodeId } from "../../../model/heap_graph.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 
 const PIECE = 2 ** 20;
 

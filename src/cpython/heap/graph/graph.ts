@@ -8,11 +8,11 @@
  * leads to lives by references among itself alone: garbage that waits for the collector.
  */
 import type { AddressRange } from "../../../linux/memory/memory.js";
-import { findDominators } from "../../../model/heap_dominators.js";
-import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap_graph.js";
-import { type PathTree, searchPaths } from "../../../model/heap_paths.js";
-import { retainedByGroup } from "../../../model/heap_retained.js";
-import type { Address, Bytes, Objects } from "../../../model/units.js";
+import type { Address, Bytes, Objects } from "../../../model/base/units.js";
+import { findDominators } from "../../../model/heap/heap_dominators.js";
+import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
+import { type PathTree, searchPaths } from "../../../model/heap/heap_paths.js";
+import { retainedByGroup } from "../../../model/heap/heap_retained.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { wholeRegions } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";

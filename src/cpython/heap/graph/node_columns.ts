@@ -1,7 +1,7 @@
 /** The first pass over a copy: every object becomes a row, in the order of addresses. */
 
-import { growingFloat64, growingUint32 } from "../../../model/growing_column.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { addressOf, type FoundObjects, type HeapVisitor } from "../objects/heap_scan.js";
 import { ownBytes } from "../objects/object_size.js";

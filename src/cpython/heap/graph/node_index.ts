@@ -2,7 +2,7 @@
  * From an address to the object there, in a handful of instructions: one bit for every 16 bytes of the
  * copy says that an object begins, and beside each 32 bits stands the number of objects before them.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 
 const GROUPS_A_PAGE = 8;

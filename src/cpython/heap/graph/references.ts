@@ -3,7 +3,7 @@
  * of, by the words of the object itself for all others. A word is a reference when an object begins where
  * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
  */
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { blockBytes } from "../memory/memory_blocks.js";

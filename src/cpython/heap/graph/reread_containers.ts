@@ -12,7 +12,7 @@
 
 import { pause } from "../../../linux/hold/pause.js";
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { readKeys, readWords } from "../objects/small_objects.js";

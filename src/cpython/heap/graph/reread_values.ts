@@ -11,7 +11,7 @@
 
 import { pause } from "../../../linux/hold/pause.js";
 import type { AddressRange } from "../../../linux/memory/memory.js";
-import type { Address, Bytes, Millis } from "../../../model/units.js";
+import type { Address, Bytes, Millis } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { heapRegions } from "../memory/heap_regions.js";
 import type { HeapLayout } from "../memory/layout.js";

@@ -1,6 +1,6 @@
 /** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
 import type { AddressRange } from "../../../linux/memory/memory.js";
-import type { HeapGraph, NodeId } from "../../../model/heap_graph.js";
+import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
 import type { EdgeColumn } from "./edge_column.js";

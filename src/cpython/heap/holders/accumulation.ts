@@ -11,9 +11,10 @@
  * sys.modules that grows. A chain (each link holds the next: tracebacks, linked
  * nodes) is told by its first link.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { PathTree } from "../../../model/heap_paths.js";
-import type { Bytes } from "../../../model/units.js";
+
+import type { Bytes } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import type { PathTree } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_MODULES } from "../graph/graph.js";
 import { FEWEST_LINKS } from "../names/chains.js";
 import type { StepNames } from "../names/step_names.js";

@@ -10,8 +10,8 @@
  *
  * A dict of lists (`by_day["mon"]`) stays what it is: nothing named lies between it and what grows.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { chainFrom } from "../names/chains.js";
 import type { StepNames } from "../names/step_names.js";

@@ -1,7 +1,8 @@
 /** Containers full of numbers that each are an object of their own, where an array would hold them bare. */
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
-import type { Bytes, Objects } from "../../../model/units.js";
+
+import type { Bytes, Objects } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { StepNames } from "../names/step_names.js";
 import { SHAPE_LIST, SHAPE_TUPLE } from "../objects/type_table.js";

@@ -4,9 +4,10 @@
  * view one block, it counts once, told by the one that covers most of it; of equals by one that outlives
  * the functions that run now.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
-import type { Address, Bytes } from "../../../model/units.js";
+
+import type { Address, Bytes } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_STACKS } from "../graph/graph.js";
 import { StepNames } from "../names/step_names.js";
 import { type Holds, IMPLEMENTATION_AT, readTensorStorage } from "../objects/tensor.js";

@@ -1,7 +1,8 @@
 /** Who holds an object: its accumulation point, in words, with what hangs on it. */
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
-import type { Address, Bytes, Objects } from "../../../model/units.js";
+
+import type { Address, Bytes, Objects } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { chainText } from "../names/chains.js";
 import { StepNames } from "../names/step_names.js";

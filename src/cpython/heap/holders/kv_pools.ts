@@ -3,8 +3,8 @@
  * full it is says something, its size does not. The pools' books are plain attributes, read from outside.
  */
 
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import { addressAt, countAt } from "../names/attributes.js";
 import { nodesOfType } from "../names/root_paths.js";

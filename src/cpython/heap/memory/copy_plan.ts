@@ -4,7 +4,7 @@
  */
 import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 
 const PAGE = 4096;

@@ -1,5 +1,5 @@
 /** A set of addresses that numbers its members in the order of their coming: open addressing over columns. */
-import type { Address } from "../../../model/units.js";
+import type { Address } from "../../../model/base/units.js";
 
 const EMPTY = 0xffffffff;
 

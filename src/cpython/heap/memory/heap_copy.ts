@@ -11,7 +11,7 @@
  * them refers to an object decides what a root is called, never what is one.
  */
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { sumOf } from "./copy_plan.js";
 
 const PAGE = 4096;

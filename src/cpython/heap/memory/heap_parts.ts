@@ -10,7 +10,7 @@
  */
 import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
 import { ResidentWords } from "../../../linux/memory/resident_words.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
 

@@ -1,6 +1,6 @@
 /** Where in a program's memory its objects may be. */
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
-import type { Address } from "../../../model/units.js";
+import type { Address } from "../../../model/base/units.js";
 
 /** The memory that may hold objects: private, writable, without a file; neighbours merged. */
 export function heapRegions(memory: Memory): AddressRange[] {

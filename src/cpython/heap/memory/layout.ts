@@ -6,7 +6,7 @@
  * A table's content is not trusted by itself: before anything is counted, a pool must satisfy its invariants, a type
  * must lead to `type` through its own type, and a dict's table must fit its own figures.
  */
-import type { Bytes } from "../../../model/units.js";
+import type { Bytes } from "../../../model/base/units.js";
 import { knownFacts, minorOf, type VersionFacts } from "../../interpreter/version_facts.js";
 import { LAYOUTS, type PythonLayout } from "../../layouts/index.js";
 

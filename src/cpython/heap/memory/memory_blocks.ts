@@ -4,7 +4,7 @@
  *   pymalloc  the pool around it: 36 size class  44 offset of its last block
  *   glibc     -8 size of the chunk, with 1 where the one before is in use, 2 where it is mapped by itself
  */
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
 

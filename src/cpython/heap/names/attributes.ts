@@ -1,6 +1,7 @@
 /** Attributes of an instance by name, wherever its class keeps them: a dict, or values in place. */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address } from "../../../model/units.js";
+
+import type { Address } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import { readDictEntries, readKeys, readStr } from "../objects/small_objects.js";
 import { readIntAt } from "./values.js";

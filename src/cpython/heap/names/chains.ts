@@ -1,5 +1,5 @@
 /** Chains: an object holds the next of its type, that one the next, and so on (tracebacks, linked nodes, steps). */
-import type { NodeId } from "../../../model/heap_graph.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import type { StepNames } from "./step_names.js";
 

@@ -8,8 +8,8 @@
  * those are told by where they stand. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
  */
 import { MemoryReader } from "../../../linux/index.js";
-import { TidemarkError } from "../../../model/errors.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
+import { TidemarkError } from "../../../model/errors/errors.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import type { HeapLayout } from "../memory/layout.js";
 import type { TypeRow, TypeTable } from "../objects/type_table.js";

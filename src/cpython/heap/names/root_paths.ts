@@ -9,9 +9,10 @@
  *
  * Steps that came to nothing in common are told as they are.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import { pathTo } from "../../../model/heap_paths.js";
-import type { Bytes, Objects } from "../../../model/units.js";
+
+import type { Bytes, Objects } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { StepNames } from "./step_names.js";
 

@@ -6,8 +6,9 @@
  * Names of modules, attributes and string keys are told; no other value of the program's ever is. The dict
  * between an object and its attributes is no step of its own.
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address } from "../../../model/units.js";
+
+import type { Address } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "../graph/graph.js";
 import { readDictEntries, readStr } from "../objects/small_objects.js";
 import {

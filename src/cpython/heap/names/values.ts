@@ -1,6 +1,7 @@
 /** The value of one object as text, for who asks for it by address: strings, bytes and numbers only. */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address } from "../../../model/units.js";
+
+import type { Address } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import { readBytes, readStr } from "../objects/small_objects.js";
 import { SHAPE_BYTES, SHAPE_INT, SHAPE_STR } from "../objects/type_table.js";

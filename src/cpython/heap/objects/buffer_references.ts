@@ -1,6 +1,7 @@
 /** The data of arrays and of ctypes' objects, which they keep apart from themselves. */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address, Bytes } from "../../../model/units.js";
+
+import type { Address, Bytes } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { ownDataBytes, readWords } from "./small_objects.js";
 

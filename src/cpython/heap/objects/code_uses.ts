@@ -9,8 +9,8 @@
  * What does not hold up (code that is gone) uses nothing.
  */
 import { MemoryReader } from "../../../linux/index.js";
-import { orNull } from "../../../model/errors.js";
-import type { Address } from "../../../model/units.js";
+import type { Address } from "../../../model/base/units.js";
+import { orNull } from "../../../model/errors/errors.js";
 import type { PythonRuntime } from "../../interpreter/locate.js";
 import { readItems, readText, typeName, typeOf } from "../../interpreter/objects.js";
 import { minorOf } from "../../interpreter/version_facts.js";

@@ -3,8 +3,8 @@
  * tensors. Noted while the heap is scanned, read at the end in the order of their addresses.
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import { type GrowingColumn, growingFloat64 } from "../../../model/growing_column.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import { type GrowingColumn, growingFloat64 } from "../../../model/base/growing_column.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
 import { readStorageOf } from "./tensor.js";

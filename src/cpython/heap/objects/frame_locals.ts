@@ -12,8 +12,8 @@
  */
 import { basename } from "node:path";
 import { MemoryReader } from "../../../linux/index.js";
-import { oneLine, orNull } from "../../../model/errors.js";
-import type { Address } from "../../../model/units.js";
+import type { Address } from "../../../model/base/units.js";
+import { oneLine, orNull } from "../../../model/errors/errors.js";
 import type { PythonRuntime } from "../../interpreter/locate.js";
 import { readItems, readText } from "../../interpreter/objects.js";
 import type { PythonLayout } from "../../layouts/index.js";

@@ -9,7 +9,7 @@
  * A frame that runs tells no top, but where it called a function of Python's: else all of it is taken, for it is
  * held by who runs it.
  */
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { PythonLayout } from "../../layouts/index.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 

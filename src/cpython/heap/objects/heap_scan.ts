@@ -29,7 +29,7 @@ import {
   mappedChunkBytes,
 } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapPart } from "../memory/heap_parts.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "../memory/layout.js";
 import { fitsChunk } from "./object_size.js";

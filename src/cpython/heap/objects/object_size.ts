@@ -3,7 +3,7 @@
  * that. What stands in the object itself is added up at once; a dict's table and an array's dimensions
  * lie elsewhere, and the caller is told where.
  */
-import type { Bytes } from "../../../model/units.js";
+import type { Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
 import {
   SHAPE_ARRAY,

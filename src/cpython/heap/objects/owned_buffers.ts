@@ -1,6 +1,6 @@
-import { growingFloat64, growingUint32 } from "../../../model/growing_column.js";
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address } from "../../../model/units.js";
+import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
+import type { Address } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 
 /** Who owns the buffer at an address: a list's items, a dict's table, an array's data. */
 export class OwnedBuffers {

@@ -11,7 +11,7 @@
  *   behind the indices: { hash, key, value }, or { key, value } where kind is not 0
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
 
 const MOST_TEXT_BYTES = 4096;

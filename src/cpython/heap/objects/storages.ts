@@ -5,8 +5,9 @@
  *   tensor ──> storage <── view          a node behind those of Python's objects, known by its data's address
  *   tensor ──> ndarray                    of torch.from_numpy: the array owns the data
  */
-import type { NodeId } from "../../../model/heap_graph.js";
-import type { Address, Bytes } from "../../../model/units.js";
+
+import type { Address, Bytes } from "../../../model/base/units.js";
+import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { readStorageOf } from "./tensor.js";
 import { SHAPE_NDARRAY, SHAPE_TENSOR, type TypeTable } from "./type_table.js";

@@ -11,7 +11,7 @@
  * there the blocks of the device's own allocator take the place of malloc's chunks.
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { readWords } from "./small_objects.js";
 
 const TENSOR_WORDS = 8;

@@ -9,7 +9,7 @@
  *   u16    type                        row of the list of scalar types
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { readBytes, readWords } from "./small_objects.js";
 
 export interface TensorShape {

@@ -1,6 +1,6 @@
 /** A type's name as a person writes it: `module.qualname`, without `builtins.`; and its module alone. */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address } from "../../../model/units.js";
+import type { Address } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { readCString, readDictEntries, readStr, readWords } from "./small_objects.js";
 

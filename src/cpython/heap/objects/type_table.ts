@@ -7,7 +7,7 @@
  * Every answer is kept, the refusals too: the scan of a heap asks hundreds of millions of times.
  */
 import type { Memory } from "../../../linux/memory/memory.js";
-import type { Address, Bytes } from "../../../model/units.js";
+import type { Address, Bytes } from "../../../model/base/units.js";
 import { GC_HEAD_BYTES, type HeapLayout, PRE_HEADER_BYTES } from "../memory/layout.js";
 import { readCString } from "./small_objects.js";
 import { readTypeName, type TypeName } from "./type_names.js";

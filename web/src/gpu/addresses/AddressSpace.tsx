@@ -1,9 +1,9 @@
 /** Segments, blocks and gaps of the chosen moment. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
-import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/gpu_page.js";
-import type { Span } from "../../../../src/model/gpu_replay.js";
-import { formatBytes } from "../../../../src/model/numbers.js";
+import { formatBytes } from "../../../../src/model/base/numbers.js";
+import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
+import type { Span } from "../../../../src/model/gpu/gpu_replay.js";
 import { useWidth } from "../../widgets/useWidth.js";
 import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {

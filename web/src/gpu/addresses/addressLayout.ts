@@ -2,7 +2,7 @@
  * Where the allocator's segments lie in the picture: one after the other in lines, a group for each pool
  * and stream, with its name above it.
  */
-import { type GpuReplay, type Span, spansAt } from "../../../../src/model/gpu_replay.js";
+import { type GpuReplay, type Span, spansAt } from "../../../../src/model/gpu/gpu_replay.js";
 
 export interface AddressBox {
   readonly x: number;

@@ -1,5 +1,5 @@
 /** One hue a category, a shade by site, so that neighbours of one kind stay apart. */
-import { GPU_CATEGORIES } from "../../../../src/model/gpu_page.js";
+import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu_page.js";
 import type { Theme } from "../../theme/theme.js";
 
 /** Hue and saturation, in the order of GPU_CATEGORIES. */

@@ -1,7 +1,7 @@
 /** What lived at the chosen moment, by stack, or how it differs from another. A click zooms in. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import { formatBytes, formatShare, formatSignedBytes } from "../../../../src/model/numbers.js";
+import { formatBytes, formatShare, formatSignedBytes } from "../../../../src/model/base/numbers.js";
 import { FlameCanvas } from "../../flame/flameCanvas.js";
 import { flamePalette } from "../../flame/palette.js";
 import { findMatches } from "../../flame/search.js";

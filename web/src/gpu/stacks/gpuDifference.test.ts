@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { GpuReplay } from "../../../../src/model/gpu_replay.js";
+import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { changeOf, differenceOf } from "./gpuDifference.js";
 import { flameOf } from "./gpuFlame.js";
 

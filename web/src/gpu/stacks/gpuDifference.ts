@@ -1,5 +1,5 @@
 /** What appeared, grew, shrank and went between two moments, of one file or of two, by site. */
-import { GPU_CATEGORIES, type GpuPageDevice } from "../../../../src/model/gpu_page.js";
+import { GPU_CATEGORIES, type GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
 import type { Side } from "./gpuFlame.js";
 import { type NamedFrame, tellingFrame } from "./stackNames.js";
 

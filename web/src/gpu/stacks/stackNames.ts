@@ -1,11 +1,12 @@
 /** Names of a snapshot's frames, and which stacks a search finds. */
+
+import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import {
   isAllocatorFrame,
   isInterpreterFrame,
   isOwnFrame,
   isPythonFrame,
-} from "../../../../src/model/gpu_frame_roles.js";
-import type { GpuPageDocument } from "../../../../src/model/gpu_page.js";
+} from "../../../../src/model/gpu/gpu_frame_roles.js";
 
 type Tables = GpuPageDocument["tables"];
 

@@ -1,7 +1,7 @@
 /** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
 
-import type { GpuDeviceJson } from "../../../../src/model/gpu_document.js";
-import { formatBytes } from "../../../../src/model/numbers.js";
+import { formatBytes } from "../../../../src/model/base/numbers.js";
+import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
 import { useWidth } from "../../widgets/useWidth.js";
 import { TimelineMarks } from "./TimelineMarks.js";
 import { type Pictured, usePicture } from "./usePicture.js";

@@ -1,7 +1,7 @@
 /** What stands over the timeline's picture: the scale, the peak, moments of no memory, those compared. */
 
-import type { GpuDeviceJson } from "../../../../src/model/gpu_document.js";
-import { formatBytes } from "../../../../src/model/numbers.js";
+import { formatBytes } from "../../../../src/model/base/numbers.js";
+import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
 
 interface Props {
   summary: GpuDeviceJson;

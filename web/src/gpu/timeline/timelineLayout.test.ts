@@ -1,7 +1,7 @@
 /** The fast picture held against the plain one: every allocation looked at for every column. */
 import { describe, expect, test } from "vitest";
-import type { GpuReplay } from "../../../../src/model/gpu_replay.js";
-import { randomFrom } from "../../../../src/model/random.fixture.js";
+import { randomFrom } from "../../../../src/model/base/random.fixture.js";
+import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { MomentHeights } from "./momentHeights.js";
 import {
   allocationAt,

@@ -9,7 +9,7 @@
  *
  * A picture of a million allocations so takes a few milliseconds at any zoom.
  */
-import type { GpuReplay } from "../../../../src/model/gpu_replay.js";
+import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import type { MomentHeights } from "./momentHeights.js";
 
 export interface TimelineView {

@@ -1,6 +1,6 @@
 /** What the pictures of a device need beside its replay: made once, kept while the page is open. */
 import { useMemo } from "react";
-import type { GpuPageDevice } from "../../../../src/model/gpu_page.js";
+import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
 import { MomentHeights } from "./momentHeights.js";
 import { type StackedAllocations, stackAllocations } from "./timelineLayout.js";
 

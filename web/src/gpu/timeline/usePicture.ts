@@ -1,6 +1,6 @@
 /** The picture of every allocation over the moments in sight, drawn pixel by pixel into a canvas. */
 import { useLayoutEffect, useMemo, useRef } from "react";
-import type { GpuPageDevice } from "../../../../src/model/gpu_page.js";
+import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
 import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {
   allocationAt,

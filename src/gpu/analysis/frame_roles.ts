@@ -1,0 +1,24 @@
+/** The frames of a stack that are worth showing. */
+import type { FrameJson } from "../../model/documents/documents.js";
+import {
+  isAllocatorFrame,
+  isInterpreterFrame,
+  isPythonFrame,
+} from "../../model/gpu/gpu_frame_roles.js";
+import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
+
+/** Leaf first; without the allocator's own, and without the interpreter's where Python says more. */
+export function tellingFrames(snapshot: GpuSnapshot, stack: number): FrameJson[] {
+  const all = gpuFramesOf(snapshot, stack);
+  const python = all.some(isPythonFrame);
+  return all
+    .filter(
+      (frame) =>
+        isPythonFrame(frame) || !(isAllocatorFrame(frame) || (python && isInterpreterFrame(frame))),
+    )
+    .map(frameJson);
+}
+
+function frameJson(frame: GpuFrame): FrameJson {
+  return { ...frame, kind: isPythonFrame(frame) ? "python" : "native" };
+}

@@ -1,0 +1,109 @@
+/**
+ * Sites whose live bytes rise from step to step. A step's level is taken where the step begins, when its
+ * own temporaries are gone. Setting up is no growth: the first quarter of the steps is left out.
+ */
+
+import type { Bytes } from "../../model/base/units.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
+import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+import type { Classified } from "./category.js";
+import { siteKey, sitesOf } from "./sites.js";
+import type { Steps } from "./steps.js";
+
+/** 10 MB over 20 steps, whatever the device's size. */
+export const GROWTH_PER_STEP: Bytes = 500_000;
+/** Of the steps, so many must rise. */
+const RISING = 0.6;
+const MOST_STEPS = 200;
+
+export function growthOf(
+  snapshot: GpuSnapshot,
+  replay: GpuReplay,
+  { moments }: Steps,
+  categoryOf: (row: number) => Classified,
+): GpuGrowthJson[] {
+  const bounds = thinned(moments.slice(Math.floor(moments.length / 4)));
+  if (bounds.length < 3) return [];
+  const perBound = (moments.length - Math.floor(moments.length / 4) - 1) / (bounds.length - 1);
+  const levels = levelsByStack(replay, bounds);
+  const growing = new Map<string, GpuGrowthJson>();
+  for (const [stack, { level, rows }] of levels) {
+    const first = level[0]!;
+    const last = level[level.length - 1]!;
+    const bytesPerStep = (last - first) / ((level.length - 1) * perBound);
+    if (bytesPerStep < GROWTH_PER_STEP / 8 || !rises(level) || stack === 0) continue;
+    const [site] = sitesOf(snapshot, replay, rows, categoryOf);
+    if (site === undefined) continue;
+    const key = siteKey(site.stack, site.category);
+    const known = growing.get(key);
+    growing.set(key, {
+      ...site,
+      bytes: last + (known?.bytes ?? 0),
+      allocations: rows.length + (known?.allocations ?? 0),
+      bytesPerStep: Math.round(bytesPerStep + (known?.bytesPerStep ?? 0)),
+      steps: moments.length,
+      startBytes: first + (known?.startBytes ?? 0),
+    });
+  }
+  return [...growing.values()]
+    .filter((site) => site.bytesPerStep >= GROWTH_PER_STEP)
+    .sort((a, b) => b.bytesPerStep - a.bytesPerStep);
+}
+
+/** Live bytes of each stack at each bound; only of stacks that live at the last one. */
+function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
+  const { start, end, size, stack, length } = replay.allocations;
+  const last = bounds[bounds.length - 1]!;
+  const found = new Map<number, { level: Float64Array; rows: number[] }>();
+  for (let row = 0; row < length; row++) {
+    if (!(start[row]! < last && last <= end[row]!)) continue;
+    const entry = found.get(stack[row]!) ?? { level: new Float64Array(bounds.length), rows: [] };
+    entry.rows.push(row);
+    found.set(stack[row]!, entry);
+  }
+  for (let row = 0; row < length; row++) {
+    const level = found.get(stack[row]!)?.level;
+    if (level === undefined) continue;
+    for (
+      let at = firstAbove(bounds, start[row]!);
+      at < bounds.length && bounds[at]! <= end[row]!;
+      at++
+    ) {
+      level[at]! += size[row]!;
+    }
+  }
+  return found;
+}
+
+function firstAbove(bounds: readonly number[], event: number): number {
+  let low = 0;
+  let high = bounds.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (bounds[middle]! <= event) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** It rises in most steps, and no fall takes back half of what it gained. */
+function rises(level: Float64Array): boolean {
+  let up = 0;
+  let highest = level[0]!;
+  const gained = level[level.length - 1]! - level[0]!;
+  for (let at = 1; at < level.length; at++) {
+    up += level[at]! > level[at - 1]! ? 1 : 0;
+    highest = Math.max(highest, level[at]!);
+    if (highest - level[at]! > gained / 2) return false;
+  }
+  return up >= RISING * (level.length - 1);
+}
+
+function thinned(moments: readonly number[]): number[] {
+  if (moments.length <= MOST_STEPS) return [...moments];
+  return Array.from(
+    { length: MOST_STEPS },
+    (_, at) => moments[Math.round((at * (moments.length - 1)) / (MOST_STEPS - 1))]!,
+  );
+}

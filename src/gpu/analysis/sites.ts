@@ -1,0 +1,53 @@
+/** Allocations of a moment, summed up by stack and category. */
+import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu_document.js";
+import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
+import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+import type { Classified } from "./category.js";
+import { tellingFrames } from "./frame_roles.js";
+
+const MOST_LIKELY_FIRST = (a: { bytes: number }, b: { bytes: number }) => b.bytes - a.bytes;
+
+/** Rows of `replay.allocations` by site, the largest first. Stacks that tell the same are one site. */
+export function sitesOf(
+  snapshot: GpuSnapshot,
+  { allocations }: GpuReplay,
+  rows: ArrayLike<number>,
+  categoryOf: (row: number) => Classified,
+): GpuSiteJson[] {
+  const byStack = new Map<
+    string,
+    { stack: number; bytes: number; allocations: number } & Classified
+  >();
+  for (let at = 0; at < rows.length; at++) {
+    const row = rows[at]!;
+    const stack = allocations.stack[row]!;
+    const { category, sure } = categoryOf(row);
+    const key = `${stack} ${category}`;
+    const site = byStack.get(key) ?? { stack, category, sure, bytes: 0, allocations: 0 };
+    site.bytes += allocations.size[row]!;
+    site.allocations += 1;
+    byStack.set(key, site);
+  }
+  const merged = new Map<string, GpuSiteJson>();
+  for (const { stack, ...figures } of byStack.values()) {
+    const frames = tellingFrames(snapshot, stack);
+    const key = siteKey(frames, figures.category);
+    const site = merged.get(key);
+    if (site === undefined) {
+      merged.set(key, { stack: frames, ...figures });
+    } else {
+      site.bytes += figures.bytes;
+      site.allocations += figures.allocations;
+      site.sure &&= figures.sure;
+    }
+  }
+  return [...merged.values()].sort(MOST_LIKELY_FIRST);
+}
+
+/** Equal for sites that tell the same, in whatever snapshot. */
+export function siteKey(stack: GpuSiteJson["stack"], category: GpuCategory): string {
+  return JSON.stringify([
+    category,
+    ...stack.map(({ function: name, file, line }) => [name, file, line]),
+  ]);
+}

@@ -1,0 +1,143 @@
+/**
+ * Where a program's steps begin, as moments of a trace: from what it marked itself (profiler steps,
+ * Optimizer.step), else from the optimizer's allocations, else from a site that comes back in an even beat.
+ */
+import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
+import { GpuAction, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
+
+export interface Steps {
+  readonly from: "annotations" | "optimizer" | "pattern" | "";
+  /** Ascending. */
+  readonly moments: readonly number[];
+}
+
+const FEWEST = 4;
+const LEAST_GIVEN_BACK = 0.5;
+/** Of the trace: a step's own lives no longer. */
+const SOON = 0.25;
+const NONE: Steps = { from: "", moments: [] };
+
+export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
+  const marked = fromAnnotations(snapshot, replay);
+  if (marked.length >= FEWEST) return { from: "annotations", moments: marked };
+  const optimizer = fromOptimizer(snapshot, replay);
+  if (optimizer.length >= FEWEST) return { from: "optimizer", moments: optimizer };
+  // Training has loops of its own (over parameters, over layers) that come back as evenly as steps do.
+  if (trains(snapshot)) return NONE;
+  if (!givesBack(replay)) return NONE;
+  const beat = fromBeat(snapshot, replay);
+  return beat.length >= FEWEST ? { from: "pattern", moments: beat } : NONE;
+}
+
+/** A model that is loaded layer by layer has a beat, too, but nothing goes: work gives back most of what it
+ * takes. */
+function givesBack({ allocations: { start, end, length }, events }: GpuReplay): boolean {
+  let soon = 0;
+  for (let row = 0; row < length; row++) {
+    soon += end[row]! < events && end[row]! - start[row]! <= events * SOON ? 1 : 0;
+  }
+  return soon >= LEAST_GIVEN_BACK * length;
+}
+
+function trains({ frames, strings }: GpuSnapshot): boolean {
+  const signs = new Set<number>();
+  strings.forEach((text, id) => {
+    if (
+      /[/\\]torch[/\\]optim[/\\]|^torch::autograd::Engine|[/\\]torch[/\\]autograd[/\\]/.test(text)
+    )
+      signs.add(id);
+  });
+  return (
+    signs.size > 0 &&
+    (frames.file.some((file) => signs.has(file)) || frames.function.some((name) => signs.has(name)))
+  );
+}
+
+function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
+  const { annotations, strings, events } = snapshot;
+  const times = new Map<string, number[]>();
+  for (let row = 0; row < annotations.length; row++) {
+    const name = strings[annotations.name[row]!]!;
+    if (strings[annotations.stage[row]!] !== "START" || !/step/i.test(name)) continue;
+    if (annotations.device[row] !== replay.device) continue;
+    // "ProfilerStep#7": the same mark, numbered.
+    const mark = name.replace(/#\d+$/, "");
+    times.set(mark, [...(times.get(mark) ?? []), annotations.timeUs[row]!]);
+  }
+  const most = [...times.values()].sort((a, b) => b.length - a.length)[0] ?? [];
+  const moments = most
+    .sort((a, b) => a - b)
+    .map((timeUs) => momentAt(events.timeUs, replay, timeUs));
+  return distinct(moments.filter((moment) => moment > 0));
+}
+
+/** The first moment whose events are later than a time. */
+function momentAt(timeUs: Float64Array, replay: GpuReplay, wanted: number): number {
+  let low = 0;
+  let high = replay.events;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (timeUs[replay.firstEvent + middle]! < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Each run of the optimizer's allocations that follows other work begins at one. */
+function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
+  const { events } = snapshot;
+  const known = new Map<number, boolean>();
+  const moments: number[] = [];
+  let others = 0;
+  for (let event = 0; event < replay.events; event++) {
+    const row = replay.firstEvent + event;
+    if (events.action[row] !== GpuAction.alloc) continue;
+    const stack = events.stack[row]!;
+    let optimizer = known.get(stack);
+    if (optimizer === undefined) {
+      optimizer = gpuFramesOf(snapshot, stack).some(({ file }) =>
+        /[/\\]torch[/\\]optim[/\\]/.test(file),
+      );
+      known.set(stack, optimizer);
+    }
+    if (!optimizer) others += 1;
+    else {
+      if (others > 0) moments.push(event);
+      others = 0;
+    }
+  }
+  return evenlySpaced(moments) ? moments : [];
+}
+
+/** The site that comes back most evenly; of several the rarest, for a step is the longest beat. */
+function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
+  const bySite = new Map<number, number[]>();
+  for (let event = 0; event < replay.events; event++) {
+    const row = replay.firstEvent + event;
+    if (events.action[row] !== GpuAction.alloc || events.stack[row] === 0) continue;
+    const list = bySite.get(events.stack[row]!) ?? [];
+    // Sites within a step's inner loops come back far more often than any step does.
+    if (list.length <= 10_000) list.push(event);
+    bySite.set(events.stack[row]!, list);
+  }
+  let best: number[] = [];
+  for (const list of bySite.values()) {
+    const spans = (list[list.length - 1]! - list[0]!) / Math.max(1, replay.events);
+    if (list.length < FEWEST + 1 || spans < 0.5 || !evenlySpaced(list)) continue;
+    if (best.length === 0 || list.length < best.length) best = list;
+  }
+  return best;
+}
+
+/** Their distances vary by less than a third. */
+function evenlySpaced(moments: readonly number[]): boolean {
+  if (moments.length < FEWEST) return false;
+  const gaps = moments.slice(1).map((moment, row) => moment - moments[row]!);
+  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
+  const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length;
+  return Math.sqrt(variance) < mean / 3;
+}
+
+function distinct(moments: readonly number[]): number[] {
+  return [...new Set(moments)];
+}

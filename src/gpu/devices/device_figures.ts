@@ -1,0 +1,202 @@
+/**
+ * What a program's own device allocators say (python/tidemark/_device_figures.py), checked: it comes from
+ * another process. null stands for what a version of a framework does not tell.
+ */
+import type { Bytes } from "../../model/base/units.js";
+
+export type FrameworkName = "torch" | "jax" | "tensorflow";
+
+/** used: it has a device. unused: it could, and has not begun to. cpu-only: this build, or this host, has
+ * none. failed: `detail` says why. */
+export type FrameworkState = "used" | "unused" | "cpu-only" | "failed";
+
+export interface FrameworkFigures {
+  readonly name: FrameworkName;
+  readonly version: string;
+  readonly state: FrameworkState;
+  readonly detail: string;
+  /** Of torch: "native" or "cudaMallocAsync"; "" unknown. */
+  readonly backend: string;
+  readonly devices: readonly DeviceFigures[];
+  /** Page-locked host memory: what the allocator owns, and what of it is in use. */
+  readonly pinned: { readonly ownedBytes: Bytes | null; readonly activeBytes: Bytes | null } | null;
+}
+
+const FIGURES = [
+  "totalBytes",
+  "freeBytes",
+  "reservedBytes",
+  "allocatedBytes",
+  "activeBytes",
+  "requestedBytes",
+  "peakReservedBytes",
+  "peakAllocatedBytes",
+  "inactiveSplitBytes",
+  "inactiveSplitBlocks",
+  "allocationRetries",
+  "outOfMemory",
+  "splitBytes",
+  "largestFreeBytes",
+] as const;
+export type FigureName = (typeof FIGURES)[number];
+
+/** `freeBytes` is the driver's, of the whole device; `splitBytes` is free in segments that are in use. */
+export type DeviceFigures = Readonly<Record<FigureName, number | null>> & {
+  readonly index: number;
+  readonly name: string;
+};
+
+/** A segment of torch's allocator as the program lists it. */
+export interface LiveSegment {
+  readonly device: number;
+  readonly address: number;
+  readonly bytes: Bytes;
+  readonly stream: number;
+  /** "0,0": the common pool; "" unknown. */
+  readonly pool: string;
+  readonly type: string;
+  readonly expandable: boolean;
+  /** In their order, which fills the segment. */
+  readonly blocks: readonly LiveBlock[];
+}
+
+export interface LiveBlock {
+  readonly bytes: Bytes;
+  readonly requestedBytes: Bytes;
+  readonly state: "inactive" | "allocated" | "pending";
+}
+
+/** An array of JAX as the program lists it; of one that lies on several devices, its part on the first. */
+export interface LiveArray {
+  /** Of Python's object. */
+  readonly object: number;
+  readonly device: number;
+  readonly bytes: Bytes;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+}
+
+/** splitBytes / reservedBytes: what is free and stays cut up; what PyTorch would give back is not in it. */
+export function fragmentationRatio({
+  splitBytes,
+  reservedBytes,
+}: Pick<DeviceFigures, "splitBytes" | "reservedBytes">): number | null {
+  return splitBytes === null || reservedBytes === null || reservedBytes === 0
+    ? null
+    : Math.min(1, splitBytes / reservedBytes);
+}
+
+const NAMES: readonly FrameworkName[] = ["torch", "jax", "tensorflow"];
+const STATES: readonly string[] = ["used", "unused", "cpu-only", "failed"];
+const MOST_DEVICES = 256;
+
+/** What makes no sense is left out. */
+export function parseFigures(value: unknown): FrameworkFigures[] {
+  return NAMES.flatMap((name) => {
+    const about = recordOf(recordOf(value)?.[name]);
+    if (about === null) return [];
+    const pinned = recordOf(about.pinned);
+    const state = STATES.includes(String(about.state)) ? String(about.state) : "failed";
+    return [
+      {
+        name,
+        version: textOf(about.version),
+        state: state as FrameworkState,
+        detail: textOf(about.detail),
+        backend: textOf(about.backend),
+        devices: listOf(about.devices).slice(0, MOST_DEVICES).flatMap(deviceOf),
+        pinned: pinned && {
+          ownedBytes: numberOf(pinned.ownedBytes),
+          activeBytes: numberOf(pinned.activeBytes),
+        },
+      },
+    ];
+  });
+}
+
+/** Of torch alone; null where the figures were asked for without. */
+export function parseSegments(value: unknown): LiveSegment[] | null {
+  const segments = recordOf(recordOf(value)?.torch)?.segments;
+  return Array.isArray(segments) ? segments.flatMap(segmentOf) : null;
+}
+
+/** Largest first; empty where no JAX told any. */
+export function parseArrays(value: unknown): LiveArray[] {
+  return listOf(recordOf(recordOf(value)?.jax)?.arrays).flatMap((row) => {
+    const [object, device, bytes, shape, dtype] = listOf(row);
+    const numbers = [object, device, bytes].map(numberOf);
+    return numbers.includes(null)
+      ? []
+      : [
+          {
+            object: numbers[0] as number,
+            device: numbers[1] as number,
+            bytes: numbers[2] as number,
+            shape: listOf(shape).flatMap((size) => numberOf(size) ?? []),
+            dtype: textOf(dtype),
+          },
+        ];
+  });
+}
+
+function deviceOf(value: unknown): DeviceFigures[] {
+  const device = recordOf(value);
+  const index = numberOf(device?.index);
+  if (device === null || index === null) return [];
+  const figures = Object.fromEntries(FIGURES.map((name) => [name, numberOf(device[name])]));
+  return [{ index, name: textOf(device.name), ...(figures as Record<FigureName, number | null>) }];
+}
+
+function segmentOf(value: unknown): LiveSegment[] {
+  if (!Array.isArray(value)) return [];
+  const [device, address, bytes, stream, pool, type, expandable, blocks] = value as unknown[];
+  const numbers = [device, address, bytes, stream].map(numberOf);
+  if (numbers.includes(null)) return [];
+  const [deviceNumber, at, size, streamNumber] = numbers as number[];
+  return [
+    {
+      device: deviceNumber as number,
+      address: at as number,
+      bytes: size as number,
+      stream: streamNumber as number,
+      pool: listOf(pool).map(Number).join(","),
+      type: textOf(type),
+      expandable: expandable === true,
+      blocks: listOf(blocks).flatMap(blockOf),
+    },
+  ];
+}
+
+/** torch says "active_allocated", "active_pending_free" ("active_awaiting_free"), "inactive". */
+function blockOf(value: unknown): LiveBlock[] {
+  const [size, asked, state] = listOf(value);
+  const bytes = numberOf(size);
+  if (bytes === null) return [];
+  const word = textOf(state);
+  return [
+    {
+      bytes,
+      requestedBytes: numberOf(asked) ?? bytes,
+      state:
+        word === "active_allocated" ? "allocated" : word === "inactive" ? "inactive" : "pending",
+    },
+  ];
+}
+
+function recordOf(value: unknown): Record<string, unknown> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, 400) : "";
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
+}

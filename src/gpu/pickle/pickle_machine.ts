@@ -1,0 +1,360 @@
+/**
+ * Reads a pickle of plain values (protocols 2 to 5) piece by piece, without ever building one: a value is
+ * a token, its kind and a number, on a stack of two columns. What a container becomes is decided by a
+ * {@link Shapes} when its items are there; a trace entry so turns into a row of columns and one token.
+ *
+ *     EMPTY_DICT MEMOIZE MARK key value key value ... SETITEMS
+ *                └ the memo keeps the token, and gets the new one when the dictionary was filled
+ *
+ * No opcode that names a class, calls or builds anything is known here: it ends in TM-E061.
+ */
+
+import { growingUint32 } from "../../model/base/growing_column.js";
+import {
+  pickleRefused,
+  snapshotCutOff,
+  snapshotDamaged,
+  tooLarge,
+} from "../../model/errors/errors.js";
+import { Memo } from "./memo.js";
+import { Opcode, opcodeName } from "./pickle_opcodes.js";
+import type { StringPool } from "./string_pool.js";
+import { Kind } from "./token.js";
+
+/** Turns the items of a container, `kinds[from, to)` and `values[from, to)`, into a token: the kind is
+ * the answer, the number stands in `result`. `kind` and `value` are the container so far. */
+export interface Shapes {
+  result: number;
+  dict(machine: PickleMachine, kind: number, value: number, from: number, to: number): number;
+  list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number;
+  tuple(machine: PickleMachine, from: number, to: number): number;
+}
+
+/** A longer string is no name; nor does a snapshot nest deeper or put more values side by side. */
+const LONGEST_STRING = 16 * 2 ** 20;
+const DEEPEST = 1000;
+const MOST_VALUES = 48 * 2 ** 20;
+const NEWEST_PROTOCOL = 5;
+const NO_MEMO = -1;
+
+export class PickleMachine {
+  kinds = new Uint8Array(1024);
+  values = new Float64Array(1024);
+  /** Of the whole pickle, the opcode at hand. */
+  offset = 0;
+  ended = false;
+  #top = 0;
+  #marks = growingUint32();
+  #memo = new Memo();
+  #rest: Uint8Array = new Uint8Array(0);
+  #base = 0;
+
+  constructor(
+    readonly path: string,
+    readonly strings: StringPool,
+    readonly shapes: Shapes,
+  ) {}
+
+  /** Reads on. Bytes behind the end of the pickle are left alone, as Python does. */
+  push(piece: Uint8Array): void {
+    if (this.ended) {
+      return;
+    }
+    let bytes = piece;
+    if (this.#rest.length > 0) {
+      bytes = new Uint8Array(this.#rest.length + piece.length);
+      bytes.set(this.#rest);
+      bytes.set(piece, this.#rest.length);
+    }
+    const used = this.#run(bytes);
+    this.#rest = bytes.slice(used);
+    this.#base += used;
+  }
+
+  /** The one value that is left; call it when all bytes were pushed. @throws TM-E062, TM-E063 */
+  finish(): { readonly kind: number; readonly value: number } {
+    if (!this.ended) {
+      throw snapshotCutOff(this.path, this.#base + this.#rest.length);
+    }
+    if (this.#top !== 1 || this.#marks.length !== 0) {
+      throw this.damaged("the pickle ends with values left over");
+    }
+    this.#memo = new Memo();
+    return { kind: this.kinds[0]!, value: this.values[0]! };
+  }
+
+  damaged(detail: string): Error {
+    return snapshotDamaged(this.path, detail, this.offset);
+  }
+
+  /** @returns how many bytes were used: all but an opcode whose end is not there yet. */
+  #run(bytes: Uint8Array): number {
+    const end = bytes.length;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, end);
+    let at = 0;
+    while (at < end) {
+      const opcode = bytes[at]!;
+      this.offset = this.#base + at;
+      switch (opcode) {
+        case Opcode.BINGET:
+          if (at + 2 > end) return at;
+          this.#get(bytes[at + 1]!);
+          at += 2;
+          break;
+        case Opcode.LONG_BINGET:
+          if (at + 5 > end) return at;
+          this.#get(view.getUint32(at + 1, true));
+          at += 5;
+          break;
+        case Opcode.MEMOIZE:
+          this.#put(this.#memo.length);
+          at += 1;
+          break;
+        case Opcode.BINPUT:
+          if (at + 2 > end) return at;
+          this.#put(bytes[at + 1]!);
+          at += 2;
+          break;
+        case Opcode.LONG_BINPUT:
+          if (at + 5 > end) return at;
+          this.#put(view.getUint32(at + 1, true));
+          at += 5;
+          break;
+        case Opcode.LONG1: {
+          const length = end > at + 1 ? bytes[at + 1]! : 0;
+          if (at + 2 + length > end) return at;
+          this.#push(Kind.number, longOf(bytes, at + 2, length));
+          at += 2 + length;
+          break;
+        }
+        case Opcode.BININT:
+          if (at + 5 > end) return at;
+          this.#push(Kind.number, view.getInt32(at + 1, true));
+          at += 5;
+          break;
+        case Opcode.BININT1:
+          if (at + 2 > end) return at;
+          this.#push(Kind.number, bytes[at + 1]!);
+          at += 2;
+          break;
+        case Opcode.BININT2:
+          if (at + 3 > end) return at;
+          this.#push(Kind.number, view.getUint16(at + 1, true));
+          at += 3;
+          break;
+        case Opcode.BINFLOAT:
+          if (at + 9 > end) return at;
+          this.#push(Kind.number, view.getFloat64(at + 1, false));
+          at += 9;
+          break;
+        case Opcode.SHORT_BINUNICODE:
+        case Opcode.BINUNICODE:
+        case Opcode.BINUNICODE8: {
+          const next = this.#string(opcode, view, bytes, at);
+          if (next < 0) return at;
+          at = next;
+          break;
+        }
+        case Opcode.EMPTY_DICT:
+          this.#push(Kind.openDict, NO_MEMO);
+          at += 1;
+          break;
+        case Opcode.EMPTY_LIST:
+          this.#push(Kind.openList, NO_MEMO);
+          at += 1;
+          break;
+        case Opcode.MARK:
+          if (this.#marks.length >= DEEPEST) throw this.damaged("values are nested too deeply");
+          this.#marks.push(this.#top);
+          at += 1;
+          break;
+        case Opcode.SETITEMS:
+          this.#fill(this.#mark(), Kind.openDict);
+          at += 1;
+          break;
+        case Opcode.SETITEM:
+          this.#fill(this.#top - 2, Kind.openDict);
+          at += 1;
+          break;
+        case Opcode.APPENDS:
+          this.#fill(this.#mark(), Kind.openList);
+          at += 1;
+          break;
+        case Opcode.APPEND:
+          this.#fill(this.#top - 1, Kind.openList);
+          at += 1;
+          break;
+        case Opcode.EMPTY_TUPLE:
+          this.#tuple(this.#top);
+          at += 1;
+          break;
+        case Opcode.TUPLE:
+          this.#tuple(this.#mark());
+          at += 1;
+          break;
+        case Opcode.TUPLE1:
+        case Opcode.TUPLE2:
+        case Opcode.TUPLE3:
+          this.#tuple(this.#top - (opcode - Opcode.TUPLE1 + 1));
+          at += 1;
+          break;
+        case Opcode.NEWTRUE:
+        case Opcode.NEWFALSE:
+          this.#push(Kind.boolean, opcode === Opcode.NEWTRUE ? 1 : 0);
+          at += 1;
+          break;
+        case Opcode.NONE:
+          this.#push(Kind.none, 0);
+          at += 1;
+          break;
+        case Opcode.FRAME:
+          // Its length only helps readers that fetch a frame at once.
+          if (at + 9 > end) return at;
+          at += 9;
+          break;
+        case Opcode.PROTO:
+          if (at + 2 > end) return at;
+          if (bytes[at + 1]! > NEWEST_PROTOCOL)
+            throw this.damaged(`pickle protocol ${bytes[at + 1]} is not known`);
+          at += 2;
+          break;
+        case Opcode.STOP:
+          this.ended = true;
+          return end;
+        default:
+          throw pickleRefused(this.path, opcodeName(opcode), this.offset);
+      }
+    }
+    return at;
+  }
+
+  /** @returns where the next opcode is; -1 where the string's end is not there yet. */
+  #string(opcode: number, view: DataView, bytes: Uint8Array, at: number): number {
+    const width = opcode === Opcode.SHORT_BINUNICODE ? 1 : opcode === Opcode.BINUNICODE ? 4 : 8;
+    const from = at + 1 + width;
+    if (from > bytes.length) {
+      return -1;
+    }
+    const length =
+      width === 1
+        ? bytes[at + 1]!
+        : view.getUint32(at + 1, true) + (width === 8 ? view.getUint32(at + 5, true) * 2 ** 32 : 0);
+    if (length > LONGEST_STRING) {
+      throw tooLarge(
+        `a string of ${length} bytes at offset ${this.offset} of ${this.path}`,
+        "16 MiB",
+      );
+    }
+    if (from + length > bytes.length) {
+      return -1;
+    }
+    this.#push(Kind.string, this.strings.intern(bytes, from, from + length));
+    return from + length;
+  }
+
+  #push(kind: number, value: number): void {
+    if (this.#top === this.kinds.length) {
+      this.#grow();
+    }
+    this.kinds[this.#top] = kind;
+    this.values[this.#top++] = value;
+  }
+
+  #grow(): void {
+    if (this.#top >= MOST_VALUES) {
+      throw tooLarge(`a list at offset ${this.offset} of ${this.path}`, `${MOST_VALUES} values`);
+    }
+    const kinds = new Uint8Array(this.#top * 2);
+    kinds.set(this.kinds);
+    this.kinds = kinds;
+    const values = new Float64Array(this.#top * 2);
+    values.set(this.values);
+    this.values = values;
+  }
+
+  /** Where the values since the last MARK begin. */
+  #mark(): number {
+    if (this.#marks.length === 0) {
+      throw this.damaged("a container ends that never began");
+    }
+    this.#marks.length -= 1;
+    return this.#marks.at(this.#marks.length);
+  }
+
+  #put(index: number): void {
+    const top = this.#top - 1;
+    if (top < this.#floor()) {
+      throw this.damaged("nothing is there to be remembered");
+    }
+    if (index > this.#memo.length) {
+      throw this.damaged(`memo entry ${index} leaves a gap`);
+    }
+    const kind = this.kinds[top]!;
+    if (kind === Kind.openDict || kind === Kind.openList) {
+      this.values[top] = index;
+    }
+    this.#memo.set(index, kind, this.values[top]!);
+  }
+
+  #get(index: number): void {
+    if (index >= this.#memo.length) {
+      throw this.damaged(`memo entry ${index} was never written`);
+    }
+    const kind = this.#memo.kind(index);
+    if (kind === Kind.openDict || kind === Kind.openList) {
+      this.#memo.fetched.add(index);
+    }
+    this.#push(kind, this.#memo.value(index));
+  }
+
+  /** Everything from `from` on becomes the content of the container below it. */
+  #fill(from: number, open: number): void {
+    const target = from - 1;
+    if (target < this.#floor() || target < 0 || from > this.#top) {
+      throw this.damaged("a container is missing");
+    }
+    const kind = this.kinds[target]!;
+    const value = this.values[target]!;
+    const memo = kind === open ? value : NO_MEMO;
+    if (memo !== NO_MEMO && this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo)) {
+      throw this.damaged("a container is used before it is filled");
+    }
+    if (from === this.#top) {
+      return;
+    }
+    const made =
+      open === Kind.openDict
+        ? this.shapes.dict(this, kind, value, from, this.#top)
+        : this.shapes.list(this, kind, value, from, this.#top);
+    this.#top = from;
+    this.kinds[target] = made;
+    this.values[target] = this.shapes.result;
+    if (memo !== NO_MEMO) {
+      this.#memo.set(memo, made, this.shapes.result);
+    }
+  }
+
+  #tuple(from: number): void {
+    if (from < this.#floor()) {
+      throw this.damaged("a tuple's values are missing");
+    }
+    const made = this.shapes.tuple(this, from, this.#top);
+    this.#top = from;
+    this.#push(made, this.shapes.result);
+  }
+
+  /** Below it lie the values of an outer container. */
+  #floor(): number {
+    return this.#marks.length === 0 ? 0 : this.#marks.at(this.#marks.length - 1);
+  }
+}
+
+/** A two's complement integer, little-endian; beyond 2^53 the nearest double. */
+function longOf(bytes: Uint8Array, from: number, length: number): number {
+  let value = 0;
+  for (let at = from + length - 1; at >= from; at--) {
+    value = value * 256 + bytes[at]!;
+  }
+  const negative = length > 0 && bytes[from + length - 1]! >= 0x80;
+  return negative ? value - 256 ** length : value;
+}

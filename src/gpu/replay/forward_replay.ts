@@ -1,0 +1,69 @@
+/**
+ * The trace followed forwards from an empty allocator: a second way to the end, which must meet the
+ * snapshot's segments. Only a trace that lost nothing can be followed so.
+ */
+
+import type { Address, Bytes } from "../../model/base/units.js";
+import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
+import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+
+export interface ForwardEnd {
+  readonly requested: Bytes;
+  readonly reserved: Bytes;
+  /** What the trace leads to and the segments do not show, and the reverse. */
+  readonly disagreements: readonly Disagreement[];
+}
+
+/** null where the trace does not begin with an empty allocator. */
+export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): ForwardEnd | null {
+  if (!replay.complete) {
+    return null;
+  }
+  const live = new Map<Address, Bytes>();
+  let requested = 0;
+  let reserved = 0;
+  for (let event = 0; event < replay.events; event++) {
+    const row = replay.firstEvent + event;
+    const address = events.address[row]!;
+    const size = events.size[row]!;
+    switch (events.action[row]) {
+      case GpuAction.alloc:
+        live.set(address, size);
+        requested += size;
+        break;
+      case GpuAction.freeCompleted:
+        requested -= live.get(address) ?? 0;
+        live.delete(address);
+        break;
+      case GpuAction.segmentAlloc:
+      case GpuAction.segmentMap:
+        reserved += size;
+        break;
+      case GpuAction.segmentFree:
+      case GpuAction.segmentUnmap:
+        reserved -= size;
+        break;
+    }
+  }
+  return { requested, reserved, disagreements: compareEnd(replay, live) };
+}
+
+function compareEnd({ allocations, events }: GpuReplay, live: Map<Address, Bytes>): Disagreement[] {
+  const found: Disagreement[] = [];
+  for (let row = 0; row < allocations.length; row++) {
+    if (allocations.end[row] !== events) continue;
+    const address = allocations.address[row]!;
+    if (live.get(address) !== allocations.size[row]) {
+      found.push({
+        event: events,
+        address,
+        detail: "in a segment, and not what the trace leads to",
+      });
+    }
+    live.delete(address);
+  }
+  for (const address of live.keys()) {
+    found.push({ event: events, address, detail: "allocated by the trace, and in no segment" });
+  }
+  return found;
+}

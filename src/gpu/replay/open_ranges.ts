@@ -1,0 +1,132 @@
+/**
+ * The memory held from the driver while a trace is followed backwards: ranges by address, none of which
+ * overlap. An expandable segment grows and shrinks in parts, so ranges are cut where an event names a part.
+ */
+
+import type { Address, Bytes } from "../../model/base/units.js";
+import type { GpuRangeColumns } from "../../model/gpu/gpu_replay.js";
+import {
+  piecesOfFloat64,
+  piecesOfInt32,
+  piecesOfUint8,
+  piecesOfUint16,
+  piecesOfUint32,
+} from "../snapshot/piece_column.js";
+
+export interface OpenRange {
+  readonly address: Address;
+  readonly size: Bytes;
+  /** The event that gives it back; the number of events where none does. */
+  readonly end: number;
+  readonly stream: number;
+  readonly pool: number;
+  readonly expandable: boolean;
+}
+
+export class OpenRanges {
+  /** By address. */
+  readonly #open: OpenRange[] = [];
+  readonly #closed = {
+    address: piecesOfFloat64(),
+    size: piecesOfFloat64(),
+    start: piecesOfInt32(),
+    end: piecesOfInt32(),
+    stream: piecesOfUint16(),
+    pool: piecesOfUint32(),
+    expandable: piecesOfUint8(),
+  };
+
+  /** The range that holds an address. */
+  holding(address: Address): OpenRange | undefined {
+    const range = this.#open[this.#below(address + 1) - 1];
+    return range !== undefined && address < range.address + range.size ? range : undefined;
+  }
+
+  /** @returns false where it overlaps another; nothing is added then. */
+  add(range: OpenRange): boolean {
+    const at = this.#below(range.address);
+    const before = this.#open[at - 1];
+    const after = this.#open[at];
+    if (
+      (before !== undefined && before.address + before.size > range.address) ||
+      (after !== undefined && range.address + range.size > after.address)
+    ) {
+      return false;
+    }
+    this.#open.splice(at, 0, range);
+    return true;
+  }
+
+  /** Ends the life of `[address, address + size)`, which event `start` took from the driver, `whole`
+   * where it must be one range exactly.
+   * @returns false where it is not held as such; nothing is changed then. */
+  close(address: Address, size: Bytes, start: number, whole: boolean): boolean {
+    const end = address + size;
+    const first = this.#below(address + 1) - 1;
+    let last = first;
+    let reached = address;
+    for (; reached < end; last++) {
+      const range = this.#open[last];
+      if (range === undefined || range.address > reached || range.address + range.size <= reached) {
+        return false;
+      }
+      if (whole && (range.address !== address || range.size !== size)) {
+        return false;
+      }
+      reached = range.address + range.size;
+    }
+    if (size <= 0) {
+      return false;
+    }
+    const parts: OpenRange[] = [];
+    for (const range of this.#open.slice(first, last)) {
+      const from = Math.max(range.address, address);
+      const to = Math.min(range.address + range.size, end);
+      if (range.address < from) {
+        parts.push({ ...range, size: from - range.address });
+      }
+      const expandable = range.expandable || !whole;
+      this.#keep({ ...range, address: from, size: to - from, expandable }, start);
+      if (to < range.address + range.size) {
+        parts.push({ ...range, address: to, size: range.address + range.size - to });
+      }
+    }
+    this.#open.splice(first, last - first, ...parts);
+    return true;
+  }
+
+  /** All lives; what is still open was there before the trace. */
+  finish(): GpuRangeColumns {
+    for (const range of this.#open.splice(0)) {
+      this.#keep(range, -1);
+    }
+    const length = this.#closed.address.length;
+    const taken = Object.entries(this.#closed).map(([name, column]) => [name, column.take()]);
+    return { ...Object.fromEntries(taken), length } as GpuRangeColumns;
+  }
+
+  #keep(range: OpenRange, start: number): void {
+    this.#closed.address.push(range.address);
+    this.#closed.size.push(range.size);
+    this.#closed.start.push(start);
+    this.#closed.end.push(range.end);
+    this.#closed.stream.push(range.stream);
+    this.#closed.pool.push(range.pool);
+    this.#closed.expandable.push(range.expandable ? 1 : 0);
+  }
+
+  /** How many ranges begin below an address. */
+  #below(address: Address): number {
+    let low = 0;
+    let high = this.#open.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#open[middle]!.address < address) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+}

@@ -1,0 +1,115 @@
+/** The columns of a snapshot whose pickle was read to its end. */
+import { notASnapshot } from "../../model/errors/errors.js";
+import { type GpuSnapshot, HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
+import type { PickleMachine } from "../pickle/pickle_machine.js";
+import { Kind } from "../pickle/token.js";
+import type { PieceColumn } from "./piece_column.js";
+import type { Parts, RowRange } from "./snapshot_parts.js";
+import type { SnapshotShapes } from "./snapshot_shapes.js";
+
+export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): GpuSnapshot {
+  const parts = partsOf(machine, shapes);
+  const { rows, stacks, strings } = shapes;
+  const segments = takeRows(rows.segments, allSegments(machine, shapes, parts));
+  const blocks = takeAll(rows.blocks);
+  placeBlocks(segments, blocks);
+  return {
+    strings: strings.texts(),
+    frames: stacks.frames(),
+    stacks: stacks.stacks(),
+    streams: Float64Array.from(shapes.streams.keys()),
+    events: takeAll(rows.events),
+    traces: parts.traces.map(({ first, count }) => ({ first, count })),
+    hostTrace: { first: parts.hostTrace.first, count: parts.hostTrace.count },
+    segments,
+    blocks,
+    annotations: takeRows(rows.annotations, parts.annotations),
+    settings: settingsOf(parts.settings === 0 ? "{}" : strings.text(parts.settings)),
+    unknownActions: [...shapes.unknownActions],
+  };
+}
+
+/** The outermost dictionary, or the list of segments that torch.cuda.memory_snapshot() gives. */
+function partsOf(machine: PickleMachine, shapes: SnapshotShapes): Parts {
+  const { kind, value } = machine.finish();
+  const segments = kind === Kind.rows ? shapes.rangeOf(kind, value, Kind.segment) : undefined;
+  const parts = kind === Kind.snapshot ? shapes.parts : undefined;
+  if (parts !== undefined) {
+    return parts;
+  }
+  if (segments === undefined) {
+    throw notASnapshot(machine.path, "its pickle holds no segments");
+  }
+  const none = (kind: number) => ({ kind, first: 0, count: 0 });
+  return {
+    segments,
+    traces: [],
+    hostSegments: none(Kind.segment),
+    hostTrace: none(Kind.event),
+    annotations: none(Kind.annotation),
+    settings: 0,
+  };
+}
+
+/** The segments of devices and of the host as one range, those of the host marked. */
+function allSegments(machine: PickleMachine, { rows }: SnapshotShapes, parts: Parts): RowRange {
+  const { segments, hostSegments: host } = parts;
+  for (let row = host.first; row < host.first + host.count; row++) {
+    rows.segments.device.set(row, HOST_MEMORY);
+  }
+  if (segments.count === 0 || host.count === 0) {
+    return segments.count === 0 ? host : segments;
+  }
+  const [before, after] = segments.first < host.first ? [segments, host] : [host, segments];
+  if (before.first + before.count !== after.first) {
+    throw machine.damaged("the segments of devices and of the host overlap");
+  }
+  return { ...before, count: before.count + after.count };
+}
+
+type Pieces = Record<string, PieceColumn<Uint8Array | Uint16Array | Uint32Array | Float64Array>>;
+type Columns<Table> = {
+  [Name in keyof Table]: Table[Name] extends PieceColumn<infer Array> ? Array : never;
+} & { length: number };
+
+function takeAll<Table>(table: Table): Columns<Table> {
+  const columns = Object.entries(table as Pieces);
+  const length = columns[0]?.[1].length ?? 0;
+  const taken = columns.map(([name, column]) => [name, column.take()]);
+  return { ...Object.fromEntries(taken), length } as Columns<Table>;
+}
+
+function takeRows<Table>(table: Table, { first, count }: RowRange): Columns<Table> {
+  const columns = Object.entries(table as Pieces);
+  const taken = columns.map(([name, column]) => [name, column.slice(first, first + count)]);
+  return { ...Object.fromEntries(taken), length: count } as Columns<Table>;
+}
+
+/** Up to torch 2.0 a block says no address: the blocks of a segment follow one another. */
+function placeBlocks(
+  segments: {
+    length: number;
+    address: Float64Array;
+    firstBlock: Uint32Array;
+    blockCount: Uint32Array;
+  },
+  blocks: { address: Float64Array; size: Float64Array },
+): void {
+  for (let segment = 0; segment < segments.length; segment++) {
+    const first = segments.firstBlock[segment]!;
+    let address = segments.address[segment]!;
+    for (let block = first; block < first + segments.blockCount[segment]!; block++) {
+      if (Number.isNaN(blocks.address[block]!)) {
+        blocks.address[block] = address;
+      }
+      address = blocks.address[block]! + blocks.size[block]!;
+    }
+  }
+}
+
+function settingsOf(json: string): Record<string, unknown> {
+  const settings: unknown = JSON.parse(json);
+  return settings !== null && typeof settings === "object" && !Array.isArray(settings)
+    ? (settings as Record<string, unknown>)
+    : {};
+}

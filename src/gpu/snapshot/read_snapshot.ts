@@ -1,0 +1,201 @@
+/**
+ * Opens a snapshot: a plain file, .gz or .zst (told by the first bytes, not the name), of any size. The
+ * file is read in pieces; what stays are the columns of {@link GpuSnapshot}.
+ */
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { createGunzip } from "node:zlib";
+import { Decompress } from "fzstd";
+import {
+  compressionBroken,
+  fileNotFound,
+  fileUnusable,
+  notASnapshot,
+  TidemarkError,
+} from "../../model/errors/errors.js";
+import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+import { PickleMachine } from "../pickle/pickle_machine.js";
+import { finishSnapshot } from "./finish_snapshot.js";
+import { SnapshotShapes } from "./snapshot_shapes.js";
+
+const PIECE_BYTES = 2 ** 20;
+
+/** Called after each piece; `done` of `of` bytes of the file. */
+export type TellBytes = (done: number, of: number) => Promise<void>;
+
+/** @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E060 to TM-E064 */
+export async function readSnapshot(path: string, tell?: TellBytes): Promise<GpuSnapshot> {
+  const shapes = new SnapshotShapes();
+  const machine = new PickleMachine(path, shapes.strings, shapes);
+  let started = false;
+  for await (const piece of decompressed(path, piecesOf(path, tell))) {
+    if (!started) {
+      requirePickle(path, piece);
+      started = true;
+    }
+    machine.push(piece);
+    if (machine.ended) {
+      break;
+    }
+  }
+  if (!started) {
+    throw notASnapshot(path, "it is empty");
+  }
+  return finishSnapshot(machine, shapes);
+}
+
+async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Array> {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+  try {
+    const status = fstatSync(file);
+    if (status.isDirectory()) {
+      throw fileUnusable(path, "read", "it is a directory");
+    }
+    for (let done = 0; ; ) {
+      // One more than is there, for the end to be seen; a pipe's size is told as 0.
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
+      const count = readSync(file, piece);
+      if (count === 0) {
+        return;
+      }
+      done += count;
+      yield piece.subarray(0, count);
+      await tell?.(Math.min(done, status.size), status.size);
+    }
+  } catch (error) {
+    throw error instanceof TidemarkError ? error : unreadable(path, error);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function unreadable(path: string, error: unknown): TidemarkError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" ? fileNotFound(path, "snapshot") : fileUnusable(path, "read", message);
+}
+
+async function* decompressed(
+  path: string,
+  pieces: AsyncGenerator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  const first = await pieces.next();
+  if (first.done === true) {
+    return;
+  }
+  const all = (async function* () {
+    yield first.value;
+    yield* pieces;
+  })();
+  if (startsWith(first.value, [0x1f, 0x8b])) {
+    yield* gunzipped(path, all);
+  } else if (startsWith(first.value, [0x28, 0xb5, 0x2f, 0xfd])) {
+    yield* unzstd(path, all);
+  } else {
+    yield* all;
+  }
+}
+
+async function* gunzipped(
+  path: string,
+  pieces: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  const gunzip = createGunzip({ chunkSize: PIECE_BYTES });
+  const feeding = (async () => {
+    for await (const piece of pieces) {
+      if (gunzip.destroyed) {
+        return;
+      }
+      if (!gunzip.write(piece)) {
+        await new Promise<void>((resume) => {
+          gunzip.once("drain", resume).once("close", resume);
+        });
+      }
+    }
+    gunzip.end();
+  })();
+  feeding.catch((error: Error) => gunzip.destroy(error));
+  try {
+    yield* gunzip as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw error instanceof TidemarkError
+      ? error
+      : compressionBroken(path, (error as Error).message);
+  } finally {
+    gunzip.destroy();
+  }
+}
+
+async function* unzstd(
+  path: string,
+  pieces: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  const made: Uint8Array[] = [];
+  let whole = false;
+  const stream = new Decompress((piece, final) => {
+    // The decompressor keeps its window in what it hands out.
+    made.push(piece.slice());
+    whole = final === true;
+  });
+  const feed = (piece: Uint8Array, final: boolean) => {
+    try {
+      stream.push(piece, final);
+    } catch (error) {
+      throw compressionBroken(path, (error as Error).message);
+    }
+  };
+  for await (const piece of pieces) {
+    feed(piece, false);
+    yield* made.splice(0);
+  }
+  feed(new Uint8Array(0), true);
+  yield* made.splice(0);
+  if (!whole) {
+    throw compressionBroken(path, "it ends too early");
+  }
+}
+
+const OTHERS: readonly (readonly [readonly number[], string])[] = [
+  [[0x50, 0x4b, 0x03, 0x04], "it is a zip archive, as torch.save writes checkpoints"],
+  [[0x89, 0x48, 0x44, 0x46], "it is an HDF5 file"],
+  [[0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59], "it is a NumPy array"],
+  [[0x7f, 0x45, 0x4c, 0x46], "it is an ELF file"],
+  [[0x1f, 0x8b], "it is compressed twice"],
+  [[0x28, 0xb5, 0x2f, 0xfd], "it is compressed twice"],
+];
+
+function requirePickle(path: string, bytes: Uint8Array): void {
+  const known = OTHERS.find(([magic]) => startsWith(bytes, magic));
+  if (known !== undefined) {
+    throw notASnapshot(path, known[1]);
+  }
+  if (bytes[0] !== 0x80) {
+    throw notASnapshot(path, kindOf(bytes));
+  }
+}
+
+/** What a file that is no pickle seems to be. */
+function kindOf(bytes: Uint8Array): string {
+  // Its header's length, in 8 bytes, and the header: JSON.
+  if (bytes.length > 9 && startsWith(bytes.subarray(5), [0, 0, 0, 0x7b, 0x22])) {
+    return "it is a safetensors file";
+  }
+  if (!isText(bytes)) {
+    return "it does not begin like a pickle";
+  }
+  const start = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
+  if (start.startsWith("<")) return "it is a page of HTML or XML";
+  return /^[[{]/.test(start) ? "it is JSON" : "it is text";
+}
+
+function isText(bytes: Uint8Array): boolean {
+  const start = bytes.subarray(0, 512);
+  return start.every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
+}
+
+function startsWith(bytes: Uint8Array, magic: readonly number[]): boolean {
+  return magic.every((byte, at) => bytes[at] === byte);
+}

@@ -1,0 +1,85 @@
+/** The rows that a snapshot's dictionaries become while its pickle is read. */
+import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
+import {
+  piecesOfFloat64,
+  piecesOfInt32,
+  piecesOfUint8,
+  piecesOfUint16,
+  piecesOfUint32,
+} from "./piece_column.js";
+
+export class SnapshotRows {
+  readonly events = {
+    action: piecesOfUint8(),
+    address: piecesOfFloat64(),
+    size: piecesOfFloat64(),
+    stream: piecesOfUint16(),
+    timeUs: piecesOfFloat64(),
+    stack: piecesOfUint32(),
+    metadata: piecesOfUint32(),
+    category: piecesOfUint32(),
+    pool: piecesOfUint32(),
+  };
+  readonly segments = {
+    device: piecesOfInt32(),
+    address: piecesOfFloat64(),
+    size: piecesOfFloat64(),
+    allocated: piecesOfFloat64(),
+    active: piecesOfFloat64(),
+    requested: piecesOfFloat64(),
+    stream: piecesOfUint16(),
+    pool: piecesOfUint32(),
+    type: piecesOfUint32(),
+    expandable: piecesOfUint8(),
+    firstBlock: piecesOfUint32(),
+    blockCount: piecesOfUint32(),
+  };
+  /** `address` is NaN where the version leaves it out: blocks then follow one another. */
+  readonly blocks = {
+    address: piecesOfFloat64(),
+    size: piecesOfFloat64(),
+    requested: piecesOfFloat64(),
+    state: piecesOfUint8(),
+    stack: piecesOfUint32(),
+  };
+  /** What torch up to 2.0 says of a block's allocations, the newest first. */
+  readonly histories = { size: piecesOfFloat64(), stack: piecesOfUint32() };
+  readonly annotations = {
+    stage: piecesOfUint32(),
+    name: piecesOfUint32(),
+    device: piecesOfUint16(),
+    timeUs: piecesOfFloat64(),
+  };
+}
+
+const ACTIONS: Readonly<Record<string, GpuAction>> = {
+  alloc: GpuAction.alloc,
+  free_requested: GpuAction.freeRequested,
+  free_completed: GpuAction.freeCompleted,
+  segment_alloc: GpuAction.segmentAlloc,
+  segment_free: GpuAction.segmentFree,
+  segment_map: GpuAction.segmentMap,
+  segment_unmap: GpuAction.segmentUnmap,
+  snapshot: GpuAction.snapshot,
+  oom: GpuAction.outOfMemory,
+  annotate: GpuAction.annotate,
+};
+
+export function actionOf(name: string): GpuAction {
+  return Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : GpuAction.other;
+}
+
+/** undefined for a word that is no state. Versions call a pending free by two names. */
+export function stateOf(name: string): BlockState | undefined {
+  switch (name) {
+    case "inactive":
+      return BlockState.inactive;
+    case "active_allocated":
+      return BlockState.allocated;
+    case "active_pending_free":
+    case "active_awaiting_free":
+      return BlockState.pendingFree;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,383 @@
+/**
+ * Tells a snapshot's dictionaries and lists apart by their keys, as the pickle fills them, and writes
+ * them into rows:
+ *
+ *   dictionary                        becomes          list of it
+ *   action, frames|size|time_us       event            rows (a device's trace)
+ *   filename, name, line              frame            stack
+ *   address, total_size               segment          rows
+ *   state, size                       block            rows
+ *   addr, real_size                   history          rows (torch <= 2.0)
+ *   stage, name, time_us              annotation       rows
+ *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
+ *   anything else                     record: its JSON as one interned string
+ */
+import { tooLarge } from "../../model/errors/errors.js";
+import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
+import { type Bracket, JsonRecords } from "../pickle/json_records.js";
+import type { PickleMachine, Shapes } from "../pickle/pickle_machine.js";
+import { StringPool } from "../pickle/string_pool.js";
+import { Kind } from "../pickle/token.js";
+import { DictionaryFields } from "./dictionary_fields.js";
+import { KEY } from "./snapshot_keys.js";
+import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
+import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
+import { StackTable } from "./stack_table.js";
+
+/** What every version writes into a trace entry, whatever its action. */
+const OF_EVENTS = [KEY.frames, KEY.size, KEY.time_us, KEY.stream] as const;
+const MOST_STREAMS = 65_536;
+/** Each is followed by itself: more than any host has, and not so many that it takes all day. */
+const MOST_DEVICES = 1024;
+const MOST_UNKNOWN = 20;
+
+export class SnapshotShapes implements Shapes {
+  result = 0;
+  readonly strings = new StringPool();
+  readonly stacks = new StackTable();
+  readonly rows = new SnapshotRows();
+  readonly streams = new Map<number, number>();
+  readonly unknownActions = new Set<string>();
+  parts: Parts | undefined;
+  readonly #ranges: RowRange[] = [];
+  readonly #traces: RowRange[][] = [];
+  readonly #fields = new DictionaryFields(this.strings);
+  /** By string id. */
+  readonly #actions = new Map<number, GpuAction>();
+  readonly #records = new JsonRecords(this.strings);
+
+  dict(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
+    if ((to - from) % 2 !== 0) {
+      throw machine.damaged("a dictionary's last key has no value");
+    }
+    if (kind === Kind.record) {
+      return this.#extendRecord(machine, value, from, to, "{");
+    }
+    if (kind !== Kind.openDict) {
+      throw machine.damaged("a dictionary is filled twice");
+    }
+    this.#fields.read(machine, from, to);
+    if (this.#fields.has(KEY.action) && this.#fields.hasAny(OF_EVENTS)) {
+      return this.#event(machine);
+    }
+    if (this.#fields.has(KEY.filename) && this.#fields.has(KEY.name)) {
+      return this.#frame(machine);
+    }
+    if (this.#fields.has(KEY.total_size) && this.#fields.has(KEY.address)) {
+      return this.#segment(machine);
+    }
+    if (this.#fields.has(KEY.state) && this.#fields.has(KEY.size)) {
+      const state = stateOf(this.#fields.text(KEY.state));
+      return state === undefined
+        ? this.#record(machine, from, to, "{")
+        : this.#block(machine, state);
+    }
+    if (this.#fields.has(KEY.real_size) && this.#fields.has(KEY.addr)) {
+      this.rows.histories.size.push(this.#fields.size(machine, KEY.real_size));
+      this.rows.histories.stack.push(this.#stack());
+      return this.#row(Kind.history, this.rows.histories.size.length);
+    }
+    if (
+      this.#fields.has(KEY.stage) &&
+      this.#fields.has(KEY.name) &&
+      this.#fields.has(KEY.time_us)
+    ) {
+      return this.#annotation(machine);
+    }
+    if (this.#fields.has(KEY.segments) || this.#fields.has(KEY.device_traces)) {
+      return this.#snapshot(machine);
+    }
+    return this.#record(machine, from, to, "{");
+  }
+
+  list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
+    const { kinds } = machine;
+    const first = kinds[from]!;
+    if (kind === Kind.record) {
+      return this.#extendRecord(machine, value, from, to, "[");
+    }
+    if (first === Kind.frame && (kind === Kind.openList || kind === Kind.stack)) {
+      return this.#frames(machine, kind, value, from, to);
+    }
+    if (first >= Kind.event && first <= Kind.annotation) {
+      return this.#rowList(machine, kind, value, from, to);
+    }
+    if (kind !== Kind.openList) {
+      throw machine.damaged("a list mixes values of different kinds");
+    }
+    let nested = true;
+    for (let at = from; at < to && nested; at++) {
+      nested = kinds[at] === Kind.rows || kinds[at] === Kind.openList;
+    }
+    return nested ? this.#traceLists(machine, from, to) : this.#record(machine, from, to, "[");
+  }
+
+  tuple(machine: PickleMachine, from: number, to: number): number {
+    return this.#record(machine, from, to, "[");
+  }
+
+  /** The range of rows that a token stands for; an empty one for an empty list or none. */
+  rangeOf(kind: number, value: number, rows: number): RowRange | undefined {
+    if (kind === Kind.openList || kind === Kind.none) {
+      return { kind: rows, first: 0, count: 0 };
+    }
+    const range = kind === Kind.rows ? this.#ranges[value] : undefined;
+    return range?.kind === rows ? range : undefined;
+  }
+
+  /** The row ranges that a token of `Kind.traces` stands for. */
+  tracesOf(value: number): readonly RowRange[] {
+    return this.#traces[value]!;
+  }
+
+  // --- dictionaries ----------------------------------------------------------------------------
+
+  /** A backward pass has no Python of its own: the stack of the forward pass stands below it then. */
+  #stack(): number {
+    const stack = this.#stackAt(KEY.frames);
+    const forward = this.#stackAt(KEY.forward_frames);
+    return forward === 0 ? stack : this.stacks.joined(stack, this.#backwardFrame(), forward);
+  }
+
+  #stackAt(key: number): number {
+    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.stack
+      ? this.#fields.values[key]!
+      : 0;
+  }
+
+  #backwardFrame(): number {
+    return this.stacks.frame(this.strings.internText("backward"), 0, 0);
+  }
+
+  #stream(machine: PickleMachine): number {
+    const stream = this.#fields.numberOr(KEY.stream, 0);
+    if (!Number.isFinite(stream)) {
+      throw machine.damaged(`${stream} is no stream`);
+    }
+    let row = this.streams.get(stream);
+    if (row === undefined) {
+      row = this.streams.size;
+      if (row >= MOST_STREAMS) {
+        throw tooLarge(`the number of streams in ${machine.path}`, String(MOST_STREAMS));
+      }
+      this.streams.set(stream, row);
+    }
+    return row;
+  }
+
+  #device(machine: PickleMachine): number {
+    const device = this.#fields.numberOr(KEY.device, 0);
+    if (!(device >= 0 && device < MOST_DEVICES) || !Number.isInteger(device)) {
+      throw machine.damaged(`${device} is no device`);
+    }
+    return device;
+  }
+
+  #row(kind: number, rows: number): number {
+    this.result = rows - 1;
+    return kind;
+  }
+
+  #event(machine: PickleMachine): number {
+    const { events } = this.rows;
+    const action = this.#action(this.#fields.textId(KEY.action));
+    const other = action === GpuAction.other;
+    const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
+    const figure = (key: number) =>
+      other && !this.#fields.has(key) ? 0 : this.#fields.size(machine, key);
+    events.action.push(action);
+    events.address.push(figure(outOfMemory ? KEY.device_free : KEY.addr));
+    events.size.push(action === GpuAction.annotate ? 0 : figure(KEY.size));
+    events.stream.push(this.#stream(machine));
+    events.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
+    events.stack.push(this.#stack());
+    events.metadata.push(this.#fields.textId(KEY.user_metadata));
+    events.category.push(this.#fields.textId(KEY.category));
+    events.pool.push(this.#fields.textId(KEY.pool_id));
+    return this.#row(Kind.event, events.action.length);
+  }
+
+  /** An action has one name: its text is looked at once. */
+  #action(name: number): GpuAction {
+    let action = this.#actions.get(name);
+    if (action === undefined) {
+      const text = this.strings.text(name);
+      action = actionOf(text);
+      if (action === GpuAction.other && this.unknownActions.size < MOST_UNKNOWN) {
+        this.unknownActions.add(text.slice(0, 40));
+      }
+      this.#actions.set(name, action);
+    }
+    return action;
+  }
+
+  #frame(machine: PickleMachine): number {
+    const { name, filename } = KEY;
+    if (this.#fields.kinds[name] !== Kind.string || this.#fields.kinds[filename] !== Kind.string) {
+      throw machine.damaged("a frame has no name");
+    }
+    const line = this.#fields.numberOr(KEY.line, 0);
+    this.result = this.stacks.frame(
+      this.#fields.values[name]!,
+      this.#fields.values[filename]!,
+      line >= 0 && line < 2 ** 32 ? Math.floor(line) : 0,
+    );
+    return Kind.frame;
+  }
+
+  #segment(machine: PickleMachine): number {
+    const { segments } = this.rows;
+    const blocks = this.#fields.has(KEY.blocks)
+      ? this.rangeOf(this.#fields.kinds[KEY.blocks]!, this.#fields.values[KEY.blocks]!, Kind.block)
+      : { first: 0, count: 0 };
+    if (blocks === undefined) {
+      throw machine.damaged("a segment's blocks are no blocks");
+    }
+    let inBlocks = 0;
+    for (let block = blocks.first; block < blocks.first + blocks.count; block++) {
+      inBlocks += this.rows.blocks.size.at(block);
+    }
+    if (inBlocks > this.#fields.size(machine, KEY.total_size)) {
+      throw machine.damaged(
+        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.values[KEY.total_size]}`,
+      );
+    }
+    segments.device.push(this.#device(machine));
+    segments.address.push(this.#fields.size(machine, KEY.address));
+    segments.size.push(this.#fields.size(machine, KEY.total_size));
+    segments.allocated.push(this.#fields.numberOr(KEY.allocated_size, Number.NaN));
+    segments.active.push(this.#fields.numberOr(KEY.active_size, Number.NaN));
+    segments.requested.push(this.#fields.numberOr(KEY.requested_size, Number.NaN));
+    segments.stream.push(this.#stream(machine));
+    segments.pool.push(this.#fields.textId(KEY.segment_pool_id));
+    segments.type.push(this.#fields.textId(KEY.segment_type));
+    segments.expandable.push(this.#numberOrTrue(KEY.is_expandable));
+    segments.firstBlock.push(blocks.first);
+    segments.blockCount.push(blocks.count);
+    return this.#row(Kind.segment, segments.size.length);
+  }
+
+  #numberOrTrue(key: number): number {
+    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.boolean
+      ? this.#fields.values[key]!
+      : 0;
+  }
+
+  #block(machine: PickleMachine, state: BlockState): number {
+    const { blocks, histories } = this.rows;
+    const size = this.#fields.size(machine, KEY.size);
+    let stack = this.#stack();
+    let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
+    const newest = this.#fields.has(KEY.history)
+      ? this.rangeOf(
+          this.#fields.kinds[KEY.history]!,
+          this.#fields.values[KEY.history]!,
+          Kind.history,
+        )
+      : undefined;
+    if (newest !== undefined && newest.count > 0) {
+      stack = stack === 0 ? histories.stack.at(newest.first) : stack;
+      requested = Number.isNaN(requested) ? histories.size.at(newest.first) : requested;
+    }
+    const used = state !== BlockState.inactive;
+    if (used && (requested < 0 || requested > size)) {
+      throw machine.damaged(`a block of ${size} bytes says that ${requested} were asked for`);
+    }
+    const asked = Number.isNaN(requested) ? size : requested;
+    blocks.address.push(
+      this.#fields.has(KEY.address) ? this.#fields.size(machine, KEY.address) : Number.NaN,
+    );
+    blocks.size.push(size);
+    // What a free block once was asked for still stands in it.
+    blocks.requested.push(used ? asked : 0);
+    blocks.state.push(state);
+    blocks.stack.push(stack);
+    return this.#row(Kind.block, blocks.size.length);
+  }
+
+  #annotation(machine: PickleMachine): number {
+    const { annotations } = this.rows;
+    annotations.stage.push(this.#fields.textId(KEY.stage));
+    annotations.name.push(this.#fields.textId(KEY.name));
+    annotations.device.push(this.#device(machine));
+    annotations.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
+    return this.#row(Kind.annotation, annotations.timeUs.length);
+  }
+
+  #snapshot(machine: PickleMachine): number {
+    this.parts = readParts(this.#fields, machine, this);
+    this.result = 0;
+    return Kind.snapshot;
+  }
+
+  // --- lists -----------------------------------------------------------------------------------
+
+  #frames(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
+    for (let at = from; at < to; at++) {
+      if (m.kinds[at] !== Kind.frame) {
+        throw m.damaged("a stack holds something that is no frame");
+      }
+    }
+    // Python writes a list of more than 1,000 items in batches.
+    const before = kind === Kind.stack ? this.stacks.framesOf(value) : [];
+    if (before.length === 0) {
+      this.result = this.stacks.stack(m.values, from, to);
+    } else {
+      const whole = [...before, ...m.values.subarray(from, to)];
+      if (whole.length > 100_000) {
+        throw tooLarge(`a stack in ${m.path}`, "100,000 frames");
+      }
+      this.result = this.stacks.stack(whole, 0, whole.length);
+    }
+    return Kind.stack;
+  }
+
+  #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
+    const rowKind = m.kinds[from]!;
+    const before = kind === Kind.rows ? this.#ranges[value]! : undefined;
+    const first = before?.first ?? m.values[from]!;
+    const known = before?.count ?? 0;
+    if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {
+      throw m.damaged("a list mixes values of different kinds");
+    }
+    for (let at = from; at < to; at++) {
+      if (m.kinds[at] !== rowKind || m.values[at] !== first + known + at - from) {
+        throw m.damaged("a list's rows are out of order");
+      }
+    }
+    const range = { kind: rowKind, first, count: known + to - from };
+    this.result = before === undefined ? this.#ranges.push(range) - 1 : value;
+    this.#ranges[this.result] = range;
+    return Kind.rows;
+  }
+
+  #traceLists(m: PickleMachine, from: number, to: number): number {
+    const lists: RowRange[] = [];
+    for (let at = from; at < to; at++) {
+      // A list of other lists is no trace: it only must not pass as one.
+      const range = this.rangeOf(m.kinds[at]!, m.values[at]!, Kind.event);
+      lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
+    }
+    if (lists.length > MOST_DEVICES) {
+      throw tooLarge(`the number of devices in ${m.path}`, String(MOST_DEVICES));
+    }
+    this.result = this.#traces.push(lists) - 1;
+    return Kind.traces;
+  }
+
+  #record(machine: PickleMachine, from: number, to: number, open: Bracket): number {
+    this.result = this.#records.make(machine, from, to, open);
+    return Kind.record;
+  }
+
+  #extendRecord(
+    machine: PickleMachine,
+    id: number,
+    from: number,
+    to: number,
+    open: Bracket,
+  ): number {
+    this.result = this.#records.extend(machine, id, from, to, open);
+    return Kind.record;
+  }
+}

@@ -1,0 +1,127 @@
+import type { Bytes, Millis, Objects, TimeMs } from "../base/units.js";
+import type { FrameJson, TargetJson, WindowJson } from "./documents.js";
+
+/** What a verdict may be: a closed list (docs/diagnosis.md explains each). */
+export const VERDICT_KINDS = [
+  "steady",
+  "warm-up",
+  "cache-plateau",
+  "python-leak",
+  "cycle-garbage",
+  "native-leak",
+  "graph-retention",
+  "allocator-retention",
+  "file-growth",
+  "shm-growth",
+  "child-growth",
+  "copy-on-write",
+  "gpu-leak",
+  "gpu-fragmentation",
+  "gpu-contention",
+  "gpu-capacity",
+  "handle-leak",
+  "insufficient-evidence",
+] as const;
+export type VerdictKind = (typeof VERDICT_KINDS)[number];
+
+export interface AdviceJson {
+  /** "TM-A003": stands in docs/advice.md. */
+  id: string;
+  text: string;
+}
+
+export interface HolderJson {
+  /** From the root down: "module app", "running_stats", "dict[...]". */
+  path: string[];
+  type: string;
+  /** 0 where it was not worked out. */
+  retainedBytes: Bytes;
+  /** Items it holds; 0 where it is no container. */
+  entries: number;
+  /** Functions of the program that put things into it, by their first lines; left out where none is known. */
+  putters?: FrameJson[];
+}
+
+export interface SuspectJson {
+  rank: number;
+  /** Of all suspects' growth. */
+  share: number;
+  liveBytes: Bytes;
+  growthBytesPerHour: number;
+  /** Of device memory, where steps are what can be counted; an hour's growth is then 0. */
+  growthBytesPerStep?: Bytes;
+  /** Leaf first; empty where no agent saw the allocations. */
+  stack: FrameJson[];
+  /** Where all objects of a type are meant, and not a site's: "app.Session". */
+  type?: string;
+  /** It keeps nothing: it reads what another process had made before the fork, and each read of a Python object writes
+   * a reference count. Its growth is what turns private, its share is of all such reading. */
+  reads?: true;
+  /** It made none of it: it puts what others make into the holder, and its figures are theirs. */
+  puts?: true;
+  /** Which allocator was asked; "device": torch's, of a GPU. */
+  domain: "python" | "native" | "mapped" | "files" | "device";
+  pid: number;
+  /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
+  ages: { olderThanMs: Millis; bytes: Bytes }[];
+  /** Live bytes at looks, for a chart. */
+  history: { timeMs: TimeMs; bytes: Bytes }[];
+  holder?: HolderJson;
+  advice: AdviceJson[];
+}
+
+/** What the heap of a process holds more of, from the first of its censuses to the last. */
+export interface CensusJson {
+  pid: number;
+  fromMs: TimeMs;
+  toMs: TimeMs;
+  /** How many were taken. */
+  taken: number;
+  /** What came to most bytes first; bytes with the buffers that the objects own. */
+  types: {
+    type: string;
+    objects: Objects;
+    bytes: Bytes;
+    addedObjects: Objects;
+    addedBytes: Bytes;
+  }[];
+}
+
+/** `tidemark.diagnosis/1` */
+export interface DiagnosisJson {
+  schema: "tidemark.diagnosis/1";
+  target: TargetJson;
+  window: WindowJson;
+  verdict: {
+    kind: VerdictKind;
+    /** Of the kind, 0 to 1. */
+    confidence: number;
+    /** One sentence. */
+    summary: string;
+  };
+  growth: {
+    /** Of the memory that the verdict is about, with the 95 % interval of it. */
+    bytesPerHour: number;
+    low: number;
+    high: number;
+    /** Of the control group; 0: none. */
+    limitBytes: Bytes;
+    /** Until the limit at this rate; 0: no limit, or no growth. */
+    msToLimit: Millis;
+    /** MiB a step where the program counts steps; left out where it does not. */
+    bytesPerStep?: Bytes;
+  };
+  /** Which part of the memory grows: parts as in `tidemark.ledger/1` where enough were taken to tell a
+   * growth, else those that the kernel tells apart. */
+  ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
+  /** Fastest growing first, but that who reads, and who is called to put things there, stand second; empty where the
+   * verdict names none. */
+  suspects: SuspectJson[];
+  evidence: { rule: string; says: "leak" | "no leak" | "silent"; detail: string }[];
+  /** Left out where objects were counted less than twice, or none became more. */
+  census?: CensusJson;
+  /** For the verdict as a whole. */
+  advice: AdviceJson[];
+  /** What could not be seen, and why. */
+  limits: string[];
+}

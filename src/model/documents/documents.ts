@@ -1,0 +1,183 @@
+/**
+ * The JSON documents that Tidemark promises (docs/json/ holds a JSON Schema for each, generated from
+ * these types). A document only gains optional keys within a version. Times are ms since 1970,
+ * addresses hex strings; there is no NaN.
+ */
+import type { Interval } from "../base/interval.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../base/units.js";
+import type { LedgerPartName } from "../profile/ledger.js";
+
+export interface TargetJson {
+  pid: Pid;
+  command: string[];
+  /** "3.11.7"; empty where no interpreter was seen. */
+  python: string;
+  startedMs: TimeMs;
+}
+
+export interface WindowJson {
+  startMs: TimeMs;
+  endMs: TimeMs;
+  /** Polls in the window. */
+  points: number;
+}
+
+export interface FrameJson {
+  function: string;
+  file: string;
+  line: number;
+  kind: "python" | "native" | "mark";
+}
+
+export interface SummarySiteJson {
+  /** Leaf first. */
+  stack: FrameJson[];
+  /** Which allocator was asked. */
+  domain: "python" | "native" | "mapped";
+  liveBytes: Bytes;
+  liveObjects: Objects;
+  liveBytesAtPeak: Bytes;
+  allocatedBytes: Bytes;
+  allocatedObjects: Objects;
+  /** Standard error of liveBytes; of liveBytesAtPeak and allocatedBytes with their names. */
+  standardErrorBytes: Bytes;
+  standardErrorAtPeakBytes: Bytes;
+  standardErrorAllocatedBytes: Bytes;
+  /** Hold the true figures in 95 of 100 cases: wider than two standard errors where samples are few. */
+  interval95Bytes?: Interval;
+  interval95AtPeakBytes?: Interval;
+  interval95AllocatedBytes?: Interval;
+}
+
+/** `tidemark.summary/1` */
+export interface SummaryJson {
+  schema: "tidemark.summary/1";
+  target: TargetJson;
+  window: WindowJson;
+  /** The time the figures are of: the end unless --at said otherwise. */
+  atMs: TimeMs;
+  /** The whole tree's. */
+  rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  processes: {
+    pid: Pid;
+    parentPid: Pid;
+    command: string[];
+    python: string;
+    /** Of its readings; null where it came and ended between two. */
+    peakRssBytes: Bytes | null;
+    endRssBytes: Bytes | null;
+    /** False where the process ran without an agent: only its /proc figures are known. */
+    profiled: boolean;
+  }[];
+  /** By liveBytes at `atMs`, largest first. */
+  sites: SummarySiteJson[];
+  /** Growth of the tree's PSS (RSS where PSS could not be read) after the first third of the window. */
+  series: {
+    startBytes: Bytes;
+    minBytes: Bytes;
+    baselineBytes: Bytes;
+    growthBytesPerHour: number;
+    points: number;
+    /** Last reading; 0 where PSS could not be read. */
+    treePssBytes: Bytes;
+  };
+  agent: {
+    periodBytes: Bytes;
+    samples: number;
+    lost: number;
+    /** A place of which no sample lives holds less, in 95 of 100 cases. */
+    unseenUpToBytes?: Bytes;
+    /** CPU time the agents spent on their slow path. */
+    cpuMs: Millis;
+    allocatedBytesPerSecond: number;
+  };
+  /** What RSS was made of at the last recorded ledger, of `processes` together; absent where there is none. */
+  ledger?: {
+    atMs: TimeMs;
+    processes: number;
+    parts: { part: LedgerPartName; bytes: Bytes }[];
+  };
+  /** What could not be seen, and why. */
+  limits: string[];
+}
+
+/** `tidemark.ps/1` */
+export interface PsJson {
+  schema: "tidemark.ps/1";
+  processes: {
+    pid: Pid;
+    parentPid: Pid;
+    user: string;
+    python: string;
+    build: { linking: "shared" | "static" | ""; debug: boolean; freeThreaded: boolean };
+    command: string[];
+    /** Container or pod id from the cgroup; empty outside one. */
+    container: string;
+    rssBytes: Bytes;
+    /** 0 where not ours to read; ussBytes likewise. */
+    pssBytes: Bytes;
+    ussBytes: Bytes;
+    /** Of RSS since the last `tidemark ps`; 0 where that did not see the process. */
+    growthBytes: Bytes;
+    threads: number;
+    /** Its child processes, Python or not. */
+    children: number;
+    /** Device memory by nvidia-smi; absent where no driver answers. */
+    gpuBytes?: Bytes;
+    attach: { ok: boolean; reason: string; remedy: string };
+  }[];
+}
+
+/** `tidemark.diff/1`: what grew from A to B. */
+export interface DiffJson {
+  schema: "tidemark.diff/1";
+  a: { file: string; atMs: TimeMs; target: TargetJson };
+  b: { file: string; atMs: TimeMs; target: TargetJson };
+  totals: {
+    liveBytesA: Bytes;
+    liveBytesB: Bytes;
+    growthBytes: Bytes;
+    standardErrorBytes: Bytes;
+    /** Highest RSS of the whole tree within each recording. */
+    peakRssBytesA: Bytes;
+    peakRssBytesB: Bytes;
+  };
+  /** By growth, largest first; the last ones shrank. */
+  sites: {
+    stack: FrameJson[];
+    domain: "python" | "native" | "mapped";
+    liveBytesA: Bytes;
+    liveBytesB: Bytes;
+    growthBytes: Bytes;
+    /** Of growthBytes, taking A and B as independent. */
+    standardErrorBytes: Bytes;
+  }[];
+  limits: string[];
+}
+
+/** `tidemark.lines/1` */
+export interface LinesJson {
+  schema: "tidemark.lines/1";
+  target: TargetJson;
+  atMs: TimeMs;
+  /** By live bytes, largest first; of one file: by line. */
+  lines: {
+    file: string;
+    line: number;
+    function: string;
+    liveBytes: Bytes;
+    liveBytesAtPeak: Bytes;
+    allocatedBytes: Bytes;
+    /** Share of liveBytesAtPeak that Python's allocators were asked for. */
+    pythonShare: number;
+    standardErrorBytes: Bytes;
+  }[];
+  limits: string[];
+}
+
+/** `tidemark.written/1`: what `report` and `export` wrote. */
+export interface WrittenJson {
+  schema: "tidemark.written/1";
+  format: string;
+  files: { file: string; bytes: Bytes }[];
+}

@@ -1,0 +1,373 @@
+/**
+ * Everything that may go wrong in front of a user: a closed set. Each id is stable and stands in
+ * docs/errors.md; a new one is appended with the next free number, none is ever reused.
+ */
+
+import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
+
+/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
+export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
+
+export const ERROR_IDS = [
+  "TM-E001",
+  "TM-E002",
+  "TM-E003",
+  "TM-E004",
+  "TM-E005",
+  "TM-E006",
+  "TM-E007",
+  "TM-E008",
+  "TM-E009",
+  "TM-E012",
+  "TM-E013",
+  "TM-E014",
+  "TM-E015",
+  "TM-E020",
+  "TM-E021",
+  "TM-E022",
+  "TM-E023",
+  "TM-E024",
+  "TM-E025",
+  "TM-E032",
+  "TM-E033",
+  "TM-E034",
+  "TM-E035",
+  "TM-E036",
+  "TM-E037",
+  "TM-E038",
+  "TM-E039",
+  "TM-E040",
+  "TM-E050",
+  "TM-E051",
+  "TM-E052",
+  "TM-E053",
+  "TM-E054",
+  "TM-E060",
+  "TM-E061",
+  "TM-E062",
+  "TM-E063",
+  "TM-E064",
+  "TM-E065",
+  "TM-E076",
+  "TM-E077",
+] as const;
+export type ErrorId = (typeof ERROR_IDS)[number];
+
+/** What happened, the likely why, the next command; `message` is all three in one line. */
+export class TidemarkError extends Error {
+  override readonly name = "TidemarkError";
+
+  constructor(
+    readonly id: ErrorId,
+    readonly exitCode: ExitCode,
+    readonly what: string,
+    /** The likely reason; empty where `what` says it already. */
+    readonly why: string,
+    /** What to do or type next; empty where nothing helps. */
+    readonly next: string,
+    options?: ErrorOptions,
+  ) {
+    super([`${id} ${what}`, why, next].filter((part) => part !== "").join("; "), options);
+  }
+}
+
+/** What is asked for, or the TidemarkError in which that ends. */
+export function orFailure<Value>(find: () => Value): Value | TidemarkError {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return error;
+    }
+    throw error;
+  }
+}
+
+/** null where what is asked for ends in a TidemarkError: it is not there, or cannot be read. */
+export function orNull<Value>(find: () => Value): Value | null {
+  const found = orFailure(find);
+  return found instanceof TidemarkError ? null : found;
+}
+
+/** TM-E001: a bug of Tidemark's. */
+export function internalError(cause: unknown): TidemarkError {
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  return new TidemarkError(
+    "TM-E001",
+    5,
+    `something went wrong inside Tidemark: ${oneLine(detail)}`,
+    "this is a bug of Tidemark's, not of your program",
+    "run the same command with --debug and report what it prints",
+    { cause },
+  );
+}
+
+/** TM-E002: the command line cannot be understood. */
+export function badUsage(what: string, next = "see --help"): TidemarkError {
+  return new TidemarkError("TM-E002", 2, what, "", next);
+}
+
+/** TM-E003: a file that was named does not exist. */
+export function fileNotFound(path: string, kind = "file"): TidemarkError {
+  return new TidemarkError(
+    "TM-E003",
+    2,
+    `no such ${kind}: ${oneLine(path)}`,
+    "the name may be misspelt or relative to another directory",
+    "",
+  );
+}
+
+/** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
+export function fileUnusable(
+  path: string,
+  action: "read" | "write",
+  reason: string,
+): TidemarkError {
+  const permission = /EACCES|EPERM/.test(reason);
+  return new TidemarkError(
+    "TM-E004",
+    permission ? 3 : 2,
+    `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
+    permission ? "it belongs to another user" : "",
+    permission ? "try again as that user" : "",
+  );
+}
+
+/** TM-E005: bytes that are not what their place promised: garbage, truncated, or changed. */
+export function damagedInput(source: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E005",
+    2,
+    `${oneLine(source)} is damaged: ${oneLine(detail)}`,
+    "it was cut off, overwritten, or is not Tidemark's",
+    "",
+  );
+}
+
+/** TM-E006: written by a Tidemark whose format this one does not know. */
+export function unknownVersion(source: string, found: number, known: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E006",
+    2,
+    `${oneLine(source)} has format version ${found}, this Tidemark reads version ${known}`,
+    found > known ? "it comes from a newer Tidemark" : "it comes from an older Tidemark",
+    found > known ? "update Tidemark" : "use the Tidemark that wrote it",
+  );
+}
+
+/** TM-E007: a file of some other kind was given where a recording or a pool belongs. */
+export function notOurs(source: string, expected: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E007",
+    2,
+    `${oneLine(source)} is not ${expected}`,
+    "its first bytes say otherwise",
+    "",
+  );
+}
+
+/** TM-E008: larger than this reader handles. */
+export function tooLarge(what: string, limit: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E008",
+    2,
+    `${oneLine(what)} is too large`,
+    `the bound is ${limit}`,
+    "",
+  );
+}
+
+/** TM-E009: the program could not be started; nothing ran. */
+export function programNotStarted(program: string, reason: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E009",
+    2,
+    `cannot start ${oneLine(program)}: ${oneLine(reason)}`,
+    "",
+    "check the name and that it is executable",
+  );
+}
+
+/** TM-E012: a platform, part or file of the installation that is missing. */
+export function notInstalled(what: string, next: string): TidemarkError {
+  return new TidemarkError("TM-E012", 4, what, "", next);
+}
+
+/** TM-E013: Tidemark does not work here (not Linux x86-64, Node too old...). */
+export function unsupportedPlatform(what: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E013",
+    4,
+    what,
+    "Tidemark needs Linux on x86-64 with glibc 2.28 or newer",
+    "",
+  );
+}
+
+/** TM-E014: a question the recording has no answer to (no such process, no profile at that time). */
+export function nothingThere(what: string, next: string): TidemarkError {
+  return new TidemarkError("TM-E014", 2, what, "", next);
+}
+
+/** TM-E015: a recording of that name exists, and nobody said that it may go. */
+export function recordingExists(path: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E015",
+    2,
+    `${oneLine(path)} exists`,
+    "",
+    "name another with -o, or add -f",
+  );
+}
+
+/** TM-E060: a file of some other kind where an allocator snapshot belongs; `found` says what it looks like. */
+export function notASnapshot(path: string, found: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E060",
+    2,
+    `${oneLine(path)} is no allocator snapshot: ${oneLine(found)}`,
+    "",
+    "write one with torch.cuda.memory._dump_snapshot(FILE)",
+  );
+}
+
+/** TM-E061: a pickle that would run code or build objects; a snapshot holds none. Nothing was executed. */
+export function pickleRefused(path: string, opcode: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E061",
+    2,
+    `${oneLine(path)} is refused: opcode ${opcode} at offset ${offset}`,
+    "a snapshot needs only plain values, and Tidemark never executes a pickle",
+    "write the file with torch.cuda.memory._dump_snapshot(FILE)",
+  );
+}
+
+/** TM-E062: a snapshot that ends too early. */
+export function snapshotCutOff(path: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E062",
+    2,
+    `${oneLine(path)} is cut off: it ends at offset ${offset} before the snapshot does`,
+    "the program was killed while it wrote, the disk was full, or a copy was not finished",
+    "take the snapshot again",
+  );
+}
+
+/** TM-E063: a pickle of plain values whose content is not that of a snapshot. */
+export function snapshotDamaged(path: string, detail: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E063",
+    2,
+    `${oneLine(path)} is no whole snapshot: ${oneLine(detail)} at offset ${offset}`,
+    "it was overwritten, or another program wrote it",
+    "take the snapshot again",
+  );
+}
+
+/** TM-E064: a .gz or .zst whose compressed bytes are wrong; `detail` is the decompressor's word. */
+export function compressionBroken(path: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E064",
+    2,
+    `${oneLine(path)} cannot be decompressed: ${oneLine(detail)}`,
+    "it was cut off or changed on the way",
+    "copy it again, or decompress it yourself",
+  );
+}
+
+/** TM-E065: no driver answers, so nothing is known of the devices. */
+export function noDeviceDriver(detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E065",
+    4,
+    `no NVIDIA driver answers here: ${oneLine(detail)}`,
+    "this machine has no such device, or the container was not given it",
+    "try nvidia-smi, or docker run --gpus all",
+  );
+}
+
+/** TM-E020: there is no such process, or none any more (ended, a zombie, another program by exec). */
+export function processGone(pid: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E020",
+    4,
+    `process ${pid} has no memory to read`,
+    "it does not exist, has ended, or started another program meanwhile",
+    "see `tidemark ps`",
+  );
+}
+
+/** TM-E021: the kernel does not let us look into the process. */
+export function notPermitted(pid: number, reason: string, remedy: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E021",
+    3,
+    `may not look into process ${pid}: ${oneLine(reason)}`,
+    "",
+    oneLine(remedy),
+  );
+}
+
+/** TM-E022: no Python interpreter was found in the process, or in the core file. */
+export function noInterpreter(name: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E022",
+    4,
+    `no Python interpreter found in ${oneLine(name)}`,
+    oneLine(detail),
+    "see `tidemark ps` for the processes that run Python",
+  );
+}
+
+/** TM-E023: an interpreter whose memory this Tidemark cannot read: its version, its build. */
+export function unknownInterpreter(name: string, what: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E023",
+    4,
+    `${oneLine(name)} runs ${oneLine(what)}`,
+    `Tidemark reads CPython 3.${OLDEST_PYTHON_MINOR} to 3.${NEWEST_PYTHON_MINOR}, builds with the GIL`,
+    "start it with `tidemark run` to record its native memory",
+  );
+}
+
+/** TM-E024: memory that should be there is not, or does not hold what its layout promises. */
+export function unreadableMemory(name: string, address: number, detail = ""): TidemarkError {
+  return new TidemarkError(
+    "TM-E024",
+    4,
+    `cannot read ${oneLine(name)} at 0x${address.toString(16)}${detail === "" ? "" : `: ${oneLine(detail)}`}`,
+    "it changed or ended meanwhile, or its memory is damaged",
+    "try again",
+  );
+}
+
+/** TM-E025: an interpreter's memory does not fit the layout of its version: nothing is read by guess. */
+export function layoutMismatch(name: string, version: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E025",
+    4,
+    `${oneLine(name)} does not fit the layout of Python ${oneLine(version)}: ${oneLine(detail)}`,
+    "it is built in another way (patched, a debug build, a pre-release), or still starting",
+    "try again once it runs; else report its version and where it comes from",
+  );
+}
+
+/** Names and messages from outside go into one line that cannot move a terminal's cursor. */
+export function oneLine(text: string): string {
+  const flat = Array.from(text, (character) => (isControl(character) ? " " : character)).join("");
+  return flat.length > 400 ? `${flat.slice(0, 399)}…` : flat;
+}
+
+function isControl(character: string): boolean {
+  const code = character.codePointAt(0) ?? 0;
+  // C0, DEL and C1 controls; line and paragraph separators; bidirectional overrides.
+  return (
+    code < 0x20 ||
+    (code >= 0x7f && code < 0xa0) ||
+    code === 0x2028 ||
+    code === 0x2029 ||
+    (code >= 0x202a && code <= 0x202e) ||
+    (code >= 0x2066 && code <= 0x2069)
+  );
+}

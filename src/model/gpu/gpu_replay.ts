@@ -1,0 +1,150 @@
+/**
+ * What a device's allocator held at every moment of a trace. Moment m is the state after m events of the
+ * device: 0 is where the trace begins, `events` where it ends and the snapshot's segments are exact.
+ *
+ *     moment   0     1     2     3
+ *     event     └─0──┴──1──┴──2─┘        start, freed and end below are event numbers
+ *
+ * An allocation is held at moments m with start < m <= end; start is -1 where it was there before the
+ * trace, end is the number of events where it still is.
+ */
+import type { Address, Bytes } from "../base/units.js";
+
+export interface GpuAllocationColumns {
+  readonly length: number;
+  readonly address: Float64Array;
+  /** Bytes that the program asked for. */
+  readonly size: Float64Array;
+  /** Bytes of the block; of one that was freed before the end the least it can have been. */
+  readonly blockSize: Float64Array;
+  readonly start: Int32Array;
+  /** When the program let it go; it is held until `end` where another stream still uses it. */
+  readonly freed: Int32Array;
+  readonly end: Int32Array;
+  readonly stack: Uint32Array;
+  readonly stream: Uint16Array;
+  /** String id, as "[0,0]"; 0 where it cannot be known. */
+  readonly pool: Uint32Array;
+}
+
+/** Memory that the allocator had from the driver: segments, and mapped ranges of expandable ones. */
+export interface GpuRangeColumns {
+  readonly length: number;
+  readonly address: Float64Array;
+  readonly size: Float64Array;
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly stream: Uint16Array;
+  readonly pool: Uint32Array;
+  readonly expandable: Uint8Array;
+}
+
+export interface Disagreement {
+  /** Event number of the device; the number of events where the end itself is meant. */
+  readonly event: number;
+  readonly address: Address;
+  readonly detail: string;
+}
+
+export interface GpuReplay {
+  readonly device: number;
+  /** Rows of the snapshot's events that are this device's. */
+  readonly firstEvent: number;
+  readonly events: number;
+  /** By moment, `events` + 1 each: bytes asked for by what is held, and bytes held from the driver. */
+  readonly requested: Float64Array;
+  readonly reserved: Float64Array;
+  readonly allocations: GpuAllocationColumns;
+  readonly ranges: GpuRangeColumns;
+  /** The first of them, and how many there are. */
+  readonly disagreements: readonly Disagreement[];
+  readonly disagreementCount: number;
+  /** True where the trace begins with an empty allocator: nothing was there before it. */
+  readonly complete: boolean;
+}
+
+/** Rows of `allocations` held at a moment, in the order of their addresses. */
+export function heldAt({ allocations }: GpuReplay, moment: number): Uint32Array {
+  const { start, end, address, length } = allocations;
+  let count = 0;
+  for (let row = 0; row < length; row++) {
+    if (start[row]! < moment && moment <= end[row]!) count++;
+  }
+  const rows = new Uint32Array(count);
+  for (let row = 0, at = 0; row < length; row++) {
+    if (start[row]! < moment && moment <= end[row]!) rows[at++] = row;
+  }
+  return rows.sort((a, b) => address[a]! - address[b]!);
+}
+
+/** Rows of `ranges` held at a moment, in the order of their addresses. */
+export function rangesAt({ ranges }: GpuReplay, moment: number): Uint32Array {
+  const rows: number[] = [];
+  for (let row = 0; row < ranges.length; row++) {
+    if (ranges.start[row]! < moment && moment <= ranges.end[row]!) rows.push(row);
+  }
+  return Uint32Array.from(rows.sort((a, b) => ranges.address[a]! - ranges.address[b]!));
+}
+
+/** Memory in which a block may lie: a segment, or neighbouring mapped ranges of an expandable one. */
+export interface Span {
+  readonly address: Address;
+  readonly size: Bytes;
+  readonly stream: number;
+  readonly pool: number;
+  readonly expandable: boolean;
+}
+
+/** The segments of a moment by address, with the ranges of expandable ones joined where they touch. */
+export function spansAt(replay: GpuReplay, moment: number): Span[] {
+  const { address, size, stream, pool, expandable } = replay.ranges;
+  const spans: Span[] = [];
+  for (const row of rangesAt(replay, moment)) {
+    const last = spans[spans.length - 1];
+    const joins =
+      last?.expandable === true &&
+      expandable[row] === 1 &&
+      last.address + last.size === address[row] &&
+      last.stream === stream[row] &&
+      (last.pool === pool[row] || last.pool === 0 || pool[row] === 0);
+    const span = {
+      address: joins ? last.address : address[row]!,
+      size: size[row]! + (joins ? last.size : 0),
+      stream: stream[row]!,
+      pool: joins ? last.pool || pool[row]! : pool[row]!,
+      expandable: expandable[row] === 1,
+    };
+    if (joins) spans.pop();
+    spans.push(span);
+  }
+  return spans;
+}
+
+/** Free memory between the blocks of one span. */
+export interface Gap {
+  readonly span: Span;
+  readonly address: Address;
+  readonly size: Bytes;
+}
+
+/** What the allocator holds and nobody uses at a moment. Blocks that were freed before the end may have
+ * been larger than is known: before the end the gaps are the most that can have been free. */
+export function gapsAt(replay: GpuReplay, moment: number): Gap[] {
+  const { allocations } = replay;
+  const held = heldAt(replay, moment);
+  const gaps: Gap[] = [];
+  let next = 0;
+  for (const span of spansAt(replay, moment)) {
+    const to = span.address + span.size;
+    let at = span.address;
+    while (next < held.length && allocations.address[held[next]!]! < at) next++;
+    for (; next < held.length && allocations.address[held[next]!]! < to; next++) {
+      const block = held[next]!;
+      const address = allocations.address[block]!;
+      if (address > at) gaps.push({ span, address: at, size: address - at });
+      at = Math.max(at, address + allocations.blockSize[block]!);
+    }
+    if (to > at) gaps.push({ span, address: at, size: to - at });
+  }
+  return gaps;
+}

@@ -1,0 +1,302 @@
+/**
+ * The dominator tree cut to what a page can hold, with nothing lost from its sums:
+ *
+ *   dominator tree ── largest nodes ──> rows of their own
+ *                  └─ the rest ──> a row for each type under one of those ──> what is left under it as one row
+ *
+ * Whatever dominates a large node is at least as large, so the nodes above a size are a tree again.
+ */
+
+import type { Bytes, Objects } from "../base/units.js";
+import type { DominatorTree, HeapGraph, NodeId } from "./heap_graph.js";
+
+/** What a row stands for. */
+export const TreeKind = {
+  /** One object. */
+  object: 0,
+  /** A kind of root; row 0 is all of them. */
+  root: 1,
+  /** Small objects of one type directly under the row above. */
+  together: 2,
+  /** Small objects of many types directly under the row above. */
+  others: 3,
+} as const;
+
+/** Columns by row; a row stands behind the one that dominates it. */
+export interface HeapTree {
+  readonly rows: number;
+  /** Row above; 0 of row 0. */
+  readonly parent: Uint32Array;
+  /** Of {@link TreeKind}. */
+  readonly kind: Uint8Array;
+  /** Row of `typeNames`; 0 where no one type is meant. */
+  readonly type: Uint32Array;
+  /** Objects that the row itself stands for; 0 of a root. */
+  readonly count: Float64Array;
+  readonly shallow: Float64Array;
+  /** With all rows below. */
+  readonly retained: Float64Array;
+  /** Objects, with those of all rows below. */
+  readonly objects: Float64Array;
+  /** 0 where the row is no one object. */
+  readonly address: Float64Array;
+  /** Each name once. */
+  readonly typeNames: readonly string[];
+  readonly places: TypePlaces;
+}
+
+/** Where the objects of a type are: of type t, places[start[t] .. start[t + 1]), most bytes first. */
+export interface TypePlaces {
+  readonly start: Uint32Array;
+  readonly row: Uint32Array;
+  readonly objects: Float64Array;
+  readonly bytes: Float64Array;
+}
+
+export interface CutTree extends HeapTree {
+  /** Of each row, the node that it is; 0 where it is no one node. */
+  readonly node: Uint32Array;
+}
+
+export interface TreeBounds {
+  readonly nodes: number;
+  /** Levels of nodes: a linked list of a million objects must not take all rows. */
+  readonly levels: number;
+  /** Of what holds it, a node's least share: of a thousand alike, none is worth a row. */
+  readonly share: number;
+  readonly groups: number;
+  /** Of each type. */
+  readonly places: number;
+}
+
+const PAGE_BOUNDS: TreeBounds = {
+  nodes: 10_000,
+  levels: 40,
+  share: 0.001,
+  groups: 10_000,
+  places: 40,
+};
+
+interface Group {
+  readonly parent: number;
+  readonly type: number;
+  count: Objects;
+  shallow: Bytes;
+  retained: Bytes;
+  objects: Objects;
+}
+
+/** Cuts to at most `nodes` + 2 x `groups` rows, roots not counted. */
+export function cutTree(
+  graph: HeapGraph,
+  tree: DominatorTree,
+  bounds: TreeBounds = PAGE_BOUNDS,
+): CutTree {
+  const { firstObject } = graph;
+  const { typeNames, typeOf } = uniqueNames(graph.typeNames);
+  const worthy = nodesWithin(tree, firstObject, bounds);
+  const above = sizeAbove(worthy, tree.retained, bounds.nodes);
+  const selected = worthy.filter((node) =>
+    node < firstObject ? node === 0 || tree.retained[node] > 0 : tree.retained[node] > above,
+  );
+  // Of each node the row that it counts to: its own, or from `selected.length` on that of a group.
+  const place = new Uint32Array(graph.nodes);
+  const groups = gather(graph, tree, typeOf, typeNames.length, selected, place);
+  const { kept, rowOfGroup } = fold(groups, selected.length, bounds.groups);
+  const rows = selected.length + kept.length;
+  const cut = {
+    rows,
+    parent: new Uint32Array(rows),
+    kind: new Uint8Array(rows),
+    type: new Uint32Array(rows),
+    count: new Float64Array(rows),
+    shallow: new Float64Array(rows),
+    retained: new Float64Array(rows),
+    objects: new Float64Array(rows),
+    address: new Float64Array(rows),
+    node: new Uint32Array(rows),
+    typeNames,
+  };
+  selected.forEach((node, row) => {
+    const isRoot = node < firstObject;
+    cut.parent[row] = place[tree.dominator[node]];
+    cut.kind[row] = isRoot ? TreeKind.root : TreeKind.object;
+    cut.type[row] = isRoot ? 0 : typeOf[graph.type[node]];
+    cut.count[row] = isRoot ? 0 : 1;
+    cut.shallow[row] = graph.shallow[node];
+    cut.retained[row] = tree.retained[node];
+    cut.objects[row] = tree.retainedNodes[node];
+    cut.address[row] = isRoot ? 0 : graph.address[node];
+    cut.node[row] = node;
+  });
+  kept.forEach((group, n) => {
+    const row = selected.length + n;
+    cut.parent[row] = group.parent;
+    cut.kind[row] = group.type < 0 ? TreeKind.others : TreeKind.together;
+    cut.type[row] = Math.max(group.type, 0);
+    cut.count[row] = group.count;
+    cut.shallow[row] = group.shallow;
+    cut.retained[row] = group.retained;
+    cut.objects[row] = group.objects;
+  });
+  const rowOf = (node: NodeId) => {
+    const at = place[node];
+    return at < selected.length ? at : rowOfGroup[at - selected.length];
+  };
+  return { ...cut, places: findPlaces(graph, tree, typeOf, cut, rowOf, bounds.places) };
+}
+
+/** Nodes that may have rows, in the tree's order: each one's dominator may, too. */
+function nodesWithin(
+  { order, dominator, retained }: DominatorTree,
+  firstObject: NodeId,
+  { levels, share }: TreeBounds,
+): Uint32Array {
+  // Below the root of all roots; `levels + 1` and more: no row.
+  const level = new Uint32Array(dominator.length);
+  return order.filter((node) => {
+    const above = dominator[node];
+    const isLarge = above < firstObject || retained[node] >= retained[above] * share;
+    level[node] = node === 0 ? 0 : isLarge ? level[above] + 1 : levels + 1;
+    return level[node] <= levels;
+  });
+}
+
+/** At most `most` of the nodes retain more than this. */
+function sizeAbove(nodes: Uint32Array, retained: Float64Array, most: number): Bytes {
+  if (nodes.length <= most) {
+    return -1;
+  }
+  const sizes = Float64Array.from(nodes, (node) => retained[node]).sort();
+  return sizes[sizes.length - most - 1];
+}
+
+/** Fills `place`, and sums what has no row of its own by the row that it is under and by type. */
+function gather(
+  { type, shallow }: HeapGraph,
+  { order, dominator, retained, retainedNodes }: DominatorTree,
+  typeOf: Uint32Array,
+  types: number,
+  selected: Uint32Array,
+  place: Uint32Array,
+): Group[] {
+  const groups: Group[] = [];
+  const known = new Map<number, number>();
+  let next = 0;
+  for (const node of order) {
+    if (selected[next] === node) {
+      place[node] = next++;
+      continue;
+    }
+    const parent = place[dominator[node]];
+    if (parent >= selected.length) {
+      place[node] = parent; // deeper within a group
+      continue;
+    }
+    const key = parent * types + typeOf[type[node]];
+    let at = known.get(key);
+    if (at === undefined) {
+      at = groups.length;
+      known.set(key, at);
+      const ofType = typeOf[type[node]];
+      groups.push({ parent, type: ofType, count: 0, shallow: 0, retained: 0, objects: 0 });
+    }
+    add(groups[at] as Group, {
+      count: 1,
+      shallow: shallow[node],
+      retained: retained[node],
+      objects: retainedNodes[node],
+    });
+    place[node] = selected.length + at;
+  }
+  return groups;
+}
+
+function add(sum: Group, part: Pick<Group, "count" | "shallow" | "retained" | "objects">): void {
+  sum.count += part.count;
+  sum.shallow += part.shallow;
+  sum.retained += part.retained;
+  sum.objects += part.objects;
+}
+
+/** Keeps the largest groups; the others under one row become one. */
+function fold(
+  groups: readonly Group[],
+  firstRow: number,
+  most: number,
+): { kept: Group[]; rowOfGroup: Uint32Array } {
+  const bySize = groups.map((_, n) => n);
+  bySize.sort((a, b) => (groups[b] as Group).retained - (groups[a] as Group).retained);
+  const kept: Group[] = [];
+  const othersUnder = new Map<number, number>();
+  const rowOfGroup = new Uint32Array(groups.length);
+  for (const [rank, n] of bySize.entries()) {
+    const group = groups[n] as Group;
+    let at = rank < most ? undefined : othersUnder.get(group.parent);
+    if (at === undefined) {
+      at = kept.length;
+      kept.push(rank < most ? group : { ...group, type: -1 });
+      if (rank >= most) {
+        othersUnder.set(group.parent, at);
+      }
+    } else {
+      add(kept[at] as Group, group);
+    }
+    rowOfGroup[n] = firstRow + at;
+  }
+  return { kept, rowOfGroup };
+}
+
+/** Adds up each type's objects by the row that they count to. */
+function findPlaces(
+  { firstObject, type, shallow }: HeapGraph,
+  { order }: DominatorTree,
+  typeOf: Uint32Array,
+  { rows, typeNames }: Pick<HeapTree, "rows" | "typeNames">,
+  rowOf: (node: NodeId) => number,
+  most: number,
+): TypePlaces {
+  const known = new Map<number, { row: number; objects: Objects; bytes: Bytes }>();
+  const byType: { row: number; objects: Objects; bytes: Bytes }[][] = typeNames.map(() => []);
+  for (const node of order) {
+    if (node < firstObject) {
+      continue;
+    }
+    const row = rowOf(node);
+    const ofType = typeOf[type[node]];
+    const key = ofType * rows + row;
+    let place = known.get(key);
+    if (place === undefined) {
+      place = { row, objects: 0, bytes: 0 };
+      known.set(key, place);
+      byType[ofType]?.push(place);
+    }
+    place.objects += 1;
+    place.bytes += shallow[node];
+  }
+  const largest = byType.map((places) =>
+    places.sort((a, b) => b.bytes - a.bytes || b.objects - a.objects).slice(0, most),
+  );
+  const all = largest.flat();
+  const start = new Uint32Array(typeNames.length + 1);
+  largest.forEach((places, n) => {
+    start[n + 1] = start[n] + places.length;
+  });
+  return {
+    start,
+    row: Uint32Array.from(all, (place) => place.row),
+    objects: Float64Array.from(all, (place) => place.objects),
+    bytes: Float64Array.from(all, (place) => place.bytes),
+  };
+}
+
+/** Two classes may bear one name. */
+function uniqueNames(names: readonly string[]): { typeNames: string[]; typeOf: Uint32Array } {
+  const rows = new Map<string, number>();
+  const typeOf = Uint32Array.from(names, (name) => {
+    const row = rows.get(name) ?? rows.size;
+    rows.set(name, row);
+    return row;
+  });
+  return { typeNames: [...rows.keys()], typeOf };
+}

@@ -1,0 +1,275 @@
+/**
+ * Call trees over typed arrays, callees below (from the program's entry) or callers below (from the
+ * allocating function), and the figures of their nodes. One tree takes the figures of several looks:
+ * two make a differential tree.
+ *
+ *     const rows = selectSites(tables, look.sites, EVERY_SITE);
+ *     const tree = calleesBelow(tables, stackWeights(tables, [{ look, rows }]));
+ *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
+ */
+
+import { mixHash, RowIndex } from "../base/row_index.js";
+import type { FrameId } from "../base/units.js";
+import {
+  Domain,
+  FrameKind,
+  type ProfileLook,
+  type ProfileTables,
+  type SiteTable,
+  type SiteValue,
+} from "./profile.js";
+
+/** Frames are one node where function, file and line are the same. Node 0 is the root; `parent[i] < i`. */
+export interface CallTree {
+  readonly length: number;
+  readonly parent: Uint32Array;
+  /** A frame of the node; all of them are alike. The root's means nothing. */
+  readonly frame: Uint32Array;
+  /** By stack: the node that takes its figures; 0 where it has no weight. */
+  readonly nodeOfStack: Uint32Array;
+}
+
+/** A look with the rows of its sites that count. */
+export interface SelectedSites {
+  readonly look: ProfileLook;
+  readonly rows: Uint32Array;
+}
+
+/** Of a gibibyte that is 4 KiB, far below what a sample stands for. */
+const SMALLEST_SHARE = 4e-6;
+
+const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
+
+/** By stack: its shares of all that is live, was live at the peak and was allocated, in all `looks`: more
+ * than 0 wherever any figure is. */
+export function stackWeights(
+  { stacks }: ProfileTables,
+  looks: readonly SelectedSites[],
+): Float64Array {
+  const weights = new Float64Array(stacks.length);
+  for (const { look, rows } of looks) {
+    for (const column of WEIGHED) {
+      const values = look.sites[column];
+      let total = 0;
+      for (const row of rows) {
+        total += values[row]!;
+      }
+      for (const row of total > 0 ? rows : []) {
+        weights[look.sites.stack[row]!]! += values[row]! / total;
+      }
+    }
+  }
+  return weights;
+}
+
+/** The tree of calls. `weights` is by stack: those without any have no node. */
+export function calleesBelow(tables: ProfileTables, weights: Float64Array): CallTree {
+  const { stacks } = tables;
+  const keys = frameKeys(tables);
+  const used = new Uint8Array(stacks.length);
+  for (let stack = stacks.length - 1; stack > 0; stack--) {
+    if (used[stack] === 1 || weights[stack]! > 0) {
+      used[stack] = 1;
+      used[stacks.parent[stack]!] = 1;
+    }
+  }
+  // The stack table is this tree already where every frame is unlike all others.
+  const asItIs = keys.every((key, frame) => key === frame);
+  const nodes = new NodeTable(stacks.length);
+  const nodeOfStack = new Uint32Array(stacks.length);
+  for (let stack = 1; stack < stacks.length; stack++) {
+    if (used[stack] === 1) {
+      const frame = stacks.frame[stack]!;
+      const parent = nodeOfStack[stacks.parent[stack]!]!;
+      nodeOfStack[stack] = asItIs
+        ? nodes.add(parent, frame, frame)
+        : nodes.child(parent, frame, keys[frame]!);
+    }
+  }
+  return nodes.tree(nodeOfStack);
+}
+
+/** The tree turned over: the root's children are the frames that allocated, below each its callers.
+ * All stacks take a step towards their roots at once, level by level. The whole could be as large as all
+ * stacks together, so a node below `smallestShare` of the weights' sum is not split: its own figures hold
+ * what came from its callers. */
+export function callersBelow(
+  tables: ProfileTables,
+  weights: Float64Array,
+  smallestShare = SMALLEST_SHARE,
+): CallTree {
+  const { stacks } = tables;
+  const keys = frameKeys(tables);
+  const nodes = new NodeTable(1024);
+  const nodeOfStack = new Uint32Array(stacks.length);
+  const smallest = weights.reduce((sum, weight) => sum + weight, 0) * smallestShare;
+  /** The stacks under way, and where each is now. */
+  const leaves = Uint32Array.from(weights.keys()).filter(
+    (stack) => stack !== 0 && weights[stack]! > 0,
+  );
+  const places = leaves.slice();
+  for (let going = leaves.length; going > 0; ) {
+    const firstNew = nodes.beginLevel();
+    const levelWeights = new Float64Array(going);
+    for (let index = 0; index < going; index++) {
+      const leaf = leaves[index]!;
+      const frame = stacks.frame[places[index]!]!;
+      const node = nodes.child(nodeOfStack[leaf]!, frame, keys[frame]!);
+      nodeOfStack[leaf] = node;
+      levelWeights[node - firstNew]! += weights[leaf]!;
+    }
+    let left = 0;
+    for (let index = 0; index < going; index++) {
+      const leaf = leaves[index]!;
+      const caller = stacks.parent[places[index]!]!;
+      if (caller !== 0 && levelWeights[nodeOfStack[leaf]! - firstNew]! >= smallest) {
+        leaves[left] = leaf;
+        places[left++] = caller;
+      }
+    }
+    going = left;
+  }
+  return nodes.tree(nodeOfStack);
+}
+
+/** A column of the sites, by node: the node's own. */
+export function ownFigures(
+  { length, nodeOfStack }: CallTree,
+  sites: SiteTable,
+  rows: Uint32Array,
+  column: SiteValue | "liveVariance" | "peakVariance" | "allocatedVariance",
+): Float64Array {
+  const own = new Float64Array(length);
+  const values = sites[column];
+  for (const row of rows) {
+    own[nodeOfStack[sites.stack[row]!]!]! += values[row]!;
+  }
+  return own;
+}
+
+/** By node: its own figure and those of everything below it. */
+export function withDescendants({ length, parent }: CallTree, own: Float64Array): Float64Array {
+  const total = own.slice();
+  for (let node = length - 1; node > 0; node--) {
+    total[parent[node]!]! += total[node]!;
+  }
+  return total;
+}
+
+/** By node: the {@link Domain} that most of its figure, with everything below it, comes from. */
+export function mainDomains(
+  tree: CallTree,
+  sites: SiteTable,
+  rows: Uint32Array,
+  column: SiteValue,
+): Uint8Array {
+  const byDomain = Object.values(Domain).map((domain) => {
+    const ofDomain = rows.filter((row) => sites.domain[row] === domain);
+    return withDescendants(tree, ownFigures(tree, sites, ofDomain, column));
+  });
+  const main = new Uint8Array(tree.length);
+  for (let domain = 1; domain < byDomain.length; domain++) {
+    for (let node = 0; node < tree.length; node++) {
+      if (byDomain[domain]![node]! > byDomain[main[node]!]![node]!) {
+        main[node] = domain;
+      }
+    }
+  }
+  return main;
+}
+
+/** By frame: the first frame that is alike. */
+function frameKeys({ frames }: ProfileTables): Uint32Array {
+  const keys = new Uint32Array(frames.length);
+  const index = new RowIndex();
+  let frame: FrameId = 0;
+  // Native code without a symbol is told apart by its address, as nothing else does.
+  const addressOf = (row: FrameId) =>
+    frames.kind[row] === FrameKind.native && frames.function[row] === 0 ? frames.address[row]! : 0;
+  const alike = (row: FrameId) =>
+    frames.function[row] === frames.function[frame] &&
+    frames.file[row] === frames.file[frame] &&
+    frames.kind[row] === frames.kind[frame] &&
+    frames.line[row] === frames.line[frame] &&
+    addressOf(row) === addressOf(frame);
+  for (; frame < frames.length; frame++) {
+    const hash = mixHash(
+      mixHash(mixHash(frames.function[frame]!, frames.file[frame]!), frames.line[frame]!),
+      addressOf(frame) | 0,
+    );
+    const found = index.find(hash, alike);
+    if (found < 0) {
+      index.add(hash, frame);
+    }
+    keys[frame] = found < 0 ? frame : found;
+  }
+  return keys;
+}
+
+/** Nodes that grow, found by parent and key. */
+class NodeTable {
+  length = 1;
+  parent: Uint32Array;
+  frame: Uint32Array;
+  #keys: Uint32Array;
+  #index = new RowIndex();
+  #wantedParent = 0;
+  #wantedKey = 0;
+  readonly #same = (node: number) =>
+    this.parent[node] === this.#wantedParent && this.#keys[node] === this.#wantedKey;
+
+  constructor(capacity: number) {
+    this.parent = new Uint32Array(Math.max(capacity, 1));
+    this.frame = new Uint32Array(Math.max(capacity, 1));
+    this.#keys = new Uint32Array(Math.max(capacity, 1));
+  }
+
+  /** Of callers' trees: nodes above are not asked for again. Gives the number of the next node. */
+  beginLevel(): number {
+    this.#index = new RowIndex();
+    return this.length;
+  }
+
+  child(parent: number, frame: FrameId, key: FrameId): number {
+    const hash = mixHash(mixHash(0, parent), key);
+    this.#wantedParent = parent;
+    this.#wantedKey = key;
+    const found = this.#index.find(hash, this.#same);
+    if (found >= 0) {
+      return found;
+    }
+    const node = this.add(parent, frame, key);
+    this.#index.add(hash, node);
+    return node;
+  }
+
+  /** A node that is known to be new. */
+  add(parent: number, frame: FrameId, key: FrameId): number {
+    const node = this.length++;
+    if (node === this.parent.length) {
+      this.parent = doubled(this.parent);
+      this.frame = doubled(this.frame);
+      this.#keys = doubled(this.#keys);
+    }
+    this.parent[node] = parent;
+    this.frame[node] = frame;
+    this.#keys[node] = key;
+    return node;
+  }
+
+  tree(nodeOfStack: Uint32Array): CallTree {
+    const { length } = this;
+    return {
+      length,
+      parent: this.parent.slice(0, length),
+      frame: this.frame.slice(0, length),
+      nodeOfStack,
+    };
+  }
+}
+
+function doubled(column: Uint32Array): Uint32Array {
+  const grown = new Uint32Array(column.length * 2);
+  grown.set(column);
+  return grown;
+}

@@ -1,0 +1,53 @@
+import type { FrameId, LabelId, StackId } from "../base/units.js";
+import { FrameKind, type ProfileTables } from "./profile.js";
+
+/** The last component of a path; the path itself where it has none. */
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1) || path;
+}
+
+/** What a frame is called: its function, or object and address where no symbol was found. */
+export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
+  const name = strings[frames.function[frame]!]!;
+  if (name !== "") {
+    return name;
+  }
+  const file = baseName(strings[frames.file[frame]!]!) || "?";
+  return frames.kind[frame] === FrameKind.native
+    ? `${file}+0x${frames.address[frame]!.toString(16)}`
+    : file;
+}
+
+/** Where a frame's code is: "app.py:41", or the object's name for native code; "" where it has no file. */
+export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): string {
+  const file = strings[frames.file[frame]!]!;
+  const line = frames.line[frame]!;
+  if (frames.kind[frame] === FrameKind.native && line === 0) {
+    return baseName(file);
+  }
+  return line > 0 ? `${file}:${line}` : file;
+}
+
+/** The frames of a stack, leaf first. */
+export function framesOf({ stacks }: ProfileTables, stack: StackId): FrameId[] {
+  const frames: FrameId[] = [];
+  for (let node = stack; node !== 0; node = stacks.parent[node]!) {
+    frames.push(stacks.frame[node]!);
+  }
+  return frames;
+}
+
+/** The keys and values of a label and those it extends; an inner value of the same key wins. */
+export function labelPairs(
+  { labels, strings }: ProfileTables,
+  label: LabelId,
+): Map<string, string> {
+  const pairs = new Map<string, string>();
+  for (let row = label; row !== 0; row = labels.parent[row]!) {
+    const key = strings[labels.key[row]!]!;
+    if (!pairs.has(key)) {
+      pairs.set(key, strings[labels.value[row]!]!);
+    }
+  }
+  return pairs;
+}

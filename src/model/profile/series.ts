@@ -1,0 +1,109 @@
+import type { Pid, TimeMs } from "../base/units.js";
+import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
+
+/** What the recorder reads of a process at its polls. Bytes unless the name says otherwise.
+ * The names are the recording's and the store's: a metric is stored under exactly this name. */
+const POLLED = [
+  "rssBytes",
+  "anonRssBytes",
+  "fileRssBytes",
+  "shmemRssBytes",
+  "pssBytes",
+  "ussBytes",
+  "swapBytes",
+  "vmsBytes",
+  "vmPeakBytes",
+  "vmHwmBytes",
+  "vmDataBytes",
+  "threads",
+  "openFiles",
+  "openSockets",
+  "liveBytes",
+  "liveObjects",
+  "allocatedBytes",
+  "allocatedObjects",
+  "periodBytes",
+  "treeRssBytes",
+  "treePssBytes",
+  "children",
+  "shmUsedBytes",
+  "writtenBytes",
+  "cgroupUsageBytes",
+  "cgroupLimitBytes",
+  "cgroupOomKills",
+  "cgroupHighEvents",
+  "cgroupMaxEvents",
+] as const;
+
+/** What a process's device allocators say, by device: bytes, shares and counts as in `tidemark gpu PID`. */
+export const DEVICE_FIGURES = [
+  "totalBytes",
+  "freeBytes",
+  "reservedBytes",
+  "allocatedBytes",
+  "activeBytes",
+  "peakReservedBytes",
+  "peakAllocatedBytes",
+  "splitBytes",
+  "largestFreeBytes",
+  "fragmentationRatio",
+  "inactiveSplitBlocks",
+  "allocationRetries",
+  "outOfMemory",
+] as const;
+export type DeviceFigureName = (typeof DEVICE_FIGURES)[number];
+/** Devices of one process that a recording keeps figures of. */
+export const MOST_DEVICES = 16;
+/** `gpu.pinnedBytes` is page-locked host memory of the device's allocator. */
+export type DeviceMetric = `gpu.${number}.${DeviceFigureName}` | "gpu.pinnedBytes";
+export const DEVICE_METRICS: readonly DeviceMetric[] = [
+  "gpu.pinnedBytes",
+  ...Array.from({ length: MOST_DEVICES }, (_, device) =>
+    DEVICE_FIGURES.map((figure) => deviceMetric(device, figure)),
+  ).flat(),
+];
+
+export function deviceMetric(device: number, figure: DeviceFigureName): DeviceMetric {
+  return `gpu.${device}.${figure}`;
+}
+
+/** A part of the process's ledger: bytes of RSS, read at a growing distance. */
+export type LedgerMetric = `ledger.${LedgerPartName}`;
+export type Metric = (typeof POLLED)[number] | LedgerMetric | DeviceMetric;
+export const LEDGER_METRICS: readonly LedgerMetric[] = LEDGER_PARTS.map(ledgerMetric);
+export const METRICS: readonly Metric[] = [...POLLED, ...LEDGER_METRICS, ...DEVICE_METRICS];
+
+export function ledgerMetric(part: LedgerPartName): LedgerMetric {
+  return `ledger.${part}`;
+}
+
+/** One process's figures over time: columns of equal length. NaN stands for "not read at this poll"
+ * (dear figures such as PSS are read at a growing distance). Never written to JSON. */
+export interface MemorySeries {
+  readonly pid: Pid;
+  readonly timesMs: Float64Array;
+  readonly values: ReadonlyMap<Metric, Float64Array>;
+}
+
+/** Something that happened at a moment: shown as a mark on the timeline. */
+export interface TimelineEvent {
+  readonly timeMs: TimeMs;
+  readonly pid: Pid;
+  readonly kind:
+    | "process-start"
+    | "process-end"
+    | "exec"
+    | "step-begin"
+    | "step-end"
+    | "label"
+    | "period"
+    | "oom-kill"
+    | "peak"
+    | "recorder"
+    | "gpu-snapshot"
+    | "limit";
+  /** A few words for people: the step's name, the exit status, what was lost. */
+  readonly detail: string;
+  /** Step number, signal, new period...; absent where the kind has none. */
+  readonly value?: number;
+}
