@@ -2,11 +2,9 @@
  * What `tidemark diagnose` says of the recording, with pictures: the verdict, what grows, what it rests on,
  * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
  */
-
-import { formatBytes, formatDuration, formatExactCount } from "../../../src/model/base/numbers.js";
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
-import { formatGrowth } from "../format/numbers.js";
+import { formatBytes, formatDuration, formatExactCount, formatGrowth } from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { MoreObjects } from "./MoreObjects.js";

@@ -1,6 +1,5 @@
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
-import { formatGrowth } from "../format/numbers.js";
+import { formatBytes, formatGrowth } from "../format/numbers.js";
 import { partsShown } from "./words.js";
 
 /** Each part of the memory, and which way it goes: bars from the middle, all to one scale. */

@@ -1,9 +1,8 @@
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../../src/model/documents/diagnosis_document.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 
 const WIDTH = 400;
 const HEIGHT = 72;

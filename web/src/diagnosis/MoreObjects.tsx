@@ -1,11 +1,11 @@
+import type { CensusJson } from "../../../src/model/documents/diagnosis_document.js";
 import {
   formatBytes,
   formatDuration,
   formatExactCount,
   formatSignedBytes,
-} from "../../../src/model/base/numbers.js";
-import type { CensusJson } from "../../../src/model/documents/diagnosis_document.js";
-import { formatSignedCount } from "../format/numbers.js";
+  formatSignedCount,
+} from "../format/numbers.js";
 
 /** Which types there is more of at the last census than at the first, longest bar first. */
 export function MoreObjects({ census }: { census: CensusJson }) {

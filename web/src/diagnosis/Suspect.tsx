@@ -1,10 +1,15 @@
-import { formatBytes, formatDuration, formatShare } from "../../../src/model/base/numbers.js";
 import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../../src/model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents/documents.js";
-import { formatElapsed, formatGrowth } from "../format/numbers.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatElapsed,
+  formatGrowth,
+  formatShare,
+} from "../format/numbers.js";
 import { Histogram } from "../widgets/Histogram.js";
 import { LiveCourse } from "./LiveCourse.js";
 import { cohortsOf, holderWords, placeOf } from "./words.js";

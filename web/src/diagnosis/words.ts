@@ -1,6 +1,5 @@
 /** Figures of a verdict, made ready for its tab. */
 
-import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
 import type { Bytes, Millis } from "../../../src/model/base/units.js";
 import type {
   DiagnosisJson,
@@ -10,6 +9,7 @@ import type {
 } from "../../../src/model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents/documents.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 
 export type Mood = "calm" | "open" | "alarm";
 

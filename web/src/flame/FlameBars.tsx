@@ -1,9 +1,9 @@
 /** What stands around the flame graph: the way back out, the comparison, the tooltip. */
-import { formatCount, formatShare, formatSignedBytes } from "../../../src/model/base/numbers.js";
+
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatCount, formatElapsed, formatShare, formatSignedBytes } from "../format/numbers.js";
 import type { FlameGraph } from "./flameGraph.js";
 import { describe, labelOf } from "./flameWords.js";
 

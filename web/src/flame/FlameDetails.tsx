@@ -1,15 +1,9 @@
 /** What is selected in the flame graph: where it is in the source, and all its figures. */
-
 import { useMemo, useState } from "react";
-import {
-  formatBytes,
-  formatCount,
-  formatShare,
-  formatSignedBytes,
-} from "../../../src/model/base/numbers.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
+import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../format/numbers.js";
 import { type FrameWords, frameWords } from "../frames/frameNames.js";
 import { readSetting, writeSetting } from "../theme/theme.js";
 import type { FlameGraph } from "./flameGraph.js";

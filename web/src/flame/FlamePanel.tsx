@@ -1,10 +1,9 @@
 /** The flame graph with its breadcrumb, search, tooltip and the details of what is selected. */
-
 import { useDeferredValue, useMemo } from "react";
-import { formatBytes, formatCount, formatShare } from "../../../src/model/base/numbers.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { framesMatching } from "../frames/frameNames.js";
 import type { Theme } from "../theme/theme.js";
 import type { FlameScene } from "./draw.js";

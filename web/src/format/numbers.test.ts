@@ -2,10 +2,12 @@ import { expect, test } from "vitest";
 import {
   formatBytes,
   formatCount,
+  formatElapsed,
+  formatGrowth,
   formatShare,
   formatSignedBytes,
-} from "../../../src/model/base/numbers.js";
-import { formatElapsed, formatGrowth, formatSignedCount } from "./numbers.js";
+  formatSignedCount,
+} from "./numbers.js";
 
 const MIB = 2 ** 20;
 

@@ -1,5 +1,4 @@
 /** The numbers of src/model/base/numbers.ts in the page's typography: a true minus sign, counts shortened from 10,000 on. */
-
 import * as numbers from "../../../src/model/base/numbers.js";
 
 export {

@@ -1,11 +1,10 @@
 /** The allocation that was clicked: size, life, what for, stack. */
-
-import { formatBytes, formatCount, formatMilliseconds } from "../../../src/model/base/numbers.js";
 import {
   GPU_CATEGORIES,
   type GpuPageDevice,
   type GpuPageDocument,
 } from "../../../src/model/documents/gpu_page.js";
+import { formatBytes, formatCount, formatMilliseconds } from "../format/numbers.js";
 import { nameOf, placeOf, shownFrames } from "./stacks/stackNames.js";
 
 interface Props {

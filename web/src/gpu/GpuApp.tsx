@@ -1,10 +1,9 @@
 /** The page of a device's snapshot: timeline, address space, flame graph and details of one moment. */
-
 import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
-import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
 import type { GpuJson } from "../../../src/model/documents/gpu_document.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/documents/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu/gpu_replay.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 import { type Theme, useTheme } from "../theme/theme.js";
 import { AllocationDetails } from "./AllocationDetails.js";
 import { AddressSpace } from "./addresses/AddressSpace.js";

@@ -1,7 +1,6 @@
 /** The figures of a device at the end of its trace. */
-
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
+import { formatBytes } from "../format/numbers.js";
 
 export function GpuFigures({ summary }: { summary: GpuDeviceJson }) {
   const { end, peak, waste } = summary;

@@ -1,9 +1,8 @@
 /** The scrubber below a timeline: the moment in words, and the ways to those that matter. */
-
 import type { ReactNode } from "react";
-import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
 import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
 import type { GpuPageDevice } from "../../../src/model/documents/gpu_page.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 
 /** More would push the page down: the timeline marks them all. */
 const MOST_BUTTONS = 6;

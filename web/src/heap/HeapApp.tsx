@@ -1,14 +1,13 @@
 /** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
-
 import { useMemo, useState } from "react";
+import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatShare,
-} from "../../../src/model/base/numbers.js";
-import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/documents/heap_page.js";
-import { formatUtcTime } from "../format/numbers.js";
+  formatUtcTime,
+} from "../format/numbers.js";
 import { type Theme, useTheme } from "../theme/theme.js";
 import { Figure, HeapHead } from "./HeapHead.js";
 import { HeapMap } from "./HeapMap.js";

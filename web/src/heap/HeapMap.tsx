@@ -1,5 +1,4 @@
 /** The treemap of retained sizes: click to look into a rectangle, Backspace to step out. */
-
 import {
   type KeyboardEvent,
   type PointerEvent,
@@ -8,7 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { formatBytes, formatShare } from "../../../src/model/base/numbers.js";
+import { formatBytes, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { useWidth } from "../widgets/useWidth.js";
 import { drawMap } from "./drawMap.js";

@@ -1,7 +1,6 @@
 /** The tree beside the map: the same rows, in words, opened line by line. */
-
 import { Fragment, useEffect, useRef, useState } from "react";
-import { formatBytes, formatCount, formatShare } from "../../../src/model/base/numbers.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { nameOf, rowsTo, type TreeView, typeOf } from "./treeView.js";
 import { typeColour } from "./typeColours.js";

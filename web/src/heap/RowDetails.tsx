@@ -1,7 +1,6 @@
 /** What is selected: the way to it from a root, in words, and its figures. */
-
-import { formatBytes, formatCount, formatShare } from "../../../src/model/base/numbers.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
 import { type TreeView, typeOf, wayTo } from "./treeView.js";
 

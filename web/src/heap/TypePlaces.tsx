@@ -1,7 +1,6 @@
 /** The ways from roots to the objects of one type. */
-
-import { formatBytes, formatCount } from "../../../src/model/base/numbers.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import { formatBytes, formatCount } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
 import { placesOf, typeOf, wayTo } from "./treeView.js";
 

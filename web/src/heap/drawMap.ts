@@ -1,5 +1,5 @@
 /** Paints the treemap. */
-import { formatBytes } from "../../../src/model/base/numbers.js";
+import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";

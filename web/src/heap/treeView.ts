@@ -1,8 +1,7 @@
 /** Children, names and ways of the rows of a heap's tree. */
-
-import { formatCount } from "../../../src/model/base/numbers.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
+import { formatCount } from "../format/numbers.js";
 
 export interface TreeView {
   readonly tree: NamedHeapTree;

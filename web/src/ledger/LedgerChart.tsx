@@ -1,11 +1,9 @@
 /** What RSS was made of over time: the recorded ledgers, stacked, on the timeline's axis. */
-
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { formatBytes, formatShare } from "../../../src/model/base/numbers.js";
 import type { TimeMs } from "../../../src/model/base/units.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { axes, chartColours, followWidth } from "../timeline/chart.js";
 import { type LedgerCurves, ledgerCurves } from "./ledgerCurves.js";

@@ -1,19 +1,19 @@
 /** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
-
 import { useMemo } from "react";
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatShare,
-} from "../../../src/model/base/numbers.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { EVERY_SITE, selectSites } from "../../../src/model/profile/site_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
 import { moodOf } from "../diagnosis/words.js";
-import { formatElapsed, formatGrowth } from "../format/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatElapsed,
+  formatGrowth,
+  formatShare,
+} from "../format/numbers.js";
 import { frameWords } from "../frames/frameNames.js";
 import type { Theme } from "../theme/theme.js";
 

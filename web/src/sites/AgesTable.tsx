@@ -1,10 +1,8 @@
 /** When what survives was born: memory that keeps being born and never dies is what leaks. */
-
 import { useMemo } from "react";
-import { formatBytes, formatDuration } from "../../../src/model/base/numbers.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { medianAge } from "../../../src/model/profile/site_groups.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatDuration, formatElapsed } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Histogram } from "../widgets/Histogram.js";
 import { functionColumn, placeColumn } from "./columns.js";

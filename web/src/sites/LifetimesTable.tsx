@@ -1,15 +1,9 @@
 /** Temporaries that churn: allocated much, soon gone. They cost time and raise the peak, and no figure of
  * live bytes shows them. */
-
 import { useMemo } from "react";
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatShare,
-} from "../../../src/model/base/numbers.js";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile/profile.js";
 import { medianLifetime } from "../../../src/model/profile/site_groups.js";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Histogram } from "../widgets/Histogram.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";

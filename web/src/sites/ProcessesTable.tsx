@@ -1,12 +1,10 @@
 /** The process tree's members, and what happened when. */
-
 import { useMemo } from "react";
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { Bytes } from "../../../src/model/base/units.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 import { matcher } from "../frames/frameNames.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 

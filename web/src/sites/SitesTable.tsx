@@ -1,7 +1,6 @@
 /** Every place that allocates, with all its figures. */
-
 import { useMemo } from "react";
-import { formatBytes, formatCount, formatShare } from "../../../src/model/base/numbers.js";
+import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
 import {

@@ -1,8 +1,7 @@
 /** Memory over time: RSS, PSS and the device's above, live bytes by allocator below, on one time axis. */
-
 import { useState } from "react";
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { TimelineReadout } from "./TimelineReadout.js";
 import { hasLive, useTimelineCharts } from "./useTimelineCharts.js";

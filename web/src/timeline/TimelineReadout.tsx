@@ -1,7 +1,6 @@
 /** The numbers under the pointer: memory at that time, and the events near it. */
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 import type { TimelineCurves } from "./useTimelineCurves.js";
 
 interface TimelineReadoutProps {

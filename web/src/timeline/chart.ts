@@ -1,8 +1,6 @@
 /** Colours, axes and size of the charts over time. */
-
 import type uPlot from "uplot";
-import { formatBytes } from "../../../src/model/base/numbers.js";
-import { formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed } from "../format/numbers.js";
 
 export interface ChartColours {
   readonly rss: string;

@@ -1,4 +1,5 @@
 /** Device memory on the axis of RSS: what the allocators of the processes held at each time. */
+
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import {
   deviceMetric,

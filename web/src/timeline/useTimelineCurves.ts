@@ -1,9 +1,8 @@
 /** What the timeline shows of a report: its curves, its events, and the time that they cover. */
-
 import { useMemo } from "react";
-import { formatBytes } from "../../../src/model/base/numbers.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
+import { formatBytes } from "../format/numbers.js";
 import { type DeviceCurves, deviceCurves } from "./deviceCurves.js";
 import { type Curves, type LiveCurves, liveCurves, memoryCurves } from "./timelineData.js";
 

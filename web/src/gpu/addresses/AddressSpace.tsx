@@ -1,9 +1,8 @@
 /** Segments, blocks and gaps of the chosen moment. */
-
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
-import { formatBytes } from "../../../../src/model/base/numbers.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import type { Span } from "../../../../src/model/gpu/gpu_replay.js";
+import { formatBytes } from "../../format/numbers.js";
 import { useWidth } from "../../widgets/useWidth.js";
 import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {

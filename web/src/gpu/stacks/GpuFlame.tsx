@@ -1,10 +1,9 @@
 /** What lived at the chosen moment, by stack, or how it differs from another. A click zooms in. */
-
 import { useEffect, useMemo, useRef, useState } from "react";
-import { formatBytes, formatShare, formatSignedBytes } from "../../../../src/model/base/numbers.js";
 import { FlameCanvas } from "../../flame/flameCanvas.js";
 import { flamePalette } from "../../flame/palette.js";
 import { findMatches } from "../../flame/search.js";
+import { formatBytes, formatShare, formatSignedBytes } from "../../format/numbers.js";
 import type { Theme } from "../../theme/theme.js";
 import { type GpuFlame as Flame, flameColours, flameOf, type Side } from "./gpuFlame.js";
 

@@ -1,7 +1,6 @@
 /** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
-
-import { formatBytes } from "../../../../src/model/base/numbers.js";
 import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
+import { formatBytes } from "../../format/numbers.js";
 import { useWidth } from "../../widgets/useWidth.js";
 import { TimelineMarks } from "./TimelineMarks.js";
 import { type Pictured, usePicture } from "./usePicture.js";

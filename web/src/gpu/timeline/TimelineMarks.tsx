@@ -1,7 +1,6 @@
 /** What stands over the timeline's picture: the scale, the peak, moments of no memory, those compared. */
-
-import { formatBytes } from "../../../../src/model/base/numbers.js";
 import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
+import { formatBytes } from "../../format/numbers.js";
 
 interface Props {
   summary: GpuDeviceJson;
