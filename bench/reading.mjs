@@ -23,6 +23,7 @@ const { values: options } = parseArgs({
 });
 const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
+const { FileSink } = await import("../dist/recording/file_sink.js");
 const { RecordingWriter } = await import("../dist/recording/writer.js");
 const { buildReport, openRecordingAt } = await import("../dist/inspect/index.js");
 const { writeReport } = await import("../dist/cli/files/report_page.js");
@@ -99,7 +100,7 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
 
   const path = join(scratch, `${samples}.tidemark`);
   const write = () => {
-    const writer = RecordingWriter.open(path);
+    const writer = new RecordingWriter(FileSink.open(path));
     writer.begin({
       tidemarkVersion: "bench",
       command: ["bench"],

@@ -1,4 +1,5 @@
 /** A small recording with every kind of frame, made by the real writer. */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import {
 } from "../model/profile/profile.js";
 import { newSiteTable } from "../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
+import { FileSink } from "./file_sink.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "./frames.js";
 import { openRecording } from "./reader.js";
 import type { HolderBatch, Recording } from "./types.js";
@@ -115,7 +117,7 @@ export function newBuilder(): ProfileTablesBuilder {
 }
 
 export function writeSmallRecording(path: string, { looks = 3, end = true } = {}): void {
-  const writer = RecordingWriter.open(path);
+  const writer = new RecordingWriter(FileSink.open(path));
   writer.begin({
     tidemarkVersion: "0.1.0",
     command: ["python", "app.py", "--name", "é"],

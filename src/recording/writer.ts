@@ -1,16 +1,5 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
 import type { TimeMs } from "../model/base/units.js";
-import { fileUnusable, TidemarkError } from "../model/errors/errors.js";
+import { TidemarkError } from "../model/errors/errors.js";
 import { joinFiles } from "../model/profile/file_mappings.js";
 import type { ProfileLook, ProfileTables } from "../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../model/profile/series.js";
@@ -23,17 +12,10 @@ import type {
   SeriesRow,
 } from "./batches.js";
 import { DictionaryWriter } from "./dictionary_batches.js";
+import { FileSink } from "./file_sink.js";
+import type { FrameSink } from "./frame_sink.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
-
-/** What was written through a descriptor that is open for writing alone: the path may name another file by now. */
-function readWhole(descriptor: number, length: number): Buffer {
-  try {
-    return readFileSync(`/proc/self/fd/${descriptor}`).subarray(0, length);
-  } catch {
-    return Buffer.alloc(0); // not ours to read: the summary will say that it is no recording
-  }
-}
 
 /** A figure read of one process: a row of the `metrics` table. */
 export interface MetricRow {
@@ -43,99 +25,52 @@ export interface MetricRow {
   readonly value: number;
 }
 
-/** What is kept of a recording that its file could not take: enough for a summary of a very long run. */
-const MOST_IN_MEMORY = 128 << 20;
-
-/**
- * Appends frames to a recording; never goes back. A failed write (full disk, file-size limit) ends the
- * file, not the run: `failure` then says why, the file ends with its last whole frame, and the recording
- * goes on in memory for the summary at its end.
- */
+/** Encodes what a recorder sees as frames and appends them to a sink. */
 export class RecordingWriter {
   private readonly dictionary = new DictionaryWriter();
   private readonly sentences = new Set<string>();
   private lastAgentLimits = "";
   private profiles = 0;
-  private broken: TidemarkError | null = null;
-  /** Bytes of whole frames in the file. */
-  private wholeBytes = 0;
-  /** All frames, from the moment that the file took no more. */
-  private kept: Buffer[] = [];
-  private keptBytes = 0;
 
-  /** `descriptor` null: there is no file. */
-  private constructor(
-    private readonly descriptor: number | null,
-    readonly path: string,
-    private readonly made: boolean,
-  ) {}
+  constructor(private readonly sink: FrameSink) {}
 
-  /** A recording without a file; `failure` is why. */
-  static inMemory(path: string, failure: TidemarkError): RecordingWriter {
-    const writer = new RecordingWriter(null, path, false);
-    writer.broken = failure;
-    return writer;
-  }
-
-  /** Opens the file; what it holds stays until {@link begin}. Throws TidemarkError where that cannot be. */
-  static open(path: string): RecordingWriter {
-    return RecordingWriter.openFile(path, constants.O_CREAT);
-  }
-
-  /** Goes on with a recording whose recorder died: `keepBytes` of it are whole. */
+  /** Continues a recording whose recorder died: its first `keepBytes` bytes are whole. */
   static resume(
     path: string,
     keepBytes: number,
     tables: ProfileTables,
     profiles: number,
   ): RecordingWriter {
-    const writer = RecordingWriter.openFile(path, constants.O_APPEND);
-    ftruncateSync(writer.descriptor as number, keepBytes);
-    writer.wholeBytes = keepBytes;
+    const writer = new RecordingWriter(FileSink.resume(path, keepBytes));
     writer.dictionary.next(tables);
     writer.profiles = profiles;
     return writer;
   }
 
-  private static openFile(path: string, flags: number): RecordingWriter {
-    try {
-      const made = !existsSync(path);
-      // Without O_NONBLOCK, a FIFO of that name would wait for a reader.
-      const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | flags, 0o600);
-      if (!fstatSync(descriptor).isFile()) {
-        closeSync(descriptor);
-        throw new Error("it is not a regular file");
-      }
-      return new RecordingWriter(descriptor, path, made);
-    } catch (error) {
-      throw fileUnusable(path, "write", (error as Error).message);
-    }
+  get path(): string {
+    return this.sink.path;
   }
 
-  /** Starts the recording; whatever the file held is gone now. */
+  /** As in {@link FrameSink}. */
+  get failure(): TidemarkError | null {
+    return this.sink.failure;
+  }
+
+  /** As in {@link FrameSink}. */
+  get memory(): Buffer | null {
+    return this.sink.memory;
+  }
+
+  /** Starts the recording; the sink loses what it held before. */
   begin(meta: MetaBatch): void {
-    if (this.descriptor !== null) {
-      ftruncateSync(this.descriptor, 0);
-    }
-    this.write(encodeFileHead());
+    this.sink.clear();
+    this.sink.append(encodeFileHead());
     this.frame(FrameKind.meta, meta.startedMs, meta);
   }
 
   /** Nothing was recorded: a file that was there before stays as it was. */
   discard(): void {
-    this.close();
-    if (this.made) {
-      rmSync(this.path, { force: true });
-    }
-  }
-
-  get failure(): TidemarkError | null {
-    return this.broken;
-  }
-
-  /** The whole recording where the file does not hold it, else null. */
-  get memory(): Buffer | null {
-    return this.broken ? Buffer.concat(this.kept) : null;
+    this.sink.discard();
   }
 
   processes(timeMs: TimeMs, rows: readonly SeriesRow[]): void {
@@ -242,69 +177,29 @@ export class RecordingWriter {
   end(batch: EndBatch): void {
     const { failure } = this;
     this.frame(FrameKind.end, batch.timeMs, batch);
-    if (failure && this.descriptor !== null && this.wholeBytes > 0) {
-      this.endShortFile(this.descriptor, batch, failure);
-    }
-  }
-
-  /** Where its last frame did not fit, there may be room for a few words that say why the file ends there. */
-  private endShortFile(descriptor: number, batch: EndBatch, failure: TidemarkError): void {
-    const sentences = [`The recording is cut short: ${failure.what}.`];
-    const last = Buffer.concat([
-      encodeFrame(FrameKind.limits, batch.timeMs, { from: "recorder", sentences }),
-      encodeFrame(FrameKind.end, batch.timeMs, batch),
-    ]);
-    let sent = 0;
-    try {
-      sent = writeSync(descriptor, last, 0, last.length, this.wholeBytes);
-    } catch {
-      // No room for these either: readers say that the end was not seen.
-    }
-    if (sent < last.length) {
-      ftruncateSync(descriptor, this.wholeBytes);
+    if (failure !== null) {
+      const sentences = [`The recording is cut short: ${failure.what}.`];
+      this.sink.appendAfterFailure(
+        Buffer.concat([
+          encodeFrame(FrameKind.limits, batch.timeMs, { from: "recorder", sentences }),
+          encodeFrame(FrameKind.end, batch.timeMs, batch),
+        ]),
+      );
     }
   }
 
   close(): void {
-    if (this.descriptor !== null) {
-      closeSync(this.descriptor);
-    }
+    this.sink.close();
   }
 
   private frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
     try {
-      this.write(encodeFrame(kind, timeMs, batch));
+      this.sink.append(encodeFrame(kind, timeMs, batch));
     } catch (error) {
       if (!(error instanceof TidemarkError)) {
         throw error;
       }
       this.limits(timeMs, [`${error.what} (${error.why}): it is left out.`]);
-    }
-  }
-
-  private write(bytes: Buffer): void {
-    if (this.descriptor === null || this.broken) {
-      this.keep(bytes);
-      return;
-    }
-    try {
-      for (let sent = 0; sent < bytes.length; ) {
-        sent += writeSync(this.descriptor, bytes, sent);
-      }
-      this.wholeBytes += bytes.length;
-    } catch (error) {
-      this.broken = fileUnusable(this.path, "write", (error as Error).message);
-      ftruncateSync(this.descriptor, this.wholeBytes);
-      this.keep(readWhole(this.descriptor, this.wholeBytes));
-      this.keep(bytes);
-    }
-  }
-
-  /** Beyond the bound a recording in memory is cut, as one on a full disk is. */
-  private keep(bytes: Buffer): void {
-    this.keptBytes += bytes.length;
-    if (this.keptBytes <= MOST_IN_MEMORY) {
-      this.kept.push(bytes);
     }
   }
 }

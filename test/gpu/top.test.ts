@@ -1,4 +1,5 @@
 /** `tidemark gpu top`: the driver's answers as nvidia-smi prints them, recordings by the real writer. */
+
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { Ajv } from "ajv";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseInstances } from "../../src/gpu/devices/device_instances.js";
 import type { GpuTopJson } from "../../src/model/documents/gpu_document.js";
+import { FileSink } from "../../src/recording/file_sink.js";
 import { RecordingWriter } from "../../src/recording/writer.js";
 import { execute, repository, tidemark } from "../run.js";
 import { Terminal } from "../terminal.js";
@@ -160,7 +162,9 @@ describe("divided devices", () => {
 
 /** A recording that grows with this very process, whose allocators hold so much. */
 function growing(held: readonly { reserved: number; allocated: number }[]): RecordingWriter {
-  const writer = RecordingWriter.open(join(folder, `${held.length}-${held[0]?.reserved}.tidemark`));
+  const writer = new RecordingWriter(
+    FileSink.open(join(folder, `${held.length}-${held[0]?.reserved}.tidemark`)),
+  );
   const startedMs = Date.now() - 5000;
   writer.begin({
     tidemarkVersion: "0.1.0",

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Metric } from "../../model/profile/series.js";
+import { FileSink } from "../../recording/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
 import { START_MS, writeSmallRecording } from "../../recording/recording.fixture.js";
 import type { Moment, Recording } from "../../recording/types.js";
@@ -143,7 +144,7 @@ describe("growth", () => {
   /** A run of an hour with a reading a minute of each given metric. */
   function grown(name: string, metrics: Partial<Record<Metric, (minute: number) => number>>) {
     const path = join(folder, name);
-    const writer = RecordingWriter.open(path);
+    const writer = new RecordingWriter(FileSink.open(path));
     writer.begin({
       tidemarkVersion: "0.1.0",
       command: ["app"],

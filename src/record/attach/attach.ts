@@ -35,6 +35,7 @@ import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
+import { FileSink } from "../../recording/file_sink.js";
 import type { Recording } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { CONSTANTS } from "../../segment/layout.js";
@@ -44,6 +45,7 @@ import { DeviceWatch } from "../devices/device_watch.js";
 import { PoolKeeper } from "../launch/keeper.js";
 import { Recorder } from "../launch/recorder.js";
 import { orphanPath } from "../launch/run.js";
+import { CpuBudget } from "../process/cpu_budget.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
@@ -67,6 +69,8 @@ export interface AttachOptions {
   readonly follow?: boolean;
   /** Watch the devices of its processes; left out: no process is asked. */
   readonly devices?: DeviceWatchOptions;
+  /** Shared with the other recorders of this Node process; the default is a budget of its own. */
+  readonly budget?: CpuBudget;
   /** How long the process may take until it runs Python code. */
   readonly waitMs: Millis;
   /** Asked now and then while it is recorded; true ends it. */
@@ -232,7 +236,7 @@ async function record(
   const { pid } = options;
   const notes: string[] = [];
   const path = resolve(options.recordingPath);
-  const writer = RecordingWriter.open(path);
+  const writer = new RecordingWriter(FileSink.open(path));
   place.setOrphan(orphanPath(path));
   const header = place.pool.header();
   const beganMs = nowMs();
@@ -270,6 +274,7 @@ async function record(
     follow: options.follow ?? true,
     pool: new PoolWatch(place.pool, place.descriptor, pid),
     devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
+    budget: options.budget ?? new CpuBudget(),
   });
   recorder.start();
   options.onRecording?.(entered, path);

@@ -45,14 +45,14 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   const begun = monotonicMs();
   for (;;) {
     const elapsed = monotonicMs() - begun;
-    const dear = schedule.dearIsDue(elapsed);
+    const dear = schedule.expensiveIsDue(elapsed);
     const pollCpu = threadCpu();
     const poll = tree.poll(nowMs(), dear);
     seen.take(poll);
     const used = pollCpu();
     schedule.polled(elapsed, used);
     if (dear) {
-      schedule.dearRead(elapsed, used);
+      schedule.expensiveRead(elapsed, used);
     }
     if (ledgers.due(elapsed)) {
       const ledgerCpu = threadCpu();

@@ -3,6 +3,7 @@ import { hostname, release } from "node:os";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
+import { FileSink } from "../../recording/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { profilePool } from "../process/pool_profile.js";
@@ -24,7 +25,7 @@ export function importPool(poolPath: string, recordingPath: string): void {
       );
     }
     const timeMs = Math.max(...processes.map(lastChangeMs));
-    const writer = RecordingWriter.open(recordingPath);
+    const writer = new RecordingWriter(FileSink.open(recordingPath));
     try {
       writer.begin({
         tidemarkVersion: TIDEMARK_VERSION,

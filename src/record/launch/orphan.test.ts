@@ -1,5 +1,6 @@
 /** Recordings whose recorder was killed, finished from what the agents left. The guard's own side of it is
  * in guard.test.ts, all of it together in test/bad/kill.test.ts. */
+
 import {
   chownSync,
   existsSync,
@@ -14,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FileSink } from "../../recording/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";
@@ -57,7 +59,7 @@ function leave(pool: PoolFixture, recorder = { pid: 0, startTicks: 0 }): void {
       assembler.renew(assembler.begin(look.header), look);
     }
   }
-  const writer = RecordingWriter.open(path);
+  const writer = new RecordingWriter(FileSink.open(path));
   writer.begin({
     tidemarkVersion: "0.1.0",
     command: ["python", "app.py"],

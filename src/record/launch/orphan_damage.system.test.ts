@@ -1,9 +1,11 @@
 /** What the guard left, cut at any byte, changed, of another kind or version: one typed line, or what is whole of it. */
+
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { FileSink } from "../../recording/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { CONSTANTS, POOL_HEADER, SEGMENT_HEADER } from "../../segment/layout.js";
@@ -31,7 +33,7 @@ beforeAll(() => {
   const look = new SegmentReader(descriptor, reader.slotRange(0)).look();
   const assembler = new ProfileAssembler();
   if (look) assembler.renew(assembler.begin(look.header), look);
-  const writer = RecordingWriter.open(left);
+  const writer = new RecordingWriter(FileSink.open(left));
   writer.begin({
     tidemarkVersion: "0.1.0",
     command: ["python", "app.py"],

@@ -10,6 +10,7 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
+import type { CpuBudget } from "../process/cpu_budget.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
 import type { PoolWatch } from "../process/pool_watch.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
@@ -39,14 +40,17 @@ export interface RecorderOptions {
   readonly pool: PoolWatch | null;
   /** Figures of its devices, where they are asked for. */
   readonly devices: DeviceWatch | null;
+  /** Shared by all recorders of this Node process. */
+  readonly budget: CpuBudget;
 }
 
 /** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
 export class Recorder {
   private readonly tree: ProcessTree;
-  private readonly polls = new PollSchedule();
-  private readonly looks = new LookSchedule();
-  private readonly ledgers = new LedgerSchedule();
+  private readonly polls: PollSchedule;
+  private readonly looks: LookSchedule;
+  private readonly ledgers: LedgerSchedule;
+  private readonly leaveBudget: () => void;
   private readonly ledgerTurns = new LedgerTurns();
   private readonly startMs = monotonicMs();
   private readonly cpu = processCpu();
@@ -59,6 +63,11 @@ export class Recorder {
   private flushedMs = 0;
 
   constructor(private readonly options: RecorderOptions) {
+    const { budget } = options;
+    this.leaveBudget = budget.join();
+    this.polls = new PollSchedule(budget);
+    this.looks = new LookSchedule(budget);
+    this.ledgers = new LedgerSchedule(budget);
     this.tree = new ProcessTree(
       options.pid,
       options.startTicks,
@@ -68,12 +77,13 @@ export class Recorder {
       options.programStartedMs,
     );
     this.cgroup = findCgroup(options.pid);
-    this.suspects = new SuspectWatch(
-      options.pid,
-      options.startedMs,
-      (timeMs, batch) => options.writer.holders(timeMs, batch),
-      (timeMs, census) => options.writer.census(timeMs, census),
-    );
+    this.suspects = new SuspectWatch({
+      root: options.pid,
+      startMs: options.startedMs,
+      budget,
+      found: (timeMs, batch) => options.writer.holders(timeMs, batch),
+      counted: (timeMs, census) => options.writer.census(timeMs, census),
+    });
   }
 
   start(): void {
@@ -112,6 +122,7 @@ export class Recorder {
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
     this.suspects.close();
+    this.leaveBudget();
     writer.end({
       timeMs,
       exitCode: report?.exitCode ?? null,
@@ -149,6 +160,7 @@ export class Recorder {
       this.timer = null;
     }
     this.suspects.close();
+    this.leaveBudget();
     this.options.devices?.leave();
     this.poll(monotonicMs() - this.startMs);
     const timeMs = nowMs();
@@ -216,11 +228,11 @@ export class Recorder {
   /** @returns the poll's time. */
   private poll(elapsedMs: Millis): TimeMs {
     const timeMs = nowMs();
-    const dear = this.polls.dearIsDue(elapsedMs);
+    const expensive = this.polls.expensiveIsDue(elapsedMs);
     const treeCpu = threadCpu();
-    const poll = this.tree.poll(timeMs, dear);
-    if (dear) {
-      this.polls.dearRead(elapsedMs, treeCpu());
+    const poll = this.tree.poll(timeMs, expensive);
+    if (expensive) {
+      this.polls.expensiveRead(elapsedMs, treeCpu());
     }
     this.options.pool?.poll(this.tree, timeMs, poll);
     this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);

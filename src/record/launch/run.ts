@@ -6,9 +6,11 @@ import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import { nowMs } from "../../linux/this_process/clock.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { FileSink } from "../../recording/file_sink.js";
 import type { RecordingMeta } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { DeviceWatch } from "../devices/device_watch.js";
+import { CpuBudget } from "../process/cpu_budget.js";
 import { openRecording, reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { type ExitReport, GuardClient } from "./guard.js";
@@ -96,6 +98,7 @@ async function startAndRecord(
     follow: options.follow ?? true,
     pool: preload && new PoolWatch(preload.pool, preload.descriptor, started.pid),
     devices: options.devices ? new DeviceWatch(options.devices, dirname(wanted)) : null,
+    budget: options.budget ?? new CpuBudget(),
   });
   recorder.start();
   const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);
@@ -132,7 +135,7 @@ function openWriter(path: string, notes: string[]): RecordingWriter {
   const instead = join(tmpdir(), `tidemark-${process.pid}-${basename(path)}`);
   for (const candidate of [path, instead]) {
     try {
-      const writer = RecordingWriter.open(candidate);
+      const writer = new RecordingWriter(FileSink.open(candidate));
       if (candidate === instead) {
         notes.push(`The recording is in ${instead} instead.`);
       }
@@ -145,7 +148,7 @@ function openWriter(path: string, notes: string[]): RecordingWriter {
       failure = error;
     }
   }
-  return RecordingWriter.inMemory(path, failure as TidemarkError);
+  return new RecordingWriter(FileSink.inMemory(path, failure as TidemarkError));
 }
 
 /** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */

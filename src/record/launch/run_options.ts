@@ -2,6 +2,7 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { Recording } from "../../recording/types.js";
 import type { DeviceWatchOptions } from "../devices/device_watch.js";
+import type { CpuBudget } from "../process/cpu_budget.js";
 
 export interface RunOptions {
   /** The program and its arguments; at least one. */
@@ -16,6 +17,8 @@ export interface RunOptions {
   readonly follow?: boolean;
   /** Watch the devices of its processes; left out: no process is asked. */
   readonly devices?: DeviceWatchOptions;
+  /** Shared with the other recorders of this Node process; the default is a budget of its own. */
+  readonly budget?: CpuBudget;
   /** Descriptor that tidemark-guard left in TIDEMARK_GUARD_FD. */
   readonly guardDescriptor: number;
 }

@@ -49,10 +49,10 @@ describe("polls", () => {
 
   test("what is dear is read at the distance its cost asks for", () => {
     const schedule = new PollSchedule();
-    expect(schedule.dearIsDue(0)).toBe(true);
-    schedule.dearRead(0, 50); // 10 GiB under the target's lock
-    expect(schedule.dearIsDue(1000)).toBe(false);
-    expect(schedule.dearIsDue(50 / 0.003 + 1)).toBe(true);
+    expect(schedule.expensiveIsDue(0)).toBe(true);
+    schedule.expensiveRead(0, 50); // 10 GiB under the target's lock
+    expect(schedule.expensiveIsDue(1000)).toBe(false);
+    expect(schedule.expensiveIsDue(50 / 0.003 + 1)).toBe(true);
   });
 });
 

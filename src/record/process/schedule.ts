@@ -1,10 +1,11 @@
-/** When the recorder acts next: often at first, ever more rarely, and never above its share of a core. */
+/** When the recorder acts next: often at first, then more and more rarely, and never above its share of a core. */
 import type { Bytes, Millis } from "../../model/base/units.js";
+import { CpuBudget } from "./cpu_budget.js";
 
 /** Share of one core that polling may take, looks apart. */
 const POLL_SHARE = 0.005;
-/** Share of the time for which PSS may hold a target's memory lock. */
-const DEAR_SHARE = 0.003;
+/** Share of the time for which reading PSS may hold a target's memory lock. */
+const EXPENSIVE_SHARE = 0.003;
 /** Share of a core that looks may take; at first more, for a short run has its course from few. */
 const LOOK_SHARE = 0.003;
 const FIRST_LOOK_SHARE = 0.01;
@@ -40,8 +41,10 @@ class Cost {
 
 export class PollSchedule {
   private readonly polls = new Cost();
-  private readonly dear = new Cost();
-  private nextDearMs = 0;
+  private readonly expensive = new Cost();
+  private nextExpensiveMs = 0;
+
+  constructor(private readonly budget = new CpuBudget()) {}
 
   /** `cpuMs`: what the poll took of a core. */
   polled(elapsedMs: Millis, cpuMs: Millis): void {
@@ -63,17 +66,22 @@ export class PollSchedule {
       Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1,
     );
     const planned = FIRST_POLL_MS * 2 ** (Number.isFinite(doublings) ? doublings : 0);
-    return Math.min(LONGEST_POLL_MS, Math.max(planned, this.polls.distance(POLL_SHARE)));
+    return Math.min(
+      LONGEST_POLL_MS,
+      Math.max(planned, this.polls.distance(this.budget.perTarget(POLL_SHARE))),
+    );
   }
 
   /** Whether this poll reads PSS, USS and sockets, too. */
-  dearIsDue(elapsedMs: Millis): boolean {
-    return elapsedMs >= this.nextDearMs;
+  expensiveIsDue(elapsedMs: Millis): boolean {
+    return elapsedMs >= this.nextExpensiveMs;
   }
 
-  dearRead(elapsedMs: Millis, cpuMs: Millis): void {
-    this.dear.add(cpuMs);
-    this.nextDearMs = elapsedMs + Math.max(4 * FIRST_POLL_MS, this.dear.distance(DEAR_SHARE));
+  expensiveRead(elapsedMs: Millis, cpuMs: Millis): void {
+    this.expensive.add(cpuMs);
+    this.nextExpensiveMs =
+      elapsedMs +
+      Math.max(4 * FIRST_POLL_MS, this.expensive.distance(this.budget.perTarget(EXPENSIVE_SHARE)));
   }
 }
 
@@ -92,12 +100,14 @@ export class LookSchedule {
   private lastMs = 0;
   private highBytes: Bytes = SMALLEST_PEAK_BYTES;
 
+  constructor(private readonly budget = new CpuBudget()) {}
+
   /** What the clock or the tree's live bytes ask for now; null: nothing. */
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.lastMs;
     const longest = this.taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.lastMs;
     const share = elapsedMs < FIRST_LOOKS_MS ? FIRST_LOOK_SHARE : LOOK_SHARE;
-    if (since < Math.min(this.cost.distance(share), longest)) {
+    if (since < Math.min(this.cost.distance(this.budget.perTarget(share)), longest)) {
       return null;
     }
     if (since >= FIRST_POLL_MS && liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {
@@ -124,6 +134,8 @@ export class LedgerSchedule {
   private nextMs = FIRST_LEDGER_MS;
   private taken = 0;
 
+  constructor(private readonly budget = new CpuBudget()) {}
+
   due(elapsedMs: Millis): boolean {
     return elapsedMs >= this.nextMs;
   }
@@ -133,7 +145,7 @@ export class LedgerSchedule {
     if (this.taken > COLD_LEDGERS) {
       this.cost.add(cpuMs);
     }
-    const distance = this.cost.distance(LEDGER_SHARE);
+    const distance = this.cost.distance(this.budget.perTarget(LEDGER_SHARE));
     this.nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }

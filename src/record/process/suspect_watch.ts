@@ -35,6 +35,7 @@ import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recordin
 import type { CensusBatch, HolderBatch } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { LiveSamples, Opening } from "../../segment/index.js";
+import type { CpuBudget } from "./cpu_budget.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
@@ -79,6 +80,16 @@ export interface AgentsKnow {
   openings(): ReadonlyMap<Pid, readonly Opening[]>;
 }
 
+export interface SuspectWatchOptions {
+  /** The recorded program. */
+  readonly root: Pid;
+  readonly startMs: TimeMs;
+  readonly budget: CpuBudget;
+  /** Called with each lookup that found holders, and with each census. */
+  readonly found: (timeMs: TimeMs, batch: HolderBatch) => void;
+  readonly counted: (timeMs: TimeMs, census: CensusBatch) => void;
+}
+
 export class SuspectWatch {
   private readonly builder = new SiteHistoryBuilder();
   private worker: Worker | null = null;
@@ -97,13 +108,8 @@ export class SuspectWatch {
 
   /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
    * for. */
-  constructor(
-    private readonly root: Pid,
-    private readonly startMs: TimeMs,
-    private readonly found: (timeMs: TimeMs, batch: HolderBatch) => void,
-    private readonly counted: (timeMs: TimeMs, census: CensusBatch) => void,
-  ) {
-    this.unsampled = new UnsampledGrowth(startMs, SUSPECTED.firstMs);
+  constructor(private readonly options: SuspectWatchOptions) {
+    this.unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
   }
 
   polled(rows: readonly MetricRow[]): void {
@@ -113,7 +119,7 @@ export class SuspectWatch {
 
   /** Allocators that libraries of a process carry. */
   allocatorsFound({ pid, libraries }: FoundAllocators): void {
-    if (pid === this.root) {
+    if (pid === this.options.root) {
       this.libraries = libraries;
     }
   }
@@ -133,7 +139,7 @@ export class SuspectWatch {
     if (!this.isDue(elapsedMs, true) || this.worker !== null) {
       return;
     }
-    const judged = judgeSites(this.builder.build(), this.startMs);
+    const judged = judgeSites(this.builder.build(), this.options.startMs);
     const keeping = judged
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
@@ -141,13 +147,13 @@ export class SuspectWatch {
     const shared = keeping.some(isSuspect) ? [] : this.sharedAtFork(judged);
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
-    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.root : null);
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.options.root : null);
     if (pid !== null && this.isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
       const found = this.addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
       const unsampled =
-        growing.size > 0 && pid === this.root
+        growing.size > 0 && pid === this.options.root
           ? {
               growing,
               opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
@@ -190,7 +196,7 @@ export class SuspectWatch {
     const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
     return this.forked.turnPrivate
       ? judged
-          .filter(({ site }) => site.pid === this.root && site.domain === "python")
+          .filter(({ site }) => site.pid === this.options.root && site.domain === "python")
           .filter((judgement) => judgement.site.own && !judgement.site.imports)
           .filter((judgement) => live(judgement) >= SMALLEST_SHARED_BYTES)
           .sort((a, b) => live(b) - live(a))
@@ -233,7 +239,7 @@ export class SuspectWatch {
 
   /** What lives from before belongs to the start. */
   private settledMs(timeMs: TimeMs): TimeMs {
-    return this.startMs + (timeMs - this.startMs) / 3;
+    return this.options.startMs + (timeMs - this.options.startMs) / 3;
   }
 
   private kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
@@ -268,8 +274,9 @@ export class SuspectWatch {
     this.worker = worker;
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
       this.spentMs += cpuMs;
-      if (this.spentMs > FREE_MS) {
-        this.restMs = elapsedMs + cpuMs / SHARE;
+      const { budget } = this.options;
+      if (this.spentMs > budget.perTarget(FREE_MS)) {
+        this.restMs = elapsedMs + cpuMs / budget.perTarget(SHARE);
       }
       // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
       const rows = batch?.rows ?? [];
@@ -282,10 +289,10 @@ export class SuspectWatch {
         return; // closed meanwhile
       }
       if (census) {
-        this.counted(timeMs, census);
+        this.options.counted(timeMs, census);
       }
       if (batch) {
-        this.found(timeMs, batch);
+        this.options.found(timeMs, batch);
       }
     });
     // A lookup that fails is one that found nothing.

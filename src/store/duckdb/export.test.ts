@@ -5,6 +5,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FIXTURE_TIME_MS, profileOf } from "../../model/profile/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
+import { FileSink } from "../../recording/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
 import type { Recording } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
@@ -15,7 +16,7 @@ let recording: Recording;
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "tidemark-export-"));
   const path = join(directory, "run.tidemark");
-  const writer = RecordingWriter.open(path);
+  const writer = new RecordingWriter(FileSink.open(path));
   const startedMs = FIXTURE_TIME_MS - 1500;
   writer.begin({
     tidemarkVersion: "0",

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { CpuBudget } from "./cpu_budget.js";
+import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
+
+test("recorders of one process divide the budget, and give their part back", () => {
+  const budget = new CpuBudget();
+  expect(budget.perTarget(0.01)).toBe(0.01);
+  const leave = [budget.join(), budget.join(), budget.join(), budget.join()];
+  expect(budget.perTarget(0.01)).toBe(0.0025);
+  leave[0]?.();
+  leave[0]?.(); // a recorder that finishes after it was left gives nothing back twice
+  expect(budget.perTarget(0.01)).toBeCloseTo(0.01 / 3);
+  for (const stop of leave) {
+    stop();
+  }
+  expect(budget.perTarget(0.01)).toBe(0.01);
+});
+
+/** CPU time of one target's work in an hour, in ms, when every poll takes 20 ms, a look 200 ms, a ledger 100 ms. */
+function spentInAnHour(budget: CpuBudget): number {
+  const polls = new PollSchedule(budget);
+  const looks = new LookSchedule(budget);
+  const ledgers = new LedgerSchedule(budget);
+  let spent = 0;
+  for (let elapsed = 0; elapsed < 3_600_000; elapsed += polls.distance(elapsed)) {
+    spent += 20;
+    polls.polled(elapsed, 20);
+    if (looks.due(elapsed, 0) !== null) {
+      spent += 200;
+      looks.looked(elapsed, 0, 200);
+    }
+    if (ledgers.due(elapsed)) {
+      spent += 100;
+      ledgers.read(elapsed, 100);
+    }
+  }
+  return spent;
+}
+
+test("ten recorders together spend about as much as one", () => {
+  const alone = new CpuBudget();
+  alone.join();
+  const shared = new CpuBudget();
+  for (let target = 0; target < 10; target++) {
+    shared.join();
+  }
+  const together = 10 * spentInAnHour(shared);
+  expect(together).toBeLessThan(2 * spentInAnHour(alone));
+  expect(together).toBeLessThan(0.02 * 3_600_000);
+});

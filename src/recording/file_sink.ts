@@ -1,0 +1,154 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { fileUnusable, type TidemarkError } from "../model/errors/errors.js";
+import type { FrameSink } from "./frame_sink.js";
+
+/** Bound of a recording that is kept in memory because its file failed: enough for the summary of a very long run. */
+const MOST_IN_MEMORY = 128 << 20;
+
+/**
+ * A recording's file. The sink appends and never rewrites. If a write fails (full disk, limit of a file's size), the
+ * file ends with its last whole frame, and the recording continues in memory for the summary at its end.
+ */
+export class FileSink implements FrameSink {
+  #failure: TidemarkError | null = null;
+  /** Bytes of whole frames in the file. */
+  #wholeBytes = 0;
+  /** All frames, from the first one that the file did not take. */
+  #kept: Buffer[] = [];
+  #keptBytes = 0;
+  /** null if there is no file. */
+  readonly #descriptor: number | null;
+  /** Whether opening the file made it. */
+  readonly #made: boolean;
+
+  private constructor(
+    readonly path: string,
+    descriptor: number | null,
+    made: boolean,
+  ) {
+    this.#descriptor = descriptor;
+    this.#made = made;
+  }
+
+  /** A recording without a file; `failure` gives the reason. */
+  static inMemory(path: string, failure: TidemarkError): FileSink {
+    const sink = new FileSink(path, null, false);
+    sink.#failure = failure;
+    return sink;
+  }
+
+  /** Opens the file. What it holds stays until {@link clear}. Throws TidemarkError if it cannot be opened. */
+  static open(path: string): FileSink {
+    return FileSink.#openFile(path, constants.O_CREAT);
+  }
+
+  /** Continues a file of which the first `keepBytes` bytes are whole frames. */
+  static resume(path: string, keepBytes: number): FileSink {
+    const sink = FileSink.#openFile(path, constants.O_APPEND);
+    ftruncateSync(sink.#descriptor as number, keepBytes);
+    sink.#wholeBytes = keepBytes;
+    return sink;
+  }
+
+  static #openFile(path: string, flags: number): FileSink {
+    try {
+      const made = !existsSync(path);
+      // Without O_NONBLOCK, a FIFO of that name would wait for a reader.
+      const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | flags, 0o600);
+      if (!fstatSync(descriptor).isFile()) {
+        closeSync(descriptor);
+        throw new Error("it is not a regular file");
+      }
+      return new FileSink(path, descriptor, made);
+    } catch (error) {
+      throw fileUnusable(path, "write", (error as Error).message);
+    }
+  }
+
+  get failure(): TidemarkError | null {
+    return this.#failure;
+  }
+
+  get memory(): Buffer | null {
+    return this.#failure ? Buffer.concat(this.#kept) : null;
+  }
+
+  clear(): void {
+    if (this.#descriptor !== null) {
+      ftruncateSync(this.#descriptor, 0);
+    }
+  }
+
+  append(frames: Buffer): void {
+    if (this.#descriptor === null || this.#failure) {
+      this.#keep(frames);
+      return;
+    }
+    try {
+      for (let sent = 0; sent < frames.length; ) {
+        sent += writeSync(this.#descriptor, frames, sent);
+      }
+      this.#wholeBytes += frames.length;
+    } catch (error) {
+      this.#failure = fileUnusable(this.path, "write", (error as Error).message);
+      ftruncateSync(this.#descriptor, this.#wholeBytes);
+      this.#keep(readWhole(this.#descriptor, this.#wholeBytes));
+      this.#keep(frames);
+    }
+  }
+
+  appendAfterFailure(frames: Buffer): void {
+    if (this.#descriptor === null || this.#wholeBytes === 0) {
+      return;
+    }
+    let sent = 0;
+    try {
+      sent = writeSync(this.#descriptor, frames, 0, frames.length, this.#wholeBytes);
+    } catch {
+      // No room for these either: readers report that the end was not seen.
+    }
+    if (sent < frames.length) {
+      ftruncateSync(this.#descriptor, this.#wholeBytes);
+    }
+  }
+
+  discard(): void {
+    this.close();
+    if (this.#made) {
+      rmSync(this.path, { force: true });
+    }
+  }
+
+  close(): void {
+    if (this.#descriptor !== null) {
+      closeSync(this.#descriptor);
+    }
+  }
+
+  /** Beyond the bound a recording in memory is cut, like one on a full disk. */
+  #keep(frames: Buffer): void {
+    this.#keptBytes += frames.length;
+    if (this.#keptBytes <= MOST_IN_MEMORY) {
+      this.#kept.push(frames);
+    }
+  }
+}
+
+/** Reads back what was written through a write-only descriptor: by now the path may name another file. */
+function readWhole(descriptor: number, length: number): Buffer {
+  try {
+    return readFileSync(`/proc/self/fd/${descriptor}`).subarray(0, length);
+  } catch {
+    return Buffer.alloc(0); // not readable for this user: the summary will say that it is not a recording
+  }
+}
