@@ -57,9 +57,12 @@ export function rowAt(
 ): UnwindRow {
   const { common } = description;
   const state: State = { frameAddress: null, rules: new Map() };
-  run(reader, description, common.program, state, new Map(), Number.POSITIVE_INFINITY);
+  const whole = Number.POSITIVE_INFINITY;
+  new ProgramRun(reader, description, { program: common.program, state, initial: new Map() }).to(
+    whole,
+  );
   const initial = new Map(state.rules);
-  run(reader, description, description.program, state, initial, address);
+  new ProgramRun(reader, description, { program: description.program, state, initial }).to(address);
   if (state.frameAddress === null) {
     throw new DamagedUnwinding("no rule for the frame's address");
   }
@@ -71,154 +74,174 @@ export function rowAt(
   };
 }
 
-/** `initial`: what "restore" leads back to. */
-function run(
-  reader: MemoryReader,
-  { common, start }: FrameDescription,
-  program: Program,
-  state: State,
-  initial: ReadonlyMap<number, RegisterRule>,
-  target: Address,
-): void {
-  const cursor = new DwarfCursor(reader, program.start, program.end);
-  const remembered: State[] = [];
-  const { codeAlignment, dataAlignment } = common;
-  let location = start;
-  const set = (register: number, rule: RegisterRule) => {
+/** What one run of a program works on. */
+interface RunOf {
+  readonly program: Program;
+  /** Changed in place. */
+  readonly state: State;
+  /** The rules that "restore" sets again. */
+  readonly initial: ReadonlyMap<number, RegisterRule>;
+}
+
+/** Reads an instruction's operands and changes the state. */
+type Instruction = (run: ProgramRun) => void;
+
+/** One run of one program, instruction by instruction. */
+class ProgramRun {
+  readonly cursor: DwarfCursor;
+  readonly common: FrameDescription["common"];
+  /** The address that the row made so far is valid from. */
+  location: Address;
+  readonly #state: State;
+  readonly #initial: ReadonlyMap<number, RegisterRule>;
+  readonly #remembered: State[] = [];
+
+  constructor(
+    reader: MemoryReader,
+    { common, start }: FrameDescription,
+    { program, state, initial }: RunOf,
+  ) {
+    this.cursor = new DwarfCursor(reader, program.start, program.end);
+    this.common = common;
+    this.location = start;
+    this.#state = state;
+    this.#initial = initial;
+  }
+
+  /** Runs until the program ends or a row starts behind `target`. */
+  to(target: Address): void {
+    while (!this.cursor.done && this.location <= target) {
+      const byte = this.cursor.uint8();
+      const operand = byte & 0x3f;
+      switch (byte >> 6) {
+        case 1:
+          this.advance(operand);
+          break;
+        case 2:
+          this.set(operand, this.atOffset(this.cursor.uleb128()));
+          break;
+        case 3:
+          this.restore(operand);
+          break;
+        default: {
+          const instruction = INSTRUCTIONS[operand];
+          if (instruction === undefined) {
+            throw new DamagedUnwinding(`unknown instruction ${byte}`);
+          }
+          instruction(this);
+        }
+      }
+    }
+  }
+
+  advance(steps: number): void {
+    this.location += steps * this.common.codeAlignment;
+  }
+
+  set(register: number, rule: RegisterRule): void {
     if (register < REGISTER_COUNT) {
-      state.rules.set(register, rule); // the others are vector registers and the like
+      this.#state.rules.set(register, rule); // the others are vector registers and the like
     }
-  };
-  const restore = (register: number) => {
-    const rule = initial.get(register);
+  }
+
+  restore(register: number): void {
+    const rule = this.#initial.get(register);
     if (rule === undefined) {
-      state.rules.delete(register);
+      this.#state.rules.delete(register);
     } else {
-      state.rules.set(register, rule);
+      this.#state.rules.set(register, rule);
     }
-  };
-  const atOffset = (offset: number): RegisterRule => ({ kind: "at-offset", offset });
-  const expression = (): Program => {
-    const length = cursor.uleb128();
-    const from = cursor.at;
-    cursor.skip(length);
-    return { start: from, end: cursor.at };
-  };
-  const moveFrameAddress = (register: number | null, offset: number | null) => {
-    const before = state.frameAddress;
+  }
+
+  /** `units`: of the data alignment. */
+  atOffset(units: number): RegisterRule {
+    return { kind: "at-offset", offset: units * this.common.dataAlignment };
+  }
+
+  expression(): Program {
+    const length = this.cursor.uleb128();
+    const start = this.cursor.at;
+    this.cursor.skip(length);
+    return { start, end: this.cursor.at };
+  }
+
+  setFrameAddress(rule: FrameAddressRule): void {
+    this.#state.frameAddress = rule;
+  }
+
+  /** null: that half of the rule stays. */
+  moveFrameAddress(register: number | null, offset: number | null): void {
+    const before = this.#state.frameAddress;
     if ((register === null || offset === null) && (before === null || "expression" in before)) {
       throw new DamagedUnwinding("half a rule for the frame's address");
     }
     const known = before as { readonly register: number; readonly offset: number };
-    state.frameAddress = { register: register ?? known.register, offset: offset ?? known.offset };
-  };
-
-  while (!cursor.done) {
-    const byte = cursor.uint8();
-    const operand = byte & 0x3f;
-    let advance = 0;
-    switch (byte >> 6) {
-      case 1:
-        advance = operand;
-        break;
-      case 2:
-        set(operand, atOffset(cursor.uleb128() * dataAlignment));
-        continue;
-      case 3:
-        restore(operand);
-        continue;
-      default:
-        switch (operand) {
-          case 0x00: // nop
-            continue;
-          case 0x01: // set_loc
-            location = cursor.pointer(common.pointerEncoding, 0);
-            break;
-          case 0x02:
-            advance = cursor.uint8();
-            break;
-          case 0x03:
-            advance = cursor.uint16();
-            break;
-          case 0x04:
-            advance = cursor.uint32();
-            break;
-          case 0x05: // offset_extended
-            set(cursor.uleb128(), atOffset(cursor.uleb128() * dataAlignment));
-            continue;
-          case 0x06: // restore_extended
-            restore(cursor.uleb128());
-            continue;
-          case 0x07:
-            set(cursor.uleb128(), { kind: "undefined" });
-            continue;
-          case 0x08:
-            set(cursor.uleb128(), { kind: "same" });
-            continue;
-          case 0x09:
-            set(cursor.uleb128(), { kind: "register", register: cursor.uleb128() });
-            continue;
-          case 0x0a: // remember_state
-            if (remembered.length === DEEPEST) {
-              throw new DamagedUnwinding("states remembered without an end");
-            }
-            remembered.push({ frameAddress: state.frameAddress, rules: new Map(state.rules) });
-            continue;
-          case 0x0b: {
-            const before = remembered.pop();
-            if (before === undefined) {
-              throw new DamagedUnwinding("a state restored that was never remembered");
-            }
-            state.frameAddress = before.frameAddress;
-            state.rules = before.rules;
-            continue;
-          }
-          case 0x0c: // def_cfa
-            moveFrameAddress(cursor.uleb128(), cursor.uleb128());
-            continue;
-          case 0x0d: // def_cfa_register
-            moveFrameAddress(cursor.uleb128(), null);
-            continue;
-          case 0x0e: // def_cfa_offset
-            moveFrameAddress(null, cursor.uleb128());
-            continue;
-          case 0x0f: // def_cfa_expression
-            state.frameAddress = { expression: expression() };
-            continue;
-          case 0x10:
-            set(cursor.uleb128(), { kind: "at-expression", expression: expression() });
-            continue;
-          case 0x11: // offset_extended_sf
-            set(cursor.uleb128(), atOffset(cursor.sleb128() * dataAlignment));
-            continue;
-          case 0x12: // def_cfa_sf
-            moveFrameAddress(cursor.uleb128(), cursor.sleb128() * dataAlignment);
-            continue;
-          case 0x13: // def_cfa_offset_sf
-            moveFrameAddress(null, cursor.sleb128() * dataAlignment);
-            continue;
-          case 0x14: // val_offset
-            set(cursor.uleb128(), { kind: "offset", offset: cursor.uleb128() * dataAlignment });
-            continue;
-          case 0x15: // val_offset_sf
-            set(cursor.uleb128(), { kind: "offset", offset: cursor.sleb128() * dataAlignment });
-            continue;
-          case 0x16: // val_expression
-            set(cursor.uleb128(), { kind: "expression", expression: expression() });
-            continue;
-          case 0x2e: // GNU_args_size
-            cursor.uleb128();
-            continue;
-          case 0x2f: // GNU_negative_offset_extended
-            set(cursor.uleb128(), atOffset(-cursor.uleb128() * dataAlignment));
-            continue;
-          default:
-            throw new DamagedUnwinding(`unknown instruction ${byte}`);
-        }
-    }
-    location += advance * codeAlignment;
-    if (location > target) {
-      return;
-    }
+    this.setFrameAddress({
+      register: register ?? known.register,
+      offset: offset ?? known.offset,
+    });
   }
+
+  rememberState(): void {
+    if (this.#remembered.length === DEEPEST) {
+      throw new DamagedUnwinding("states remembered without an end");
+    }
+    const { frameAddress, rules } = this.#state;
+    this.#remembered.push({ frameAddress, rules: new Map(rules) });
+  }
+
+  restoreState(): void {
+    const before = this.#remembered.pop();
+    if (before === undefined) {
+      throw new DamagedUnwinding("a state restored that was never remembered");
+    }
+    this.#state.frameAddress = before.frameAddress;
+    this.#state.rules = before.rules;
+  }
+}
+
+/** Instructions by their low six bits, if the top two are 0. Operands are read from left to right. */
+const INSTRUCTIONS: Readonly<Record<number, Instruction>> = {
+  /* nop                       */ 0: () => {},
+  /* set_loc                   */ 1: (run) => {
+    run.location = run.cursor.pointer(run.common.pointerEncoding, 0);
+  },
+  /* advance_loc1              */ 2: (run) => run.advance(run.cursor.uint8()),
+  /* advance_loc2              */ 3: (run) => run.advance(run.cursor.uint16()),
+  /* advance_loc4              */ 4: (run) => run.advance(run.cursor.uint32()),
+  /* offset_extended           */ 5: (run) =>
+    run.set(run.cursor.uleb128(), run.atOffset(run.cursor.uleb128())),
+  /* restore_extended          */ 6: (run) => run.restore(run.cursor.uleb128()),
+  /* undefined                 */ 7: (run) => run.set(run.cursor.uleb128(), { kind: "undefined" }),
+  /* same_value                */ 8: (run) => run.set(run.cursor.uleb128(), { kind: "same" }),
+  /* register                  */ 9: (run) =>
+    run.set(run.cursor.uleb128(), { kind: "register", register: run.cursor.uleb128() }),
+  /* remember_state            */ 10: (run) => run.rememberState(),
+  /* restore_state             */ 11: (run) => run.restoreState(),
+  /* def_cfa                   */ 12: (run) =>
+    run.moveFrameAddress(run.cursor.uleb128(), run.cursor.uleb128()),
+  /* def_cfa_register          */ 13: (run) => run.moveFrameAddress(run.cursor.uleb128(), null),
+  /* def_cfa_offset            */ 14: (run) => run.moveFrameAddress(null, run.cursor.uleb128()),
+  /* def_cfa_expression        */ 15: (run) =>
+    run.setFrameAddress({ expression: run.expression() }),
+  /* expression                */ 16: (run) =>
+    run.set(run.cursor.uleb128(), { kind: "at-expression", expression: run.expression() }),
+  /* offset_extended_sf        */ 17: (run) =>
+    run.set(run.cursor.uleb128(), run.atOffset(run.cursor.sleb128())),
+  /* def_cfa_sf                */ 18: (run) =>
+    run.moveFrameAddress(run.cursor.uleb128(), run.cursor.sleb128() * run.common.dataAlignment),
+  /* def_cfa_offset_sf         */ 19: (run) =>
+    run.moveFrameAddress(null, run.cursor.sleb128() * run.common.dataAlignment),
+  /* val_offset                */ 20: (run) => setOffset(run, (cursor) => cursor.uleb128()),
+  /* val_offset_sf             */ 21: (run) => setOffset(run, (cursor) => cursor.sleb128()),
+  /* val_expression            */ 22: (run) =>
+    run.set(run.cursor.uleb128(), { kind: "expression", expression: run.expression() }),
+  /* GNU_args_size             */ 46: (run) => void run.cursor.uleb128(),
+  /* GNU_negative_offset_extended */ 47: (run) =>
+    run.set(run.cursor.uleb128(), run.atOffset(-run.cursor.uleb128())),
+};
+
+function setOffset(run: ProgramRun, readUnits: (cursor: DwarfCursor) => number): void {
+  const register = run.cursor.uleb128();
+  run.set(register, { kind: "offset", offset: readUnits(run.cursor) * run.common.dataAlignment });
 }

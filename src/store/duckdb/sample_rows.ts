@@ -38,6 +38,17 @@ interface SampleOwner {
   readonly profileId: bigint;
 }
 
+/** The figures of one row of the `samples` table. */
+interface SampleFigures {
+  readonly ageBucket: number;
+  readonly liveObjects: number;
+  readonly liveBytes: number;
+  readonly liveVariance: number;
+  readonly allocatedObjects: number;
+  readonly allocatedBytes: number;
+  readonly peakBytes: number;
+}
+
 /** Fills profiles and samples; what they name is added when it is first met. */
 export class SampleRows {
   readonly #series: SeriesRows;
@@ -96,7 +107,15 @@ export class SampleRows {
       if (found[site] === 0) {
         const { allocatedObjects, allocatedBytes } = sites;
         const row = this.#addRow(look, owners[sites.process[site]!]!, sites, site);
-        this.#setFigures(row, 0, 0, 0, 0, -allocatedObjects[site]!, -allocatedBytes[site]!, 0);
+        this.#setFigures(row, {
+          ageBucket: 0,
+          liveObjects: 0,
+          liveBytes: 0,
+          liveVariance: 0,
+          allocatedObjects: -allocatedObjects[site]!,
+          allocatedBytes: -allocatedBytes[site]!,
+          peakBytes: 0,
+        });
       }
     }
   }
@@ -141,7 +160,15 @@ export class SampleRows {
         // Independent parts of a sum: their variances are shares of its own.
         const variance = sites.liveVariance[site]! * share;
         const liveObjects = sites.liveObjects[site]! * share;
-        this.#setFigures(row, bucket, liveObjects, aged, variance, objects, bytes, peakBytes);
+        this.#setFigures(row, {
+          ageBucket: bucket,
+          liveObjects,
+          liveBytes: aged,
+          liveVariance: variance,
+          allocatedObjects: objects,
+          allocatedBytes: bytes,
+          peakBytes,
+        });
       }
       objects = 0;
       bytes = 0;
@@ -183,24 +210,15 @@ export class SampleRows {
     return row;
   }
 
-  #setFigures(
-    row: number,
-    bucket: number,
-    liveObjects: number,
-    liveBytes: number,
-    liveVariance: number,
-    allocatedObjects: number,
-    allocatedBytes: number,
-    peakBytes: number,
-  ): void {
+  #setFigures(row: number, figures: SampleFigures): void {
     const { vectors } = this.#samples;
-    vectors.age_bucket.setItem(row, bucket);
-    vectors.live_objects.setItem(row, liveObjects);
-    vectors.live_bytes.setItem(row, liveBytes);
-    vectors.live_variance.setItem(row, liveVariance);
-    vectors.allocated_objects.setItem(row, allocatedObjects);
-    vectors.allocated_bytes.setItem(row, allocatedBytes);
-    vectors.peak_bytes.setItem(row, peakBytes);
+    vectors.age_bucket.setItem(row, figures.ageBucket);
+    vectors.live_objects.setItem(row, figures.liveObjects);
+    vectors.live_bytes.setItem(row, figures.liveBytes);
+    vectors.live_variance.setItem(row, figures.liveVariance);
+    vectors.allocated_objects.setItem(row, figures.allocatedObjects);
+    vectors.allocated_bytes.setItem(row, figures.allocatedBytes);
+    vectors.peak_bytes.setItem(row, figures.peakBytes);
   }
 }
 
