@@ -18,8 +18,17 @@ import sys
 import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-# The minor versions of CPython 3: the same as in src/model/base/python_versions.ts.
-SUPPORTED = range(9, 16)
+VERSIONS_FILE = os.path.join(FOLDER, "..", "..", "src", "model", "base", "python_versions.ts")
+
+
+def supported_versions():
+    """The supported minor versions of CPython 3, from python_versions.ts."""
+    with open(VERSIONS_FILE, encoding="utf-8") as source:
+        minors = dict(re.findall(r"^export const (\w+)_PYTHON_MINOR = (\d+);", source.read(), re.MULTILINE))
+    return range(int(minors["OLDEST"]), int(minors["NEWEST"]) + 1)
+
+
+SUPPORTED = supported_versions()
 
 
 def include_folders():
