@@ -1,20 +1,11 @@
 export { censusEvidence } from "./evidence/census_evidence.js";
-export type {
-  CensusEvidence,
-  CollectorEvidence,
-  Evidence,
-  HolderEvidence,
-  ProbeEvidence,
-  ProcessEvidence,
-  TypeCourse,
-} from "./evidence/evidence.js";
+export type { CensusEvidence, Evidence, ProbeEvidence, TypeCourse } from "./evidence/evidence.js";
 export { holderEvidenceOf } from "./evidence/holder_evidence.js";
-export { shortPath } from "./evidence/short_path.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export { theilSen } from "./series/trend.js";
-export { framesOf, type SiteHistories, SiteHistoryBuilder } from "./sites/site_history.js";
+export { framesOf, SiteHistoryBuilder } from "./sites/site_history.js";
 export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";
 export { diagnose } from "./verdict/verdict.js";
-export { ADVICE, type Advice } from "./wording/advice.js";
+export { ADVICE } from "./wording/advice.js";

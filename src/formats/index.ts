@@ -5,7 +5,7 @@ import { pprof } from "./export/pprof.js";
 import { speedscope } from "./export/speedscope.js";
 import type { ProfileExporter } from "./format.js";
 
-export type { ExportFormat, ExportOptions, ProfileExporter } from "./format.js";
+export type { ExportFormat, ProfileExporter } from "./format.js";
 
 /** In the order of `tidemark export --help`. */
 export const PROFILE_EXPORTERS: readonly ProfileExporter[] = [pprof, folded, speedscope, csv];

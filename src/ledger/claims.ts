@@ -21,7 +21,7 @@ export interface Claim extends AddressRange {
   readonly free: { readonly part: LedgerPartName; readonly ranges: FreeRanges } | null;
 }
 
-export interface Owners {
+interface Owners {
   readonly arenas: PythonArenas | null;
   readonly pools: PoolCounts | null;
   readonly heap: GlibcHeap | null;

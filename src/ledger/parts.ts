@@ -16,7 +16,7 @@ export interface PresentMapping extends Mapping {
 }
 
 /** The pages of [start, end) that are there. */
-export type PresentPages = (start: Address, end: Address) => readonly AddressRange[];
+type PresentPages = (start: Address, end: Address) => readonly AddressRange[];
 
 /** One row for each of {@link LEDGER_PARTS}; they add up to the mappings' bytes. `trimBytes`: what
  * malloc_trim(0) would give back; null where there is no glibc heap. */

@@ -23,7 +23,7 @@ import { RangeColumns } from "./range_columns.js";
 /** "arenas": the circle of arenas broke off; "regions": memory of an arena was not found; "lists": a list
  * of free chunks broke off; "chunks": parts of a region could not be walked; "bins-cut", "mmapped-cut": the
  * bound of a cheap look was reached; "mmapped": fewer blocks with own mappings than mp_ counts. */
-export type GlibcProblem =
+type GlibcProblem =
   | "arenas"
   | "regions"
   | "lists"
@@ -32,7 +32,7 @@ export type GlibcProblem =
   | "mmapped-cut"
   | "mmapped";
 
-export interface GlibcArena {
+interface GlibcArena {
   readonly address: Address;
   readonly main: boolean;
   readonly regions: readonly HeapRegion[];

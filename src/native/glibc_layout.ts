@@ -29,9 +29,9 @@ import type { ResidentWords } from "../linux/memory/resident_words.js";
 import type { Address, Bytes } from "../model/base/units.js";
 
 export const BIN_COUNT = 127;
-export const TOP = -16;
+const TOP = -16;
 const NEXT = 2048;
-export const SYSTEM_MEMORY = 2072;
+const SYSTEM_MEMORY = 2072;
 const MAX_SYSTEM_MEMORY = 2080;
 export const STATE_END = 2088;
 export const FASTBINS = -96;
@@ -56,7 +56,7 @@ export interface ArenaState {
 }
 
 /** What `mp_` says. */
-export interface MallocParameters {
+interface MallocParameters {
   readonly sbrkBase: Address;
   /** Blocks with a mapping of their own, now. */
   readonly mmappedChunks: number;

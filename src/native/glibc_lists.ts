@@ -25,7 +25,7 @@ import {
 } from "./glibc_layout.js";
 import { RangeColumns } from "./range_columns.js";
 
-export interface ListedChunks {
+interface ListedChunks {
   readonly free: RangeColumns;
   readonly bytes: Bytes;
   readonly largestBytes: Bytes;

@@ -15,7 +15,7 @@ import type { Address, Bytes } from "../model/base/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
 import { RangeColumns } from "./range_columns.js";
 
-export interface RegionWalk {
+interface RegionWalk {
   /** Free chunks, ascending, top left out. */
   readonly free: RangeColumns;
   /** Chunks in use, and their bytes with headers. */

@@ -11,16 +11,16 @@
  * Everything here throws TidemarkError only.
  */
 export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach/attach.js";
-export { type DetachAnswer, detachAgent } from "./attach/detach.js";
+export { detachAgent } from "./attach/detach.js";
 export { probeProcess } from "./attach/probe.js";
-export { type WatchOptions, watchProcess } from "./census/watch_process.js";
+export { watchProcess } from "./census/watch_process.js";
 export { growthOfDevices } from "./devices/device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
-export { type DeviceSnapshot, readDeviceSnapshot } from "./devices/device_snapshot.js";
+export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { importPool } from "./launch/import_pool.js";
 export { finishOrphan } from "./launch/orphan.js";
 export { runUnderAgent } from "./launch/run.js";
-export type { RunOptions, RunResult } from "./launch/run_options.js";
+export type { RunResult } from "./launch/run_options.js";
 export { openRecording } from "./process/open_recording.js";
 export { growingRecordingOf } from "./process/recording_in_progress.js";

@@ -22,7 +22,7 @@ const LISTS = {
     Array.isArray(value) && value.every((part) => typeof part === "string"),
 } as const;
 
-export type FieldType = keyof typeof COLUMN_CLASSES | keyof typeof SCALARS | keyof typeof LISTS;
+type FieldType = keyof typeof COLUMN_CLASSES | keyof typeof SCALARS | keyof typeof LISTS;
 
 /** Checks the fields' types, and that all columns and lists have one length; returns it (0 without columns). */
 export function checkTable(

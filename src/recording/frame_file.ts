@@ -12,7 +12,7 @@ import {
 } from "./frames.js";
 
 /** A recording's bytes: the file's, or those in memory where the file could not take them all. */
-export interface RecordingSource {
+interface RecordingSource {
   readonly path: string;
   readonly memory: Buffer | null;
 }
@@ -23,7 +23,7 @@ export interface FramePlace {
   readonly head: FrameHead;
 }
 
-export interface FrameScan {
+interface FrameScan {
   readonly version: number;
   /** Offset just after the last whole frame. */
   readonly endOffset: number;

@@ -43,7 +43,7 @@ export function openRecording(path: string, recorderLives?: RecorderLives): Reco
 }
 
 /** Whether the process that writes a recording still runs. */
-export type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
+type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
 
 const HAS_ENDED: RecorderLives = () => false;
 

@@ -90,7 +90,7 @@ export interface HolderLookup extends Omit<HolderBatch, "rows"> {
   readonly rows: readonly FoundHolder[];
 }
 
-export interface FoundHolder extends HolderRow {
+interface FoundHolder extends HolderRow {
   readonly foundMs: TimeMs;
 }
 

@@ -1,7 +1,7 @@
 import { FORMAT_VERSION, FrameKind } from "./frames.js";
 
 /** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
-export type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
+type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
 
 /** `UPGRADERS.get(n)` leads from n to n + 1; without one the frames of n are as those of n + 1 (a kind of
  * frame was added). */

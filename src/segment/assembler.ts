@@ -30,7 +30,7 @@ import type { SegmentLook } from "./reader.js";
 import { sitesOf } from "./sites.js";
 
 /** What the agents know of themselves, summed over all processes there ever were. */
-export interface AgentTotals {
+interface AgentTotals {
   readonly samples: number;
   readonly lost: number;
   /** CPU time of the slow path. */

@@ -26,13 +26,13 @@ const MAX_ADDRESS = 2 ** 53;
 const KINDS = [FrameKind.python, FrameKind.native, FrameKind.mark] as const;
 
 /** Who knows the functions of object files: `Symboliser` of src/native, handed in from above. */
-export interface SymbolSource {
+interface SymbolSource {
   /** Names of the functions at `addresses` of the object that a process knows as `path`; "" for none. */
   names(pid: Pid, startedMs: TimeMs, path: string, addresses: readonly Address[]): string[];
 }
 
 /** Who knows what a program calls its threads: `ThreadNames` of src/record, handed in from above. */
-export interface ThreadNameSource {
+interface ThreadNameSource {
   /** By thread id; null: not now, and asking again later may help. */
   names(pid: Pid, startedMs: TimeMs): ReadonlyMap<number, string> | null;
 }
@@ -47,7 +47,7 @@ export interface NameSources {
 const MOST_ASKED = 3;
 
 /** Whose dictionary it is. */
-export interface DictionaryOwner {
+interface DictionaryOwner {
   readonly index: ProcessIndex;
   readonly pid: Pid;
   readonly startedMs: TimeMs;

@@ -11,10 +11,10 @@
  *
  * All throw TidemarkError alone.
  */
-export { type AgentTotals, ProfileAssembler } from "./assembler.js";
+export { ProfileAssembler } from "./assembler.js";
 export type { SegmentHeader } from "./header.js";
 export { poolLimits } from "./limits.js";
 export type { LiveSamples } from "./live_samples.js";
 export type { Opening } from "./openings.js";
-export { monotonicMs, type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
-export { type SegmentLook, SegmentReader } from "./reader.js";
+export { type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
+export { SegmentReader } from "./reader.js";

@@ -20,7 +20,7 @@ import {
   THREAD,
 } from "./layout.js";
 
-export const START_MONOTONIC_MS = 1_000_000;
+const START_MONOTONIC_MS = 1_000_000;
 export const START_REALTIME_MS = 1_700_000_000_000;
 const SECTION_BYTES = 64 << 10;
 const STRIDES = [
@@ -35,7 +35,7 @@ const STRIDES = [
   OPENING.size,
 ];
 
-export interface SiteFigures {
+interface SiteFigures {
   live?: number;
   liveSamples?: number;
   allocated?: number;

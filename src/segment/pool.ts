@@ -199,8 +199,3 @@ export class PoolReader {
     }
   }
 }
-
-/** CLOCK_MONOTONIC now: the clock that Node calls hrtime. */
-export function monotonicMs(): Millis {
-  return Number(process.hrtime.bigint() / 1_000_000n);
-}

@@ -2,7 +2,7 @@
 import type { SectionHeader } from "./header.js";
 
 /** Fills `target` from byte `offset` of the segment; gives the bytes that were there. */
-export type ReadSegment = (target: Uint8Array, offset: number) => number;
+type ReadSegment = (target: Uint8Array, offset: number) => number;
 
 /** Tries at a record that its writer is just changing. */
 const TRIES = 3;

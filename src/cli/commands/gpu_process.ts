@@ -13,7 +13,7 @@ import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu_pro
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-export interface GpuProcessOptions extends CommonOptions, ListOptions {
+interface GpuProcessOptions extends CommonOptions, ListOptions {
   readonly output?: string;
 }
 

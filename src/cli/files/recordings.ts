@@ -12,7 +12,7 @@ import { statOf } from "./files.js";
 export { openRecordingAt } from "../../inspect/index.js";
 
 /** A moment of a recording, and words for it. */
-export interface NamedMoment {
+interface NamedMoment {
   readonly moment: Moment;
   /** "end", "peak", "12.0 s". */
   readonly name: string;

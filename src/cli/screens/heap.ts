@@ -24,7 +24,7 @@ const BAR_COLUMNS = 10;
 /** A holder of less than this share of the heap is not worth a line. */
 const LEAST_HOLDER_SHARE = 0.005;
 
-export interface HeapScreenOptions {
+interface HeapScreenOptions {
   readonly quiet: boolean;
   /** Types that the list's options left out. */
   readonly leftOut: number;
@@ -187,7 +187,7 @@ function printBoxed(screen: Screen, { boxed = [] }: HeapJson): void {
   }
 }
 
-export interface HeapDiffScreenOptions {
+interface HeapDiffScreenOptions {
   readonly quiet: boolean;
   readonly typesLeftOut: number;
   readonly holdersLeftOut: number;

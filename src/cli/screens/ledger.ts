@@ -44,7 +44,7 @@ const WAYS: Readonly<Record<Reclaim, string>> = {
 const LEAST_BAR = 8;
 const SHOWN_LIMITS = 6;
 
-export interface ShownLedger {
+interface ShownLedger {
   readonly quiet: boolean;
   /** Children that --top, --min and --filter left out. */
   readonly leftOut: number;

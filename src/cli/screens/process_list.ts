@@ -24,7 +24,7 @@ interface Field extends Column {
 }
 
 /** What a list adds to what every list of processes shows. */
-export interface ListShape {
+interface ListShape {
   /** Whether there was an earlier look, so that growth means something. */
   readonly growth: boolean;
   /** Columns before the command. */
@@ -155,7 +155,7 @@ function wholeCommand([program = "", ...rest]: readonly string[]): string {
 }
 
 /** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" where the executable is the interpreter. */
-export function pythonText({ python, build }: ProcessRow): string {
+function pythonText({ python, build }: ProcessRow): string {
   const words = [
     python === "" ? "?" : python,
     build.linking === "static" ? "static" : "",

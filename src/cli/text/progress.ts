@@ -15,7 +15,7 @@ const REDRAW_MS = 100;
 const SILENT_MS = 300;
 const TO_LINE_START = "\r\x1b[K";
 
-export interface ProgressOptions {
+interface ProgressOptions {
   readonly quiet?: boolean;
   readonly stream?: NodeJS.WriteStream;
   /** ms of a clock that never goes back. */

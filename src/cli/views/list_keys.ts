@@ -3,7 +3,7 @@ import type { Key } from "ink";
 
 const PAGE = 10;
 
-export interface ListChoice<Sort extends string> {
+interface ListChoice<Sort extends string> {
   readonly sort: Sort;
   readonly firstRow: number;
 }

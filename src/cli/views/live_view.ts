@@ -31,7 +31,7 @@ const SORTS = {
 type SortKey = keyof typeof SORTS;
 const SORT_KEYS = Object.keys(SORTS) as SortKey[];
 
-export interface LiveChoice {
+interface LiveChoice {
   readonly sort: SortKey;
   readonly firstRow: number;
 }

@@ -28,7 +28,7 @@ const SORTS = {
 export type SortKey = keyof typeof SORTS;
 export const SORT_KEYS = Object.keys(SORTS) as SortKey[];
 
-export interface TopChoice {
+interface TopChoice {
   readonly sort: SortKey;
   readonly tree: boolean;
   readonly filter: string;
@@ -123,7 +123,7 @@ function comparing(sort: SortKey): (a: ProcessRow, b: ProcessRow) => number {
 }
 
 /** Children below their parents, siblings in the order given; a process whose parent is not listed is a root. */
-export function asTree(rows: readonly ProcessRow[]): {
+function asTree(rows: readonly ProcessRow[]): {
   readonly ordered: ProcessRow[];
   readonly depths: ReadonlyMap<Pid, number>;
 } {
@@ -147,7 +147,7 @@ export function asTree(rows: readonly ProcessRow[]): {
   return { ordered, depths };
 }
 
-export function pressTop(choice: TopChoice, input: string, key: Key): TopChoice | null {
+function pressTop(choice: TopChoice, input: string, key: Key): TopChoice | null {
   return choice.typing ? type(choice, input, key) : command(choice, input, key);
 }
 

@@ -59,7 +59,7 @@ export interface EntryPoint {
 }
 
 /** PEP 768, as the interpreter publishes it. Offsets in bytes. */
-export interface DebuggerOffsets {
+interface DebuggerOffsets {
   readonly evalBreaker: number;
   readonly support: number;
   readonly enabled: number;

@@ -21,7 +21,7 @@ import {
 import type { Pid } from "../../model/base/units.js";
 import { noFolder, ProgramFolder } from "./program_folder.js";
 
-export type Answer =
+type Answer =
   | { readonly state: "waiting" }
   /** It runs, and has not ended. */
   | { readonly state: "taken" }

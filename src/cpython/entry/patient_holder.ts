@@ -15,7 +15,7 @@ const HANG_CHECK_MS = 10;
 /** Who traces it for longer is no sampling profiler. */
 const LONGEST_TRACED_MS = 1_000;
 
-export interface Patience {
+interface Patience {
   /** Told once a stop, where it is late: what is in the way. */
   readonly onWaiting?: (doing: string) => void;
   /** Ends the waiting early. */

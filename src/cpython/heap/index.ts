@@ -8,35 +8,29 @@
  *                                                                  // where they gather, and the way there
  */
 
-export type { Census } from "./census/census.js";
 export {
   countObjects,
   countObjectsExactly,
   countObjectsTogether,
   type TakenCensus,
   type TakenGraph,
-  type TakeOptions,
   takeGraph,
 } from "./census/paused_reads.js";
 export {
   FIRST_OBJECT,
   type ObjectGraph,
-  ROOT_GARBAGE,
   ROOT_NAMES,
   ROOT_NATIVE,
   typeRetained,
 } from "./graph/graph.js";
-export { type BoxedNumbers, findBoxedNumbers } from "./holders/boxed_numbers.js";
+export { findBoxedNumbers } from "./holders/boxed_numbers.js";
 export {
-  type DeviceArray,
-  type DeviceBlock,
   type DeviceTensor,
   findDeviceArrays,
   findDeviceTensors,
 } from "./holders/device_tensors.js";
 export {
   bytesInPlace,
-  type FoundObject,
   findObjects,
   type Holder,
   holderOf,
@@ -46,6 +40,6 @@ export {
 } from "./holders/holders.js";
 export { findKvPools, type KvPool } from "./holders/kv_pools.js";
 export { namedTree } from "./names/named_tree.js";
-export { findRootPaths, nodesOfType, type RootPath } from "./names/root_paths.js";
+export { findRootPaths, nodesOfType } from "./names/root_paths.js";
 export { StepNames } from "./names/step_names.js";
 export { readValue } from "./names/values.js";

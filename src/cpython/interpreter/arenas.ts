@@ -43,7 +43,7 @@ const SIZE_CLASSES = 32;
 const PIECE = 2 ** 20;
 const HIGH = 2 ** 32;
 
-export type ArenaShape = (typeof SHAPES)[number];
+type ArenaShape = (typeof SHAPES)[number];
 
 /** Arenas in the order of the array; each column holds one entry an arena. */
 export interface PythonArenas {

@@ -15,7 +15,7 @@ import { isA, type PythonMemory, readText, TypeFlag, typeOf } from "./objects.js
 const MOST_ENTRIES = 2 ** 26;
 const LONGEST_KEY = 1024;
 
-export interface DictEntry {
+interface DictEntry {
   readonly key: Address;
   readonly value: Address;
 }

@@ -9,7 +9,7 @@ import type { Address } from "../../model/base/units.js";
 import type { PythonLayout } from "../layouts/index.js";
 import { minorOf } from "./version_facts.js";
 
-export interface Published {
+interface Published {
   /** "3.13.2", "3.15.0b1". */
   readonly version: string;
   readonly minor: number;

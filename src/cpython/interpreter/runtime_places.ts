@@ -13,7 +13,7 @@ import type { Address } from "../../model/base/units.js";
 import type { PythonLayout } from "../layouts/index.js";
 import { COOKIE } from "./published_offsets.js";
 
-export interface RuntimePlace {
+interface RuntimePlace {
   readonly address: Address;
   /** It bears the name or the cookie. */
   readonly certain: boolean;

@@ -1,7 +1,7 @@
 import type { PythonLayout } from "./layout.js";
 
 /** The fields of a table that differ from those of another one; `published` is given whole. */
-export type LayoutChanges = Pick<PythonLayout, "version" | "debug"> & {
+type LayoutChanges = Pick<PythonLayout, "version" | "debug"> & {
   readonly [Group in keyof PythonLayout]?: Partial<PythonLayout[Group]> | PythonLayout[Group];
 };
 

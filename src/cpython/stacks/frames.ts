@@ -47,11 +47,6 @@ const MOST_FRAMES = 2 ** 17;
 const INSTRUCTION_BYTES = 2;
 const OWNED_BY_GENERATOR = 1;
 
-/** Innermost first. Throws TM-E024 where the chain leads elsewhere. */
-export function readFrames(codes: CodeReader, thread: Address): PythonFrame[] {
-  return readStack(codes, thread).frames;
-}
-
 /** Throws TM-E024 where the chain leads elsewhere. */
 export function readStack(codes: CodeReader, thread: Address): PythonStack {
   const { reader, layout } = codes.python;

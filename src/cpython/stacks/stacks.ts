@@ -29,7 +29,7 @@ import { type MixedFrame, mergeStacks } from "./native_merge.js";
 import { findTaskLists, type PythonTask, readTasks, type TaskLists } from "./tasks.js";
 import { gilHolder, listThreads, type PythonThread } from "./threads.js";
 
-export interface ThreadStack {
+interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
   readonly frames: readonly PythonFrame[];
@@ -38,7 +38,7 @@ export interface ThreadStack {
 }
 
 /** A thread without a Python thread state. */
-export interface NativeThread {
+interface NativeThread {
   readonly task: Task;
   readonly frames: readonly MixedFrame[];
 }

@@ -3,7 +3,7 @@ import type { Observations } from "../evidence/observations.js";
 import { mayKeep, type SiteJudgement } from "../sites/suspects.js";
 
 /** Sites of the program's own code that look as if they kept what they make, in too few samples to be accused. */
-export function littleKept({ sites, evidence }: Observations): SiteJudgement[] {
+function littleKept({ sites, evidence }: Observations): SiteJudgement[] {
   const histories = evidence.sites;
   return histories === undefined
     ? []

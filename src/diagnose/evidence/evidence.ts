@@ -32,7 +32,7 @@ export interface ProcessEvidence {
 }
 
 /** How the collector of an interpreter stands. */
-export interface CollectorEvidence {
+interface CollectorEvidence {
   readonly pid: Pid;
   readonly enabled: boolean;
   /** Container allocations since the youngest collection, and how many start one (0: never). */

@@ -11,7 +11,7 @@ import type { ProcessObservation } from "./observations.js";
 const FEWEST_LEDGERS = 2;
 const FEWEST_TO_CONTRADICT = 3;
 
-export interface PartGrowth {
+interface PartGrowth {
   readonly rise: Bytes;
   readonly spanMs: Millis;
   readonly level: Bytes;

@@ -45,7 +45,7 @@ export interface Observations {
   holderOf(suspect: SiteJudgement): HolderEvidence | null;
 }
 
-export interface UnusedMemory {
+interface UnusedMemory {
   readonly growth: Growth;
   /** Least of the last third of the window less the least of the first: what came and never went back. */
   readonly keptBytes: Bytes;

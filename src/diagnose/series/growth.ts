@@ -12,7 +12,7 @@ import { median, theilSen } from "./trend.js";
 
 /** `growing`: all along. `flattened`: rose, and rises no more. `stepped`: rose in one or two steps.
  * `flat`: does not rise. `short`: too few readings to say. */
-export type GrowthShape = "growing" | "flattened" | "stepped" | "flat" | "short";
+type GrowthShape = "growing" | "flattened" | "stepped" | "flat" | "short";
 
 export interface Growth {
   readonly shape: GrowthShape;

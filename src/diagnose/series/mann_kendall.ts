@@ -1,7 +1,7 @@
 /** Whether a series rises: Mann-Kendall, corrected for readings that depend on the ones before. */
 import { theilSen } from "./trend.js";
 
-export interface MannKendall {
+interface MannKendall {
   /** Rising pairs less falling pairs. */
   readonly s: number;
   /** S / pairs: 1 where every later reading is higher, -1 where every one is lower. */

@@ -1,5 +1,5 @@
 /** Straight lines through points that hold outliers, and whether points rise at all. */
-export interface Trend {
+interface Trend {
   /** Change of y by one of x. */
   readonly slope: number;
   /** The line's y at the first x. */

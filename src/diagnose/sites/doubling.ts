@@ -31,7 +31,7 @@ interface Step {
   readonly to: Bytes;
 }
 
-export interface Doubling {
+interface Doubling {
   /** By which the last steps rose. */
   readonly keptBytes: Bytes;
   /** By ms, of what is filled. */

@@ -54,7 +54,7 @@ export interface KeptStack {
 }
 
 /** `files`: mappings of files, apart from the memory of the others. */
-export type SiteDomain = "python" | "native" | "mapped" | "files";
+type SiteDomain = "python" | "native" | "mapped" | "files";
 
 export interface SiteHistories {
   /** Ascending; the last is the one that cohorts and samples are of. */

@@ -215,7 +215,7 @@ export function valueAt(
 }
 
 /** Live bytes, born between two times; a slice that lies across a bound counts in part. */
-export function bornBetween(
+function bornBetween(
   site: SiteHistory,
   { cohorts }: SiteHistories,
   startMs: TimeMs,

@@ -16,7 +16,7 @@ const LIBRARY_WEIGHT = 0.1;
 /** Of all suspects' growth: less is not worth a reader's time. */
 const LEAST_SHARE = 0.03;
 
-export interface Accused {
+interface Accused {
   readonly accused: readonly SiteJudgement[];
   /** Of shared pages: who reads what the accused had made. */
   readonly readers: readonly SiteJudgement[];

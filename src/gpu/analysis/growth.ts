@@ -12,7 +12,7 @@ import { siteKey, sitesOf } from "./sites.js";
 import type { Steps } from "./steps.js";
 
 /** 10 MB over 20 steps, whatever the device's size. */
-export const GROWTH_PER_STEP: Bytes = 500_000;
+const GROWTH_PER_STEP: Bytes = 500_000;
 /** Of the steps, so many must rise. */
 const RISING = 0.6;
 const MOST_STEPS = 200;

@@ -4,11 +4,11 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 
-export type FrameworkName = "torch" | "jax" | "tensorflow";
+type FrameworkName = "torch" | "jax" | "tensorflow";
 
 /** used: it has a device. unused: it could, and has not begun to. cpu-only: this build, or this host, has
  * none. failed: `detail` says why. */
-export type FrameworkState = "used" | "unused" | "cpu-only" | "failed";
+type FrameworkState = "used" | "unused" | "cpu-only" | "failed";
 
 export interface FrameworkFigures {
   readonly name: FrameworkName;
@@ -38,7 +38,7 @@ const FIGURES = [
   "splitBytes",
   "largestFreeBytes",
 ] as const;
-export type FigureName = (typeof FIGURES)[number];
+type FigureName = (typeof FIGURES)[number];
 
 /** `freeBytes` is the driver's, of the whole device; `splitBytes` is free in segments that are in use. */
 export type DeviceFigures = Readonly<Record<FigureName, number | null>> & {
@@ -60,7 +60,7 @@ export interface LiveSegment {
   readonly blocks: readonly LiveBlock[];
 }
 
-export interface LiveBlock {
+interface LiveBlock {
   readonly bytes: Bytes;
   readonly requestedBytes: Bytes;
   readonly state: "inactive" | "allocated" | "pending";

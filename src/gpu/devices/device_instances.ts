@@ -19,7 +19,7 @@
  */
 import type { Bytes, Pid } from "../../model/base/units.js";
 
-export interface DeviceInstance {
+interface DeviceInstance {
   readonly uuid: string;
   readonly index: number;
   readonly gpuInstance: number;
@@ -28,7 +28,7 @@ export interface DeviceInstance {
   readonly usedBytes: Bytes;
 }
 
-export interface InstanceProcess {
+interface InstanceProcess {
   readonly uuid: string;
   readonly pid: Pid;
   /** `index` of its instance. */

@@ -5,7 +5,7 @@ import type { Bytes, Pid } from "../../model/base/units.js";
 import { noDeviceDriver, TidemarkError } from "../../model/errors/errors.js";
 import { type InstanceLook, parseInstances } from "./device_instances.js";
 
-export interface Device {
+interface Device {
   readonly index: number;
   readonly name: string;
   readonly uuid: string;
@@ -16,7 +16,7 @@ export interface Device {
   readonly mig: boolean;
 }
 
-export interface DeviceProcess {
+interface DeviceProcess {
   readonly pid: Pid;
   readonly uuid: string;
   /** null where the driver keeps it back, as in containers. */
@@ -87,7 +87,7 @@ async function ask(query: readonly string[]): Promise<string> {
 }
 
 /** Rows such as "0, GPU-1f0c..., NVIDIA H100 80GB HBM3, 81559, 1024, 37, Disabled". */
-export function parseDevices(text: string): Device[] {
+function parseDevices(text: string): Device[] {
   return rowsOf(text, 7).flatMap(([index, uuid, name, total, used, busy, mig]) => {
     const totalBytes = Number(total) * MIB;
     return Number.isInteger(Number(index)) && Number.isFinite(totalBytes)
@@ -107,7 +107,7 @@ export function parseDevices(text: string): Device[] {
 }
 
 /** Rows such as "4242, GPU-1f0c..., 1536" or "4242, GPU-1f0c..., [N/A]". */
-export function parseProcesses(text: string): DeviceProcess[] {
+function parseProcesses(text: string): DeviceProcess[] {
   return rowsOf(text, 3).flatMap(([pid, uuid, used]) =>
     /^\d+$/.test(pid!)
       ? [

@@ -7,7 +7,7 @@ import type { Address, Bytes } from "../../model/base/units.js";
 import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 
-export interface ForwardEnd {
+interface ForwardEnd {
   readonly requested: Bytes;
   readonly reserved: Bytes;
   /** What the trace leads to and the segments do not show, and the reverse. */

@@ -13,7 +13,7 @@ import {
   piecesOfUint32,
 } from "../snapshot/piece_column.js";
 
-export interface OpenRange {
+interface OpenRange {
   readonly address: Address;
   readonly size: Bytes;
   /** The event that gives it back; the number of events where none does. */

@@ -20,7 +20,7 @@ import { SnapshotShapes } from "./snapshot_shapes.js";
 const PIECE_BYTES = 2 ** 20;
 
 /** Called after each piece; `done` of `of` bytes of the file. */
-export type TellBytes = (done: number, of: number) => Promise<void>;
+type TellBytes = (done: number, of: number) => Promise<void>;
 
 /** @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E060 to TM-E064 */
 export async function readSnapshot(path: string, tell?: TellBytes): Promise<GpuSnapshot> {

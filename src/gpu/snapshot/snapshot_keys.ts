@@ -35,7 +35,7 @@ export const KEYS = [
   "allocator_settings",
   "external_annotations",
 ] as const;
-export type Key = (typeof KEYS)[number];
+type Key = (typeof KEYS)[number];
 
 const numbers = Object.fromEntries(KEYS.map((key, index) => [key, index]));
 /** The number of each name. */

@@ -24,7 +24,7 @@ export interface Parts {
 }
 
 /** What tokens of row lists stand for. */
-export interface RowLists {
+interface RowLists {
   rangeOf(kind: number, value: number, rows: number): RowRange | undefined;
   tracesOf(value: number): readonly RowRange[];
 }

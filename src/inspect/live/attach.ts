@@ -19,7 +19,7 @@ const LONGEST_MS: Millis = 600_000;
 /** A verdict of at least this confidence counts as settled when the next one agrees. */
 const SURE = 0.9;
 
-export interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
+interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
   /** How long to record; "auto": until two verdicts in a row agree, 10 minutes at most. */
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */

@@ -13,7 +13,7 @@ import { evidenceOf } from "../recorded/evidence.js";
 /** How long the process may take until it runs Python code, so that an agent can enter. */
 const LONGEST_WAIT: Millis = 30_000;
 
-export interface ProcessDiagnosisOptions {
+interface ProcessDiagnosisOptions {
   /** How long to watch the process. */
   readonly forMs: Millis;
   /** Records with an agent inside the process; false: only reads it from outside. */

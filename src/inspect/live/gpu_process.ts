@@ -27,7 +27,7 @@ const SMALLEST_TENSOR: Bytes = 10_000_000;
 /** Of the memory that is free here, what the graph of its objects may take. */
 const FREE_SHARE = 0.7;
 
-export interface GpuProcessRequest {
+interface GpuProcessRequest {
   readonly pid: Pid;
   readonly waitMs: Millis;
   readonly maxPauseMs: Millis;

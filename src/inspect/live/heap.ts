@@ -36,7 +36,7 @@ import type { NodeId } from "../../model/heap/heap_graph.js";
 import { gapTexts } from "./core_gaps.js";
 import { spareMemory } from "./spare_memory.js";
 
-export interface HeapRequest {
+interface HeapRequest {
   /** A process id, or the path of a core file. */
   readonly target: string;
   readonly exact: boolean;
@@ -55,7 +55,7 @@ export interface HeapRequest {
   readonly draw: ((objects: ObjectGraph, nodes: readonly NodeId[]) => string) | null;
 }
 
-export interface HeapLook {
+interface HeapLook {
   readonly document: HeapJson;
   /** null where there is no graph. */
   readonly tree: NamedHeapTree | null;

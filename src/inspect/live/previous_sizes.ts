@@ -7,7 +7,7 @@ import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 
-export interface LastLook {
+interface LastLook {
   readonly timeMs: TimeMs;
   /** Key: pid and start ticks, which no two processes of a boot share. */
   readonly sizes: ReadonlyMap<string, Bytes>;

@@ -6,7 +6,7 @@ import type { PsJson } from "../../model/documents/documents.js";
 import { readLastLook, writeLastLook } from "./previous_sizes.js";
 import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
 
-export interface ProcessList {
+interface ProcessList {
   /** Largest RSS first. */
   readonly document: PsJson;
   /** How long ago the previous list was made, which growth refers to; null where there was none. */
@@ -32,7 +32,7 @@ export async function listProcesses(): Promise<ProcessList> {
 }
 
 /** One process over the time that it was watched. */
-export interface WatchedProcess {
+interface WatchedProcess {
   readonly row: ProcessRow;
   /** RSS of the latest polls, oldest first. */
   readonly timesMs: readonly TimeMs[];

@@ -102,7 +102,7 @@ function mixedFrameOf(mixed: MixedFrame): FrameJson {
   }
 }
 
-export interface StackSelection {
+interface StackSelection {
   /** At most this many threads, and tasks; 0: all. */
   readonly top?: number;
   /** Only threads and tasks whose name or stack contains this text, in any case. */

@@ -3,7 +3,7 @@ import type { DiffJson, SummaryJson } from "../../model/documents/documents.js";
 import { addUp } from "./site_groups.js";
 
 /** One side of a comparison: a recording at a moment. */
-export interface DiffSide {
+interface DiffSide {
   /** Path of the recording. */
   readonly file: string;
   readonly summary: SummaryJson;

@@ -14,7 +14,7 @@ const MOST = 4;
 /** A file written at another time is another run's. */
 const MARGIN_MS = 60_000;
 
-export interface RecordedSnapshots {
+interface RecordedSnapshots {
   readonly snapshots: readonly GpuJson[];
   /** Of those that were not read: sentences. */
   readonly limits: readonly string[];

@@ -10,7 +10,7 @@ const TYPE_CORE = 4;
 const MANY_HEADERS = 0xffff;
 const MOST_HEADERS = 1 << 20;
 
-export interface ProgramHeader {
+interface ProgramHeader {
   readonly type: number;
   readonly flags: number;
   readonly offset: Bytes;

@@ -12,7 +12,7 @@ import {
 import { basename, resolve } from "node:path";
 import { type ElfHeader, MACHINE_X86_64, parseElfHeader } from "./elf_header.js";
 
-export type ProgramKind =
+type ProgramKind =
   /** Loaded by glibc's loader: a preloaded library takes effect. */
   | "glibc"
   | "musl"
@@ -36,7 +36,7 @@ export interface ProgramAnswer {
   readonly chain: readonly string[];
 }
 
-export interface ProgramContext {
+interface ProgramContext {
   readonly path: string;
   readonly cwd: string;
 }

@@ -18,7 +18,7 @@ import { findMapping } from "../memory/maps.js";
 import type { Memory } from "../memory/memory.js";
 import type { ThreadRegisters } from "./hold.js";
 
-export interface StackCopy {
+interface StackCopy {
   readonly start: Address;
   readonly bytes: Uint8Array;
   /** It goes on behind the copy. */

@@ -20,7 +20,7 @@ import { explainPtraceBarred, readAttachPermission } from "../process/permission
 import { readStat } from "../process/process.js";
 
 /** Functions of the program, for {@link ProcessHolder.layCall}. */
-export interface CallAddresses {
+interface CallAddresses {
   /** `mov $15, %rax; syscall` in its C library: the return path of signal handlers. */
   readonly restorer: Address;
   /** PyGILState_Ensure, PyRun_SimpleString, PyGILState_Release. */

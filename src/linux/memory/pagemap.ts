@@ -6,7 +6,7 @@ import { readSync } from "node:fs";
 import type { Address } from "../../model/base/units.js";
 import type { AddressRange } from "./memory.js";
 
-export const PAGE_BYTES = 4096;
+const PAGE_BYTES = 4096;
 const ENTRY_BYTES = 8;
 const ENTRIES_AT_ONCE = 8192;
 /** Bit 63, as the last of an entry's eight bytes has it. */

@@ -8,7 +8,7 @@ import { parseMaps } from "./maps.js";
 import type { Mapping } from "./memory.js";
 
 /** Pages of one mapping, or of all together. */
-export interface ResidentBytes {
+interface ResidentBytes {
   readonly rssBytes: Bytes;
   /** Shared pages in the process's share of them. */
   readonly pssBytes: Bytes;
@@ -49,7 +49,7 @@ export function readSmapsTotal(pid: Pid): ResidentBytes | null {
 
 const HEADER = /^[0-9a-f]+-[0-9a-f]+ /;
 
-export function parseSmaps(text: string): ResidentMapping[] {
+function parseSmaps(text: string): ResidentMapping[] {
   const mappings: ResidentMapping[] = [];
   const lines = text.split("\n");
   let header = 0;

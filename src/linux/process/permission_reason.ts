@@ -59,7 +59,7 @@ const WITH_CAPABILITY: Readonly<Record<Place, string>> = {
     "give its container securityContext.capabilities.add: [SYS_PTRACE], or enter the pod with: kubectl debug --profile=sysadmin --target=CONTAINER",
 };
 
-export interface Refusal {
+interface Refusal {
   readonly reason: string;
   readonly remedy: string;
 }

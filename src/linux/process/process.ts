@@ -6,7 +6,7 @@ import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { readLink, readNames, readSize, readText } from "./proc_files.js";
 
 /** From /proc/PID/status; the memory figures are 0 for a kernel thread or a zombie. */
-export interface ProcessStatus {
+interface ProcessStatus {
   readonly name: string;
   readonly uid: number;
   readonly rssBytes: Bytes;
@@ -43,7 +43,7 @@ export interface ProcessStat {
 }
 
 /** From /proc/PID/smaps_rollup. */
-export interface MemoryRollup {
+interface MemoryRollup {
   /** Shared pages counted in the share of this process. */
   readonly pssBytes: Bytes;
   /** Private pages: what would come back if it ended. */

@@ -6,7 +6,7 @@
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
 /** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
-export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
+type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
 
 export const ERROR_IDS = [
   "TM-E001",
@@ -51,7 +51,7 @@ export const ERROR_IDS = [
   "TM-E076",
   "TM-E077",
 ] as const;
-export type ErrorId = (typeof ERROR_IDS)[number];
+type ErrorId = (typeof ERROR_IDS)[number];
 
 /** What happened, the likely why, the next command; `message` is all three in one line. */
 export class TidemarkError extends Error {

@@ -121,7 +121,7 @@ export function spansAt(replay: GpuReplay, moment: number): Span[] {
 }
 
 /** Free memory between the blocks of one span. */
-export interface Gap {
+interface Gap {
   readonly span: Span;
   readonly address: Address;
   readonly size: Bytes;

@@ -32,10 +32,7 @@ export type GpuAction = (typeof GpuAction)[keyof typeof GpuAction];
 export const BlockState = { inactive: 0, allocated: 1, pendingFree: 2 } as const;
 export type BlockState = (typeof BlockState)[keyof typeof BlockState];
 
-/** Microseconds since 1970; 0 where the entry has none. */
-export type TimeUs = number;
-
-export interface GpuEventColumns {
+interface GpuEventColumns {
   readonly length: number;
   readonly action: Uint8Array;
   /** Of `outOfMemory`: the bytes that the device had free. */
@@ -44,6 +41,7 @@ export interface GpuEventColumns {
   readonly size: Float64Array;
   /** Row of `streams`. */
   readonly stream: Uint16Array;
+  /** Microseconds since 1970; 0 where the entry has none. */
   readonly timeUs: Float64Array;
   readonly stack: Uint32Array;
   /** String id of `user_metadata`; 0 none. */
@@ -54,7 +52,7 @@ export interface GpuEventColumns {
   readonly pool: Uint32Array;
 }
 
-export interface GpuSegmentColumns {
+interface GpuSegmentColumns {
   readonly length: number;
   /** {@link HOST_MEMORY} for pinned memory. */
   readonly device: Int32Array;
@@ -74,7 +72,7 @@ export interface GpuSegmentColumns {
   readonly blockCount: Uint32Array;
 }
 
-export interface GpuBlockColumns {
+interface GpuBlockColumns {
   readonly length: number;
   readonly address: Float64Array;
   readonly size: Float64Array;
@@ -85,7 +83,7 @@ export interface GpuBlockColumns {
 }
 
 /** What the program marked in time: profiler steps, `Optimizer.step`, user annotations. */
-export interface GpuAnnotationColumns {
+interface GpuAnnotationColumns {
   readonly length: number;
   /** String ids: "START", "END", and the name. */
   readonly stage: Uint32Array;
@@ -95,7 +93,7 @@ export interface GpuAnnotationColumns {
 }
 
 /** Rows of `events`. */
-export interface TraceRange {
+interface TraceRange {
   readonly first: number;
   readonly count: number;
 }

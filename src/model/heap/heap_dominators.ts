@@ -6,11 +6,6 @@
  */
 import type { DominatorTree, HeapGraph } from "./heap_graph.js";
 
-/** Bytes that {@link findDominators} takes at its highest, beside the graph itself. */
-export function dominatorMemory(nodes: number, edges: number): number {
-  return nodes * 49 + edges * 4;
-}
-
 interface DepthFirst {
   /** Nodes in the order of their first visit; only the first `count` count. */
   readonly visited: Uint32Array;

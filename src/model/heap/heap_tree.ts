@@ -46,7 +46,7 @@ export interface HeapTree {
 }
 
 /** Where the objects of a type are: of type t, places[start[t] .. start[t + 1]), most bytes first. */
-export interface TypePlaces {
+interface TypePlaces {
   readonly start: Uint32Array;
   readonly row: Uint32Array;
   readonly objects: Float64Array;
@@ -58,7 +58,7 @@ export interface CutTree extends HeapTree {
   readonly node: Uint32Array;
 }
 
-export interface TreeBounds {
+interface TreeBounds {
   readonly nodes: number;
   /** Levels of nodes: a linked list of a million objects must not take all rows. */
   readonly levels: number;

@@ -55,8 +55,8 @@ export type DeviceFigureName = (typeof DEVICE_FIGURES)[number];
 /** Devices of one process that a recording keeps figures of. */
 export const MOST_DEVICES = 16;
 /** `gpu.pinnedBytes` is page-locked host memory of the device's allocator. */
-export type DeviceMetric = `gpu.${number}.${DeviceFigureName}` | "gpu.pinnedBytes";
-export const DEVICE_METRICS: readonly DeviceMetric[] = [
+type DeviceMetric = `gpu.${number}.${DeviceFigureName}` | "gpu.pinnedBytes";
+const DEVICE_METRICS: readonly DeviceMetric[] = [
   "gpu.pinnedBytes",
   ...Array.from({ length: MOST_DEVICES }, (_, device) =>
     DEVICE_FIGURES.map((figure) => deviceMetric(device, figure)),
@@ -68,7 +68,7 @@ export function deviceMetric(device: number, figure: DeviceFigureName): DeviceMe
 }
 
 /** A part of the process's ledger: bytes of RSS, read at a growing distance. */
-export type LedgerMetric = `ledger.${LedgerPartName}`;
+type LedgerMetric = `ledger.${LedgerPartName}`;
 export type Metric = (typeof POLLED)[number] | LedgerMetric | DeviceMetric;
 export const LEDGER_METRICS: readonly LedgerMetric[] = LEDGER_PARTS.map(ledgerMetric);
 export const METRICS: readonly Metric[] = [...POLLED, ...LEDGER_METRICS, ...DEVICE_METRICS];

@@ -30,7 +30,7 @@ export type RegisterRule =
   | { readonly kind: "expression"; readonly expression: Program };
 
 /** The canonical frame address: the stack pointer of the caller before its call. */
-export type FrameAddressRule =
+type FrameAddressRule =
   | { readonly register: number; readonly offset: number }
   | { readonly expression: Program };
 

@@ -9,7 +9,7 @@ import { DamagedUnwinding, DwarfCursor } from "./dwarf_cursor.js";
 import type { Program } from "./frame_description.js";
 
 /** What an expression may ask for. Both throw or answer NaN for what is not known. */
-export interface ExpressionContext {
+interface ExpressionContext {
   register(number: number): number;
   /** A word of `length` bytes in the thread's stack, or elsewhere in its memory. */
   read(address: Address, length: Bytes): number;

@@ -19,7 +19,7 @@ export interface Program {
   readonly end: Address;
 }
 
-export interface CommonInformation {
+interface CommonInformation {
   readonly codeAlignment: number;
   readonly dataAlignment: number;
   readonly returnRegister: number;
@@ -38,7 +38,7 @@ export interface FrameDescription {
 }
 
 /** Where an entry lies. */
-export interface EntryExtent {
+interface EntryExtent {
   /** Behind the length. */
   readonly body: Address;
   readonly end: Address;

@@ -23,7 +23,7 @@ const SIGNAL_CONTEXT: readonly number[] = [
 ];
 
 /** Where code is; a return address outside of it is none. */
-export type IsCode = (address: Address) => boolean;
+type IsCode = (address: Address) => boolean;
 
 /** The caller's registers; null where nothing tells. */
 export function callerWithoutDescription(

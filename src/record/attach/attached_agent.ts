@@ -23,14 +23,14 @@ export interface AgentStatus {
   readonly log: string;
 }
 
-export interface ArmedAgent {
+interface ArmedAgent {
   readonly status: AgentStatus;
   /** It was armed before, and nothing was changed. */
   readonly stood: boolean;
   readonly entered: RemoteAnswer;
 }
 
-export interface ArmOptions {
+interface ArmOptions {
   /** Of libtidemark.so; libtidemark-keyed.so lies beside it. */
   readonly libraryPath: string;
   /** The recorder's pool; the agent makes one of its own where it cannot open that. */

@@ -7,7 +7,7 @@ import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { disarmAgent } from "./attached_agent.js";
 
-export interface DetachAnswer {
+interface DetachAnswer {
   /** It recorded until now; false: the agent lay there, taken back already. */
   readonly recorded: boolean;
   /** Nothing of it is left to run: the library stays mapped and inert. */

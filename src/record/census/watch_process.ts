@@ -17,7 +17,7 @@ import { CensusWatch } from "./census_watch.js";
 const LONGEST_LOOKUP_MS: Millis = 30_000;
 
 /** A process that ends earlier is judged by what was seen. */
-export interface WatchOptions {
+interface WatchOptions {
   readonly forMs: Millis;
   /** Version of its Python; "" unknown. */
   readonly python: string;

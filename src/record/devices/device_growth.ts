@@ -6,7 +6,7 @@ import { deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 
-export interface DeviceGrowth {
+interface DeviceGrowth {
   readonly device: number;
   /** Of allocated memory; null where the program marks no steps. */
   readonly bytesPerStep: Bytes | null;

@@ -27,7 +27,7 @@ import { firstMessage, openDeviceLine } from "./device_line.js";
 /** The thread in the program may have to wait for the allocator, and walks all its blocks. */
 const ANSWER_MS: Millis = 60_000;
 
-export interface DeviceLookOptions {
+interface DeviceLookOptions {
   /** How long the program may take until it runs Python code, and stand still for its heap's copy. */
   readonly exec: RemoteExecOptions;
   readonly maxPauseMs: Millis;
@@ -40,7 +40,7 @@ export interface DeviceLookOptions {
 }
 
 /** Of torch or of JAX. */
-export interface LookedUpTensor extends DeviceTensor {
+interface LookedUpTensor extends DeviceTensor {
   readonly device: number;
 }
 

@@ -19,7 +19,7 @@ import { firstMessage, openDeviceLine } from "./device_line.js";
 const WRITE_MS: Millis = 10 * 60_000;
 const PICKLE = ".pickle";
 
-export interface DeviceSnapshot<Answer> {
+interface DeviceSnapshot<Answer> {
   readonly frameworks: readonly FrameworkFigures[];
   /** What `read` made of it; null where there is none. */
   readonly answer: Answer | null;

@@ -13,11 +13,11 @@ export interface ExitReport {
   readonly systemMs: Millis;
 }
 
-export type PoolAnswer =
+type PoolAnswer =
   | { readonly made: true; readonly guardPid: Pid; readonly descriptor: number }
   | { readonly made: false; readonly errno: number; readonly reason: string };
 
-export type StartAnswer =
+type StartAnswer =
   | { readonly started: true; readonly pid: Pid; readonly startTicks: number }
   | { readonly started: false; readonly errno: number; readonly reason: string };
 

@@ -27,7 +27,7 @@ const HELPERS_END_MS = 300;
 /** One read of a few bytes: so often at most between two polls. */
 const CROWD_CHECK_MS = 250;
 
-export interface RecorderOptions {
+interface RecorderOptions {
   readonly writer: RecordingWriter;
   readonly pid: Pid;
   readonly startTicks: number;

@@ -10,7 +10,7 @@ import {
 } from "../../segment/index.js";
 
 /** What a pool holds that no recorder watches any more. */
-export interface PoolProfile {
+interface PoolProfile {
   readonly header: PoolHeader;
   /** One a process image whose segment could be read, in the order of the slots. */
   readonly processes: readonly SegmentHeader[];

@@ -9,7 +9,7 @@ import {
 import type { Pid } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 
-export interface WantedFigures {
+interface WantedFigures {
   /** PSS and USS, for which the kernel walks all pages, and sockets, a system call a descriptor. */
   readonly dear: boolean;
   /** What it has written so far: asked where /dev/shm fills. */

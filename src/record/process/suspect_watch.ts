@@ -75,7 +75,7 @@ const SMALLEST_SHARED_BYTES = 1_000_000;
 const MOST_SHARED = 3;
 
 /** What the agents know of each process, beside the profile. */
-export interface AgentsKnow {
+interface AgentsKnow {
   liveSamples(): ReadonlyMap<Pid, LiveSamples>;
   openings(): ReadonlyMap<Pid, readonly Opening[]>;
 }

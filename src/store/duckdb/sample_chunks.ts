@@ -17,7 +17,7 @@ type SampleColumn = keyof typeof TABLES.samples;
 const COLUMNS = Object.keys(TABLES.samples) as SampleColumn[];
 
 /** One value a column: `day` counts from 1970. */
-export type SampleVectors = Readonly<Record<SampleColumn, DuckDBVector>>;
+type SampleVectors = Readonly<Record<SampleColumn, DuckDBVector>>;
 
 /**
  * A chunk that is written in place, handed over when full and written again:

@@ -11,7 +11,7 @@ import type { FrameJson } from "../../../src/model/documents/documents.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 
-export type Mood = "calm" | "open" | "alarm";
+type Mood = "calm" | "open" | "alarm";
 
 const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
 
@@ -21,7 +21,7 @@ export function moodOf(kind: VerdictKind): Mood {
   return CALM.has(kind) ? "calm" : "alarm";
 }
 
-export interface Cohort {
+interface Cohort {
   /** Age of its youngest and its oldest; Infinity: as old as the recording. */
   readonly fromMs: Millis;
   readonly toMs: Millis;

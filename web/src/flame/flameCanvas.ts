@@ -13,7 +13,7 @@ import { positionAt, rowOf } from "./layout.js";
 
 const ZOOM_MS = 220;
 
-export interface FlameEvents {
+interface FlameEvents {
   /** The rectangle under the pointer, or -1; x and y in the viewport. */
   onHover(position: number, x: number, y: number): void;
   onSelect(position: number): void;

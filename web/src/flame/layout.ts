@@ -6,7 +6,7 @@
  *   row        0 | 1         1     | 2   2   2       rowStart = [0, 1, 3, 6]
  *   start..end  the node's interval in units of the value (bytes, objects)
  */
-export interface FlameTree {
+interface FlameTree {
   readonly length: number;
   /** `parent[i] < i`; row 0 is the root. */
   readonly parent: Uint32Array;

@@ -5,7 +5,7 @@ import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";
 import { typeColour } from "./typeColours.js";
 
-export interface MapLook {
+interface MapLook {
   readonly theme: Theme;
   readonly selected: number;
   readonly hovered: number;

@@ -79,7 +79,7 @@ export function wayTo(tree: NamedHeapTree, row: number): string[] {
       ];
 }
 
-export interface Place {
+interface Place {
   readonly row: number;
   readonly objects: number;
   readonly bytes: number;

@@ -3,7 +3,7 @@ import type { Theme } from "../theme/theme.js";
 
 const HUES = 18;
 
-export interface TypeColour {
+interface TypeColour {
   readonly fill: string;
   /** Behind what lies within. */
   readonly ground: string;

@@ -1,4 +1,4 @@
-export interface Bar {
+interface Bar {
   readonly value: number;
   /** Under the bar. */
   readonly label: string;

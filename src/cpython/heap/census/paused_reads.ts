@@ -40,7 +40,7 @@ const LARGEST_CHUNK = 2 ** 30;
 const GROWTH = 1.1;
 const GROWTH_BYTES = 16 * 2 ** 20;
 
-export interface TakeOptions {
+interface TakeOptions {
   /** The program may stand still for this long. */
   readonly maxPauseMs: Millis;
   /** Memory that copy and analysis may take; no bound where it is not given. */

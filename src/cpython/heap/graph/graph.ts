@@ -40,13 +40,11 @@ import {
 
 export {
   FIRST_OBJECT,
-  ROOT,
   ROOT_GARBAGE,
   ROOT_MODULES,
   ROOT_NAMES,
   ROOT_NATIVE,
   ROOT_STACKS,
-  ROOT_VARIABLES,
 } from "./roots.js";
 
 export interface ObjectGraph {

@@ -27,7 +27,7 @@ export const ROOT_NAMES = [
 /** From 2^30 on a count says "immortal" (3.12 and newer), never how many references there are. */
 const LEAST_IMMORTAL = 2 ** 30;
 
-export interface FoundPlaces {
+interface FoundPlaces {
   /** The first node that is no object of Python's. */
   readonly end: NodeId;
   readonly stacks: readonly AddressRange[];

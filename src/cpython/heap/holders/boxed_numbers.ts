@@ -7,7 +7,7 @@ import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { StepNames } from "../names/step_names.js";
 import { SHAPE_LIST, SHAPE_TUPLE } from "../objects/type_table.js";
 
-export interface BoxedNumbers {
+interface BoxedNumbers {
   readonly path: readonly string[];
   /** "list" and "float". */
   readonly container: string;

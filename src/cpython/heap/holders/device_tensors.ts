@@ -14,7 +14,7 @@ import { type Holds, IMPLEMENTATION_AT, readTensorStorage } from "../objects/ten
 import { readRowLength, readTensorShape } from "../objects/tensor_shape.js";
 import { SHAPE_TENSOR } from "../objects/type_table.js";
 
-export interface DeviceBlock {
+interface DeviceBlock {
   readonly address: Address;
   /** As the allocator rounded it. */
   readonly bytes: Bytes;
@@ -72,7 +72,7 @@ export function findDeviceTensors(
 }
 
 /** An object that says itself what it holds on a device. */
-export interface DeviceArray {
+interface DeviceArray {
   /** Of the object. */
   readonly object: Address;
   readonly bytes: Bytes;

@@ -37,7 +37,7 @@ export interface Holder {
   readonly objects: Objects;
 }
 
-export interface FoundObject {
+interface FoundObject {
   /** As it was asked for. */
   readonly address: Address;
   /** The object there, or the one that owns the buffer there. */
@@ -198,7 +198,7 @@ function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): H
 }
 
 /** ma_used, ob_size or `used` of the builtin containers: all stand behind the type. */
-export function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
+function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
   const address = graph.address[node];
   const place = ENTRIES_AT[types.shapes[graph.type[node]]];
   return node < FIRST_OBJECT || place === undefined ? 0 : Math.max(0, copy.word(address + place));

@@ -16,7 +16,7 @@ import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
 import { StepNames } from "./step_names.js";
 
-export interface RootPath {
+interface RootPath {
   readonly path: readonly string[];
   /** Nodes of the way as far as all objects of the group share it, roots first. */
   readonly nodes: readonly NodeId[];

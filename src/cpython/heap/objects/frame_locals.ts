@@ -34,7 +34,7 @@ const ARGUMENT_COUNTS = 12;
 /** Kinds of objects that have a frame, by the names of their types. */
 const GENERATORS = new Set(["generator", "coroutine", "async_generator"]);
 
-export interface FunctionVariables {
+interface FunctionVariables {
   /** Locals, cells, then those of the functions around it. */
   readonly names: readonly string[];
   readonly positional: number;

@@ -13,7 +13,7 @@ import type { Address, Bytes } from "../../../model/base/units.js";
 import type { PythonLayout } from "../../layouts/index.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 
-export interface WordRange {
+interface WordRange {
   readonly start: Address;
   readonly bytes: Bytes;
 }

@@ -12,7 +12,7 @@ import type { HeapCopy } from "../memory/heap_copy.js";
 import { readStorageOf } from "./tensor.js";
 import { SHAPE_NDARRAY, SHAPE_TENSOR, type TypeTable } from "./type_table.js";
 
-export interface Storages {
+interface Storages {
   /** Data addresses and sizes; row n is the node `first + n`. */
   readonly addresses: readonly Address[];
   readonly bytes: readonly Bytes[];

@@ -21,7 +21,7 @@ const AUTOGRAD_WORDS = 8;
 /** Of a short name, within AutogradMeta. */
 const INLINE_CHARACTERS = 24;
 
-export interface TensorStorage {
+interface TensorStorage {
   readonly data: Address;
   readonly bytes: Bytes;
 }

@@ -12,7 +12,7 @@ import type { Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { readBytes, readWords } from "./small_objects.js";
 
-export interface TensorShape {
+interface TensorShape {
   readonly shape: readonly number[];
   /** "float16", as torch names it. */
   readonly dtype: string;

@@ -16,7 +16,7 @@ import { readTypeName, type TypeName } from "./type_names.js";
 export type TypeRow = number;
 
 /** How an object's size and references are found. */
-export const SHAPE_PLAIN = 0;
+const SHAPE_PLAIN = 0;
 export const SHAPE_INT = 1;
 export const SHAPE_LIST = 2;
 export const SHAPE_TUPLE = 3;

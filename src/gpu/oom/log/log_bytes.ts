@@ -7,7 +7,7 @@ import { finished } from "node:stream";
 import { createGunzip } from "node:zlib";
 
 /** Why a log ends before its file does, in one sentence. */
-export interface LogDamage {
+interface LogDamage {
   readonly damage: string;
 }
 

@@ -15,7 +15,7 @@ export interface LogLine {
 const LONGEST = 2 ** 17;
 
 /** Called after each piece; `done` of `of` bytes of the file as it lies there. */
-export type TellBytes = (done: number, of: number) => Promise<void>;
+type TellBytes = (done: number, of: number) => Promise<void>;
 
 /** Lines of a file (.gz and UTF-16 too), or of standard input for "-", as many at a time as a piece of it holds: a
  * turn of the event loop for each would cost more than the line. @throws TidemarkError TM-E003, TM-E004 */

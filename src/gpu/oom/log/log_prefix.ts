@@ -5,7 +5,7 @@
  *   └─ kubectl --timestamps, CRI ──────────┘└ pdsh ─┘└ torchrun ┘
  */
 
-export interface PrefixedLine {
+interface PrefixedLine {
   /** Equal for lines of one writer; "" where nothing but times is put before. */
   readonly writer: string;
   readonly rank: number | null;

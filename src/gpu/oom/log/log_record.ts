@@ -6,7 +6,7 @@
  *   {"level":"error","rank":3,"message":"step failed","exc_info":"Traceback ...\nRuntimeError: ..."}
  */
 
-export interface LogRecord {
+interface LogRecord {
   readonly rank: number | null;
   readonly lines: readonly string[];
 }

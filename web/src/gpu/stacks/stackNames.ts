@@ -11,7 +11,7 @@ import {
 type Tables = GpuPageDocument["tables"];
 
 /** The allocator's own frames and the interpreter's: the same in every stack. */
-export function isHidden({ strings, frames }: Tables, frame: number): boolean {
+function isHidden({ strings, frames }: Tables, frame: number): boolean {
   const named = { function: strings[frames.function[frame]!]! };
   return isAllocatorFrame(named) || isInterpreterFrame(named);
 }
