@@ -33,8 +33,9 @@ function output(command) {
     cwd: scratch,
     maxBuffer: 1 << 30,
   });
-  if (result.status !== 0)
+  if (result.status !== 0) {
     throw new Error(`${command.join(" ")}: ${result.status}\n${result.stderr}`);
+  }
   return result.stdout;
 }
 
@@ -79,7 +80,9 @@ for (const period of periods) {
       const frame = site.stack.find((/** @type {{function: string}} */ f) =>
         /^site_\d+$/.test(f.function),
       );
-      if (!frame) continue;
+      if (!frame) {
+        continue;
+      }
       const sum = estimates.get(frame.function) ?? {
         live: 0,
         liveVariance: 0,
@@ -104,7 +107,9 @@ for (const period of periods) {
       };
       estimated += found.live;
       exact += site.liveBytes;
-      if (rank < 10) topErrors.push(Math.abs(found.live - site.liveBytes) / site.liveBytes);
+      if (rank < 10) {
+        topErrors.push(Math.abs(found.live - site.liveBytes) / site.liveBytes);
+      }
       for (const [count, value, variance, true_] of /** @type {const} */ ([
         [counts.live, found.live, found.liveVariance, site.liveBytes],
         [counts.allocated, found.allocated, found.allocatedVariance, site.allocatedBytes],
@@ -115,10 +120,14 @@ for (const period of periods) {
             : { low: 0, high: unseenUpToBytes(inForce) };
         const held = low - 1e-9 <= true_ && true_ <= high + 1e-9;
         count.all++;
-        if (held) count.held++;
+        if (held) {
+          count.held++;
+        }
         if (true_ >= 10 * inForce) {
           count.large++;
-          if (held) count.heldLarge++;
+          if (held) {
+            count.heldLarge++;
+          }
         }
       }
     }

@@ -56,7 +56,9 @@ function start(command) {
     async longestGap() {
       const said = new Promise((resolve) => {
         child.stdout.once("data", (text) => resolve(Number(text)));
-        if (child.exitCode !== null || child.signalCode !== null) resolve(Number.NaN);
+        if (child.exitCode !== null || child.signalCode !== null) {
+          resolve(Number.NaN);
+        }
       });
       child.stdin.write("\n");
       return said;
@@ -74,7 +76,9 @@ const spread = (values) =>
 const rows = [];
 for (const { version, path, chroot, sharedLibrary, freeThreaded } of readEnvironment()
   .interpreters) {
-  if (freeThreaded) continue;
+  if (freeThreaded) {
+    continue;
+  }
   const target = start(chroot ? ["chroot", chroot, path] : [path]);
   await target.longestGap();
   /** @type {{attach: number[], left: number[], wall: number[], gap: number[], idle: number[]}} */
@@ -136,11 +140,16 @@ for (const [name, command] of tools) {
     seen.idle.push(await target.longestGap());
     const begun = performance.now();
     const [program, ...words] = command(String(target.pid));
-    if ((await ended(program ?? "", words)) !== 0) failed++;
+    if ((await ended(program ?? "", words)) !== 0) {
+      failed++;
+    }
     seen.wall.push(performance.now() - begun);
     const gap = target.alive() ? await target.longestGap() : Number.NaN;
-    if (Number.isNaN(gap)) died++;
-    else seen.gap.push(gap);
+    if (Number.isNaN(gap)) {
+      died++;
+    } else {
+      seen.gap.push(gap);
+    }
     target.kill();
   }
   const [gap, idle, wall] = [seen.gap, seen.idle, seen.wall].map(spread);

@@ -67,7 +67,9 @@ function* entriesOf(tell, enough) {
     } else {
       const at = Math.floor(random() * live.length);
       const [block] = live.splice(at, 1);
-      if (block) allocator.free(block, stacks[at % 400]);
+      if (block) {
+        allocator.free(block, stacks[at % 400]);
+      }
     }
     yield* waiting.splice(0);
   }
@@ -116,7 +118,9 @@ function measure(path) {
     ["--input-type=module", "-e", READ, root, path],
     { encoding: "utf8" },
   );
-  if (status !== 0) throw new Error(stderr);
+  if (status !== 0) {
+    throw new Error(stderr);
+  }
   return JSON.parse(stdout);
 }
 
@@ -131,7 +135,9 @@ function findMemoryViz() {
     const lib = join(cache, place, "lib");
     for (const version of existsSync(lib) ? readdirSync(lib) : []) {
       const path = join(lib, version, "site-packages/torch/cuda/_memory_viz.py");
-      if (existsSync(path)) return path;
+      if (existsSync(path)) {
+        return path;
+      }
     }
   }
   return null;
@@ -145,7 +151,9 @@ const TORCH_MS = 15 * 60_000;
  * @param {string} path @param {string} page @returns {{words: string, page: string | null}} */
 function measureTorch(path, page) {
   const tool = findMemoryViz();
-  if (tool === null) return { words: "not installed", page: null };
+  if (tool === null) {
+    return { words: "not installed", page: null };
+  }
   const free = /^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
   const most = Math.floor(SHARE_OF_FREE * 1024 * Number(free));
   const code = `
@@ -166,7 +174,9 @@ print("\\n" + json.dumps({"ms": (time.perf_counter() - started) * 1000, "outcome
     timeout: TORCH_MS,
     maxBuffer: 2 ** 26,
   });
-  if (status !== 0) return { words: `ended with ${status ?? "a signal"}`, page: null };
+  if (status !== 0) {
+    return { words: `ended with ${status ?? "a signal"}`, page: null };
+  }
   const { ms, rss, outcome } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
   return outcome === "done"
     ? { words: `${seconds(ms)}, ${mebibytes(rss)}`, page }
@@ -211,7 +221,9 @@ try {
       torchPages.push([file, written, ...torchPage]);
       console.log(torchPages.at(-1)?.join(" | "));
     }
-    for (const name of readdirSync(scratch)) rmSync(join(scratch, name));
+    for (const name of readdirSync(scratch)) {
+      rmSync(join(scratch, name));
+    }
   }
 } finally {
   rmSync(scratch, { recursive: true, force: true });
@@ -251,7 +263,9 @@ polygon for the others. A page that has drawn nothing in five minutes is given u
 ${markdownTable(pageColumns, torchPages)}
 `;
 console.log(markdown);
-if (!options.quick) writeResults("gpu", markdown);
+if (!options.quick) {
+  writeResults("gpu", markdown);
+}
 if (torchPages.length > 0) {
   console.log(torchMarkdown);
   writeResults("gpu-pytorch-page", torchMarkdown);

@@ -112,7 +112,9 @@ export async function measurePage(path, page) {
     [join(root, "dist/program/main.js"), "gpu", path, "-o", page, "--quiet"],
     { encoding: "utf8" },
   );
-  if (status !== 0) throw new Error(stderr);
+  if (status !== 0) {
+    throw new Error(stderr);
+  }
   const written = performance.now() - writing;
   return inBrowser(async (tab, highest) => {
     const started = performance.now();
@@ -165,8 +167,12 @@ async function serveScripts(tab, script) {
  * @param {string | null} page @param {string | undefined} script path of MemoryViz.js
  * @returns {Promise<string[]>} drawn, or what became of it; the browser's memory; frames */
 export async function measureTorchPage(page, script) {
-  if (page === null) return ["no page", "", ""];
-  if (script === undefined) return ["not run: no --pytorch-page", "", ""];
+  if (page === null) {
+    return ["no page", "", ""];
+  }
+  if (script === undefined) {
+    return ["not run: no --pytorch-page", "", ""];
+  }
   return inBrowser(async (tab, highest) => {
     const started = performance.now();
     const ended = (/** @type {string} */ how) => [

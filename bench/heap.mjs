@@ -72,7 +72,9 @@ async function startProgram(records) {
     },
     async stop() {
       child.kill("SIGKILL");
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      if (child.exitCode === null && child.signalCode === null) {
+        await once(child, "exit");
+      }
     },
   };
 }
@@ -89,7 +91,9 @@ async function looks(pid, kind, times) {
   const found = [];
   for (let n = 0; n < times; n++) {
     found.push(await look(pid, kind));
-    if (found[0]?.refused !== undefined) break;
+    if (found[0]?.refused !== undefined) {
+      break;
+    }
   }
   const middle = median(found.map(({ ms }) => ms));
   return /** @type {Answer} */ (found.find(({ ms }) => ms >= middle));
@@ -136,7 +140,9 @@ async function measure(name, records, besides) {
   const graph = graphFits(census.objects)
     ? await looks(program.pid, "graph", large ? 1 : 3)
     : { objects: census.objects, refused: "more memory than this machine has to spare" };
-  if (graph.refused === undefined) takenAnObject = graph.ownBytes / graph.objects;
+  if (graph.refused === undefined) {
+    takenAnObject = graph.ownBytes / graph.objects;
+  }
   graphRows.push(
     graph.refused === undefined
       ? [
@@ -154,7 +160,9 @@ async function measure(name, records, besides) {
   console.error(graphRows.at(-1)?.join("  "));
   if (besides) {
     await measurePauses(name, program, exact.ms);
-    if (records * recordBytes <= LARGEST_PEER_GIB * 2 ** 30) await measurePeers(name, program);
+    if (records * recordBytes <= LARGEST_PEER_GIB * 2 ** 30) {
+      await measurePeers(name, program);
+    }
   }
   await program.stop();
 }
@@ -191,7 +199,9 @@ async function measurePauses(name, program, exactMs) {
       mib(forked.copiedBytes),
     ],
   );
-  for (const row of pauseRows.slice(-3)) console.error(row.join("  "));
+  for (const row of pauseRows.slice(-3)) {
+    console.error(row.join("  "));
+  }
 }
 
 /** @param {string} name @param {Program} program */

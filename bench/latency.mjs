@@ -72,7 +72,9 @@ async function serveAndLoad(tool) {
 /** @param {number | undefined} pid @param {NodeJS.Signals} signal */
 function stopGroup(pid, signal) {
   try {
-    if (pid !== undefined) process.kill(-pid, signal);
+    if (pid !== undefined) {
+      process.kill(-pid, signal);
+    }
   } catch {
     // It is gone already.
   }
@@ -87,8 +89,12 @@ async function measure(tool, pairs) {
     const one = await serveAndLoad(first ? null : tool);
     const two = await serveAndLoad(first ? tool : null);
     const [plain, watched] = first ? [one, two] : [two, one];
-    if (plain === null) throw new Error("the service did not serve, without any tool");
-    if (watched === null) return [tool, "failed", "", "", "", String(pairs)];
+    if (plain === null) {
+      throw new Error("the service did not serve, without any tool");
+    }
+    if (watched === null) {
+      return [tool, "failed", "", "", "", String(pairs)];
+    }
     kept.p50.push(watched.p50Ms / plain.p50Ms);
     kept.p99.push(watched.p99Ms / plain.p99Ms);
     kept.plain50.push(plain.p50Ms);
@@ -122,4 +128,6 @@ FastAPI and uvicorn, one connection in a closed loop; plain and under the tool i
 ${markdownTable(["tool", "p50, plain", "ratio", "p99, plain", "ratio", "pairs"], rows)}
 `;
 console.log(markdown);
-if (!options.tools) writeResults("latency", markdown);
+if (!options.tools) {
+  writeResults("latency", markdown);
+}

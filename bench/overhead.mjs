@@ -115,13 +115,20 @@ const endMs = Date.now() + Number(options.minutes) * 60_000;
 const failures = new Map();
 
 const ours = chosenTools.filter(isOurs);
-for (const workload of chosenWorkloads) once([python, scriptOf(workload)]); // files into the page cache
+for (const workload of chosenWorkloads) {
+  once([python, scriptOf(workload)]); // files into the page cache
+}
 /** @type {Record<string, Result>} */
 const fresh = Object.fromEntries(ours.map((tool) => [tool, newResult()]));
 for (let pair = 0; pair < Number(options.pairs); pair++) {
-  if (pair >= LEAST_PAIRS && Date.now() > endMs - reserveMs()) break;
-  for (const workload of chosenWorkloads)
-    for (const tool of ours) measurePair(tool, workload, fresh[tool]);
+  if (pair >= LEAST_PAIRS && Date.now() > endMs - reserveMs()) {
+    break;
+  }
+  for (const workload of chosenWorkloads) {
+    for (const tool of ours) {
+      measurePair(tool, workload, fresh[tool]);
+    }
+  }
   progress(`pair ${pair + 1}`, ours, fresh);
 }
 Object.assign(results, fresh);
@@ -131,7 +138,9 @@ const peers = chosenTools
 for (const tool of peers) {
   const result = newResult();
   const left = chosenWorkloads.filter((workload) => {
-    if (Date.now() > endMs) return true;
+    if (Date.now() > endMs) {
+      return true;
+    }
     measurePair(tool, workload, result);
     return false;
   });
@@ -166,7 +175,9 @@ function scriptOf(workload) {
  * @param {Result} result
  */
 function measurePair(tool, workload, result) {
-  if ((failures.get(tool) ?? 0) >= 2) return;
+  if ((failures.get(tool) ?? 0) >= 2) {
+    return;
+  }
   const script = scriptOf(workload);
   const innerFile = join(scratch, "inner.json");
   const inner = [python, join(here, "measure.py"), innerFile, python, script];
@@ -176,7 +187,9 @@ function measurePair(tool, workload, result) {
   const command = tools[tool]({ python, script, inner, scratch });
   const watched = once(command, own ? innerFile : undefined);
   failures.set(tool, watched ? 0 : (failures.get(tool) ?? 0) + 1);
-  if (!plain || !watched) return;
+  if (!plain || !watched) {
+    return;
+  }
   result.ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [] };
   const ratios = result.ratios[workload];
   ratios.cpu.push(watched.cpu / plain.cpu);
@@ -207,10 +220,13 @@ function cpuRatio(tool, workload) {
 
 /** @param {string} tool @returns {string[] | null} null: not measured */
 function rowOf(tool) {
-  if (!results[tool]) return null;
+  if (!results[tool]) {
+    return null;
+  }
   const ordinary = Object.entries(results[tool].ratios).filter(([name]) => !micro.has(name));
-  if (ordinary.length === 0)
+  if (ordinary.length === 0) {
     return [tool, "failed", "failed", ...[...micro].map(() => "failed"), "", "0", "0"];
+  }
   const beside = ordinary.flatMap(([, ratios]) => ratios.besideSeconds);
   return [
     tool,

@@ -66,7 +66,9 @@ function layOut(samples) {
         liveSamples: 8,
       });
     }
-    for (let n = 0; n < live; n++) segment.live(n, n % sites, 1024 + n, (n * 37) % 60_000);
+    for (let n = 0; n < live; n++) {
+      segment.live(n, n % sites, 1024 + n, (n * 37) % 60_000);
+    }
     segment.setCount(6, live);
   }
   return { pool, processes };
@@ -92,7 +94,9 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
   const timeMs = 1_700_000_060_000;
   const assemble = () => {
     const assembler = new ProfileAssembler();
-    for (const look of looks) assembler.renew(assembler.begin(look.header), look);
+    for (const look of looks) {
+      assembler.renew(assembler.begin(look.header), look);
+    }
     return assembler.take(timeMs);
   };
   const toProfile = await timed(assemble, 3);

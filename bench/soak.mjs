@@ -76,7 +76,9 @@ async function run(name, service) {
   console.error(rows.at(-1)?.join(" | "));
   const grown =
     after.descriptors > before.descriptors || after.agentMappings > before.agentMappings;
-  if (loaded.failed > 0 || grown) process.exitCode = 1;
+  if (loaded.failed > 0 || grown) {
+    process.exitCode = 1;
+  }
 }
 
 const wanted = interpreters.filter(
@@ -92,11 +94,12 @@ for (const interpreter of wanted) {
   }
 }
 const torch = await benchPython();
-if ("3.12".startsWith(options.python))
+if ("3.12".startsWith(options.python)) {
   await run("3.12, torch inference", {
     command: [torch, join(workloads, "torch_service.py")],
     env: {},
   });
+}
 
 const markdown = `## Soak
 

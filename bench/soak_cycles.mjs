@@ -39,8 +39,9 @@ async function serve(command, env) {
   let said = "";
   load.stdout.setEncoding("utf8").on("data", (text) => (said += text));
   while (!said.includes("up")) {
-    if (server.exitCode !== null || load.exitCode !== null)
+    if (server.exitCode !== null || load.exitCode !== null) {
       throw new Error("the service did not start");
+    }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return {
@@ -49,7 +50,9 @@ async function serve(command, env) {
     /** @returns {Promise<{requests: number, failed: number, p50Ms: number, p99Ms: number, maxMs: number}>} */
     async finish() {
       load.stdin.end();
-      if (load.exitCode === null) await once(load, "close");
+      if (load.exitCode === null) {
+        await once(load, "close");
+      }
       server.kill("SIGTERM");
       return JSON.parse(said.split("\n")[1] ?? "");
     },
@@ -82,7 +85,9 @@ async function killRecorder(pid, path) {
   let said = "";
   recorder.stderr.setEncoding("utf8").on("data", (text) => (said += text));
   while (!said.includes("recording process")) {
-    if (recorder.exitCode !== null) throw new Error(said);
+    if (recorder.exitCode !== null) {
+      throw new Error(said);
+    }
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   recorder.kill("SIGKILL");
@@ -108,7 +113,9 @@ export async function soak({ command, env = {}, cycles, tell }) {
   let killed = 0;
   try {
     for (let cycle = 0; cycle < cycles; cycle++) {
-      if (cycle === Math.min(WARM_UP, cycles - 1)) before = belongings(watched.pid);
+      if (cycle === Math.min(WARM_UP, cycles - 1)) {
+        before = belongings(watched.pid);
+      }
       if (cycle % 10 === 9) {
         await killRecorder(watched.pid, path);
         killed++;
@@ -124,7 +131,9 @@ export async function soak({ command, env = {}, cycles, tell }) {
         });
         pauses.push(result.attachPauseMs, result.detachPauseMs);
       }
-      if (!watched.alive()) throw new Error(`the service died in cycle ${cycle}`);
+      if (!watched.alive()) {
+        throw new Error(`the service died in cycle ${cycle}`);
+      }
       tell?.(cycle + 1);
     }
     const after = belongings(watched.pid);

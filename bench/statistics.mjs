@@ -39,7 +39,7 @@ export function ratioWithInterval(ratios) {
   const logs = ratios.map(Math.log);
   const centre = mean(logs);
   const pairs = logs.length;
-  if (pairs < 2)
+  if (pairs < 2) {
     return {
       ratio: Math.exp(centre),
       low: Number.NaN,
@@ -47,6 +47,7 @@ export function ratioWithInterval(ratios) {
       pairs,
       logVariance: Number.NaN,
     };
+  }
   const logVariance = logs.reduce((sum, x) => sum + (x - centre) ** 2, 0) / (pairs - 1) / pairs;
   const half = (studentT[pairs - 2] ?? 1.96) * Math.sqrt(logVariance);
   return {
@@ -71,6 +72,8 @@ export function overall(workloads) {
 
 /** @param {{ratio: number, low: number, high: number}} r */
 export function formatRatio({ ratio, low, high }) {
-  if (!Number.isFinite(low)) return ratio.toFixed(3);
+  if (!Number.isFinite(low)) {
+    return ratio.toFixed(3);
+  }
   return `${ratio.toFixed(3)} (${low.toFixed(3)}-${high.toFixed(3)})`;
 }

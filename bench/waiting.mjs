@@ -59,7 +59,9 @@ async function pair(bytes, run) {
   let variance = 0;
   for (const site of summary.sites) {
     const own = site.stack.some((/** @type {{function: string}} */ f) => f.function === "remember");
-    if (!own) continue;
+    if (!own) {
+      continue;
+    }
     estimate += site.liveBytes;
     variance += site.standardErrorBytes ** 2;
   }
@@ -79,7 +81,9 @@ const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`
 const rows = [];
 for (const bytes of [10_000, 50_000]) {
   const pairs = [];
-  for (let run = 0; run < Number(options.pairs); run++) pairs.push(await pair(bytes, run));
+  for (let run = 0; run < Number(options.pairs); run++) {
+    pairs.push(await pair(bytes, run));
+  }
   const average = (/** @type {(one: (typeof pairs)[0]) => number} */ figure) =>
     mean(pairs.map(figure));
   rows.push([

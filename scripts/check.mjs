@@ -47,7 +47,9 @@ async function check(wanted) {
   const counts = [await runAlone({ name: "build", run: buildOnce })];
   if (sum(counts).failed === 0) {
     counts.push(...(await runSideBySide(singleCore.filter(isWanted))));
-    if (isWanted(unit)) counts.push(await runAlone(unit));
+    if (isWanted(unit)) {
+      counts.push(await runAlone(unit));
+    }
   }
   return conclude(counts);
 }

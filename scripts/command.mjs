@@ -14,7 +14,9 @@ export class SetupError extends Error {}
 export function findOnPath(name) {
   for (const folder of (process.env.PATH ?? "").split(delimiter)) {
     const candidate = join(folder, name);
-    if (folder && isExecutable(candidate)) return candidate;
+    if (folder && isExecutable(candidate)) {
+      return candidate;
+    }
   }
   return undefined;
 }
@@ -87,11 +89,15 @@ export function seconds(ms) {
  */
 export async function runAsScript(meta, main) {
   const started = process.argv[1];
-  if (started === undefined || realpathSync(started) !== fileURLToPath(meta.url)) return;
+  if (started === undefined || realpathSync(started) !== fileURLToPath(meta.url)) {
+    return;
+  }
   try {
     process.exitCode = (await main()) ?? 0;
   } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
+    if (!(error instanceof SetupError)) {
+      throw error;
+    }
     process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }

@@ -28,9 +28,11 @@ function tidemark(...args) {
     const child = spawn(join(root, "bin/tidemark"), args, { cwd: root, stdio: "inherit" });
     child.on("error", reject);
     child.on("close", (code, signal) => {
-      if (code === 0) resolve(undefined);
-      else
+      if (code === 0) {
+        resolve(undefined);
+      } else {
         reject(new SetupError(`tidemark ${args[0]} ended with ${signal ?? `exit code ${code}`}`));
+      }
     });
   });
 }

@@ -54,7 +54,9 @@ async function writeReport(recording) {
 async function recordSample() {
   mkdirSync(folder, { recursive: true });
   const service = ["python3", "examples/inference_service", "--seconds", "15"];
-  if (await tidemark("run", "--force", "-o", sample, "--", ...service)) return;
+  if (await tidemark("run", "--force", "-o", sample, "--", ...service)) {
+    return;
+  }
   rmSync(sample, { force: true });
   throw new SetupError("the sample recording could not be made");
 }
@@ -108,10 +110,14 @@ function rebuildOnChange(server, recording) {
   let changed = false;
   let building = false;
   const rebuild = async () => {
-    if (building || !changed) return;
+    if (building || !changed) {
+      return;
+    }
     building = true;
     changed = false;
-    if ((await build()) && (await writeReport(recording))) server.ws.send({ type: "full-reload" });
+    if ((await build()) && (await writeReport(recording))) {
+      server.ws.send({ type: "full-reload" });
+    }
     building = false;
     await rebuild();
   };
@@ -120,8 +126,12 @@ function rebuildOnChange(server, recording) {
   server.watcher.add(watched.map((path) => join(root, path)));
   server.watcher.on("all", (_event, path) => {
     const name = relative(root, path);
-    if (!watched.some((part) => name === part || name.startsWith(`${part}/`))) return;
-    if (/\.test\.tsx?$/.test(name)) return;
+    if (!watched.some((part) => name === part || name.startsWith(`${part}/`))) {
+      return;
+    }
+    if (/\.test\.tsx?$/.test(name)) {
+      return;
+    }
     changed = true;
     clearTimeout(timer);
     timer = setTimeout(rebuild, SETTLED_MS);
@@ -135,16 +145,28 @@ async function dev([recording = sample]) {
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.on(signal, async () => {
-      if (stopping) return;
+      if (stopping) {
+        return;
+      }
       stopping = true;
-      for (const { pid } of running) if (pid !== undefined) process.kill(-pid, "SIGTERM");
+      for (const { pid } of running) {
+        if (pid !== undefined) {
+          process.kill(-pid, "SIGTERM");
+        }
+      }
       await server?.close();
       process.exit(0);
     });
   }
-  if (!(await build())) throw new SetupError("the build failed");
-  if (recording === sample && !existsSync(sample)) await recordSample();
-  if (!(await writeReport(recording))) throw new SetupError(`no report of ${recording}`);
+  if (!(await build())) {
+    throw new SetupError("the build failed");
+  }
+  if (recording === sample && !existsSync(sample)) {
+    await recordSample();
+  }
+  if (!(await writeReport(recording))) {
+    throw new SetupError(`no report of ${recording}`);
+  }
   server = await serve();
   rebuildOnChange(server, recording);
 }

@@ -71,7 +71,9 @@ export async function makeEnvironment() {
     try {
       return await make();
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
+      if (!(error instanceof Error)) {
+        throw error;
+      }
       skipped.push({ what, why: error.message });
       return null;
     }

@@ -14,7 +14,9 @@ import { root, setUp } from "./setup.mjs";
  */
 export async function generate({ write }) {
   const fromSources = compare(await sourceParts(), write);
-  if (write) await buildSources();
+  if (write) {
+    await buildSources();
+  }
   return [...fromSources, ...compare(await builtParts(), write)];
 }
 

@@ -76,10 +76,13 @@ async function leakbench() {
   }
   const folder = resolve(values.cases);
   const jobs = Number(values.jobs);
-  if (!Number.isInteger(jobs) || jobs < 1)
+  if (!Number.isInteger(jobs) || jobs < 1) {
     throw new SetupError("--jobs needs a whole number from 1");
+  }
   const way = ways.get(values.way);
-  if (way === undefined) throw new SetupError(`--way is one of ${[...ways.keys()].join(", ")}`);
+  if (way === undefined) {
+    throw new SetupError(`--way is one of ${[...ways.keys()].join(", ")}`);
+  }
   const cases = readCases(folder, positionals);
   const whole =
     folder === ownCases &&
@@ -112,7 +115,9 @@ async function underTidemark(cases, jobs, options, whole) {
   };
   const file = writeResults(options.json ?? join(root, "leakbench/results/latest.json"), document);
   process.stdout.write(`\n${table(results)}\n\n${file}\n`);
-  if (whole) writeFileSync(pageFile, withPeers(page(document, knownPage()), peersOf(knownPage())));
+  if (whole) {
+    writeFileSync(pageFile, withPeers(page(document, knownPage()), peersOf(knownPage())));
+  }
 }
 
 /**
@@ -139,7 +144,9 @@ async function underPeers(cases, jobs, options, whole) {
   const document = { schema: "tidemark.leakbench-peers/1", seconds, runs: results };
   const file = writeResults(options.json ?? join(root, "leakbench/results/peers.json"), document);
   process.stdout.write(`\n${peersTable(results)}\n\n${file}\n`);
-  if (whole) writeFileSync(pageFile, withPeers(knownPage(), peersPart(document)));
+  if (whole) {
+    writeFileSync(pageFile, withPeers(knownPage(), peersPart(document)));
+  }
 }
 
 /** @param {string} path @param {unknown} document @returns {string} the file that was written */

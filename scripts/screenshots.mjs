@@ -71,7 +71,9 @@ async function screenshots() {
     const page = join(folder, "report.html");
     tidemark("report", recording, "-o", page);
     mkdirSync(images, { recursive: true });
-    for (const wanted of ofReport) await picture(browser, page, wanted);
+    for (const wanted of ofReport) {
+      await picture(browser, page, wanted);
+    }
     await picture(browser, snapshotPage(folder), ofSnapshot);
   } finally {
     await browser.close();
@@ -83,7 +85,9 @@ async function screenshots() {
 function snapshotPage(folder) {
   const file = join(folder, "training.pickle");
   const training = DEVICE_CASES.find(({ name }) => name === SNAPSHOT_CASE);
-  if (training === undefined) throw new SetupError(`no such case: ${SNAPSHOT_CASE}`);
+  if (training === undefined) {
+    throw new SetupError(`no such case: ${SNAPSHOT_CASE}`);
+  }
   writeFileSync(file, pickle(training.make()));
   const page = join(folder, "training.html");
   tidemark("gpu", file, "-o", page);
@@ -102,9 +106,14 @@ async function picture(browser, path, { name, options, drawn, tab, part }) {
   await page.waitForSelector(drawn);
   // Nothing is selected: its details would show a path of this machine's.
   const file = join(images, `${name}.png`);
-  if (tab) await page.getByRole("tab", { name: tab }).click();
-  if (part) await page.getByRole("region", { name: part, exact: true }).screenshot({ path: file });
-  else await page.screenshot({ path: file });
+  if (tab) {
+    await page.getByRole("tab", { name: tab }).click();
+  }
+  if (part) {
+    await page.getByRole("region", { name: part, exact: true }).screenshot({ path: file });
+  } else {
+    await page.screenshot({ path: file });
+  }
   await context.close();
   process.stdout.write(`${file}\n`);
 }
@@ -112,7 +121,9 @@ async function picture(browser, path, { name, options, drawn, tab, part }) {
 /** @param {string[]} args */
 function tidemark(...args) {
   const { status } = spawnSync(join(root, "bin/tidemark"), args, { cwd: root, stdio: "inherit" });
-  if (status !== 0) throw new SetupError(`tidemark ${args[0]} failed`);
+  if (status !== 0) {
+    throw new SetupError(`tidemark ${args[0]} failed`);
+  }
 }
 
 await runAsScript(import.meta, screenshots);

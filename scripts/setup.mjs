@@ -29,7 +29,9 @@ export function findCompiler() {
   const wanted = process.env.CC ? [process.env.CC] : ["cc", "gcc", "clang"];
   for (const name of wanted) {
     const path = name.includes("/") ? name : findOnPath(name);
-    if (path !== undefined && existsSync(path)) return path;
+    if (path !== undefined && existsSync(path)) {
+      return path;
+    }
   }
   throw new SetupError(
     `no C compiler (looked for ${wanted.join(", ")} on PATH): the agent is built with the system's; ` +
@@ -57,7 +59,9 @@ async function checkPython() {
   const script = "import sys; print('%d.%d' % sys.version_info[:2])";
   const { status, output } = await capture("python3", ["-c", script]);
   const wanted = `python3 ${oldestPython.join(".")} or newer is needed on PATH`;
-  if (status !== 0) throw new SetupError(`python3 does not run here: ${wanted}`);
+  if (status !== 0) {
+    throw new SetupError(`python3 does not run here: ${wanted}`);
+  }
   const [major = 0, minor = 0] = output.trim().split(".").map(Number);
   if (major < oldestPython[0] || (major === oldestPython[0] && minor < oldestPython[1])) {
     throw new SetupError(`python3 is ${output.trim()}: ${wanted}`);
@@ -71,14 +75,22 @@ async function checkPython() {
  */
 function packagesMatchLock() {
   const installedLock = join(root, "node_modules/.package-lock.json");
-  if (!existsSync(installedLock)) return false;
+  if (!existsSync(installedLock)) {
+    return false;
+  }
   const wanted = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(installedLock);
   for (const [path, entry] of Object.entries(wanted)) {
-    if (path === "") continue;
+    if (path === "") {
+      continue;
+    }
     const found = installed[path];
-    if (found === undefined ? !entry.optional : found.integrity !== entry.integrity) return false;
-    if (found !== undefined && !existsSync(join(root, path, "package.json"))) return false;
+    if (found === undefined ? !entry.optional : found.integrity !== entry.integrity) {
+      return false;
+    }
+    if (found !== undefined && !existsSync(join(root, path, "package.json"))) {
+      return false;
+    }
   }
   return Object.keys(installed).every((path) => path in wanted);
 }

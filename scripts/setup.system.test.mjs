@@ -30,9 +30,14 @@ function setUpWith(programs, clone = root) {
   const bin = join(folder, "bin");
   mkdirSync(bin);
   for (const [name, content] of Object.entries(programs)) {
-    if (content.startsWith("/")) symlinkSync(content, join(bin, name));
-    else writeFileSync(join(bin, name), `#!/bin/sh\n${content}\n`);
-    if (!content.startsWith("/")) chmodSync(join(bin, name), 0o755);
+    if (content.startsWith("/")) {
+      symlinkSync(content, join(bin, name));
+    } else {
+      writeFileSync(join(bin, name), `#!/bin/sh\n${content}\n`);
+    }
+    if (!content.startsWith("/")) {
+      chmodSync(join(bin, name), 0o755);
+    }
   }
   const env = { PATH: bin, HOME: folder };
   const { status, stdout, stderr } = spawnSync(

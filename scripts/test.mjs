@@ -54,7 +54,9 @@ async function test(wanted) {
   }
   if (sum(counts).failed === 0) {
     counts.push(...(await runSideBySide(parts)));
-    if (vitest !== undefined) counts.push(await runAlone(vitest));
+    if (vitest !== undefined) {
+      counts.push(await runAlone(vitest));
+    }
   }
   return conclude(counts);
 }
@@ -62,7 +64,9 @@ async function test(wanted) {
 /** @param {string[]} wanted @returns {Part | undefined} undefined: no test in TypeScript is wanted */
 function vitestPart(wanted) {
   const others = wanted.filter((name) => !singleCore.some((part) => part.name === name));
-  if (others.length === 0 && wanted.length > 0) return undefined;
+  if (others.length === 0 && wanted.length > 0) {
+    return undefined;
+  }
   const chosen = others.filter((name) => projects.has(name));
   const filters = others.filter((name) => !projects.has(name) && name !== "vitest");
   const needs = (chosen.length > 0 ? chosen : [...projects.keys()]).flatMap(

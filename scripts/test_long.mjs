@@ -40,7 +40,9 @@ async function testLong(wanted) {
   const rows = readRows();
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const [name, test] of all) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    if (wanted.length > 0 && !wanted.includes(name)) {
+      continue;
+    }
     const { row, count } = await runOne(name, test);
     rows.set(name, row);
     // After each: a run that is interrupted keeps what it has measured.

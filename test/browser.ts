@@ -58,8 +58,9 @@ function systemBrowser(): Executable | undefined {
     for (const name of SYSTEM_NAMES) {
       const path = join(folder, name);
       // Some distributions install a stub that only says how to get the real one.
-      if (folder && existsSync(path) && spawnSync(path, ["--version"]).status === 0)
+      if (folder && existsSync(path) && spawnSync(path, ["--version"]).status === 0) {
         return { path, environment: {} };
+      }
     }
   }
   return undefined;

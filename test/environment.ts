@@ -11,7 +11,9 @@ export function anyInterpreter(): Interpreter {
     ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
   );
   const newest = own.at(-1);
-  if (newest === undefined) throw new Error("no Python 3.9 or newer on this machine");
+  if (newest === undefined) {
+    throw new Error("no Python 3.9 or newer on this machine");
+  }
   return newest;
 }
 

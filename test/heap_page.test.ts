@@ -206,7 +206,9 @@ describe("the page of a heap", () => {
     const { heap, tree } = shown as { tree: NonNullable<HeapPageDocument["tree"]> } & typeof shown;
     expect(tree.rows).toBeLessThan(30_000);
     const own = tree.retained.slice();
-    for (let row = 1; row < tree.rows; row++) own[tree.parent[row]] -= tree.retained[row];
+    for (let row = 1; row < tree.rows; row++) {
+      own[tree.parent[row]] -= tree.retained[row];
+    }
     expect(Math.min(...own)).toBeGreaterThan(-1);
     expect(Math.abs((tree.retained[0] as number) / heap.totals.bytes - 1)).toBeLessThan(0.05);
     expect(tree.steps.some((steps) => steps.at(-1) === "SESSIONS")).toBe(true);

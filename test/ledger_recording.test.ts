@@ -46,7 +46,9 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   const { series, limits } = openRecording(recording);
   expect(limits.filter((limit) => /ledger/.test(limit))).toEqual([]);
   const [root] = series;
-  if (root === undefined) throw new Error("no series");
+  if (root === undefined) {
+    throw new Error("no series");
+  }
   const column = root.values.get(ledgerMetric("malloc.used")) ?? new Float64Array();
   const row = column.findIndex((value) => !Number.isNaN(value));
   const of = (metric: (typeof LEDGER_METRICS)[number]) => root.values.get(metric)?.[row] ?? 0;

@@ -55,10 +55,14 @@ export async function openFile(
   const complaints: string[] = [];
   const address = pathToFileURL(path).href;
   page.on("request", (request) => {
-    if (request.url() !== address) complaints.push(`request ${request.url()}`);
+    if (request.url() !== address) {
+      complaints.push(`request ${request.url()}`);
+    }
   });
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+    if (message.type() === "error" || message.type() === "warning") {
+      complaints.push(message.text());
+    }
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(address);
@@ -113,7 +117,9 @@ export async function boxOf(
   locator: Locator,
 ): Promise<{ x: number; y: number; width: number; height: number }> {
   const box = await locator.boundingBox();
-  if (box === null) throw new Error("not in sight");
+  if (box === null) {
+    throw new Error("not in sight");
+  }
   return box;
 }
 

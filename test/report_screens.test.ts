@@ -85,7 +85,9 @@ describe("timeline", () => {
       await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
 
       await touch("touchStart", [[x + 0.5 * width, y + 100]]);
-      for (const up of [20, 60, 120]) await touch("touchMove", [[x + 0.5 * width, y + 100 - up]]);
+      for (const up of [20, 60, 120]) {
+        await touch("touchMove", [[x + 0.5 * width, y + 100 - up]]);
+      }
       await touch("touchEnd", []);
       await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(0);
       expect(await words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");

@@ -169,7 +169,9 @@ export function open(path: string): Recording {
 export async function until(happened: () => boolean): Promise<void> {
   const patience = Date.now() + HANGS_AFTER_MS / 3;
   while (!happened()) {
-    if (Date.now() > patience) throw new Error(`waited in vain: ${happened}`);
+    if (Date.now() > patience) {
+      throw new Error(`waited in vain: ${happened}`);
+    }
     await sleep(20);
   }
 }
@@ -186,7 +188,9 @@ function waitFor(
   return new Promise((resolve, reject) => {
     const watch = setTimeout(() => {
       // The group: what the command started is stuck with it.
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      if (child.pid !== undefined) {
+        process.kill(-child.pid, "SIGKILL");
+      }
       reject(new Error(`still running after ${HANGS_AFTER_MS / 1000} s: ${command.join(" ")}`));
     }, HANGS_AFTER_MS);
     child.once("error", (error) => {

@@ -338,7 +338,9 @@ function addStack(builder: ProfileTablesBuilder, frames: readonly string[]): num
 }
 
 function addLabel(builder: ProfileTablesBuilder, text: string | undefined): number {
-  if (text === undefined) return 0;
+  if (text === undefined) {
+    return 0;
+  }
   const [key, value] = text.split("=");
   return builder.label(0, builder.string(key), builder.string(value));
 }

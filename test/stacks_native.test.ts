@@ -44,10 +44,14 @@ beforeAll(() => {
   }
 });
 afterEach(async () => {
-  for (const program of started.splice(0)) await program.stop();
+  for (const program of started.splice(0)) {
+    await program.stop();
+  }
 });
 afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true });
+  for (const folder of folders) {
+    rmSync(folder, { recursive: true });
+  }
   removeScratch();
 });
 

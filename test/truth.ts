@@ -56,7 +56,9 @@ export function bytesByLine(
   }[figure];
   const found = new Map<string, Estimate>();
   for (let site = 0; site < sites.length; site++) {
-    if (domain !== undefined && sites.domain[site] !== domain) continue;
+    if (domain !== undefined && sites.domain[site] !== domain) {
+      continue;
+    }
     const places = pythonPlaces(profile, sites.stack[site]);
     for (const place of through ? new Set(places) : places.slice(0, 1)) {
       const before = found.get(place) ?? { bytes: 0, standardError: 0, samples: 0 };
@@ -75,7 +77,9 @@ function pythonPlaces({ frames, stacks, strings }: Profile, stack: number): stri
   const places: string[] = [];
   for (let node = stack; node !== 0; node = stacks.parent[node]) {
     const frame = stacks.frame[node];
-    if (frames.kind[frame] !== FrameKind.python) continue;
+    if (frames.kind[frame] !== FrameKind.python) {
+      continue;
+    }
     const [name, file] = [strings[frames.function[frame]], strings[frames.file[frame]]];
     places.push(placeName(name, file, frames.line[frame]));
   }
@@ -168,7 +172,9 @@ export function topPlaces(profile: Profile, figure: Figure): string[] {
 export function liveOf({ sites }: Profile, belongs: (site: number) => boolean): Estimate {
   let [bytes, variance, samples] = [0, 0, 0];
   for (let site = 0; site < sites.length; site++) {
-    if (!belongs(site)) continue;
+    if (!belongs(site)) {
+      continue;
+    }
     bytes += sites.liveBytes[site];
     variance += sites.liveVariance[site];
     samples += sites.liveSamples[site];

@@ -16,7 +16,9 @@ export function wideReport(nodes: number): ReportDocument {
   const random = randomFrom(12345);
   for (let node = 1; node < nodes; node++) {
     let above = Math.floor(random() ** 2 * node);
-    while (depth[above] >= 40) above = parent[above];
+    while (depth[above] >= 40) {
+      above = parent[above];
+    }
     parent[node] = above;
     depth[node] = depth[above] + 1;
     frame[node] = Math.floor(random() * functions);

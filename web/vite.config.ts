@@ -12,7 +12,9 @@ function inlineAssets(): Plugin {
     enforce: "post",
     generateBundle(_, bundle) {
       const page = bundle["index.html"];
-      if (page?.type !== "asset") throw new Error("the build made no index.html");
+      if (page?.type !== "asset") {
+        throw new Error("the build made no index.html");
+      }
       let html = String(page.source);
       for (const [name, part] of Object.entries(bundle)) {
         if (part.type === "chunk") {

@@ -17,7 +17,9 @@ export async function unlessFresh(name, { inputs, settings = "", outputs }, make
   const stamp = join(root, "dist/.made", name);
   const content = fingerprint(inputs, settings);
   const whole = outputs.every((output) => existsSync(join(root, output)));
-  if (whole && existsSync(stamp) && readFileSync(stamp, "utf8") === content) return;
+  if (whole && existsSync(stamp) && readFileSync(stamp, "utf8") === content) {
+    return;
+  }
   await make();
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, content);
@@ -38,7 +40,11 @@ function fingerprint(inputs, settings) {
  */
 export function filesUnder(path) {
   const full = join(root, path);
-  if (!existsSync(full)) return [];
-  if (!statSync(full).isDirectory()) return [path];
+  if (!existsSync(full)) {
+    return [];
+  }
+  if (!statSync(full).isDirectory()) {
+    return [path];
+  }
   return readdirSync(full).flatMap((name) => filesUnder(join(path, name)));
 }

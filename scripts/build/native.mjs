@@ -45,7 +45,9 @@ async function compileAll(compiler, work) {
   const variables = makeVariables(readFileSync(join(agent, "Makefile"), "utf8"));
   const flags = (/** @type {string} */ name) => {
     const value = variables.get(name);
-    if (value === undefined) throw new SetupError(`agent/Makefile has no variable ${name}`);
+    if (value === undefined) {
+      throw new SetupError(`agent/Makefile has no variable ${name}`);
+    }
     return value.split(/\s+/).filter((word) => word !== "");
   };
   const sources = sourcesIn("agent/src", /\.[cS]$/);
@@ -66,8 +68,9 @@ async function compileAll(compiler, work) {
     guard,
     ...sourcesIn("agent/guard", /\.c$/),
   ]);
-  for (const made of [...libraries.map(([name]) => join(work, name)), guard])
+  for (const made of [...libraries.map(([name]) => join(work, name)), guard]) {
     renameSync(made, join(root, folder, basename(made)));
+  }
 }
 
 /** @param {string} path @param {RegExp} pattern @returns {string[]} from the folder agent/ */
@@ -80,7 +83,9 @@ function sourcesIn(path, pattern) {
 /** @param {string} compiler @param {string[]} args */
 async function compile(compiler, args) {
   const { status, output } = await capture(compiler, args, { cwd: agent });
-  if (status === 0) return;
+  if (status === 0) {
+    return;
+  }
   process.stderr.write(`\n${output}`);
   throw new SetupError(
     /(stdio|stdlib|features|unistd)\.h: No such file/.test(output)
@@ -100,12 +105,16 @@ async function inParallel(items, work) {
     while (next < items.length) {
       const index = next++;
       const item = items[index];
-      if (item !== undefined) await work(item, index);
+      if (item !== undefined) {
+        await work(item, index);
+      }
     }
   };
   const ends = await Promise.allSettled(Array.from({ length: availableParallelism() }, worker));
   const failure = ends.find((end) => end.status === "rejected");
-  if (failure?.status === "rejected") throw failure.reason;
+  if (failure?.status === "rejected") {
+    throw failure.reason;
+  }
 }
 
 /**
@@ -117,7 +126,9 @@ export function makeVariables(text) {
   const variables = new Map();
   for (const line of text.replace(/\\\n/g, " ").split("\n")) {
     const [, name, value = ""] = /^(\w+)\s*:=\s*(.*)$/.exec(line) ?? [];
-    if (name === undefined) continue;
+    if (name === undefined) {
+      continue;
+    }
     variables.set(
       name,
       value.replace(/\$\((\w+)\)/g, (_, reference) => variables.get(reference) ?? ""),

@@ -21,7 +21,9 @@ export function countOfAgent(lines, status) {
   const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/;
   const [, passed, failed, skipped] =
     lines.findLast((line) => closing.test(line))?.match(closing) ?? [];
-  if (passed === undefined) return undefined;
+  if (passed === undefined) {
+    return undefined;
+  }
   return {
     passed: Number(passed),
     failed: Number(failed) || (status === 0 ? 0 : 1),

@@ -16,12 +16,16 @@ export async function checkAgentCore() {
   const programs = names.map((name) => `build/test/plain/${name}`);
   const libraries = wordsOf("LATE_KINDS").map((kind) => `build/test/late/${kind}.so`);
   const made = await stream("make", ["-s", "-j2", "-C", "agent", ...programs, ...libraries]);
-  if (made.status !== 0) return verdicts([false]);
+  if (made.status !== 0) {
+    return verdicts([false]);
+  }
   const counts = [];
   for (const program of programs) {
     const { status, lines } = await stream(join(root, "agent", program), []);
     const count = countOfAgent([...lines, closingLine(lines)], status);
-    if (count === undefined || count.passed + count.failed === 0) return undefined;
+    if (count === undefined || count.passed + count.failed === 0) {
+      return undefined;
+    }
     counts.push(count);
   }
   return { ...sum(counts), failures: counts.flatMap(({ failures }) => failures ?? []) };
@@ -37,6 +41,8 @@ function closingLine(lines) {
 /** @param {string} variable of agent/Makefile */
 function wordsOf(variable) {
   const words = makeVariables(readFileSync(join(root, "agent/Makefile"), "utf8")).get(variable);
-  if (!words) throw new SetupError(`agent/Makefile has no variable ${variable}`);
+  if (!words) {
+    throw new SetupError(`agent/Makefile has no variable ${variable}`);
+  }
   return words.split(/\s+/);
 }

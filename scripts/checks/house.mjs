@@ -21,8 +21,12 @@ export async function checkHouse() {
 async function lockFileIsWhole() {
   const { status, output } = await capture(...npm("ci", "--dry-run"), { cwd: root });
   const wrong = output.match(/^npm error (Missing|Invalid): .*$/gm) ?? [];
-  for (const line of wrong) say(`package-lock.json: ${line}`);
-  if (status !== 0 && wrong.length === 0) say(output);
+  for (const line of wrong) {
+    say(`package-lock.json: ${line}`);
+  }
+  if (status !== 0 && wrong.length === 0) {
+    say(output);
+  }
   return verdicts([status === 0]);
 }
 
@@ -61,7 +65,9 @@ async function linksLeadSomewhere() {
       .filter((target) => !existsSync(join(root, dirname(page), target)))
       .map((target) => `${page} leads to ${target}, which is not there`);
   });
-  for (const line of broken) say(line);
+  for (const line of broken) {
+    say(line);
+  }
   return verdicts([pages.length > 0 && broken.length === 0]);
 }
 
@@ -75,6 +81,8 @@ async function casesAreUnnamed() {
     { cwd: root },
   );
   const nothingFound = 1;
-  if (status !== nothingFound) say(`a case of the leak bench is named here:\n${output}`);
+  if (status !== nothingFound) {
+    say(`a case of the leak bench is named here:\n${output}`);
+  }
   return verdicts([cases.length > 0 && status === nothingFound]);
 }

@@ -90,12 +90,16 @@ function stronglyConnected(graph) {
       }
     }
     if (low === own) {
-      for (const member of open.splice(open.indexOf(node))) component.set(member, own);
+      for (const member of open.splice(open.indexOf(node))) {
+        component.set(member, own);
+      }
     }
     return low;
   };
   for (const node of graph.keys()) {
-    if (!order.has(node)) visit(node);
+    if (!order.has(node)) {
+      visit(node);
+    }
   }
   return component;
 }
@@ -103,7 +107,9 @@ function stronglyConnected(graph) {
 /** @param {readonly Module[]} modules @returns {Violation[]} */
 function commandsOfSeveralRooms(modules) {
   return modules.flatMap(({ source, dependencies }) => {
-    if (!/^src\/cli\/commands\/[^/]+\.ts$/.test(source)) return [];
+    if (!/^src\/cli\/commands\/[^/]+\.ts$/.test(source)) {
+      return [];
+    }
     const rooms = dependencies.flatMap(({ resolved }) => {
       const [, room] = /^src\/([^/]+)\/index\.ts$/.exec(resolved) ?? [];
       return room === undefined || room === "model" ? [] : [room];

@@ -96,7 +96,9 @@ async function plantedViolationsAreFound() {
         [...text.matchAll(/\/\/ ([a-z-]+)/g)].map(([, rule]) => `${file} breaks ${rule}`),
       )
       .sort();
-    if (found.join() === expected.join()) return true;
+    if (found.join() === expected.join()) {
+      return true;
+    }
     say(`the check of imports, in a tree with these violations: ${expected.join(", ")},`);
     say(`reported ${found.join(", ")}`);
     return false;

@@ -9,7 +9,9 @@ import { say, stream, sum } from "./stream.mjs";
 export async function checkPython() {
   const counts = [];
   for (const { version, path, chroot } of readEnvironment().interpreters) {
-    if (chroot !== undefined) continue;
+    if (chroot !== undefined) {
+      continue;
+    }
     say(`Python ${version}`);
     const args = [
       "-B",
@@ -24,7 +26,9 @@ export async function checkPython() {
     const env = { ...process.env, PYTHONPATH: join(root, "python") };
     const { status, lines } = await stream(path, args, { env });
     const count = countOfUnittest(lines, status);
-    if (count === undefined) return undefined;
+    if (count === undefined) {
+      return undefined;
+    }
     counts.push(count);
   }
   return sum(counts);
@@ -39,7 +43,9 @@ export function countOfUnittest(lines, status) {
   const ran = Number(
     /^Ran (\d+) tests? /.exec(lines.findLast((line) => /^Ran \d/.test(line)) ?? "")?.[1],
   );
-  if (!(ran > 0)) return undefined;
+  if (!(ran > 0)) {
+    return undefined;
+  }
   const closing = lines.findLast((line) => /^(OK|FAILED)/.test(line)) ?? "";
   const number = (/** @type {string} */ name) =>
     Number(new RegExp(`\\b${name}=(\\d+)`).exec(closing)?.[1] ?? 0);

@@ -62,7 +62,9 @@ async function runSection({ name, run, fix, again }, transcript) {
       say(error instanceof SetupError ? error.message : error.stack);
       return verdicts([false]);
     });
-    if (reported === undefined) say("printed no count of tests");
+    if (reported === undefined) {
+      say("printed no count of tests");
+    }
     return reported ?? verdicts([false]);
   });
   transcript.print(
@@ -70,7 +72,9 @@ async function runSection({ name, run, fix, again }, transcript) {
       `(${seconds(Date.now() - begun)})\n`,
   );
   const next = fix ? `to fix it: ${fix}` : again ? `to run it again: ${again}` : undefined;
-  if (count.failed > 0 && next !== undefined) transcript.print(`== ${name}: ${next}\n`);
+  if (count.failed > 0 && next !== undefined) {
+    transcript.print(`== ${name}: ${next}\n`);
+  }
   return {
     ...count,
     name,
@@ -85,10 +89,16 @@ async function runSection({ name, run, fix, again }, transcript) {
  */
 export function conclude(counts) {
   const { passed, failed, skipped, reasons } = sum(counts);
-  for (const reason of reasons) process.stdout.write(`skipped: ${reason}\n`);
+  for (const reason of reasons) {
+    process.stdout.write(`skipped: ${reason}\n`);
+  }
   for (const { slowest = [] } of counts) {
-    if (slowest.length > 0) process.stdout.write(`\n== the ${slowest.length} slowest tests\n`);
-    for (const line of slowest) process.stdout.write(`  ${line}\n`);
+    if (slowest.length > 0) {
+      process.stdout.write(`\n== the ${slowest.length} slowest tests\n`);
+    }
+    for (const line of slowest) {
+      process.stdout.write(`  ${line}\n`);
+    }
   }
   repeatFailures(counts);
   process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
@@ -104,9 +114,15 @@ const REPEATED_LINES = 150;
  */
 function repeatFailures(counts) {
   for (const { name, failed, next, failures = [] } of counts) {
-    if (failed === 0) continue;
+    if (failed === 0) {
+      continue;
+    }
     process.stdout.write(`\n== failed in ${name}: ${failed}\n`);
-    for (const line of failures.slice(-REPEATED_LINES)) process.stdout.write(`  ${line}\n`);
-    if (next !== undefined) process.stdout.write(`  ${next}\n`);
+    for (const line of failures.slice(-REPEATED_LINES)) {
+      process.stdout.write(`  ${line}\n`);
+    }
+    if (next !== undefined) {
+      process.stdout.write(`  ${next}\n`);
+    }
   }
 }

@@ -41,7 +41,9 @@ function siteIsReported(json) {
   const { sites } = JSON.parse(json);
   const site = sites.find(({ stack }) => stack[0]?.function === "keep");
   const error = Math.abs((site?.liveBytes ?? 0) - KEPT_BYTES) / KEPT_BYTES;
-  if (error <= TOLERANCE) return true;
+  if (error <= TOLERANCE) {
+    return true;
+  }
   say(`the summary reports ${site?.liveBytes ?? 0} live bytes of keep(), not ${KEPT_BYTES}`);
   return false;
 }

@@ -38,7 +38,9 @@ export async function stream(file, args, options = {}) {
     child.on("close", (code) => resolve(code ?? -1));
   });
   for (const pipe of [child.stdout, child.stderr]) {
-    if (pipe === null) continue;
+    if (pipe === null) {
+      continue;
+    }
     createInterface({ input: pipe }).on("line", (line) => {
       lines.push(line);
       say(line, transcript);

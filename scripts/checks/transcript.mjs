@@ -17,8 +17,11 @@ export class Transcript {
 
   /** @param {string} text whole lines */
   print(text) {
-    if (this.#live) process.stdout.write(text);
-    else this.#kept += text;
+    if (this.#live) {
+      process.stdout.write(text);
+    } else {
+      this.#kept += text;
+    }
   }
 
   /** Prints what was kept. */

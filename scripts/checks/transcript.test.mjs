@@ -14,7 +14,9 @@ test("sections side by side keep their lines apart, and print whole when flushed
   });
   await Promise.all(transcripts.map(({ ended }) => ended));
   expect(printed).not.toHaveBeenCalled();
-  for (const { transcript } of transcripts) transcript.flush();
+  for (const { transcript } of transcripts) {
+    transcript.flush();
+  }
   const texts = printed.mock.calls.map(([text]) => text);
   printed.mockRestore();
   expect(texts).toEqual(["  first begins\n  first ends\n", "  second begins\n  second ends\n"]);

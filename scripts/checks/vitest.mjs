@@ -14,7 +14,9 @@ import { say, stream } from "./stream.mjs";
  */
 export async function checkVitest(chosen = {}) {
   const run = await runVitest(chosen);
-  if (run === undefined) return undefined;
+  if (run === undefined) {
+    return undefined;
+  }
   const count = countOfVitest(run.result, run.status);
   return count && { ...count, slowest: slowestTests(run.result, SLOWEST) };
 }
@@ -38,7 +40,9 @@ export async function runVitest({ filters = [], projects = [] }, env = process.e
     const { status } = await stream(process.execPath, args, { env });
     return { result: JSON.parse(readFileSync(file, "utf8")), status };
   } catch (error) {
-    if (!(error instanceof Error)) throw error;
+    if (!(error instanceof Error)) {
+      throw error;
+    }
     say(`vitest left no result: ${error.message}`);
     return undefined;
   } finally {
@@ -93,7 +97,9 @@ export function countOfVitest({ testResults }, status) {
   );
   const failed = failedTests + broken.length || (status === 0 ? 0 : 1);
   const left = tests.filter((test) => !["passed", "failed"].includes(test.status));
-  if (tests.length + broken.length === 0) return undefined;
+  if (tests.length + broken.length === 0) {
+    return undefined;
+  }
   return {
     ...{ passed, failed, skipped: left.length, reasons: left.map((test) => test.fullName) },
     failures: testResults.flatMap(failuresOf),
@@ -107,7 +113,9 @@ const MESSAGE_LINES = 12;
 function failuresOf({ name, status, message, assertionResults }) {
   const failed = assertionResults.filter((test) => test.status === "failed");
   const file = relative(root, name);
-  if (status === "failed" && failed.length === 0) return [file, ...beginning(message ?? "")];
+  if (status === "failed" && failed.length === 0) {
+    return [file, ...beginning(message ?? "")];
+  }
   return failed.flatMap(({ fullName, failureMessages }) => [
     `${file} > ${fullName}`,
     ...(failureMessages ?? []).flatMap(beginning),

@@ -31,26 +31,34 @@ export function cacheFolder() {
 export async function cached(name, ingredients, make) {
   const hash = createHash("sha256").update(ingredients.join("\0")).digest("hex").slice(0, 16);
   const link = join(cacheFolder(), `${name}-${hash}`);
-  if (existsSync(link)) return realpathSync(link);
+  if (existsSync(link)) {
+    return realpathSync(link);
+  }
   removeUnfinished(`${name}-${hash}.`);
   const folder = `${link}.${process.pid}`;
   mkdirSync(folder, { recursive: true });
   try {
     await make(folder);
-    if (existsSync(link)) throw new Error(`${link} was made by another set-up meanwhile`);
+    if (existsSync(link)) {
+      throw new Error(`${link} was made by another set-up meanwhile`);
+    }
     symlinkSync(folder, `${folder}.link`);
     renameSync(`${folder}.link`, link);
     return folder;
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
-    if (existsSync(link)) return realpathSync(link);
+    if (existsSync(link)) {
+      return realpathSync(link);
+    }
     throw error;
   }
 }
 
 /** @param {string} prefix of folders whose makers were killed */
 function removeUnfinished(prefix) {
-  if (!existsSync(cacheFolder())) return;
+  if (!existsSync(cacheFolder())) {
+    return;
+  }
   for (const name of readdirSync(cacheFolder())) {
     const pid = Number(name.slice(prefix.length).split(".")[0]);
     if (name.startsWith(prefix) && !existsSync(`/proc/${pid}`)) {

@@ -24,9 +24,13 @@ const script = "/usr/share/debootstrap/scripts/sid";
  * @throws {Error} why it cannot be had
  */
 export async function makeChroot() {
-  if (process.getuid?.() !== 0) throw new SetupError("needs root");
+  if (process.getuid?.() !== 0) {
+    throw new SetupError("needs root");
+  }
   const debootstrap = findOnPath("debootstrap");
-  if (debootstrap === undefined || !existsSync(script)) throw new SetupError("needs debootstrap");
+  if (debootstrap === undefined || !existsSync(script)) {
+    throw new SetupError("needs debootstrap");
+  }
   const mirror = debianMirror();
   return await cached(suite, [...packages, ...targets, mirror], async (folder) => {
     await step(`Debian ${suite} with ${pythons.join(", ")} by debootstrap`, debootstrap, [
@@ -52,7 +56,9 @@ export function debianMirror() {
     .filter((line) => !line.trimStart().startsWith("#"))
     .flatMap((line) => line.match(/https?:\/\/\S+/g) ?? [])
     .find((address) => /\/debian\/?$/.test(address));
-  if (mirror === undefined) throw new SetupError("no Debian mirror in this machine's apt sources");
+  if (mirror === undefined) {
+    throw new SetupError("no Debian mirror in this machine's apt sources");
+  }
   return mirror;
 }
 

@@ -21,7 +21,9 @@ const longestMs = 120_000;
  * @throws {Error} why it cannot be had
  */
 export async function makeFreeThreaded() {
-  if (findOnPath("make") === undefined) throw new SetupError("needs make");
+  if (findOnPath("make") === undefined) {
+    throw new SetupError("needs make");
+  }
   const mirror = debianMirror().replace(/\/$/, "");
   const made = await cached("free-threaded", [suite, ...sources, mirror], async (folder) => {
     const tree = join(folder, "source");

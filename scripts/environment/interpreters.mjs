@@ -64,10 +64,14 @@ async function describeAll(paths, before) {
   /** @type {Map<string, Interpreter>} */
   const byPlace = new Map();
   for (const { status, output } of answers) {
-    if (status !== 0 || !output.startsWith("{")) continue;
+    if (status !== 0 || !output.startsWith("{")) {
+      continue;
+    }
     const { prefix, ...interpreter } = JSON.parse(output);
     const place = `${interpreter.version} ${prefix}`;
-    if (isSupported(interpreter.version) && !byPlace.has(place)) byPlace.set(place, interpreter);
+    if (isSupported(interpreter.version) && !byPlace.has(place)) {
+      byPlace.set(place, interpreter);
+    }
   }
   return [...byPlace.values()].sort((a, b) =>
     a.version.localeCompare(b.version, "en", { numeric: true }),

@@ -27,7 +27,9 @@ export function makePackages(interpreters) {
  * @throws {Error} why it cannot be had
  */
 export function makeTorch(interpreters) {
-  if (process.env.TIDEMARK_TEST_TORCH === "0") throw new SetupError("TIDEMARK_TEST_TORCH=0");
+  if (process.env.TIDEMARK_TEST_TORCH === "0") {
+    throw new SetupError("TIDEMARK_TEST_TORCH=0");
+  }
   return makeVenv("torch", "test/requirements-torch.txt", interpreters, torchNeedsBytes);
 }
 
@@ -88,7 +90,9 @@ async function pipFor(minor, interpreters) {
   const same = own.filter(({ version }) => version.startsWith(`${minor}.`));
   for (const interpreter of [...same, ...own.reverse()]) {
     const { status } = await capture(interpreter.path, ["-I", "-c", "import pip"]);
-    if (status === 0) return interpreter;
+    if (status === 0) {
+      return interpreter;
+    }
   }
   throw new SetupError("needs an interpreter with pip");
 }
@@ -101,9 +105,13 @@ async function pipFor(minor, interpreters) {
 async function best(interpreters) {
   for (const minor of suitable) {
     for (const interpreter of interpreters) {
-      if (interpreter.freeThreaded || !interpreter.version.startsWith(`${minor}.`)) continue;
+      if (interpreter.freeThreaded || !interpreter.version.startsWith(`${minor}.`)) {
+        continue;
+      }
       const { status } = await capture(interpreter.path, ["-I", "-c", "import venv, ensurepip"]);
-      if (status === 0) return interpreter;
+      if (status === 0) {
+        return interpreter;
+      }
     }
   }
   throw new SetupError(`needs one of Python ${suitable.join(", ")} with venv and ensurepip`);

@@ -10,7 +10,9 @@ const wanted = [
 /** @returns {Promise<{what: string, why: string}[]>} what is still missing */
 export async function installSystemTools() {
   const missing = wanted.filter(([program = ""]) => findOnPath(program) === undefined);
-  if (missing.length === 0) return [];
+  if (missing.length === 0) {
+    return [];
+  }
   const packages = missing.map(([, name = ""]) => name);
   let why = "not installed";
   if (process.getuid?.() === 0 && findOnPath("apt-get") !== undefined) {
@@ -25,7 +27,9 @@ export async function installSystemTools() {
       );
       return [];
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
+      if (!(error instanceof Error)) {
+        throw error;
+      }
       why = error.message;
     }
   }

@@ -13,7 +13,9 @@ export function errorPage() {
   const rows = sources
     .flatMap((source) => [...source.matchAll(CLASS)])
     .map(([, id, text, thrown, code]) => {
-      if (id !== thrown) throw new Error(`the comment says ${id}, the code ${thrown}`);
+      if (id !== thrown) {
+        throw new Error(`the comment says ${id}, the code ${thrown}`);
+      }
       const exit = code.startsWith("permission") ? "2, or 3 where not permitted" : code;
       return `| ${id} | ${text.replace(/\s*\n \*\s*/g, " ").trim()} | ${exit} |`;
     })

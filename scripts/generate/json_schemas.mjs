@@ -21,7 +21,9 @@ export function jsonSchemas() {
 /** @param {string} path @returns {[string, string][]} */
 function schemasOf(path) {
   const found = [...readFileSync(path, "utf8").matchAll(DOCUMENT)];
-  if (found.length === 0) return [];
+  if (found.length === 0) {
+    return [];
+  }
   const generator = createGenerator({
     path,
     tsconfig: projectPath,

@@ -21,12 +21,16 @@ import { SetupError } from "../command.mjs";
  * @returns {LabelledCase[]}
  */
 export function readCases(folder, wanted) {
-  if (!existsSync(folder)) throw new SetupError(`no such folder: ${folder}`);
+  if (!existsSync(folder)) {
+    throw new SetupError(`no such folder: ${folder}`);
+  }
   const names = readdirSync(folder)
     .filter((name) => existsSync(join(folder, name, "case.py")))
     .sort();
   const unknown = wanted.filter((name) => !names.includes(name));
-  if (unknown.length > 0) throw new SetupError(`no such case in ${folder}: ${unknown.join(", ")}`);
+  if (unknown.length > 0) {
+    throw new SetupError(`no such case in ${folder}: ${unknown.join(", ")}`);
+  }
   return names
     .filter((name) => wanted.length === 0 || wanted.includes(name))
     .map((name) => ({
@@ -39,7 +43,8 @@ export function readCases(folder, wanted) {
 /** @param {string} file @returns {Expectation} */
 function expectation(file) {
   const found = JSON.parse(readFileSync(file, "utf8"));
-  if (!Array.isArray(found.verdict) || found.verdict.length === 0)
+  if (!Array.isArray(found.verdict) || found.verdict.length === 0) {
     throw new SetupError(`${file} names no verdict`);
+  }
   return { packages: [], seconds: 40, negative: false, ...found };
 }

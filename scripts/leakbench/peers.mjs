@@ -76,8 +76,9 @@ async function rowsOf(labelled, peer, python, seconds, scratch) {
     cwd: labelled.folder,
     env: { ...process.env, LEAKBENCH_SECONDS: String(seconds) },
   });
-  if (!existsSync(file))
+  if (!existsSync(file)) {
     throw new Error(output.trimEnd().split("\n").at(-1)?.slice(0, 120) || "it said nothing");
+  }
   const said = JSON.parse(readFileSync(file, "utf8"));
   return withFunctions(peer === "scalene" ? scaleneLeaks(said, seconds) : said, script, python);
 }
@@ -91,9 +92,11 @@ async function rowsOf(labelled, peer, python, seconds, scratch) {
 function scaleneLeaks(profile, seconds) {
   /** @type {PeerRow[]} */
   const rows = [];
-  for (const [file, { leaks }] of Object.entries(profile.files ?? {}))
-    for (const [line, { velocity_mb_s: rate }] of Object.entries(leaks ?? {}))
+  for (const [file, { leaks }] of Object.entries(profile.files ?? {})) {
+    for (const [line, { velocity_mb_s: rate }] of Object.entries(leaks ?? {})) {
       rows.push({ bytes: rate * seconds * 2 ** 20, stack: [[file, Number(line), ""]] });
+    }
+  }
   return rows.sort((a, b) => b.bytes - a.bytes);
 }
 
@@ -109,9 +112,13 @@ async function withFunctions(rows, script, python) {
   const functions = JSON.parse(output);
   const at = (/** @type {number} */ line) =>
     functions.findLast(([, first, last]) => first <= line && line <= last)?.[0] ?? "<module>";
-  for (const { stack } of rows)
-    for (const frame of stack)
-      if (frame[2] === "" && isOf(frame[0], script)) frame[2] = at(frame[1]);
+  for (const { stack } of rows) {
+    for (const frame of stack) {
+      if (frame[2] === "" && isOf(frame[0], script)) {
+        frame[2] = at(frame[1]);
+      }
+    }
+  }
   return rows;
 }
 

@@ -18,9 +18,12 @@ export function peersTable(results) {
 
 /** @param {PeerResult} result */
 function said({ skipped, culpritRank, falseGrowth, topBytes }) {
-  if (skipped) return `not run: ${skipped}`;
-  if (culpritRank !== null)
+  if (skipped) {
+    return `not run: ${skipped}`;
+  }
+  if (culpritRank !== null) {
     return culpritRank > 0 ? `culprit at rank ${culpritRank}` : "culprit not listed";
+  }
   return falseGrowth ? `false growth (${(topBytes / 1e6).toFixed(1)} MB)` : "silent";
 }
 
@@ -38,8 +41,12 @@ export function peersPart({ seconds, runs }) {
   const cases = [...new Set(runs.map((run) => run.case))];
   const cell = (/** @type {string} */ name, /** @type {string} */ peer) => {
     const run = runs.find((result) => result.case === name && result.peer === peer);
-    if (!run || run.skipped) return "not run";
-    if (run.culpritRank !== null) return run.culpritRank || "none";
+    if (!run || run.skipped) {
+      return "not run";
+    }
+    if (run.culpritRank !== null) {
+      return run.culpritRank || "none";
+    }
     return run.falseGrowth ? "**growth**" : "silent";
   };
   const total = (/** @type {ReturnType<typeof peerTotals>[number]} */ t) =>

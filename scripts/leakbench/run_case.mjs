@@ -37,8 +37,9 @@ export const ways = new Map([
 export async function runCase(labelled, environment, { python, way }) {
   const { expect, folder } = labelled;
   const interpreter = python ?? (await interpreterFor(expect.packages, environment));
-  if (interpreter === null)
+  if (interpreter === null) {
     return score(labelled, { skipped: `needs ${expect.packages.join(", ")}` }, 0);
+  }
   const place = mkdtempSync(join(tmpdir(), "tidemark-leakbench-"));
   const recording = join(place, "case.tidemark");
   const seconds = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
@@ -70,7 +71,9 @@ async function fromItsStart({ command, seconds, folder, recording }) {
     cwd: folder,
     env,
   });
-  if (run.status !== 0) throw new Error(`the case ended with ${run.status}`);
+  if (run.status !== 0) {
+    throw new Error(`the case ended with ${run.status}`);
+  }
   return diagnosed([recording]);
 }
 
@@ -102,7 +105,9 @@ function endGroup(pid) {
 /** @param {string[]} args */
 async function diagnosed(args) {
   const { status, output } = await capture(tidemark, ["diagnose", ...args, "--json", "--quiet"]);
-  if (status !== 0) throw new Error(output.trim());
+  if (status !== 0) {
+    throw new Error(output.trim());
+  }
   return JSON.parse(output);
 }
 
@@ -120,12 +125,16 @@ async function interpreterFor(packages, environment) {
       ? [own.at(-1)?.path, "python3"]
       : [environment.packagesPython, environment.torchPython];
   for (const candidate of candidates) {
-    if (!candidate) continue;
+    if (!candidate) {
+      continue;
+    }
     const { status } = await capture(candidate, [
       "-c",
       packages.map((p) => `import ${p}`).join("\n"),
     ]);
-    if (status === 0) return candidate;
+    if (status === 0) {
+      return candidate;
+    }
   }
   return null;
 }

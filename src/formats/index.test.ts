@@ -10,7 +10,9 @@ test("PROFILE_EXPORTERS lists every exporter of export/", async () => {
   for (const file of files) {
     const exported: unknown[] = Object.values(await import(new URL(file, folder).href));
     const exporters = exported.filter(isExporter);
-    if (exporters.some((exporter) => !PROFILE_EXPORTERS.includes(exporter))) unlisted.push(file);
+    if (exporters.some((exporter) => !PROFILE_EXPORTERS.includes(exporter))) {
+      unlisted.push(file);
+    }
   }
   expect(unlisted, "add these files to PROFILE_EXPORTERS in src/formats/index.ts").toEqual([]);
 });

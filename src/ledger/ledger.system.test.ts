@@ -9,7 +9,9 @@ import { readLedger } from "./index.js";
 const MIB = 2 ** 20;
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
+  for (const stop of stops.splice(0)) {
+    await stop();
+  }
 });
 
 async function kept(starting: Promise<Waiting>): Promise<Waiting> {

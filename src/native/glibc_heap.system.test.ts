@@ -6,7 +6,9 @@ import { type GlibcHeap, readGlibcHeap } from "./glibc_heap.js";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
+  for (const stop of stops.splice(0)) {
+    await stop();
+  }
 });
 
 async function python(
@@ -31,7 +33,9 @@ function look(pid: number, depth: "cheap" | "full"): GlibcHeap {
 
 const sum = (values: Iterable<number>): number => {
   let total = 0;
-  for (const value of values) total += value;
+  for (const value of values) {
+    total += value;
+  }
   return total;
 };
 

@@ -39,7 +39,9 @@ while True:
 describe("hosts", () => {
   test.runIf(tools.cc)("a program in C that embeds the interpreter", async () => {
     const shared = environment.interpreters.find((one) => one.sharedLibrary && !one.chroot);
-    if (shared === undefined) return;
+    if (shared === undefined) {
+      return;
+    }
     const config = spawnSync(
       shared.path,
       [
@@ -53,7 +55,9 @@ describe("hosts", () => {
       string,
       string,
     ];
-    if (!existsSync(join(include, "Python.h"))) return;
+    if (!existsSync(join(include, "Python.h"))) {
+      return;
+    }
     const source = join(scratch, "host.c");
     writeFileSync(
       source,
@@ -268,8 +272,12 @@ describe("builds that are refused by their name, before any write", () => {
       expect(target.child.exitCode).toBeNull();
     });
   }
-  if (debug.length === 0) test.skip("Debian's debug builds: none here", () => {});
-  if (freeThreaded.length === 0) test.skip("free-threaded builds: none here", () => {});
+  if (debug.length === 0) {
+    test.skip("Debian's debug builds: none here", () => {});
+  }
+  if (freeThreaded.length === 0) {
+    test.skip("free-threaded builds: none here", () => {});
+  }
 });
 
 describe("several interpreters", () => {

@@ -100,7 +100,9 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
             const { text, version } = await remoteExec(target.pid, work, {
               waitMs: 30_000,
             }).catch((error: unknown) => {
-              if (round > 0 && /TM-E0(20|30)/.test(String(error))) return ended;
+              if (round > 0 && /TM-E0(20|30)/.test(String(error))) {
+                return ended;
+              }
               throw error;
             });
             expect(text.startsWith(version), how).toBe(true);
@@ -133,7 +135,9 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       const after = belongings(target.pid);
       expect(leftFiles(target.pid)).toEqual([]);
       const results = [first];
-      while (results.length < inject("counts").attachRounds) results.push(await attach(target.pid));
+      while (results.length < inject("counts").attachRounds) {
+        results.push(await attach(target.pid));
+      }
       for (const result of results) {
         const recording = result.open();
         expect(recording.complete).toBe(true);

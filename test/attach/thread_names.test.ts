@@ -36,7 +36,9 @@ const GIVEN = ["load orders of customers", "send événements"];
 /** Names of the threads other than the main one that a recording has so far. */
 function namesIn(path: string): string[] {
   const recording = openRecording(path);
-  if (recording.looks.length === 0) return [];
+  if (recording.looks.length === 0) {
+    return [];
+  }
   return recording
     .profileAt("end")
     .threads.filter(({ tid, isMain }) => tid !== 0 && !isMain)

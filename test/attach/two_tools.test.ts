@@ -112,7 +112,9 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
     const target = await run();
     const { leave } = await attached(target);
     // So much that no period is too coarse to tell it from what comes after the gap.
-    for (let times = 0; times < 3; times++) await tell(target, "hold");
+    for (let times = 0; times < 3; times++) {
+      await tell(target, "hold");
+    }
     await tell(target, "track");
     await aWhile();
     await tell(target, "untrack");

@@ -27,12 +27,18 @@ function readAll(path: string): "read" | "damaged" | "refused" {
   try {
     const recording = openRecording(path);
     if (recording.looks.length > 0) {
-      for (const moment of ["end", "peak"] as const) expectFigures(summarize(recording, moment));
-      for (let look = 0; look < recording.looks.length; look++) recording.profileOf(look);
+      for (const moment of ["end", "peak"] as const) {
+        expectFigures(summarize(recording, moment));
+      }
+      for (let look = 0; look < recording.looks.length; look++) {
+        recording.profileOf(look);
+      }
     }
     return recording.damage === null ? "read" : "damaged";
   } catch (error) {
-    if (!(error instanceof TidemarkError)) throw error;
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
     expect(error.exitCode).toBe(2);
     expect(error.message).not.toMatch(/\n/);
     expectSpeaksClearly(error.message);
@@ -44,10 +50,13 @@ function readAll(path: string): "read" | "damaged" | "refused" {
 function expectFigures(value: unknown, name = ""): void {
   if (typeof value === "number") {
     expect(Number.isFinite(value), name).toBe(true);
-    if (/Bytes|Objects/.test(name) && !/growth/i.test(name))
+    if (/Bytes|Objects/.test(name) && !/growth/i.test(name)) {
       expect(value, name).toBeGreaterThanOrEqual(0);
+    }
   } else if (typeof value === "object" && value !== null) {
-    for (const [key, part] of Object.entries(value)) expectFigures(part, key);
+    for (const [key, part] of Object.entries(value)) {
+      expectFigures(part, key);
+    }
   }
 }
 
@@ -66,7 +75,9 @@ describe("in this process", () => {
     for (let length = whole.length - 1; length >= 0; length -= length < 600 ? 1 : step) {
       truncateSync(path, length);
       const answer = readAll(path);
-      if (length < 16) expect(answer, `${length} bytes`).toBe("refused");
+      if (length < 16) {
+        expect(answer, `${length} bytes`).toBe("refused");
+      }
     }
   });
 
@@ -165,7 +176,9 @@ function crc32(bytes: Buffer): number {
   let sum = 0xffffffff;
   for (const byte of bytes) {
     sum ^= byte;
-    for (let bit = 0; bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+    for (let bit = 0; bit < 8; bit++) {
+      sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+    }
   }
   return (sum ^ 0xffffffff) >>> 0;
 }

@@ -63,8 +63,9 @@ function actorsBelow(guard: number): Actors {
     });
   const recorder = children.find(({ command }) => command[1]?.endsWith("dist/program/main.js"));
   const target = children.find(({ command }) => command[0] === python);
-  if (recorder === undefined || target === undefined)
+  if (recorder === undefined || target === undefined) {
     throw new Error(`guard ${guard} has ${JSON.stringify(children)}`);
+  }
   return { guard, recorder: recorder.pid, program: target.pid };
 }
 
@@ -124,7 +125,9 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
 
   test("of guard, recorder and program: the recording opens", async () => {
     const outcome = await interrupted(({ guard, recorder, program: pid }) => {
-      for (const victim of [recorder, guard, pid]) process.kill(victim, "SIGKILL");
+      for (const victim of [recorder, guard, pid]) {
+        process.kill(victim, "SIGKILL");
+      }
     });
     const { status, stdout, stderr } = await execute([tidemark, "summary", outcome.path]);
     expect(status, stderr).toBe(0);

@@ -71,7 +71,9 @@ describe.each(interpreters.map(({ version, path }) => [version, path] as const))
         } else {
           expect(limits.filter((line) => /debug/i.test(line))).toHaveLength(1);
         }
-        if (small && !name.includes("debug")) expect(limits).toEqual([]);
+        if (small && !name.includes("debug")) {
+          expect(limits).toEqual([]);
+        }
       },
     );
   },

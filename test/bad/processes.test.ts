@@ -78,8 +78,11 @@ os._exit(0)
     const counted = bytesByLine(recorded.open().profileAt("end"), "allocated");
     const { limits } = await recorded.summary();
     const child = counted.get("<module> <string>:4");
-    if (limits.length > 0) expect(limits.join("\n")).toMatch(/process/);
-    else expectEstimate(child, 1300 * (MIB + 33));
+    if (limits.length > 0) {
+      expect(limits.join("\n")).toMatch(/process/);
+    } else {
+      expectEstimate(child, 1300 * (MIB + 33));
+    }
     expect(child?.bytes).toBeGreaterThan(800 * MIB);
   });
 
@@ -336,9 +339,11 @@ os._exit(0)
     const profile = recorded.open().profileAt("end");
     expect(topPlaces(profile, "live")[0]).toBe("after <string>:5");
     const child = bytesByLine(profile, "allocated").get("<module> <string>:8")?.bytes;
-    if (child === undefined)
+    if (child === undefined) {
       expect((await recorded.summary()).limits.join("\n")).toMatch(/process/);
-    else expect(Math.abs(child / (20 * MIB + 33) - 1)).toBeLessThan(0.1);
+    } else {
+      expect(Math.abs(child / (20 * MIB + 33) - 1)).toBeLessThan(0.1);
+    }
   });
 
   test("reads its environment: only the two variables that Tidemark needs are new", async () => {
@@ -349,7 +354,9 @@ os._exit(0)
     };
     const plain = JSON.parse((await execute([python, "-c", program], settings)).stdout);
     const recorded = JSON.parse((await record([python, "-c", program], settings)).stdout);
-    for (const [name, value] of Object.entries(plain)) expect(recorded[name], name).toBe(value);
+    for (const [name, value] of Object.entries(plain)) {
+      expect(recorded[name], name).toBe(value);
+    }
     const added = Object.keys(recorded).filter((name) => !(name in plain));
     expect(added.filter((name) => name !== "LD_PRELOAD" && !name.startsWith("TIDEMARK"))).toEqual(
       [],

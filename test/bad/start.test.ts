@@ -156,10 +156,12 @@ describe("runs as ever, without the agent: a line says why", () => {
       "-fno-pie",
       "-fno-stack-protector",
     ];
-    if ((await execute([cc, ...options, source, "-o", program])).status !== 0)
+    if ((await execute([cc, ...options, source, "-o", program])).status !== 0) {
       context.skip("this compiler makes no 32-bit programs");
-    if ((await execute([program])).status !== 3)
+    }
+    if ((await execute([program])).status !== 3) {
       context.skip("this kernel runs no 32-bit programs");
+    }
     await expectUnseen([program], /32-bit program/);
   });
 

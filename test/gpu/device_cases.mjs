@@ -39,7 +39,9 @@ function untilFull(work) {
   try {
     work();
   } catch (error) {
-    if (!(error instanceof OutOfMemory)) throw error;
+    if (!(error instanceof OutOfMemory)) {
+      throw error;
+    }
   }
 }
 
@@ -61,7 +63,11 @@ function forwardPasses(kept) {
   );
   const annotations = steps(allocator, 24, () => {
     const results = stacks.map((frames) => allocator.allocate(4 * MIB, { frames }));
-    if (!kept) for (const result of results) allocator.free(result);
+    if (!kept) {
+      for (const result of results) {
+        allocator.free(result);
+      }
+    }
   });
   return snapshotOf([allocator], "plain", { annotations });
 }
@@ -86,7 +92,9 @@ function varyingSteps(sizeOf) {
     allocator.free(allocator.allocate(MIB, { frames: OPTIMIZER }));
     allocator.free(block);
   });
-  if (held.state !== "used") throw new Error("the parameters went");
+  if (held.state !== "used") {
+    throw new Error("the parameters went");
+  }
   return snapshotOf([allocator], "plain", { annotations });
 }
 
@@ -175,7 +183,9 @@ export const DEVICE_CASES = [
         for (let layer = 0; layer < 8; layer++) {
           allocator.allocate(40 * MIB, { frames: SITES.parameter });
         }
-        for (;;) allocator.allocate(60 * MIB, { frames: SITES.activation });
+        for (;;) {
+          allocator.allocate(60 * MIB, { frames: SITES.activation });
+        }
       });
       return snapshotOf([allocator], "pooled");
     },
@@ -228,7 +238,9 @@ export const DEVICE_CASES = [
       const large = Array.from({ length: 9 }, () =>
         allocator.allocate(500 * MIB, { frames: SITES.activation }),
       );
-      for (const block of large) allocator.free(block);
+      for (const block of large) {
+        allocator.free(block);
+      }
       return snapshotOf([allocator], "plain");
     },
   },

@@ -62,12 +62,16 @@ async function showing(
   const complaints: string[] = [];
   const address = pathToFileURL(`${name}.html`).href;
   page.on("request", (request) => {
-    if (request.url() !== address) complaints.push(`request ${request.url()}`);
+    if (request.url() !== address) {
+      complaints.push(`request ${request.url()}`);
+    }
   });
   page.on("console", (message) => {
     // The tests read the canvas, and Chromium says that this is slow.
     const ours = /willReadFrequently/.test(message.text());
-    if (!ours && ["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (!ours && ["error", "warning"].includes(message.type())) {
+      complaints.push(message.text());
+    }
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(address);
@@ -144,7 +148,9 @@ test("the wheel zooms in to single allocations, a double click back out", async 
     const box = (await slider(page).boundingBox())!;
     const before = await columnOf(page, 0.999);
     await page.mouse.move(box.x + 2, box.y + 100);
-    for (let turn = 0; turn < 30; turn++) await page.mouse.wheel(0, -200);
+    for (let turn = 0; turn < 30; turn++) {
+      await page.mouse.wheel(0, -200);
+    }
     await expect
       .poll(async () => (await columnOf(page, 0.999)).height)
       .toBeLessThan(before.height * 0.6);

@@ -197,8 +197,12 @@ class Writer {
       rest = Math.floor(rest / 256);
     } while (rest !== 0 && rest !== -1);
     const sign = value < 0 ? 255 : 0;
-    if ((bytes.at(-1) ?? 0) >= 128 !== value < 0) bytes.push(sign);
-    while (width !== undefined && bytes.length < width) bytes.push(sign);
+    if ((bytes.at(-1) ?? 0) >= 128 !== value < 0) {
+      bytes.push(sign);
+    }
+    while (width !== undefined && bytes.length < width) {
+      bytes.push(sign);
+    }
     this.#byte(0x8a, bytes.length, ...bytes);
   }
 
@@ -227,7 +231,9 @@ class Writer {
   /** @param {unknown} identity remembered where it may occur again */
   #put(identity) {
     const index = this.#memo++;
-    if (identity !== undefined) this.#known.set(identity, index);
+    if (identity !== undefined) {
+      this.#known.set(identity, index);
+    }
     if (this.protocol >= 4) {
       this.#byte(0x94);
     } else if (index < 256) {
@@ -250,6 +256,8 @@ class Writer {
 
   /** @param {number[]} bytes */
   #byte(...bytes) {
-    for (const byte of bytes) this.#bytes[this.#used++] = byte;
+    for (const byte of bytes) {
+      this.#bytes[this.#used++] = byte;
+    }
   }
 }

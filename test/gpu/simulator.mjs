@@ -72,12 +72,16 @@ export class CachingAllocator {
   /** The tensor is used on another stream too: its free waits for that stream. @param {Block} block
    * @param {number} stream */
   recordStream(block, stream) {
-    if (stream !== block.stream) block.others.add(stream);
+    if (stream !== block.stream) {
+      block.others.add(stream);
+    }
   }
 
   /** @param {Block} block @param {readonly Frame[]} [frames] */
   free(block, frames = []) {
-    if (block.state !== "used") throw new Error("freed twice");
+    if (block.state !== "used") {
+      throw new Error("freed twice");
+    }
     this.totals.allocated -= block.size;
     this.#record(
       "free_requested",
@@ -88,14 +92,18 @@ export class CachingAllocator {
       frames,
     );
     block.state = "pending";
-    if (block.others.size === 0) this.#complete(block, frames);
+    if (block.others.size === 0) {
+      this.#complete(block, frames);
+    }
   }
 
   /** The work of all streams is done: pending blocks become free. */
   finishStreams() {
     for (const segment of this.segments) {
       for (const block of [...segment.blocks]) {
-        if (block.state === "pending") this.#complete(block, []);
+        if (block.state === "pending") {
+          this.#complete(block, []);
+        }
       }
     }
   }
@@ -130,7 +138,9 @@ export class CachingAllocator {
   #bestFit(size, stream, pool, small) {
     let best;
     for (const segment of this.segments) {
-      if (segment.stream !== stream || segment.pool !== pool || segment.small !== small) continue;
+      if (segment.stream !== stream || segment.pool !== pool || segment.small !== small) {
+        continue;
+      }
       for (const block of segment.blocks) {
         if (block.state === "free" && block.size >= size && (!best || block.size < best.size)) {
           best = block;
@@ -154,14 +164,18 @@ export class CachingAllocator {
       this.retries += 1;
       this.emptyCache();
       const fits = this.#bestFit(size, stream, pool, small);
-      if (fits) return fits;
+      if (fits) {
+        return fits;
+      }
     }
     if (this.totals.reserved + needed > this.limit) {
       this.outOfMemory += 1;
       this.#record("oom", this.limit - this.totals.reserved, needed, stream, pool, frames);
       throw new OutOfMemory();
     }
-    if (this.expandable) return this.#mapBlock(size, page, stream, pool, small, frames);
+    if (this.expandable) {
+      return this.#mapBlock(size, page, stream, pool, small, frames);
+    }
     const address = this.#takeAddresses(segmentSize);
     const segment = this.#addSegment(address, segmentSize, stream, pool, small, false);
     this.totals.reserved += segmentSize;
@@ -207,11 +221,15 @@ export class CachingAllocator {
   #unmapFree(segment) {
     const page = segment.small ? 2 * MIB : 20 * MIB;
     for (const block of [...segment.blocks]) {
-      if (block.state !== "free") continue;
+      if (block.state !== "free") {
+        continue;
+      }
       const from = segment.address + Math.ceil((block.address - segment.address) / page) * page;
       const to =
         segment.address + Math.floor((block.address + block.size - segment.address) / page) * page;
-      if (to <= from) continue;
+      if (to <= from) {
+        continue;
+      }
       const hole = {
         ...emptyBlock(segment, from, to - from),
         state: /** @type {const} */ ("unmapped"),
@@ -251,7 +269,9 @@ export class CachingAllocator {
   /** @param {Block} block @param {number} size @param {boolean} small */
   #split(block, size, small) {
     const left = block.size - size;
-    if (left < 512 || (!small && !block.segment.expandable && left <= MIB)) return;
+    if (left < 512 || (!small && !block.segment.expandable && left <= MIB)) {
+      return;
+    }
     const { blocks } = block.segment;
     blocks.splice(
       blocks.indexOf(block) + 1,

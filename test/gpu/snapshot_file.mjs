@@ -18,7 +18,9 @@ export function snapshotOf(devices, schema, { annotations = [], settings = {} } 
     return (allocator?.trace ?? []).map((entry) => entryOf(entry, schema));
   });
   const segments = devices.flatMap((allocator) => segmentsOf(allocator, schema));
-  if (schema === "legacy") return { segments, device_traces: traces };
+  if (schema === "legacy") {
+    return { segments, device_traces: traces };
+  }
   return {
     segments,
     device_traces: traces,
@@ -32,7 +34,9 @@ export function snapshotOf(devices, schema, { annotations = [], settings = {} } 
 export function streamedSnapshot(entries, allocator) {
   const trace = function* () {
     // PyTorch makes a list of its own for each entry, of frames that all share.
-    for (const entry of entries) yield entryOf({ ...entry, frames: [...entry.frames] }, "plain");
+    for (const entry of entries) {
+      yield entryOf({ ...entry, frames: [...entry.frames] }, "plain");
+    }
   };
   const segments = function* () {
     yield* segmentsOf(allocator(), "plain");
@@ -61,7 +65,9 @@ function allocatorSettings(settings) {
 export function entryOf({ action, addr, size, stream, time_us, pool, frames }, schema) {
   const place = action === "oom" ? { device_free: addr } : { addr };
   const base = { action, ...place, size, stream };
-  if (schema === "legacy") return { ...base, frames };
+  if (schema === "legacy") {
+    return { ...base, frames };
+  }
   const timed = { ...base, time_us, compile_context: "N/A", user_metadata: "", frames };
   return schema === "plain"
     ? timed
@@ -87,8 +93,12 @@ function mappedRuns(segment) {
   let open = false;
   for (const block of segment.blocks) {
     const mapped = block.state !== "unmapped";
-    if (mapped && !open) runs.push([]);
-    if (mapped) runs.at(-1)?.push(block);
+    if (mapped && !open) {
+      runs.push([]);
+    }
+    if (mapped) {
+      runs.at(-1)?.push(block);
+    }
     open = mapped;
   }
   return runs;
@@ -112,7 +122,9 @@ function segmentOf(allocator, segment, blocks, schema) {
     segment_type: segment.small ? "small" : "large",
     blocks: blocks.map((block) => blockOf(block, schema)),
   };
-  if (schema === "legacy") return base;
+  if (schema === "legacy") {
+    return base;
+  }
   return {
     ...base,
     segment_pool_id: poolOf(segment.pool),

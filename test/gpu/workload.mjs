@@ -72,13 +72,21 @@ export function randomWorkload(
           }),
         );
       } catch (error) {
-        if (!(error instanceof OutOfMemory)) throw error;
-        for (const block of live.splice(0, Math.ceil(live.length / 2))) allocator.free(block);
+        if (!(error instanceof OutOfMemory)) {
+          throw error;
+        }
+        for (const block of live.splice(0, Math.ceil(live.length / 2))) {
+          allocator.free(block);
+        }
       }
     } else if (choice < 0.96) {
       const [block] = live.splice(Math.floor(random() * live.length), 1);
-      if (block && random() < 0.2) allocator.recordStream(block, 0x9900);
-      if (block) allocator.free(block, stacks[0]);
+      if (block && random() < 0.2) {
+        allocator.recordStream(block, 0x9900);
+      }
+      if (block) {
+        allocator.free(block, stacks[0]);
+      }
     } else if (choice < 0.985) {
       allocator.finishStreams();
     } else if (choice < 0.992) {
@@ -175,9 +183,15 @@ export function trainingRun({
         state.push(allocator.allocate(size, { frames: SITES.optimizer }));
       }
     }
-    if (scratch > 0) allocator.free(allocator.allocate(scratch, { frames: SITES.optimizer }));
-    for (const gradient of gradients) allocator.free(gradient);
-    if (leak > 0) kept.push(allocator.allocate(leak, { frames: SITES.leak }));
+    if (scratch > 0) {
+      allocator.free(allocator.allocate(scratch, { frames: SITES.optimizer }));
+    }
+    for (const gradient of gradients) {
+      allocator.free(gradient);
+    }
+    if (leak > 0) {
+      kept.push(allocator.allocate(leak, { frames: SITES.leak }));
+    }
   }
   return { allocator, annotations };
 }
@@ -195,13 +209,16 @@ export function runOut({ pieces = true } = {}) {
     blocks.push(allocator.allocate(20 * MIB, { frames: SITES.parameter }));
   }
   if (pieces) {
-    for (let at = 0; at < blocks.length; at += 2)
+    for (let at = 0; at < blocks.length; at += 2) {
       allocator.free(/** @type {import("./simulator.mjs").Block} */ (blocks[at]));
+    }
   }
   try {
     allocator.allocate(200 * MIB, { frames: SITES.leak });
   } catch (error) {
-    if (!(error instanceof OutOfMemory)) throw error;
+    if (!(error instanceof OutOfMemory)) {
+      throw error;
+    }
   }
   return allocator;
 }

@@ -80,8 +80,9 @@ describe.each(
       const row = rows.get(type);
       const ours = type.startsWith("__main__.");
       expect(row?.objects ?? 0, type).toBeGreaterThanOrEqual(objects);
-      if (ours) expect(row, type).toMatchObject({ objects, bytes });
-      else if (type !== "generator" && type !== "bytearray") {
+      if (ours) {
+        expect(row, type).toMatchObject({ objects, bytes });
+      } else if (type !== "generator" && type !== "bytearray") {
         expect(row?.bytes ?? 0, type).toBeGreaterThanOrEqual(bytes);
       }
     }
@@ -94,7 +95,9 @@ describe.each(
       const tracked = rows.get(type)?.tracked ?? 0;
       expect(tracked, type).toBeGreaterThanOrEqual(objects - BETWEEN);
       // 3.12 puts immortal tuples (bases of builtin types) where get_objects() does not look.
-      if (type !== "tuple") expect(tracked, type).toBeLessThanOrEqual(objects + BETWEEN);
+      if (type !== "tuple") {
+        expect(tracked, type).toBeLessThanOrEqual(objects + BETWEEN);
+      }
     }
   });
 
@@ -140,7 +143,9 @@ describe("other allocators", () => {
       const objects = Number(text.split(" ")[0]);
       const found = rows.get(type)?.objects ?? 0;
       expect(found, type).toBeGreaterThanOrEqual(objects);
-      if (type.startsWith("__main__.")) expect(found, type).toBeLessThanOrEqual(objects * 1.005);
+      if (type.startsWith("__main__.")) {
+        expect(found, type).toBeLessThanOrEqual(objects * 1.005);
+      }
     }
     expect(taken.census.figures.pools > 0).toBe(allocator !== "malloc");
   });

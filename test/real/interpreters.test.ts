@@ -37,8 +37,9 @@ describe.each(
       const coarsest = coarsestPeriod(recording);
       for (const known of truth.sites) {
         expectFigure(end, known, "live", known.liveBytes, 0.02, coarsest);
-        if (known.allocatedBytes !== null)
+        if (known.allocatedBytes !== null) {
           expectFigure(end, known, "allocated", known.allocatedBytes, 0.02, coarsest);
+        }
       }
     },
   );
@@ -57,8 +58,11 @@ describe.each(
     expect(domainBytes(end, "mapped")).toBeGreaterThan(32 * 2 ** 20 * 0.8);
     const python = domainBytes(end, "python");
     // Without a GIL the objects come from an allocator of the interpreter's own: its mappings are seen.
-    if (interpreter.freeThreaded) expect(python).toBe(0);
-    else expect(python).toBeGreaterThan(100e6);
+    if (interpreter.freeThreaded) {
+      expect(python).toBe(0);
+    } else {
+      expect(python).toBeGreaterThan(100e6);
+    }
   });
 
   test("the summary names the interpreter, and its peak is the kernel's", () => {
@@ -77,10 +81,15 @@ describe.each(
     expect(summary.agent.samples).toBeGreaterThan(100);
     expect(summary.agent.lost).toBe(0);
     const limits = summary.limits.join("\n");
-    if (interpreter.freeThreaded) expect(limits).toMatch(/free-threaded/);
+    if (interpreter.freeThreaded) {
+      expect(limits).toMatch(/free-threaded/);
+    }
     // Of the shell lines around a chroot, some allocate too little to be sampled at all.
-    else if (interpreter.chroot) expect(limits).not.toMatch(/python|process \d+/);
-    else expect(limits).toBe("");
+    else if (interpreter.chroot) {
+      expect(limits).not.toMatch(/python|process \d+/);
+    } else {
+      expect(limits).toBe("");
+    }
   });
 });
 
@@ -90,10 +99,14 @@ function nameOf({ version, path, chroot, freeThreaded }: Interpreter): string {
 
 /** As a user would start it in a chroot: with /proc there, and with Tidemark's library at its own path. */
 function commandFor({ path, chroot }: Interpreter, program: string): string[] {
-  if (chroot === undefined) return [path, join(programs, program)];
+  if (chroot === undefined) {
+    return [path, join(programs, program)];
+  }
   const places = [join(repository, "dist"), programs].map((place) => [place, join(chroot, place)]);
   for (const [, inside] of places) {
-    if (existsSync(inside)) continue;
+    if (existsSync(inside)) {
+      continue;
+    }
     mkdirSync(inside, { recursive: true });
     afterAll(() => removeEmpty(inside, chroot));
   }

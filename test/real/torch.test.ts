@@ -40,6 +40,8 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
     expect(owners).toHaveLength(1 + workers);
     const children = owners.filter(({ parentPid }) => parentPid === truthIn(outcome.stdout).pid);
     expect(children).toHaveLength(workers);
-    for (const child of children) expect(child.peakRssBytes).toBeGreaterThan(30 * 2 ** 20);
+    for (const child of children) {
+      expect(child.peakRssBytes).toBeGreaterThan(30 * 2 ** 20);
+    }
   });
 });

@@ -26,7 +26,9 @@ function recorderBelow(guard: number): number | null {
         readFileSync(`/proc/${name}/cmdline`, "utf8").includes("main.js\0run")
       ) {
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
-        if (/node$/.test(command[0] as string)) return Number(name);
+        if (/node$/.test(command[0] as string)) {
+          return Number(name);
+        }
       }
     } catch {
       // it has just ended
@@ -47,7 +49,9 @@ test.each(moments)("after %i ms", async (delay) => {
     started: async (child) => {
       await sleep(delay);
       const recorder = recorderBelow(child.pid as number);
-      if (recorder !== null) process.kill(recorder, "SIGKILL");
+      if (recorder !== null) {
+        process.kill(recorder, "SIGKILL");
+      }
     },
   });
   // Killed before it had started the program, nothing ran, and the guard says so by its own end.

@@ -52,11 +52,10 @@ export function buildCommand(): Command {
       parseLength,
       "auto",
     )
-    .option(
-      "--wait <time>",
-      "how long it may take until it runs Python code (default 60s)",
-      parseDuration,
-      60_000,
+    .addOption(
+      new Option("--wait <time>", "how long to wait until the process runs Python code")
+        .default(60_000, "60s")
+        .argParser(parseDuration),
     )
     .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
     .option("-f, --force", "overwrite the recording named by -o")

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { detachAgent } from "../../inspect/index.js";
 import { formatMilliseconds } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -23,11 +23,10 @@ export function buildCommand(): Command {
         "stays mapped and does nothing; the next attach uses it again.",
     )
     .argument("<pid>", "the process", parsePid)
-    .option(
-      "--wait <time>",
-      "how long it may take until it runs Python code (default 60s)",
-      parseDuration,
-      60_000,
+    .addOption(
+      new Option("--wait <time>", "how long to wait until the process runs Python code")
+        .default(60_000, "60s")
+        .argParser(parseDuration),
     );
   withCommonOptions(command, "stdout");
   return withExamples(

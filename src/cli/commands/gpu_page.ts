@@ -14,7 +14,9 @@ export async function writeGpuPage(
   output: string,
   options: CommonOptions,
 ): Promise<void> {
-  for (const path of paths) requireOtherFile(output, path);
+  for (const path of paths) {
+    requireOtherFile(output, path);
+  }
   await writeWhole(output, async (file) => {
     // One after the other: a page needs far less memory than its snapshot.
     const pages: GpuPageDocument[] = [];

@@ -53,7 +53,9 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
 
 function saysWaiting(pid: Pid, options: CommonOptions): (doing: string) => void {
   return (doing) => {
-    if (options.quiet !== true) printNote(`waiting for process ${pid}: ${doing}`);
+    if (options.quiet !== true) {
+      printNote(`waiting for process ${pid}: ${doing}`);
+    }
   };
 }
 

@@ -48,8 +48,11 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
     showTwo(first as GpuJson, second, options);
   } else {
     const document = compareRanks(documents);
-    if (options.json === true) printJson(document);
-    else printGpuRanks(screenOf(process.stdout), document, options);
+    if (options.json === true) {
+      printJson(document);
+    } else {
+      printGpuRanks(screenOf(process.stdout), document, options);
+    }
   }
 }
 

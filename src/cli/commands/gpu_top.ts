@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { gpuTopDocument } from "../../inspect/index.js";
 import type { Millis } from "../../model/base/units.js";
 import type { GpuTopJson } from "../../model/documents/gpu_document.js";
@@ -31,7 +31,11 @@ export function gpuTopCommand(): Command {
         "beside what the driver counts for it, where a recording of it grows (attach --gpu). Without a\n" +
         "terminal, one look.",
     )
-    .option("--interval <time>", "time between looks (default 1s)", parseDuration, INTERVAL_MS);
+    .addOption(
+      new Option("--interval <time>", "time between two updates")
+        .default(INTERVAL_MS, "1s")
+        .argParser(parseDuration),
+    );
   withListOptions(command, "processes", 0);
   withCommonOptions(command, "stdout");
   return withExamples(

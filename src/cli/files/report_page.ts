@@ -30,7 +30,9 @@ export async function writeReport(
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);
-  if (at < 0) throw notInstalled("the report page's template is missing", "run: npm run build");
+  if (at < 0) {
+    throw notInstalled("the report page's template is missing", "run: npm run build");
+  }
   const head = template
     .slice(0, at)
     .replace(

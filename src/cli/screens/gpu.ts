@@ -36,7 +36,9 @@ export function printGpu(screen: Screen, document: GpuJson, options: Options): v
 }
 
 export function printLimits(screen: Screen, limits: readonly string[], options: Options): void {
-  if (options.quiet === true || limits.length === 0) return;
+  if (options.quiet === true || limits.length === 0) {
+    return;
+  }
   screen.line();
   for (const limit of limits) {
     for (const line of wrap(oneLine(limit), screen.columns - 2)) {
@@ -71,7 +73,9 @@ function printDevice(screen: Screen, device: GpuDeviceJson, options: Options): v
 }
 
 function momentName({ peak, events }: GpuDeviceJson): string {
-  if (peak.eventIndex === events) return "the end";
+  if (peak.eventIndex === events) {
+    return "the end";
+  }
   return peak.eventIndex === 0
     ? "where the trace begins"
     : `after event ${formatCount(peak.eventIndex)}`;
@@ -133,8 +137,12 @@ function printSites(
       row.name,
     ]),
   );
-  for (const line of table) screen.line(line);
-  if (rows.leftOut > 0) screen.line(paint.dim(`  ${formatCount(rows.leftOut)} more`));
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (rows.leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(rows.leftOut)} more`));
+  }
 }
 
 /** Sites of one line of the user's and one category are one row. */
@@ -186,7 +194,9 @@ export function printFragmentation(
   screen: Screen,
   { fragmentation }: Pick<GpuDeviceJson, "fragmentation">,
 ): void {
-  if (fragmentation.length === 0) return;
+  if (fragmentation.length === 0) {
+    return;
+  }
   const table = formatTable(
     screen,
     [
@@ -212,7 +222,9 @@ export function printFragmentation(
         formatShare(group.ratio),
       ]),
   );
-  for (const line of table) screen.line(line);
+  for (const line of table) {
+    screen.line(line);
+  }
   if (fragmentation.length > 12) {
     screen.line(screen.paint.dim(`  ${fragmentation.length - 12} more`));
   }
@@ -242,12 +254,16 @@ function printOutOfMemory(screen: Screen, device: GpuDeviceJson): void {
     screen.line(paint.dim(`  ${gpuSiteName(event.stack)}`));
   }
   const more = device.outOfMemory.length - 5;
-  if (more > 0) screen.line(paint.dim(`  ${formatCount(more)} earlier ones`));
+  if (more > 0) {
+    screen.line(paint.dim(`  ${formatCount(more)} earlier ones`));
+  }
 }
 
 function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): void {
   const { paint } = screen;
-  if (device.growth.length === 0) return;
+  if (device.growth.length === 0) {
+    return;
+  }
   const { rows, leftOut } = selectRows(
     device.growth,
     options,
@@ -276,6 +292,10 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
       gpuSiteName(site.stack),
     ]),
   );
-  for (const line of table) screen.line(line);
-  if (leftOut > 0) screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  for (const line of table) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  }
 }

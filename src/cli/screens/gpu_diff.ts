@@ -46,9 +46,16 @@ export function printGpuDiff(
         gpuSiteName(site.stack),
       ]),
   );
-  if (changed.length === 0) screen.line("  nothing changed");
-  else for (const line of table) screen.line(line);
-  if (chosen.leftOut > 0) screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
+  if (changed.length === 0) {
+    screen.line("  nothing changed");
+  } else {
+    for (const line of table) {
+      screen.line(line);
+    }
+  }
+  if (chosen.leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
+  }
   screen.line();
   const { a, b } = document;
   for (const [name, x, y] of [

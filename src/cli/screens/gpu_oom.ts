@@ -44,10 +44,14 @@ export function printOom(
     oomText,
   );
   for (const [index, event] of rows.entries()) {
-    if (index > 0) screen.line();
+    if (index > 0) {
+      screen.line();
+    }
     printEvent(screen, event);
   }
-  if (leftOut > 0) screen.line(paint.dim(`${formatCount(leftOut)} more`));
+  if (leftOut > 0) {
+    screen.line(paint.dim(`${formatCount(leftOut)} more`));
+  }
   printLimits(screen, document.limits, options);
 }
 
@@ -77,13 +81,21 @@ function printEvent(screen: Screen, event: OomEventJson): void {
     );
   }
   paragraph(screen, event.because);
-  if (event.stack.length > 0) screen.line(paint.dim(`  at ${gpuSiteName(event.stack)}`));
-  if (event.snapshot !== undefined) paragraph(screen, `snapshot: ${event.snapshot}`);
-  for (const { id, text } of event.advice) paragraph(screen, `${id} ${text}`, 8);
+  if (event.stack.length > 0) {
+    screen.line(paint.dim(`  at ${gpuSiteName(event.stack)}`));
+  }
+  if (event.snapshot !== undefined) {
+    paragraph(screen, `snapshot: ${event.snapshot}`);
+  }
+  for (const { id, text } of event.advice) {
+    paragraph(screen, `${id} ${text}`, 8);
+  }
 }
 
 function writerOf({ framework, library, torch }: OomEventJson): string {
-  if (framework === "other") return library === "" ? "unnamed library" : library;
+  if (framework === "other") {
+    return library === "" ? "unnamed library" : library;
+  }
   const name = torch === "" ? framework : `PyTorch ${torch}`;
   return library === "" ? name : `${name}, ${library}`;
 }

@@ -136,8 +136,12 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
       tensor.path.join(" → "),
     ]),
   );
-  for (const line of rows.length === 0 ? [] : table) screen.line(line);
-  if (leftOut > 0) screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  for (const line of rows.length === 0 ? [] : table) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  }
   if (unheldBytes !== null && unheldBytes > 0) {
     screen.line(
       paint.dim(

@@ -41,10 +41,14 @@ export function printGpuRanks(
       rank.file,
     ]),
   );
-  for (const line of table) screen.line(line);
+  for (const line of table) {
+    screen.line(line);
+  }
   const odd = document.ranks.filter((rank) => rank.odd);
   screen.line();
-  if (odd.length === 0) screen.line("No rank is odd.");
+  if (odd.length === 0) {
+    screen.line("No rank is odd.");
+  }
   for (const rank of odd) {
     const text = `${oneLine(rank.file)}, device ${rank.device}: ${oneLine(rank.why)}`;
     wrap(text, screen.columns - 2).forEach((line, row) => {

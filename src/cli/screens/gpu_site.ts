@@ -6,7 +6,9 @@ import { functionOf, placeOf } from "./sites.js";
 
 /** "cs336_basics/optimizer.py:75": a snapshot comes from elsewhere, its paths lead nowhere here. */
 function shortPlace(frame: FrameJson): string {
-  if (frame.file === "??") return "";
+  if (frame.file === "??") {
+    return "";
+  }
   return placeOf(frame).replace(/^.*[/\\](?=[^/\\]*[/\\][^/\\]*$)/, "");
 }
 

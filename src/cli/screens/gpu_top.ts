@@ -18,7 +18,9 @@ export function printGpuTop(
   options: ListOptions & { readonly quiet?: boolean },
 ): void {
   for (const [row, device] of document.devices.entries()) {
-    if (row > 0) screen.line();
+    if (row > 0) {
+      screen.line();
+    }
     printDevice(screen, device, chosenProcesses(device, options));
   }
   printLimits(screen, document.limits, options);
@@ -58,7 +60,9 @@ export function printDevice(
       `  MIG ${index} ${paint.dim(`(instance ${gpuInstance}/${computeInstance})`)}  ${formatBytes(memory.usedBytes)} of ${formatBytes(memory.totalBytes)}  ${paint.cyan(bar(share, INSTANCE_BAR_COLUMNS))}`,
     );
   }
-  for (const line of processTable(screen, device, processes)) screen.line(line);
+  for (const line of processTable(screen, device, processes)) {
+    screen.line(line);
+  }
 }
 
 function processTable(

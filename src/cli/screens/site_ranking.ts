@@ -68,7 +68,9 @@ function printRanking(
   const amount = `${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`;
   const [first = "", ...others] = wrap(`${title}  ${amount}`, screen.columns);
   screen.line(paint.bold(first.slice(0, title.length)) + paint.dim(first.slice(title.length)));
-  for (const line of others) screen.line(paint.dim(`  ${line}`));
+  for (const line of others) {
+    screen.line(paint.dim(`  ${line}`));
+  }
   if (rows.length === 0) {
     screen.line(paint.dim(ranked.length === 0 ? "  none" : "  none that match"));
   }

@@ -72,5 +72,7 @@ function drawGpuTop(
   }
   const room = Math.max(1, rows - 2);
   const from = Math.max(0, Math.min(firstRow, lines.length - room));
-  for (const line of lines.slice(from, from + room)) screen.line(line);
+  for (const line of lines.slice(from, from + room)) {
+    screen.line(line);
+  }
 }

@@ -82,7 +82,9 @@ describe("a table a word off", () => {
   test.each(fields)("%s.%s by %d", (group, name, by) => {
     const right = point.layout[group] as Readonly<Record<string, number | null>>;
     const value = right[name];
-    if (value == null) return; // this version has no such field
+    if (value == null) {
+      return; // this version has no such field
+    }
     const layout = { ...point.layout, [group]: { ...right, [name]: value + by } };
     expect(refused(layout as PythonLayout)).toBe(true);
   });

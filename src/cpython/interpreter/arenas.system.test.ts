@@ -6,7 +6,9 @@ import { ArenaPlaces, countPools, findArenas } from "./arenas.js";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
+  for (const stop of stops.splice(0)) {
+    await stop();
+  }
 });
 
 const PROGRAM = `
@@ -28,7 +30,9 @@ test.each(environment.interpreters)(
       expect(arenas).toBeNull();
       return;
     }
-    if (arenas === null) throw new Error("no arenas");
+    if (arenas === null) {
+      throw new Error("no arenas");
+    }
     const pools = countPools(memory, arenas);
     memory.close();
     expect(pools.unread).toBe(0);
@@ -63,7 +67,9 @@ test.each(withOwnState)(
     stops.push(program.stop);
     const memory = openProcessMemory(program.pid);
     const arenas = findArenas(memory);
-    if (arenas === null) throw new Error("no arenas");
+    if (arenas === null) {
+      throw new Error("no arenas");
+    }
     const pools = countPools(memory, arenas);
     memory.close();
     expect(new Set(arenas.addresses).size).toBe(arenas.addresses.length);
@@ -96,7 +102,9 @@ test.each(environment.interpreters.filter(({ freeThreaded }) => !freeThreaded))(
     const places = new ArenaPlaces();
     const counts: number[] = [];
     for (let stage = 0; stage < 4; stage++) {
-      if (stage > 0) await program.go();
+      if (stage > 0) {
+        await program.go();
+      }
       const memory = openProcessMemory(program.pid);
       const again = findArenas(memory, places);
       expect(again).toEqual(findArenas(memory));

@@ -33,7 +33,9 @@ function idOf(action: () => unknown): string {
   try {
     action();
   } catch (error) {
-    if (error instanceof TidemarkError) return error.id;
+    if (error instanceof TidemarkError) {
+      return error.id;
+    }
     throw error;
   }
   return "found";
@@ -94,8 +96,11 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
           reached = threadsOf(locatePython(silent(memory), [wrong]));
         });
         // Some words say the same as their neighbours: the first interpreter is the main one as well.
-        if (id === "found") expect(reached, `${path} ${change}`).toEqual(threadsOf(python));
-        else expect(id).toMatch(/^TM-E02[235]$/);
+        if (id === "found") {
+          expect(reached, `${path} ${change}`).toEqual(threadsOf(python));
+        } else {
+          expect(id).toMatch(/^TM-E02[235]$/);
+        }
         refused += id === "found" ? 0 : 1;
       }
     }
@@ -180,11 +185,15 @@ function damage(copy: MemoryCopy, page: number, random: (below: number) => numbe
       for (let count = random(200); count > 0 && bytes.length === 4096; count--) {
         const at = random(512) * 8;
         const kind = random(4);
-        if (kind === 0) view.setBigUint64(at, 0xffffffffffffffffn, true);
-        else if (kind === 1) view.setBigUint64(at, BigInt(random(2 ** 31)), true);
-        else if (kind === 2)
+        if (kind === 0) {
+          view.setBigUint64(at, 0xffffffffffffffffn, true);
+        } else if (kind === 1) {
+          view.setBigUint64(at, BigInt(random(2 ** 31)), true);
+        } else if (kind === 2) {
           view.setBigUint64(at, BigInt(page) * 4096n + BigInt(random(512) * 8), true);
-        else view.setBigUint64(at, view.getBigUint64(random(512) * 8, true), true);
+        } else {
+          view.setBigUint64(at, view.getBigUint64(random(512) * 8, true), true);
+        }
       }
       return bytes;
   }
@@ -214,7 +223,9 @@ describe("refused by name", () => {
       const copy = new MemoryCopy(memory);
       const page = Math.floor(address / 4096);
       copy.damage = (at, bytes) => {
-        if (at !== page) return bytes;
+        if (at !== page) {
+          return bytes;
+        }
         const other = Uint8Array.from(bytes);
         new DataView(other.buffer).setUint32(address + offset - page * 4096, value, true);
         return other;

@@ -7,7 +7,9 @@ import { locatePython, type PythonFrame, readStacks, type Stacks } from "../inde
 
 const started: Waiting[] = [];
 afterEach(async () => {
-  for (const program of started.splice(0)) await program.stop();
+  for (const program of started.splice(0)) {
+    await program.stop();
+  }
 });
 
 const interpreters = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);

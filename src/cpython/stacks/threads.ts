@@ -48,7 +48,9 @@ export function threadNames(python: PythonRuntime): Map<number, string> {
     const names = threadingNames(python, interpreter);
     for (const { tid, pthread } of walkThreads(python, interpreter)) {
       const name = names.get(pthread);
-      if (tid !== null && name !== undefined) byTid.set(tid, name);
+      if (tid !== null && name !== undefined) {
+        byTid.set(tid, name);
+      }
     }
   }
   return byTid;

@@ -19,11 +19,15 @@ export const gpuCapacity: Rule = {
     }
     for (const device of devices) {
       const finding = bySnapshot(device);
-      if (finding !== null) return finding;
+      if (finding !== null) {
+        return finding;
+      }
     }
     for (const device of watched) {
       const finding = byHeartbeats(device);
-      if (finding !== null) return finding;
+      if (finding !== null) {
+        return finding;
+      }
     }
     return silent("No request failed for want of memory alone.");
   },

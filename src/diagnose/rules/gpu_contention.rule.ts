@@ -26,11 +26,15 @@ export const gpuContention: Rule = {
     }
     for (const device of watched) {
       const finding = byHeartbeats(device);
-      if (finding !== null) return finding;
+      if (finding !== null) {
+        return finding;
+      }
     }
     for (const device of devices) {
       const finding = bySnapshot(device);
-      if (finding !== null) return finding;
+      if (finding !== null) {
+        return finding;
+      }
     }
     return silent("No other process is seen to hold what this one needed.");
   },

@@ -35,7 +35,9 @@ export const gpuFragmentation: Rule = {
 function first<Item>(items: readonly Item[], judge: (item: Item) => Finding | null) {
   for (const item of items) {
     const finding = judge(item);
-    if (finding !== null) return finding;
+    if (finding !== null) {
+      return finding;
+    }
   }
   return null;
 }

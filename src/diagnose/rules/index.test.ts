@@ -9,7 +9,9 @@ test("RULES in index.ts lists every rule of this folder once", async () => {
   const unlisted: string[] = [];
   for (const file of files) {
     const exported: unknown[] = Object.values(await import(new URL(file, folder).href));
-    if (!RULES.some((rule) => exported.includes(rule))) unlisted.push(file);
+    if (!RULES.some((rule) => exported.includes(rule))) {
+      unlisted.push(file);
+    }
   }
   expect(unlisted, "add these files to RULES in src/diagnose/rules/index.ts").toEqual([]);
   expect(new Set(RULES.map(({ name }) => name)).size).toBe(RULES.length);

@@ -89,6 +89,8 @@ export function adviceOf(
 /** The same for Windows, where PyTorch has no expandable segments: it warns, and goes on without. */
 export function adviceOnWindows(advice: readonly GpuAdviceJson[]): GpuAdviceJson[] {
   const rest = advice.filter(({ id }) => id !== "TM-A101");
-  if (rest.length === advice.length) return [...advice];
+  if (rest.length === advice.length) {
+    return [...advice];
+  }
   return [...rest, ...adviceOf(["TM-A131"])].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -78,7 +78,9 @@ export function analyseDevice(snapshot: GpuSnapshot, replay: GpuReplay): GpuDevi
 function highestOf(values: Float64Array): number {
   let highest = 0;
   for (let at = 1; at < values.length; at++) {
-    if (values[at]! > values[highest]!) highest = at;
+    if (values[at]! > values[highest]!) {
+      highest = at;
+    }
   }
   return highest;
 }
@@ -126,26 +128,44 @@ function adviceForDevice(device: GpuDeviceJson, expandable: boolean): GpuAdviceI
   const fragmented = device.outOfMemory.some(({ kind }) => kind === "fragmentation");
   if (fragmented || large(waste.splitBytes)) {
     ids.push(...(expandable ? (["TM-A103"] as const) : (["TM-A101", "TM-A103"] as const)));
-    if (fragmented) ids.push("TM-A102");
+    if (fragmented) {
+      ids.push("TM-A102");
+    }
   }
-  if (device.outOfMemory.some(({ kind }) => kind === "genuine")) ids.push("TM-A115");
+  if (device.outOfMemory.some(({ kind }) => kind === "genuine")) {
+    ids.push("TM-A115");
+  }
   const share = (category: GpuCategory) =>
     peak.sites.reduce((sum, site) => sum + (site.category === category ? site.bytes : 0), 0) /
     Math.max(1, peak.requestedBytes);
-  if (share("activations") > 0.4) ids.push("TM-A104");
-  if (share("optimizer state") > 0.3) ids.push("TM-A105");
-  if (share("kv cache") > 0.3) ids.push("TM-A112");
-  if (large(waste.roundingBytes)) ids.push("TM-A110");
-  if (large(waste.cachedBytes)) ids.push("TM-A111");
+  if (share("activations") > 0.4) {
+    ids.push("TM-A104");
+  }
+  if (share("optimizer state") > 0.3) {
+    ids.push("TM-A105");
+  }
+  if (share("kv cache") > 0.3) {
+    ids.push("TM-A112");
+  }
+  if (large(waste.roundingBytes)) {
+    ids.push("TM-A110");
+  }
+  if (large(waste.cachedBytes)) {
+    ids.push("TM-A111");
+  }
   const privateFree = device.fragmentation
     .filter(({ pool }) => pool !== "" && pool !== "0,0")
     .reduce((sum, { freeBytes }) => sum + freeBytes, 0);
-  if (large(privateFree)) ids.push("TM-A114");
+  if (large(privateFree)) {
+    ids.push("TM-A114");
+  }
   const unseen = peak.sites.reduce(
     (sum, { stack, bytes }) => sum + (stack.length === 0 ? bytes : 0),
     0,
   );
-  if (device.events > 0 && unseen > 0.3 * peak.requestedBytes) ids.push("TM-A113");
+  if (device.events > 0 && unseen > 0.3 * peak.requestedBytes) {
+    ids.push("TM-A113");
+  }
   return ids;
 }
 

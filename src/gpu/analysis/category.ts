@@ -93,8 +93,9 @@ export function categories(
     if (phase === "forward" && !lasting && freed >= 0) {
       const freer = phaseAt(snapshot.events.stack[firstEvent + freed]!);
       // What the backward pass lets go, it needed: that is what an activation is.
-      if (freer === "backward" || freer === "gradient")
+      if (freer === "backward" || freer === "gradient") {
         return { category: "activations", sure: true };
+      }
     }
     const brief = !lasting && end - Math.max(0, allocations.start[row]!) < BRIEF;
     return classify(phase, brief, lasting);

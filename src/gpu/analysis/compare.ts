@@ -47,9 +47,15 @@ function emptySite(
 }
 
 function changeOf({ bytesA, bytesB }: GpuDiffSiteJson): GpuDiffSiteJson["change"] {
-  if (bytesA === bytesB) return "same";
-  if (bytesA === 0) return "appeared";
-  if (bytesB === 0) return "went";
+  if (bytesA === bytesB) {
+    return "same";
+  }
+  if (bytesA === 0) {
+    return "appeared";
+  }
+  if (bytesB === 0) {
+    return "went";
+  }
   return bytesB > bytesA ? "grew" : "shrank";
 }
 
@@ -71,7 +77,9 @@ function sideOf(document: GpuJson): GpuDiffJson["a"] {
 function sumOf(totals: readonly GpuTotalsJson[]): GpuTotalsJson {
   const sum = { reservedBytes: 0, allocatedBytes: 0, activeBytes: 0, requestedBytes: 0 };
   for (const total of totals) {
-    for (const key of Object.keys(sum) as (keyof GpuTotalsJson)[]) sum[key] += total[key];
+    for (const key of Object.keys(sum) as (keyof GpuTotalsJson)[]) {
+      sum[key] += total[key];
+    }
   }
   return sum;
 }

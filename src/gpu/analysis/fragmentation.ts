@@ -55,7 +55,9 @@ export function endOf(snapshot: SegmentView, device: number): EndOfDevice {
   const groups = new Map<string, GpuFragmentationJson>();
   let count = 0;
   for (let row = 0; row < segments.length; row++) {
-    if (segments.device[row] !== device) continue;
+    if (segments.device[row] !== device) {
+      continue;
+    }
     count += 1;
     const use = usageOf(snapshot, row);
     const size = segments.size[row]!;

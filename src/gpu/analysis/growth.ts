@@ -24,7 +24,9 @@ export function growthOf(
   categoryOf: (row: number) => Classified,
 ): GpuGrowthJson[] {
   const bounds = thinned(moments.slice(Math.floor(moments.length / 4)));
-  if (bounds.length < 3) return [];
+  if (bounds.length < 3) {
+    return [];
+  }
   const perBound = (moments.length - Math.floor(moments.length / 4) - 1) / (bounds.length - 1);
   const levels = levelsByStack(replay, bounds);
   const growing = new Map<string, GpuGrowthJson>();
@@ -32,9 +34,13 @@ export function growthOf(
     const first = level[0]!;
     const last = level[level.length - 1]!;
     const bytesPerStep = (last - first) / ((level.length - 1) * perBound);
-    if (bytesPerStep < GROWTH_PER_STEP / 8 || !rises(level) || stack === 0) continue;
+    if (bytesPerStep < GROWTH_PER_STEP / 8 || !rises(level) || stack === 0) {
+      continue;
+    }
     const [site] = sitesOf(snapshot, replay, rows, categoryOf);
-    if (site === undefined) continue;
+    if (site === undefined) {
+      continue;
+    }
     const key = siteKey(site.stack, site.category);
     const known = growing.get(key);
     growing.set(key, {
@@ -57,14 +63,18 @@ function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
   const last = bounds[bounds.length - 1]!;
   const found = new Map<number, { level: Float64Array; rows: number[] }>();
   for (let row = 0; row < length; row++) {
-    if (!(start[row]! < last && last <= end[row]!)) continue;
+    if (!(start[row]! < last && last <= end[row]!)) {
+      continue;
+    }
     const entry = found.get(stack[row]!) ?? { level: new Float64Array(bounds.length), rows: [] };
     entry.rows.push(row);
     found.set(stack[row]!, entry);
   }
   for (let row = 0; row < length; row++) {
     const level = found.get(stack[row]!)?.level;
-    if (level === undefined) continue;
+    if (level === undefined) {
+      continue;
+    }
     for (
       let at = firstAbove(bounds, start[row]!);
       at < bounds.length && bounds[at]! <= end[row]!;
@@ -81,8 +91,11 @@ function firstAbove(bounds: readonly number[], event: number): number {
   let high = bounds.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (bounds[middle]! <= event) low = middle + 1;
-    else high = middle;
+    if (bounds[middle]! <= event) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
   return low;
 }
@@ -95,13 +108,17 @@ function rises(level: Float64Array): boolean {
   for (let at = 1; at < level.length; at++) {
     up += level[at]! > level[at - 1]! ? 1 : 0;
     highest = Math.max(highest, level[at]!);
-    if (highest - level[at]! > gained / 2) return false;
+    if (highest - level[at]! > gained / 2) {
+      return false;
+    }
   }
   return up >= RISING * (level.length - 1);
 }
 
 function thinned(moments: readonly number[]): number[] {
-  if (moments.length <= MOST_STEPS) return [...moments];
+  if (moments.length <= MOST_STEPS) {
+    return [...moments];
+  }
   return Array.from(
     { length: MOST_STEPS },
     (_, at) => moments[Math.round((at * (moments.length - 1)) / (MOST_STEPS - 1))]!,

@@ -52,7 +52,9 @@ const FIGURES: readonly (readonly [string, (device: GpuDeviceJson) => Bytes])[] 
 ];
 
 function whyOdd(rank: Rank, ranks: readonly Rank[], usual: Map<string, Bytes>): string {
-  if (ranks.length < 3) return "";
+  if (ranks.length < 3) {
+    return "";
+  }
   for (const [verb, figure] of FIGURES) {
     const middle = median(ranks.map(({ device }) => figure(device)));
     const usualDistance = median(ranks.map(({ device }) => Math.abs(figure(device) - middle)));

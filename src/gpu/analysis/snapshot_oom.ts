@@ -11,7 +11,9 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
   const found: GpuOutOfMemoryJson[] = [];
   for (let event = 0; event < replay.events; event++) {
     const row = replay.firstEvent + event;
-    if (events.action[row] !== GpuAction.outOfMemory) continue;
+    if (events.action[row] !== GpuAction.outOfMemory) {
+      continue;
+    }
     const requestedBytes = events.size[row]!;
     // Before it gave up, the allocator gave every whole free segment back: what is left is split.
     const { free, largest } = freeFor(snapshot, replay, event, events.stream[row]!);

@@ -19,12 +19,20 @@ const NONE: Steps = { from: "", moments: [] };
 
 export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   const marked = fromAnnotations(snapshot, replay);
-  if (marked.length >= FEWEST) return { from: "annotations", moments: marked };
+  if (marked.length >= FEWEST) {
+    return { from: "annotations", moments: marked };
+  }
   const optimizer = fromOptimizer(snapshot, replay);
-  if (optimizer.length >= FEWEST) return { from: "optimizer", moments: optimizer };
+  if (optimizer.length >= FEWEST) {
+    return { from: "optimizer", moments: optimizer };
+  }
   // Training has loops of its own (over parameters, over layers) that come back as evenly as steps do.
-  if (trains(snapshot)) return NONE;
-  if (!givesBack(replay)) return NONE;
+  if (trains(snapshot)) {
+    return NONE;
+  }
+  if (!givesBack(replay)) {
+    return NONE;
+  }
   const beat = fromBeat(snapshot, replay);
   return beat.length >= FEWEST ? { from: "pattern", moments: beat } : NONE;
 }
@@ -44,8 +52,9 @@ function trains({ frames, strings }: GpuSnapshot): boolean {
   strings.forEach((text, id) => {
     if (
       /[/\\]torch[/\\]optim[/\\]|^torch::autograd::Engine|[/\\]torch[/\\]autograd[/\\]/.test(text)
-    )
+    ) {
       signs.add(id);
+    }
   });
   return (
     signs.size > 0 &&
@@ -58,8 +67,12 @@ function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   const times = new Map<string, number[]>();
   for (let row = 0; row < annotations.length; row++) {
     const name = strings[annotations.name[row]!]!;
-    if (strings[annotations.stage[row]!] !== "START" || !/step/i.test(name)) continue;
-    if (annotations.device[row] !== replay.device) continue;
+    if (strings[annotations.stage[row]!] !== "START" || !/step/i.test(name)) {
+      continue;
+    }
+    if (annotations.device[row] !== replay.device) {
+      continue;
+    }
     // "ProfilerStep#7": the same mark, numbered.
     const mark = name.replace(/#\d+$/, "");
     times.set(mark, [...(times.get(mark) ?? []), annotations.timeUs[row]!]);
@@ -77,8 +90,11 @@ function momentAt(timeUs: Float64Array, replay: GpuReplay, wanted: number): numb
   let high = replay.events;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (timeUs[replay.firstEvent + middle]! < wanted) low = middle + 1;
-    else high = middle;
+    if (timeUs[replay.firstEvent + middle]! < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
   return low;
 }
@@ -91,7 +107,9 @@ function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   let others = 0;
   for (let event = 0; event < replay.events; event++) {
     const row = replay.firstEvent + event;
-    if (events.action[row] !== GpuAction.alloc) continue;
+    if (events.action[row] !== GpuAction.alloc) {
+      continue;
+    }
     const stack = events.stack[row]!;
     let optimizer = known.get(stack);
     if (optimizer === undefined) {
@@ -100,9 +118,12 @@ function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
       );
       known.set(stack, optimizer);
     }
-    if (!optimizer) others += 1;
-    else {
-      if (others > 0) moments.push(event);
+    if (!optimizer) {
+      others += 1;
+    } else {
+      if (others > 0) {
+        moments.push(event);
+      }
       others = 0;
     }
   }
@@ -114,24 +135,34 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
   const bySite = new Map<number, number[]>();
   for (let event = 0; event < replay.events; event++) {
     const row = replay.firstEvent + event;
-    if (events.action[row] !== GpuAction.alloc || events.stack[row] === 0) continue;
+    if (events.action[row] !== GpuAction.alloc || events.stack[row] === 0) {
+      continue;
+    }
     const list = bySite.get(events.stack[row]!) ?? [];
     // Sites within a step's inner loops come back far more often than any step does.
-    if (list.length <= 10_000) list.push(event);
+    if (list.length <= 10_000) {
+      list.push(event);
+    }
     bySite.set(events.stack[row]!, list);
   }
   let best: number[] = [];
   for (const list of bySite.values()) {
     const spans = (list[list.length - 1]! - list[0]!) / Math.max(1, replay.events);
-    if (list.length < FEWEST + 1 || spans < 0.5 || !evenlySpaced(list)) continue;
-    if (best.length === 0 || list.length < best.length) best = list;
+    if (list.length < FEWEST + 1 || spans < 0.5 || !evenlySpaced(list)) {
+      continue;
+    }
+    if (best.length === 0 || list.length < best.length) {
+      best = list;
+    }
   }
   return best;
 }
 
 /** Their distances vary by less than a third. */
 function evenlySpaced(moments: readonly number[]): boolean {
-  if (moments.length < FEWEST) return false;
+  if (moments.length < FEWEST) {
+    return false;
+  }
   const gaps = moments.slice(1).map((moment, row) => moment - moments[row]!);
   const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
   const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length;

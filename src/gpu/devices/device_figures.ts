@@ -94,7 +94,9 @@ const MOST_DEVICES = 256;
 export function parseFigures(value: unknown): FrameworkFigures[] {
   return NAMES.flatMap((name) => {
     const about = recordOf(recordOf(value)?.[name]);
-    if (about === null) return [];
+    if (about === null) {
+      return [];
+    }
     const pinned = recordOf(about.pinned);
     const state = STATES.includes(String(about.state)) ? String(about.state) : "failed";
     return [
@@ -142,16 +144,22 @@ export function parseArrays(value: unknown): LiveArray[] {
 function deviceOf(value: unknown): DeviceFigures[] {
   const device = recordOf(value);
   const index = numberOf(device?.index);
-  if (device === null || index === null) return [];
+  if (device === null || index === null) {
+    return [];
+  }
   const figures = Object.fromEntries(FIGURES.map((name) => [name, numberOf(device[name])]));
   return [{ index, name: textOf(device.name), ...(figures as Record<FigureName, number | null>) }];
 }
 
 function segmentOf(value: unknown): LiveSegment[] {
-  if (!Array.isArray(value)) return [];
+  if (!Array.isArray(value)) {
+    return [];
+  }
   const [device, address, bytes, stream, pool, type, expandable, blocks] = value as unknown[];
   const numbers = [device, address, bytes, stream].map(numberOf);
-  if (numbers.includes(null)) return [];
+  if (numbers.includes(null)) {
+    return [];
+  }
   const [deviceNumber, at, size, streamNumber] = numbers as number[];
   return [
     {
@@ -171,7 +179,9 @@ function segmentOf(value: unknown): LiveSegment[] {
 function blockOf(value: unknown): LiveBlock[] {
   const [size, asked, state] = listOf(value);
   const bytes = numberOf(size);
-  if (bytes === null) return [];
+  if (bytes === null) {
+    return [];
+  }
   const word = textOf(state);
   return [
     {

@@ -84,9 +84,11 @@ function processesOf(
   let gpuInstance = "";
   let computeInstance = "";
   for (const node of children) {
-    if (/^GPU instance ID$/i.test(node.key)) gpuInstance = node.value;
-    else if (/^Compute instance ID$/i.test(node.key)) computeInstance = node.value;
-    else if (node.key === "Process ID" && /^\d+$/.test(node.value)) {
+    if (/^GPU instance ID$/i.test(node.key)) {
+      gpuInstance = node.value;
+    } else if (/^Compute instance ID$/i.test(node.key)) {
+      computeInstance = node.value;
+    } else if (node.key === "Process ID" && /^\d+$/.test(node.value)) {
       const instance = instances.find(
         (one) =>
           String(one.gpuInstance) === gpuInstance &&
@@ -110,10 +112,14 @@ function treeOf(text: string): Node[] {
   const open: Node[] = [root];
   for (const line of text.split("\n")) {
     const match = /^(\s*)(\S.*?)(?:\s+:\s*(.*))?$/.exec(line);
-    if (match === null) continue;
+    if (match === null) {
+      continue;
+    }
     const [, indent = "", key = "", value = ""] = match;
     const node: Node = { key, value: value.trim(), depth: indent.length, children: [] };
-    while (open.length > 1 && open.at(-1)!.depth >= node.depth) open.pop();
+    while (open.length > 1 && open.at(-1)!.depth >= node.depth) {
+      open.pop();
+    }
     open.at(-1)!.children.push(node);
     open.push(node);
   }

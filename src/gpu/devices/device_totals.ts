@@ -60,12 +60,16 @@ export async function readDeviceUse(): Promise<Map<Pid, Bytes> | null> {
   try {
     processes = parseProcesses(await ask([`--query-compute-apps=${PROCESSES}`, ...TABLE]));
   } catch (error) {
-    if (error instanceof TidemarkError) return null;
+    if (error instanceof TidemarkError) {
+      return null;
+    }
     throw error;
   }
   const use = new Map<Pid, Bytes>();
   for (const { pid, usedBytes } of processes) {
-    if (usedBytes !== null) use.set(pid, (use.get(pid) ?? 0) + usedBytes);
+    if (usedBytes !== null) {
+      use.set(pid, (use.get(pid) ?? 0) + usedBytes);
+    }
   }
   return use;
 }
@@ -80,8 +84,12 @@ async function ask(query: readonly string[]): Promise<string> {
       stdout?: string;
       stderr?: string;
     };
-    if (code === "ENOENT") throw noDeviceDriver("there is no nvidia-smi");
-    if (killed === true) throw noDeviceDriver("nvidia-smi did not answer in 5 s");
+    if (code === "ENOENT") {
+      throw noDeviceDriver("there is no nvidia-smi");
+    }
+    if (killed === true) {
+      throw noDeviceDriver("nvidia-smi did not answer in 5 s");
+    }
     throw noDeviceDriver((stdout?.trim() || stderr?.trim() || `nvidia-smi failed`).split("\n")[0]!);
   }
 }

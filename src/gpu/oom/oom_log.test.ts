@@ -196,7 +196,9 @@ describe("PyTorch", () => {
     async (width) => {
       const text = modern(FULL, { others: "Process 77 has 1.25 GiB memory in use. ", own: OWN });
       const wrapped = text.match(new RegExp(`.{1,${width}}`, "g"))?.join("\n") ?? "";
-      if (width < 24) return expect((await events(wrapped)).length).toBeLessThanOrEqual(1);
+      if (width < 24) {
+        return expect((await events(wrapped)).length).toBeLessThanOrEqual(1);
+      }
       const whole = await only(text);
       const { line, torch, advice, ...figures } = await only(`x\n${wrapped}\n`);
       expect(figures).toEqual(

@@ -40,7 +40,9 @@ export async function readOomLog(
   const reader = new OomReader();
   let count = 0;
   for await (const lines of pieces) {
-    for (const line of lines) reader.take(line);
+    for (const line of lines) {
+      reader.take(line);
+    }
     count = lines.at(-1)?.number ?? count;
   }
   return {
@@ -75,12 +77,16 @@ class OomReader {
       if (lines !== null) {
         const known = record?.rank ?? rank;
         const writer = this.#writerOf(known === null ? name : `${name}#${known}`, known);
-        for (const line of lines) this.#takeText(writer, number, splitPrefix(line).text);
+        for (const line of lines) {
+          this.#takeText(writer, number, splitPrefix(line).text);
+        }
         return;
       }
     }
     const writer = this.#writerOf(name, rank);
-    if (name === "") this.#takeWrapped(text, whole.length);
+    if (name === "") {
+      this.#takeWrapped(text, whole.length);
+    }
     this.#takeText(writer, number, text);
     if (name !== "" || this.#last?.writer.message === undefined) {
       this.#last = { writer, width: whole.length };
@@ -89,17 +95,26 @@ class OomReader {
 
   /** Blanks of web pages, and the zeros of files that a crash left sparse. */
   #plain(text: string): string {
-    if (!/[\0\u00a0]/.test(text)) return text;
-    if (text.includes("\0")) this.#zeros += 1;
+    if (!/[\0\u00a0]/.test(text)) {
+      return text;
+    }
+    if (text.includes("\0")) {
+      this.#zeros += 1;
+    }
     return text.replaceAll("\0", "").replaceAll("\u00a0", " ");
   }
 
   /** A terminal wraps a prefixed line without its prefix: what follows it, and is no longer, may be its rest. */
   #takeWrapped(text: string, width: number): void {
     const last = this.#last;
-    if (last === undefined || last.writer.name === "") return;
-    if (width > last.width || messageAt(text) >= 0) this.#last = undefined;
-    else last.writer.message?.addWrapped(text);
+    if (last === undefined || last.writer.name === "") {
+      return;
+    }
+    if (width > last.width || messageAt(text) >= 0) {
+      this.#last = undefined;
+    } else {
+      last.writer.message?.addWrapped(text);
+    }
   }
 
   #takeText(writer: Writer, number: number, text: string): void {
@@ -110,11 +125,15 @@ class OomReader {
       this.#begin(writer, number, begin, at < 0 ? 0 : Math.min(at, WORDS_BEFORE));
     } else if (writer.message !== undefined) {
       writer.message.add(text);
-      if (writer.message.full) this.#close(writer);
+      if (writer.message.full) {
+        this.#close(writer);
+      }
     }
     writer.previous = text.length < 400 ? text : "";
     this.#takeTraceback(writer, text);
-    if (writer.bfc.waits || isBfcLine(text)) this.#addBfc(writer, writer.bfc.take(number, text));
+    if (writer.bfc.waits || isBfcLine(text)) {
+      this.#addBfc(writer, writer.bfc.take(number, text));
+    }
   }
 
   /** Ranks that share a stream put several messages on one line. */
@@ -139,13 +158,19 @@ class OomReader {
     if (events.length === 0 && this.#zeros > 0) {
       this.limits.push(`the file does not look like text: ${this.#zeros} of its lines hold zeros`);
     }
-    if (this.#windows) for (const event of events) event.advice = adviceOnWindows(event.advice);
+    if (this.#windows) {
+      for (const event of events) {
+        event.advice = adviceOnWindows(event.advice);
+      }
+    }
     return events;
   }
 
   #writerOf(name: string, rank: number | null): Writer {
     const known = this.#writers.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     if (this.#writers.size >= MOST_WRITERS) {
       // Not ranks but some text that looks like a prefix: the oldest have nothing to say any more.
       const [oldest, writer] = this.#writers.entries().next().value as [string, Writer];
@@ -182,12 +207,16 @@ class OomReader {
     const message = writer.message;
     writer.message = undefined;
     const found = message?.read() ?? null;
-    if (message === undefined || found === null) return;
+    if (message === undefined || found === null) {
+      return;
+    }
     this.#add(writer, message.line, message.stack, ofPinning(found, message.stack) ?? found);
   }
 
   #addBfc(writer: Writer, state: BfcState | null): void {
-    if (state === null) return;
+    if (state === null) {
+      return;
+    }
     const { framework, memory, line, device, request, limit, inUse } = state;
     const figures = {
       requestedBytes: request,
@@ -232,7 +261,9 @@ function ofPinning(
   stack: readonly FrameJson[],
 ): OomReading | null {
   const pins = stack.some(({ function: name, file }) => /pin_memory/.test(`${name} ${file}`));
-  if (figures.requestedBytes !== null || framework !== "pytorch" || !pins) return null;
+  if (figures.requestedBytes !== null || framework !== "pytorch" || !pins) {
+    return null;
+  }
   const because =
     "host memory could not be pinned for copies to the device; the message has no figures";
   return reading({ kind: "context", because, advice: ["TM-A122"] }, {}, { memory: "host" });
@@ -241,7 +272,9 @@ function ofPinning(
 /** The message so far, where this line ends the first words of one that its line cut in two. */
 function cutStart(previous: string, text: string): string | null {
   const head = text.slice(0, 24);
-  if (previous === "" || !ENDS_START.test(head)) return null;
+  if (previous === "" || !ENDS_START.test(head)) {
+    return null;
+  }
   const tail = previous.slice(-24);
   const both = `${tail}${head}`.replace(/\s+/g, "");
   const cut = /(?:CUDA|HIP|XPU|MPSbackend)outofmemory/.test(both) && messageAt(tail) < 0;

@@ -137,7 +137,9 @@ describe("one event", () => {
         const events = await eventsOf(log);
         expect(events.length).toBe(1);
         expect(events[0]).toMatchObject(expected);
-        if (advice !== "") expect(events[0]?.advice.map(({ id }) => id)).toContain(advice);
+        if (advice !== "") {
+          expect(events[0]?.advice.map(({ id }) => id)).toContain(advice);
+        }
       }
     },
   );

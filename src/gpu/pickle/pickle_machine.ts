@@ -97,12 +97,16 @@ export class PickleMachine {
       this.offset = this.#base + at;
       switch (opcode) {
         case Opcode.BINGET:
-          if (at + 2 > end) return at;
+          if (at + 2 > end) {
+            return at;
+          }
           this.#get(bytes[at + 1]!);
           at += 2;
           break;
         case Opcode.LONG_BINGET:
-          if (at + 5 > end) return at;
+          if (at + 5 > end) {
+            return at;
+          }
           this.#get(view.getUint32(at + 1, true));
           at += 5;
           break;
@@ -111,39 +115,53 @@ export class PickleMachine {
           at += 1;
           break;
         case Opcode.BINPUT:
-          if (at + 2 > end) return at;
+          if (at + 2 > end) {
+            return at;
+          }
           this.#put(bytes[at + 1]!);
           at += 2;
           break;
         case Opcode.LONG_BINPUT:
-          if (at + 5 > end) return at;
+          if (at + 5 > end) {
+            return at;
+          }
           this.#put(view.getUint32(at + 1, true));
           at += 5;
           break;
         case Opcode.LONG1: {
           const length = end > at + 1 ? bytes[at + 1]! : 0;
-          if (at + 2 + length > end) return at;
+          if (at + 2 + length > end) {
+            return at;
+          }
           this.#push(Kind.number, longOf(bytes, at + 2, length));
           at += 2 + length;
           break;
         }
         case Opcode.BININT:
-          if (at + 5 > end) return at;
+          if (at + 5 > end) {
+            return at;
+          }
           this.#push(Kind.number, view.getInt32(at + 1, true));
           at += 5;
           break;
         case Opcode.BININT1:
-          if (at + 2 > end) return at;
+          if (at + 2 > end) {
+            return at;
+          }
           this.#push(Kind.number, bytes[at + 1]!);
           at += 2;
           break;
         case Opcode.BININT2:
-          if (at + 3 > end) return at;
+          if (at + 3 > end) {
+            return at;
+          }
           this.#push(Kind.number, view.getUint16(at + 1, true));
           at += 3;
           break;
         case Opcode.BINFLOAT:
-          if (at + 9 > end) return at;
+          if (at + 9 > end) {
+            return at;
+          }
           this.#push(Kind.number, view.getFloat64(at + 1, false));
           at += 9;
           break;
@@ -151,7 +169,9 @@ export class PickleMachine {
         case Opcode.BINUNICODE:
         case Opcode.BINUNICODE8: {
           const next = this.#string(opcode, view, bytes, at);
-          if (next < 0) return at;
+          if (next < 0) {
+            return at;
+          }
           at = next;
           break;
         }
@@ -164,7 +184,9 @@ export class PickleMachine {
           at += 1;
           break;
         case Opcode.MARK:
-          if (this.#marks.length >= DEEPEST) throw this.damaged("values are nested too deeply");
+          if (this.#marks.length >= DEEPEST) {
+            throw this.damaged("values are nested too deeply");
+          }
           this.#marks.push(this.#top);
           at += 1;
           break;
@@ -209,13 +231,18 @@ export class PickleMachine {
           break;
         case Opcode.FRAME:
           // Its length only helps readers that fetch a frame at once.
-          if (at + 9 > end) return at;
+          if (at + 9 > end) {
+            return at;
+          }
           at += 9;
           break;
         case Opcode.PROTO:
-          if (at + 2 > end) return at;
-          if (bytes[at + 1]! > NEWEST_PROTOCOL)
+          if (at + 2 > end) {
+            return at;
+          }
+          if (bytes[at + 1]! > NEWEST_PROTOCOL) {
             throw this.damaged(`pickle protocol ${bytes[at + 1]} is not known`);
+          }
           at += 2;
           break;
         case Opcode.STOP:

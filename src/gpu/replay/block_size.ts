@@ -30,7 +30,9 @@ function divisionsOf(setting: unknown): (size: Bytes) => number {
   const table = new Map<number, number>();
   if (setting !== null && typeof setting === "object") {
     for (const [power, parts] of Object.entries(setting)) {
-      if (typeof parts === "number") table.set(Number(power), parts);
+      if (typeof parts === "number") {
+        table.set(Number(power), parts);
+      }
     }
   }
   if ([...table.values()].every((parts) => parts <= 1)) {

@@ -51,7 +51,9 @@ export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): Forwa
 function compareEnd({ allocations, events }: GpuReplay, live: Map<Address, Bytes>): Disagreement[] {
   const found: Disagreement[] = [];
   for (let row = 0; row < allocations.length; row++) {
-    if (allocations.end[row] !== events) continue;
+    if (allocations.end[row] !== events) {
+      continue;
+    }
     const address = allocations.address[row]!;
     if (live.get(address) !== allocations.size[row]) {
       found.push({

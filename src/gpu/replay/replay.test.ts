@@ -92,7 +92,9 @@ test("several devices, streams and private pools are kept apart", async () => {
     const truth = new Map<string, number>();
     for (const { pool, blocks } of allocator.segments) {
       const held = blocks.reduce((sum, { requested }) => sum + requested, 0);
-      if (held > 0) truth.set(`[${pool}]`, (truth.get(`[${pool}]`) ?? 0) + held);
+      if (held > 0) {
+        truth.set(`[${pool}]`, (truth.get(`[${pool}]`) ?? 0) + held);
+      }
     }
     expect(ofPool).toEqual(truth);
   }

@@ -32,7 +32,9 @@ const MOST_REPORTED = 100;
 export function devicesOf({ traces, hostTrace, segments }: GpuSnapshot): number[] {
   const devices = new Set<number>(segments.device);
   traces.forEach(({ count }, device) => {
-    if (count > 0) devices.add(device);
+    if (count > 0) {
+      devices.add(device);
+    }
   });
   const host = devices.delete(HOST_MEMORY) || hostTrace.count > 0;
   return [...[...devices].sort((a, b) => a - b), ...(host ? [HOST_MEMORY] : [])];
@@ -95,7 +97,9 @@ class BackwardReplay {
     let requested = 0;
     let reserved = 0;
     for (let row = 0; row < segments.length; row++) {
-      if (segments.device[row] !== this.device) continue;
+      if (segments.device[row] !== this.device) {
+        continue;
+      }
       const address = segments.address[row]!;
       const size = segments.size[row]!;
       const range = {

@@ -253,12 +253,20 @@ describe("files that are something else", () => {
 /** Every number finite and none below zero but differences; strings without end are cut elsewhere. */
 function checkFigures(value: unknown, where: string): void {
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw new Error(`${where} is ${value}`);
-    if (value < 0 && !/device$|stream$/i.test(where)) throw new Error(`${where} is ${value}`);
+    if (!Number.isFinite(value)) {
+      throw new Error(`${where} is ${value}`);
+    }
+    if (value < 0 && !/device$|stream$/i.test(where)) {
+      throw new Error(`${where} is ${value}`);
+    }
   } else if (Array.isArray(value)) {
-    for (const [at, item] of value.entries()) checkFigures(item, `${where}[${at}]`);
+    for (const [at, item] of value.entries()) {
+      checkFigures(item, `${where}[${at}]`);
+    }
   } else if (value !== null && typeof value === "object") {
-    for (const [key, item] of Object.entries(value)) checkFigures(item, `${where}.${key}`);
+    for (const [key, item] of Object.entries(value)) {
+      checkFigures(item, `${where}.${key}`);
+    }
   }
 }
 
@@ -289,8 +297,11 @@ test("any value in any place: an answer whose parts add up, or one of our errors
     const places = random() < 0.5 ? all : ofSegments;
     for (let count = 1 + Math.floor(random() * 3); count > 0; count--) {
       const [holder, key] = pick(places);
-      if (random() < 0.2) delete (holder as Record<string, unknown>)[key];
-      else (holder as Record<string, unknown>)[key] = pick(oddities);
+      if (random() < 0.2) {
+        delete (holder as Record<string, unknown>)[key];
+      } else {
+        (holder as Record<string, unknown>)[key] = pick(oddities);
+      }
     }
     writeFileSync(path, pickle(whole));
     try {
@@ -304,7 +315,9 @@ test("any value in any place: an answer whose parts add up, or one of our errors
       }
       answered += 1;
     } catch (error) {
-      if (!(error instanceof TidemarkError)) throw error;
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
       expect(error.exitCode).toBe(2);
     }
   }
@@ -313,16 +326,24 @@ test("any value in any place: an answer whose parts add up, or one of our errors
 
 /** A copy whose every object may be changed: frames and shared entries are copied too. */
 function structuredSnapshot(value: unknown): unknown {
-  if (value instanceof PythonTuple || value instanceof PythonFloat) return value;
-  if (Array.isArray(value)) return value.map(structuredSnapshot);
-  if (value === null || typeof value !== "object") return value;
+  if (value instanceof PythonTuple || value instanceof PythonFloat) {
+    return value;
+  }
+  if (Array.isArray(value)) {
+    return value.map(structuredSnapshot);
+  }
+  if (value === null || typeof value !== "object") {
+    return value;
+  }
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, structuredSnapshot(item)]),
   );
 }
 
 function placesOf(value: unknown): [holder: object, key: string][] {
-  if (value === null || typeof value !== "object" || value instanceof PythonTuple) return [];
+  if (value === null || typeof value !== "object" || value instanceof PythonTuple) {
+    return [];
+  }
   return Object.entries(value).flatMap(([key, item]) => [
     [value, key] as [object, string],
     ...placesOf(item),

@@ -276,10 +276,14 @@ describe("one line for", () => {
       }
       try {
         const snapshot = await readSnapshot(fileOf(changed));
-        for (const device of devicesOf(snapshot)) replayDevice(snapshot, device);
+        for (const device of devicesOf(snapshot)) {
+          replayDevice(snapshot, device);
+        }
         read += 1;
       } catch (error) {
-        if (!(error instanceof TidemarkError)) throw error;
+        if (!(error instanceof TidemarkError)) {
+          throw error;
+        }
       }
       files = files > 200 ? 100 : files;
     }
@@ -296,7 +300,9 @@ describe("one line for", () => {
       const error = await readSnapshot(fileOf(Uint8Array.from([0x80, 4, ...program]))).catch(
         (reason) => reason,
       );
-      if (error instanceof Error) expect(error).toBeInstanceOf(TidemarkError);
+      if (error instanceof Error) {
+        expect(error).toBeInstanceOf(TidemarkError);
+      }
       files = files > 200 ? 100 : files;
     }
   });

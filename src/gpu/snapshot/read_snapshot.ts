@@ -187,7 +187,9 @@ function kindOf(bytes: Uint8Array): string {
     return "it does not begin like a pickle";
   }
   const start = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
-  if (start.startsWith("<")) return "it is a page of HTML or XML";
+  if (start.startsWith("<")) {
+    return "it is a page of HTML or XML";
+  }
   return /^[[{]/.test(start) ? "it is JSON" : "it is text";
 }
 

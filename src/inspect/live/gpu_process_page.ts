@@ -22,7 +22,9 @@ export async function gpuProcessPage(
     { waitMs, onWaiting },
     async (path) => pageDocument(await readSnapshot(path), name, name),
   );
-  if (answer === null) throw refusal(pid, frameworks, refused);
+  if (answer === null) {
+    throw refusal(pid, frameworks, refused);
+  }
   return answer;
 }
 

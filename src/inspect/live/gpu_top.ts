@@ -29,7 +29,9 @@ export async function gpuTopDocument(recordings: KnownRecordings = new Map()): P
   const pids = [...new Set(look.processes.map(({ pid }) => pid))];
   const figures = new Map(pids.map((pid) => [pid, figuresOf(pid, recordings)]));
   const devices = look.devices.map((device) => deviceOf(device, look));
-  for (const [pid, own] of figures) join(devices, pid, own);
+  for (const [pid, own] of figures) {
+    join(devices, pid, own);
+  }
   for (const device of devices) {
     device.processes.sort((a, b) => (b.deviceBytes ?? 0) - (a.deviceBytes ?? 0));
   }
@@ -68,15 +70,21 @@ function deviceOf({ uuid, ...device }: DeviceLook["devices"][number], look: Devi
 
 /** By the device's number in the program, those that it uses. */
 function figuresOf(pid: Pid, recordings: KnownRecordings): AllocatorFigures[] {
-  if (!recordings.has(pid)) recordings.set(pid, growingRecordingOf(pid));
+  if (!recordings.has(pid)) {
+    recordings.set(pid, growingRecordingOf(pid));
+  }
   const path = recordings.get(pid) ?? null;
-  if (path === null) return [];
+  if (path === null) {
+    return [];
+  }
   try {
     const series = openRecording(path).series.find((one) => one.pid === pid);
     return series === undefined ? [] : lastFigures(series, path);
   } catch (error) {
     // It ended or was taken away meanwhile.
-    if (!(error instanceof TidemarkError)) throw error;
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
     recordings.delete(pid);
     return [];
   }
@@ -110,7 +118,9 @@ function join(devices: readonly Device[], pid: Pid, figures: readonly AllocatorF
       ({ deviceBytes }, row) =>
         deviceBytes === null || figures[row]!.reservedBytes <= deviceBytes * SLACK,
     );
-  if (!fits) return;
+  if (!fits) {
+    return;
+  }
   for (const [row, place] of places.entries()) {
     const own = figures[row]!;
     place.allocator = own;

@@ -23,7 +23,9 @@ export function gpuTopPoller(): (before: GpuTopHistory | null) => Promise<GpuTop
   const recordings: KnownRecordings = new Map();
   let polls = 0;
   return async (before) => {
-    if (polls++ % POLLS_PER_SEARCH === 0) recordings.clear();
+    if (polls++ % POLLS_PER_SEARCH === 0) {
+      recordings.clear();
+    }
     const document = await gpuTopDocument(recordings);
     return {
       document,

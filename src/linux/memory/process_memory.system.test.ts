@@ -166,7 +166,9 @@ sys.stdin.read()`,
       expect(mapping?.deleted).toBe(false);
       const read = () => {
         const descriptor = mapping === undefined ? null : memory.openFile(mapping);
-        if (descriptor === null) return null;
+        if (descriptor === null) {
+          return null;
+        }
         const bytes = Buffer.alloc(9);
         readSync(descriptor, bytes, 0, 9, 0);
         closeSync(descriptor);
@@ -177,7 +179,9 @@ sys.stdin.read()`,
       copyFileSync("/bin/true", name); // another file of the same name
       // map_files leads to a file without a name, where the kernel lets us use it.
       expect([null, "the first"]).toContain(read());
-      if (isRoot) expect(read()).toBe("the first");
+      if (isRoot) {
+        expect(read()).toBe("the first");
+      }
       child.kill("SIGKILL");
       memory.close();
     } finally {

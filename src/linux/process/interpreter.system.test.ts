@@ -58,7 +58,9 @@ const freeThreaded = environment.interpreters.filter((one) => one.freeThreaded);
 it.each(freeThreaded)("tells that $path has no GIL, whatever it is called", async ({ path }) => {
   expect(await withPython(path, readInterpreter)).toMatchObject({ freeThreaded: true });
 });
-if (freeThreaded.length === 0) it.skip("free-threaded builds: none here", () => {});
+if (freeThreaded.length === 0) {
+  it.skip("free-threaded builds: none here", () => {});
+}
 
 it("takes no other process for Python", () => {
   expect(readInterpreter(process.pid)).toBeNull();

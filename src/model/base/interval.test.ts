@@ -55,7 +55,9 @@ function sample({ objects, period, thinnedTo = period }: Mix, random: () => numb
     const chance = -Math.expm1(-size / thinnedTo);
     const weighed = size / chance;
     for (let i = 0; i < count; i++) {
-      if (random() > first || random() > chance / first) continue;
+      if (random() > first || random() > chance / first) {
+        continue;
+      }
       bytes += weighed;
       variance += (1 - chance) * weighed ** 2;
     }
@@ -73,7 +75,9 @@ function shareHeld(mix: Mix): number {
       bytes === 0
         ? { low: 0, high: unseenUpToBytes(mix.thinnedTo ?? mix.period) }
         : interval95(bytes, standardError);
-    if (low <= truth && truth <= high) held++;
+    if (low <= truth && truth <= high) {
+      held++;
+    }
   }
   return held / RUNS;
 }

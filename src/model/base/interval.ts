@@ -31,7 +31,9 @@ const Z = 1.959963984540054;
  * @param standardErrorBytes as stated beside it; of a sum: the root of the summed squares
  */
 export function interval95(bytes: Bytes, standardErrorBytes: Bytes): Interval {
-  if (!(bytes > 0 && standardErrorBytes > 0)) return { low: bytes, high: bytes };
+  if (!(bytes > 0 && standardErrorBytes > 0)) {
+    return { low: bytes, high: bytes };
+  }
   const samples = (bytes / standardErrorBytes) ** 2;
   const weight = bytes / samples;
   return {

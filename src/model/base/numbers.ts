@@ -49,7 +49,9 @@ export function formatSlopeBriefly(bytesPerMs: number): string {
 
 /** Always in MiB/h, so that runs are easy to compare: "+12.0 MiB/h", "-2,048 MiB/h". */
 export function formatGrowth(bytesPerHour: number): string {
-  if (!Number.isFinite(bytesPerHour)) return NOT_A_NUMBER;
+  if (!Number.isFinite(bytesPerHour)) {
+    return NOT_A_NUMBER;
+  }
   const mebibytes = Math.abs(bytesPerHour) / MEBIBYTE;
   const text = mebibytes >= 999.5 ? formatExactCount(mebibytes) : threeDigits(mebibytes);
   const sign = bytesPerHour > 0 ? "+" : bytesPerHour < 0 ? "-" : "";
@@ -60,9 +62,13 @@ export function formatGrowth(bytesPerHour: number): string {
 
 /** "1,204"; from `shortenedFrom` on three digits and a letter: "120 k", "3.40 M". */
 export function formatCount(count: number, shortenedFrom = 100_000): string {
-  if (!Number.isFinite(count)) return NOT_A_NUMBER;
+  if (!Number.isFinite(count)) {
+    return NOT_A_NUMBER;
+  }
   const magnitude = Math.abs(count);
-  if (magnitude < shortenedFrom - 0.5) return formatExactCount(count);
+  if (magnitude < shortenedFrom - 0.5) {
+    return formatExactCount(count);
+  }
   const steps: [number, string][] = [
     [1e3, "k"],
     [1e6, "M"],
@@ -85,16 +91,24 @@ export function formatSignedCount(count: number): string {
 
 /** A share from 0 to 1 in whole percent: "38 %", "<1 %", "0 %". */
 export function formatShare(share: number): string {
-  if (!Number.isFinite(share) || share <= 0) return "0 %";
+  if (!Number.isFinite(share) || share <= 0) {
+    return "0 %";
+  }
   return share < 0.005 ? "<1 %" : `${Math.round(share * 100)} %`;
 }
 
 /** A share with a decimal below 10 %, for shares of a whole that has many small parts: "3.1 %", "<0.1 %". */
 export function formatFineShare(share: number): string {
-  if (!Number.isFinite(share)) return NOT_A_NUMBER;
+  if (!Number.isFinite(share)) {
+    return NOT_A_NUMBER;
+  }
   const percent = share * 100;
-  if (percent === 0) return "0 %";
-  if (Math.abs(percent) < 0.1) return "<0.1 %";
+  if (percent === 0) {
+    return "0 %";
+  }
+  if (Math.abs(percent) < 0.1) {
+    return "<0.1 %";
+  }
   return `${percent.toFixed(Math.abs(percent) < 10 ? 1 : 0)} %`;
 }
 
@@ -102,14 +116,26 @@ export function formatFineShare(share: number): string {
 
 /** "<1 ms", "850 ms", "12.4 s", "3 min 05 s", "1 h 02 min", "2 d 03 h". */
 export function formatDuration(ms: Millis): string {
-  if (!Number.isFinite(ms)) return NOT_A_NUMBER;
-  if (ms > 0 && ms < 0.5) return "<1 ms";
-  if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${(ms / SECOND).toFixed(1)} s`;
+  if (!Number.isFinite(ms)) {
+    return NOT_A_NUMBER;
+  }
+  if (ms > 0 && ms < 0.5) {
+    return "<1 ms";
+  }
+  if (ms < 999.5) {
+    return `${Math.round(ms)} ms`;
+  }
+  if (ms < 59_950) {
+    return `${(ms / SECOND).toFixed(1)} s`;
+  }
   const seconds = Math.round(ms / SECOND);
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${twoDigits(seconds % 60)} s`;
+  if (seconds < 3600) {
+    return `${Math.floor(seconds / 60)} min ${twoDigits(seconds % 60)} s`;
+  }
   const minutes = Math.round(seconds / 60);
-  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
+  if (minutes < 24 * 60) {
+    return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
+  }
   const hours = Math.round(minutes / 60);
   return `${Math.floor(hours / 24)} d ${twoDigits(hours % 24)} h`;
 }
@@ -135,7 +161,9 @@ export function formatMilliseconds(ms: Millis, decimals = 1): string {
 export function formatElapsed(timeMs: TimeMs, startMs: TimeMs): string {
   const sign = timeMs < startMs ? "-" : "+";
   const elapsed = Math.abs(timeMs - startMs);
-  if (elapsed < 59_950) return `${sign}${(elapsed / SECOND).toFixed(1)} s`;
+  if (elapsed < 59_950) {
+    return `${sign}${(elapsed / SECOND).toFixed(1)} s`;
+  }
   const seconds = Math.round(elapsed / SECOND);
   const hours = Math.floor(seconds / 3600);
   const minutes = Math.floor(seconds / 60) % 60;
@@ -152,7 +180,9 @@ export function formatUtcTime(timeMs: TimeMs): string {
 
 /** A unit begins where the one below would take four digits; whole bytes are shown up to 1023. */
 function bytesWith(bytes: Bytes, digits: (value: number) => string): string {
-  if (!Number.isFinite(bytes)) return NOT_A_NUMBER;
+  if (!Number.isFinite(bytes)) {
+    return NOT_A_NUMBER;
+  }
   let value = Math.abs(bytes);
   let unit = 0;
   while (value >= (unit === 0 ? 1024 : 999.5) && unit < BYTE_UNITS.length - 1) {

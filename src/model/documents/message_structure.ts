@@ -59,10 +59,18 @@ function headerAt(
 ): { readonly bytes: number; readonly children: number } {
   const head = view.getUint8(position);
   header.children = 0;
-  if (head < 0x80 || head >= 0xe0) return taking(1);
-  if (head < 0x90) return holding(1, 2 * (head & 0x0f));
-  if (head < 0xa0) return holding(1, head & 0x0f);
-  if (head < 0xc0) return taking(1 + (head & 0x1f));
+  if (head < 0x80 || head >= 0xe0) {
+    return taking(1);
+  }
+  if (head < 0x90) {
+    return holding(1, 2 * (head & 0x0f));
+  }
+  if (head < 0xa0) {
+    return holding(1, head & 0x0f);
+  }
+  if (head < 0xc0) {
+    return taking(1 + (head & 0x1f));
+  }
   switch (head) {
     case 0xc1:
       throw new Error("it holds a byte that no value begins with");

@@ -68,11 +68,15 @@ export function heldAt({ allocations }: GpuReplay, moment: number): Uint32Array 
   const { start, end, address, length } = allocations;
   let count = 0;
   for (let row = 0; row < length; row++) {
-    if (start[row]! < moment && moment <= end[row]!) count++;
+    if (start[row]! < moment && moment <= end[row]!) {
+      count++;
+    }
   }
   const rows = new Uint32Array(count);
   for (let row = 0, at = 0; row < length; row++) {
-    if (start[row]! < moment && moment <= end[row]!) rows[at++] = row;
+    if (start[row]! < moment && moment <= end[row]!) {
+      rows[at++] = row;
+    }
   }
   return rows.sort((a, b) => address[a]! - address[b]!);
 }
@@ -81,7 +85,9 @@ export function heldAt({ allocations }: GpuReplay, moment: number): Uint32Array 
 export function rangesAt({ ranges }: GpuReplay, moment: number): Uint32Array {
   const rows: number[] = [];
   for (let row = 0; row < ranges.length; row++) {
-    if (ranges.start[row]! < moment && moment <= ranges.end[row]!) rows.push(row);
+    if (ranges.start[row]! < moment && moment <= ranges.end[row]!) {
+      rows.push(row);
+    }
   }
   return Uint32Array.from(rows.sort((a, b) => ranges.address[a]! - ranges.address[b]!));
 }
@@ -114,7 +120,9 @@ export function spansAt(replay: GpuReplay, moment: number): Span[] {
       pool: joins ? last.pool || pool[row]! : pool[row]!,
       expandable: expandable[row] === 1,
     };
-    if (joins) spans.pop();
+    if (joins) {
+      spans.pop();
+    }
     spans.push(span);
   }
   return spans;
@@ -137,14 +145,20 @@ export function gapsAt(replay: GpuReplay, moment: number): Gap[] {
   for (const span of spansAt(replay, moment)) {
     const to = span.address + span.size;
     let at = span.address;
-    while (next < held.length && allocations.address[held[next]!]! < at) next++;
+    while (next < held.length && allocations.address[held[next]!]! < at) {
+      next++;
+    }
     for (; next < held.length && allocations.address[held[next]!]! < to; next++) {
       const block = held[next]!;
       const address = allocations.address[block]!;
-      if (address > at) gaps.push({ span, address: at, size: address - at });
+      if (address > at) {
+        gaps.push({ span, address: at, size: address - at });
+      }
       at = Math.max(at, address + allocations.blockSize[block]!);
     }
-    if (to > at) gaps.push({ span, address: at, size: to - at });
+    if (to > at) {
+      gaps.push({ span, address: at, size: to - at });
+    }
   }
   return gaps;
 }

@@ -6,11 +6,17 @@ import type { HeapGraph } from "./heap_graph.js";
 /** A graph from pairs; every node weighs its number plus one. */
 function graphOf(nodes: number, edges: readonly (readonly [number, number])[]): HeapGraph {
   const edgeStart = new Uint32Array(nodes + 1);
-  for (const [from] of edges) edgeStart[from + 1] += 1;
-  for (let n = 0; n < nodes; n++) edgeStart[n + 1] += edgeStart[n];
+  for (const [from] of edges) {
+    edgeStart[from + 1] += 1;
+  }
+  for (let n = 0; n < nodes; n++) {
+    edgeStart[n + 1] += edgeStart[n];
+  }
   const next = edgeStart.slice();
   const edgeTo = new Uint32Array(edges.length);
-  for (const [from, to] of edges) edgeTo[next[from]++] = to;
+  for (const [from, to] of edges) {
+    edgeTo[next[from]++] = to;
+  }
   return {
     nodes,
     firstObject: 1,
@@ -27,10 +33,14 @@ function reachable({ nodes, edgeStart, edgeTo }: HeapGraph, without: number): Ui
   const seen = new Uint8Array(nodes);
   const stack = without === 0 ? [] : [0];
   for (let n = stack.pop(); n !== undefined; n = stack.pop()) {
-    if (seen[n]) continue;
+    if (seen[n]) {
+      continue;
+    }
     seen[n] = 1;
     for (let e = edgeStart[n]; e < edgeStart[n + 1]; e++) {
-      if (edgeTo[e] !== without && !seen[edgeTo[e]]) stack.push(edgeTo[e]);
+      if (edgeTo[e] !== without && !seen[edgeTo[e]]) {
+        stack.push(edgeTo[e]);
+      }
     }
   }
   return seen;
@@ -41,7 +51,11 @@ function retainedByDefinition(graph: HeapGraph, node: number): number {
   const before = reachable(graph, -1);
   const after = reachable(graph, node);
   let sum = 0;
-  for (let n = 0; n < graph.nodes; n++) if (before[n] && !after[n]) sum += graph.shallow[n];
+  for (let n = 0; n < graph.nodes; n++) {
+    if (before[n] && !after[n]) {
+      sum += graph.shallow[n];
+    }
+  }
   return sum;
 }
 

@@ -13,11 +13,17 @@ function graphOf(
   types = 4,
 ): HeapGraph {
   const edgeStart = new Uint32Array(nodes + 1);
-  for (const [from] of edges) edgeStart[from + 1] += 1;
-  for (let n = 0; n < nodes; n++) edgeStart[n + 1] += edgeStart[n];
+  for (const [from] of edges) {
+    edgeStart[from + 1] += 1;
+  }
+  for (let n = 0; n < nodes; n++) {
+    edgeStart[n + 1] += edgeStart[n];
+  }
   const next = edgeStart.slice();
   const edgeTo = new Uint32Array(edges.length);
-  for (const [from, to] of edges) edgeTo[next[from]++] = to;
+  for (const [from, to] of edges) {
+    edgeTo[next[from]++] = to;
+  }
   return {
     nodes,
     firstObject: FIRST_OBJECT,
@@ -35,7 +41,9 @@ const sum = (values: Iterable<number>) => [...values].reduce((a, b) => a + b, 0)
 /** Bytes of a row beside those of the rows below it. */
 function ownOf(cut: CutTree): Float64Array {
   const own = cut.retained.slice();
-  for (let row = 1; row < cut.rows; row++) own[cut.parent[row]] -= cut.retained[row];
+  for (let row = 1; row < cut.rows; row++) {
+    own[cut.parent[row]] -= cut.retained[row];
+  }
   return own;
 }
 
@@ -67,8 +75,12 @@ describe("cutting a dominator tree", () => {
       );
       ownOf(cut).forEach((own, row) => {
         // What a row of one object has beside the rows below it is the object itself.
-        if (cut.kind[row] <= TreeKind.root) expect(own).toBe(cut.shallow[row]);
-        if (row > 0) expect(cut.parent[row]).toBeLessThan(row);
+        if (cut.kind[row] <= TreeKind.root) {
+          expect(own).toBe(cut.shallow[row]);
+        }
+        if (row > 0) {
+          expect(cut.parent[row]).toBeLessThan(row);
+        }
       });
       const { start, row, objects, bytes } = cut.places;
       cut.typeNames.forEach((name, type) => {

@@ -50,9 +50,12 @@ export function groupSites(
     group.allocatedBytes += sites.allocatedBytes[row];
     group.allocatedObjects += sites.allocatedObjects[row];
     group.allocatedVariance += sites.allocatedVariance[row];
-    for (let i = 0; i < LIFETIME_BUCKETS; i++)
+    for (let i = 0; i < LIFETIME_BUCKETS; i++) {
       group.lifetimes[i] += sites.lifetimes[row * LIFETIME_BUCKETS + i];
-    for (let i = 0; i < cohorts; i++) group.cohortBytes[i] += sites.cohortBytes[row * cohorts + i];
+    }
+    for (let i = 0; i < cohorts; i++) {
+      group.cohortBytes[i] += sites.cohortBytes[row * cohorts + i];
+    }
   }
   return [...groups.values()];
 }
@@ -92,7 +95,9 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
 /** Age below which half of the live bytes are, in ms; NaN where nothing is live. */
 export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number): number {
   const total = group.cohortBytes.reduce((sum, bytes) => sum + bytes, 0);
-  if (!(total > 0)) return Number.NaN;
+  if (!(total > 0)) {
+    return Number.NaN;
+  }
   let older = 0;
   for (let i = 0; i < look.cohorts.length; i++) {
     const bytes = group.cohortBytes[i];
@@ -110,7 +115,9 @@ export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number):
 /** Lifetime below which half of the ended objects are, in ms; NaN where none ended. */
 export function medianLifetime(group: SiteGroup): number {
   const total = group.lifetimes.reduce((sum, objects) => sum + objects, 0);
-  if (!(total > 0)) return Number.NaN;
+  if (!(total > 0)) {
+    return Number.NaN;
+  }
   let shorter = 0;
   for (let i = 0; i < LIFETIME_BUCKETS; i++) {
     const objects = group.lifetimes[i];

@@ -32,7 +32,9 @@ beforeAll(() => {
   const reader = new PoolReader(descriptor);
   const look = new SegmentReader(descriptor, reader.slotRange(0)).look();
   const assembler = new ProfileAssembler();
-  if (look) assembler.renew(assembler.begin(look.header), look);
+  if (look) {
+    assembler.renew(assembler.begin(look.header), look);
+  }
   const writer = new RecordingWriter(FileSink.open(left));
   writer.begin({
     tidemarkVersion: "0.1.0",
@@ -51,7 +53,9 @@ beforeAll(() => {
   writer.close();
   whole = Buffer.from(pool.bytes);
   usedBytes = whole.length;
-  while (whole[usedBytes - 1] === 0) usedBytes--;
+  while (whole[usedBytes - 1] === 0) {
+    usedBytes--;
+  }
   pool.close();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -64,7 +68,9 @@ function fold(bytes: Uint8Array): "folded" | "refused" {
   try {
     finishOrphan(path);
   } catch (error) {
-    if (!(error instanceof TidemarkError)) throw error;
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
     expect(error.id).toMatch(/^TM-E00[5-7]$/);
     expect(error.exitCode).toBe(2);
     expect(error.message).not.toMatch(/\n|undefined|NaN/);
@@ -91,7 +97,9 @@ test(
     const step = Math.max(1, Math.floor(usedBytes / inject("counts").orphanBytes));
     for (let length = 0; length < usedBytes; length += length < 200 ? 1 : step) {
       const answer = fold(whole.subarray(0, length));
-      if (length < POOL_HEADER.size) expect(answer, `${length} bytes`).toBe("refused");
+      if (length < POOL_HEADER.size) {
+        expect(answer, `${length} bytes`).toBe("refused");
+      }
     }
   },
   PATIENCE_MS,

@@ -12,7 +12,9 @@ export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage 
     }
   }
   for (const advice of diagnosis.advice) {
-    if (!given.has(advice.id)) given.set(advice.id, { advice, ranks: [] });
+    if (!given.has(advice.id)) {
+      given.set(advice.id, { advice, ranks: [] });
+    }
   }
   return (
     <section aria-label="Advice">

@@ -18,7 +18,9 @@ interface LiveCourseProps {
 export function LiveCourse({ state, history, window }: LiveCourseProps) {
   const first = history[0];
   const last = history.at(-1);
-  if (first === undefined || last === undefined || history.length < 2) return null;
+  if (first === undefined || last === undefined || history.length < 2) {
+    return null;
+  }
   const span = Math.max(1, window.endMs - window.startMs);
   const most = history.reduce((a, { bytes }) => Math.max(a, bytes), 1);
   const x = (timeMs: number) =>

@@ -86,7 +86,9 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
 /** The program's own frames where there are any; all of them one click away. Leaf first. */
 function Stack({ frames, own }: { frames: readonly FrameJson[]; own: readonly boolean[] }) {
   const ours = frames.filter((_, index) => own[index]);
-  if (frames.length === 0) return <p className="missing">Its stack is not known.</p>;
+  if (frames.length === 0) {
+    return <p className="missing">Its stack is not known.</p>;
+  }
   return (
     <div className="suspect-stack">
       {ours.length > 0 && <Frames frames={ours} own={ours.map(() => true)} />}
@@ -128,7 +130,9 @@ function Cohorts({
   window,
 }: Pick<SuspectProps, "suspect" | "window"> & { state: string }) {
   const cohorts = cohortsOf(suspect.ages);
-  if (cohorts.length === 0) return <p className="missing">Ages are not known.</p>;
+  if (cohorts.length === 0) {
+    return <p className="missing">Ages are not known.</p>;
+  }
   const bars = cohorts.map(({ fromMs, toMs, bytes }) => {
     const age = Number.isFinite(toMs)
       ? `${formatDuration(fromMs)} to ${formatDuration(toMs)} old`

@@ -17,7 +17,9 @@ const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plat
 
 /** How a verdict is to be taken: nothing to do, not known yet, something to mend. */
 export function moodOf(kind: VerdictKind): Mood {
-  if (kind === "insufficient-evidence") return "open";
+  if (kind === "insufficient-evidence") {
+    return "open";
+  }
   return CALM.has(kind) ? "calm" : "alarm";
 }
 

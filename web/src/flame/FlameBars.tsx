@@ -17,7 +17,9 @@ interface BreadcrumbProps {
 
 export function Breadcrumb({ report, flame, focused, choices, focus }: BreadcrumbProps) {
   const path: number[] = [];
-  for (let at = focused; at > 0; at = flame.layout.parent[at]) path.unshift(at);
+  for (let at = focused; at > 0; at = flame.layout.parent[at]) {
+    path.unshift(at);
+  }
   const shown = path.slice(-4);
   return (
     <nav className="crumbs" aria-label="Zoom">

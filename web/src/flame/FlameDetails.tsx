@@ -107,8 +107,9 @@ function Row({ name, value }: { name: string; value: string }) {
 function Source({ words }: { words: FrameWords }) {
   const [template, setTemplate] = useState(() => readSetting("link") ?? DEFAULT_LINK);
   const [copied, setCopied] = useState(false);
-  if (words.file === "")
+  if (words.file === "") {
     return <p className="place">{words.kind === "mark" ? "frames left out" : "no source known"}</p>;
+  }
   const text = words.line > 0 ? `${words.file}:${words.line}` : words.file;
   const link =
     words.kind === "python" && words.file.startsWith("/") ? linkTo(template, words) : null;
@@ -167,7 +168,9 @@ const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
 function DomainSplit({ parts }: { parts: readonly number[] }) {
   const sum = parts.reduce((a, b) => a + b, 0);
-  if (!(sum > 0)) return null;
+  if (!(sum > 0)) {
+    return null;
+  }
   return (
     <>
       <div className="split" aria-hidden="true">
@@ -206,7 +209,9 @@ function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, 
     byDomain: [0, 0, 0],
   };
   for (const row of rows) {
-    if (inside[graph.nodeOfStack[sites.stack[row]]] === 0) continue;
+    if (inside[graph.nodeOfStack[sites.stack[row]]] === 0) {
+      continue;
+    }
     sums.liveBytes += sites.liveBytes[row];
     sums.peakBytes += sites.peakBytes[row];
     sums.allocatedBytes += sites.allocatedBytes[row];

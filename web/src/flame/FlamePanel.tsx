@@ -55,9 +55,13 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileLook }) {
   );
   const { elements, control, hover, selected, focused } = useFlameCanvas(flame, scene);
   const step = (by: 1 | -1) => {
-    if (!found || !control.current) return;
+    if (!found || !control.current) {
+      return;
+    }
     const next = found.next(control.current.selected, by);
-    if (next >= 0) control.current.select(next);
+    if (next >= 0) {
+      control.current.select(next);
+    }
   };
   const inRange = (position: number) => position >= 0 && position < flame.layout.node.length;
   const measure = (amount: number) =>
@@ -130,7 +134,9 @@ function useFlame(
     [tables, flame, colourMode],
   );
   const found = useMemo(() => {
-    if (search === "") return null;
+    if (search === "") {
+      return null;
+    }
     const frames = framesMatching(tables, search);
     return (
       frames &&

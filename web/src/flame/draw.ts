@@ -77,7 +77,9 @@ export function drawFlame(
   context.fillStyle = palette.background;
   context.fillRect(0, 0, view.width, view.height);
   const unitsPerPixel = (view.end - view.start) / view.width;
-  if (!(unitsPerPixel > 0) || layout.rows === 0) return 0;
+  if (!(unitsPerPixel > 0) || layout.rows === 0) {
+    return 0;
+  }
 
   const visibleRows = [
     rowAt(scene, view, view.scrollTop),
@@ -122,7 +124,9 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
   let runEnd = -1;
   let runFill = "";
   const flushRun = () => {
-    if (runEnd < 0) return;
+    if (runEnd < 0) {
+      return;
+    }
     context.fillStyle = runFill;
     context.fillRect(runStart, y, Math.max(runEnd - runStart, 1), ROW_HEIGHT - 1);
     rectangles++;
@@ -135,8 +139,9 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
     const width = right - x;
     if (width < 3) {
       // Neighbours too thin for a gap melt into one rectangle while they share a colour.
-      if (fill === runFill && runEnd >= 0 && x - runEnd < 1) runEnd = Math.max(right, x + 1);
-      else {
+      if (fill === runFill && runEnd >= 0 && x - runEnd < 1) {
+        runEnd = Math.max(right, x + 1);
+      } else {
         flushRun();
         runStart = x;
         runEnd = Math.max(right, x + 1);
@@ -148,14 +153,18 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
     context.fillStyle = fill;
     context.fillRect(x, y, width - 1, ROW_HEIGHT - 1);
     rectangles++;
-    if (width >= LABEL_MIN_WIDTH) labels.push({ position: from, x, y, width });
+    if (width >= LABEL_MIN_WIDTH) {
+      labels.push({ position: from, x, y, width });
+    }
   });
   flushRun();
   return rectangles;
 }
 
 function fillOf({ matches, palette, colour }: FlameScene, from: number, to: number): string {
-  if (matches === null) return palette.fills[colour[from]];
+  if (matches === null) {
+    return palette.fills[colour[from]];
+  }
   return matches.countBetween(from, to) > 0 ? palette.match : palette.faded[colour[from]];
 }
 
@@ -182,12 +191,18 @@ function drawLabels({ context, scene, labels }: Picture, font: FlameFont): void 
 function drawOutline(picture: Picture, position: number, thickness: number): void {
   const { context, scene, view, unitsPerPixel } = picture;
   const { layout, palette } = scene;
-  if (position < 0) return;
+  if (position < 0) {
+    return;
+  }
   const row = visibleRowOf(picture, position);
-  if (row < 0) return;
+  if (row < 0) {
+    return;
+  }
   const left = Math.max((layout.start[position] - view.start) / unitsPerPixel, 0);
   const right = Math.min((layout.end[position] - view.start) / unitsPerPixel, view.width);
-  if (right < 0 || left > view.width) return;
+  if (right < 0 || left > view.width) {
+    return;
+  }
   context.strokeStyle = palette.outline;
   context.lineWidth = thickness;
   const y = rowTop(scene, view, row) - view.scrollTop;
@@ -203,12 +218,16 @@ function drawOutline(picture: Picture, position: number, thickness: number): voi
 function visibleRowOf({ scene, firstRow, lastRow }: Picture, position: number): number {
   const { rowStart } = scene.layout;
   for (let row = firstRow; row <= lastRow; row++) {
-    if (position >= rowStart[row] && position < rowStart[row + 1]) return row;
+    if (position >= rowStart[row] && position < rowStart[row + 1]) {
+      return row;
+    }
   }
   return -1;
 }
 
 function shortened(word: string, room: number): string {
-  if (word.length <= room) return word;
+  if (word.length <= room) {
+    return word;
+  }
   return room < 2 ? "" : `${word.slice(0, room - 1)}…`;
 }

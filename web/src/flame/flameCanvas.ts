@@ -82,14 +82,17 @@ export class FlameCanvas {
     }
     this.spacer.style.height = `${layoutHeight(scene.layout)}px`;
     this.scroller.style.setProperty("--layout-height", `${layoutHeight(scene.layout)}px`);
-    if (!sameLayout || turned)
+    if (!sameLayout || turned) {
       this.scroller.scrollTop = scene.rootsBelow ? layoutHeight(scene.layout) : 0;
+    }
     this.requestFrame();
   }
 
   /** Fills the width with a rectangle and tells of it. */
   focus(position: number): void {
-    if (!this.scene || position < 0 || position >= this.scene.layout.node.length) return;
+    if (!this.scene || position < 0 || position >= this.scene.layout.node.length) {
+      return;
+    }
     this.focused = position;
     this.zoomTo(this.scene.layout.start[position], this.scene.layout.end[position]);
     this.reveal(position);
@@ -97,13 +100,17 @@ export class FlameCanvas {
   }
 
   select(position: number): void {
-    if (!this.scene || position >= this.scene.layout.node.length) return;
+    if (!this.scene || position >= this.scene.layout.node.length) {
+      return;
+    }
     this.view.selected = position;
     if (position >= 0) {
       const { layout } = this.scene;
       const within =
         layout.start[position] < this.view.end && layout.end[position] > this.view.start;
-      if (!within) this.focus(this.ancestorAtFocus(position));
+      if (!within) {
+        this.focus(this.ancestorAtFocus(position));
+      }
       this.reveal(position);
     }
     this.events.onSelect(position);
@@ -112,7 +119,9 @@ export class FlameCanvas {
 
   /** One step out: the parent of what fills the width. */
   zoomOut(): void {
-    if (this.scene && this.focused > 0) this.focus(this.scene.layout.parent[this.focused]);
+    if (this.scene && this.focused > 0) {
+      this.focus(this.scene.layout.parent[this.focused]);
+    }
   }
 
   get selected(): number {
@@ -150,9 +159,11 @@ export class FlameCanvas {
     const scene = this.scene as FlameScene;
     const top = rowTop(scene, this.view, rowOf(scene.layout, position));
     const { scrollTop, height } = this.view;
-    if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + ROW_HEIGHT > scrollTop + height)
+    if (top < scrollTop) {
+      this.scroller.scrollTop = top;
+    } else if (top + ROW_HEIGHT > scrollTop + height) {
       this.scroller.scrollTop = top + ROW_HEIGHT - height;
+    }
   }
 
   private resize(): void {
@@ -178,7 +189,9 @@ export class FlameCanvas {
   }
 
   private positionUnder(event: MouseEvent): number {
-    if (!this.scene || this.view.width === 0) return -1;
+    if (!this.scene || this.view.width === 0) {
+      return -1;
+    }
     const box = this.canvas.getBoundingClientRect();
     const row = rowAt(this.scene, this.view, event.clientY - box.top + this.view.scrollTop);
     const perPixel = (this.view.end - this.view.start) / this.view.width;
@@ -209,12 +222,16 @@ export class FlameCanvas {
   private clicked(event: MouseEvent): void {
     const position = this.positionUnder(event);
     this.select(position);
-    if (position >= 0) this.focus(position);
+    if (position >= 0) {
+      this.focus(position);
+    }
   }
 
   /** Ctrl or pinch zooms at the pointer, sideways pans; plain scrolling is the page's. */
   private wheeled(event: WheelEvent): void {
-    if (!this.scene) return;
+    if (!this.scene) {
+      return;
+    }
     const whole = this.scene.layout.end[0] ?? 0;
     const span = this.view.end - this.view.start;
     if (event.ctrlKey || event.metaKey) {
@@ -246,36 +263,51 @@ export class FlameCanvas {
       event.ctrlKey ||
       event.metaKey ||
       event.altKey
-    )
+    ) {
       return;
+    }
     const { layout, rootsBelow } = this.scene;
     const at = Math.max(this.view.selected, 0);
     const row = rowOf(layout, at);
     const deeper = rootsBelow ? "ArrowUp" : "ArrowDown";
     const shallower = rootsBelow ? "ArrowDown" : "ArrowUp";
-    if (this.view.selected < 0 && event.key.startsWith("Arrow")) this.select(this.focused);
-    else if (event.key === deeper) {
+    if (this.view.selected < 0 && event.key.startsWith("Arrow")) {
+      this.select(this.focused);
+    } else if (event.key === deeper) {
       const child = positionAt(layout, row + 1, layout.start[at]);
-      if (child >= 0 && layout.parent[child] === at) this.select(child);
-    } else if (event.key === shallower) this.select(layout.parent[at]);
-    else if (event.key === "ArrowLeft") this.select(Math.max(layout.rowStart[row], at - 1));
-    else if (event.key === "ArrowRight")
+      if (child >= 0 && layout.parent[child] === at) {
+        this.select(child);
+      }
+    } else if (event.key === shallower) {
+      this.select(layout.parent[at]);
+    } else if (event.key === "ArrowLeft") {
+      this.select(Math.max(layout.rowStart[row], at - 1));
+    } else if (event.key === "ArrowRight") {
       this.select(Math.min(layout.rowStart[row + 1] - 1, at + 1));
-    else if (event.key === "Enter" || event.key === " ") this.focus(at);
-    else if (event.key === "Escape" || event.key === "Backspace") this.zoomOut();
-    else if (event.key === "Home") this.focus(0);
-    else return;
+    } else if (event.key === "Enter" || event.key === " ") {
+      this.focus(at);
+    } else if (event.key === "Escape" || event.key === "Backspace") {
+      this.zoomOut();
+    } else if (event.key === "Home") {
+      this.focus(0);
+    } else {
+      return;
+    }
     event.preventDefault();
   }
 
   private requestFrame(): void {
-    if (this.frameRequest === 0) this.frameRequest = requestAnimationFrame(() => this.draw());
+    if (this.frameRequest === 0) {
+      this.frameRequest = requestAnimationFrame(() => this.draw());
+    }
   }
 
   private draw(): void {
     cancelAnimationFrame(this.frameRequest);
     this.frameRequest = 0;
-    if (!this.scene || this.view.width === 0) return;
+    if (!this.scene || this.view.width === 0) {
+      return;
+    }
     const startedMs = performance.now();
     if (this.animation) {
       const { from, to } = this.animation;
@@ -283,7 +315,9 @@ export class FlameCanvas {
       const eased = 1 - (1 - Math.max(time, 0)) ** 3;
       this.view.start = from[0] + (to[0] - from[0]) * eased;
       this.view.end = from[1] + (to[1] - from[1]) * eased;
-      if (time >= 1) this.animation = null;
+      if (time >= 1) {
+        this.animation = null;
+      }
     }
     const rectangles = drawFlame(this.context, this.scene, this.view, this.font);
     this.frames++;
@@ -291,6 +325,8 @@ export class FlameCanvas {
     this.canvas.dataset.frames = String(this.frames);
     this.canvas.dataset.rectangles = String(rectangles);
     this.canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);
-    if (this.animation) this.requestFrame();
+    if (this.animation) {
+      this.requestFrame();
+    }
   }
 }

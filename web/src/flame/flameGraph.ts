@@ -59,8 +59,9 @@ export function buildFlameGraph(
   const varianceColumn = VARIANCES[value as keyof typeof VARIANCES];
   let widths = total;
   if (ownBefore && totalBefore) {
-    if (differenceWidth === "before") widths = totalBefore;
-    else if (differenceWidth === "growth") {
+    if (differenceWidth === "before") {
+      widths = totalBefore;
+    } else if (differenceWidth === "growth") {
       widths = withDescendants(
         graph,
         own.map((bytes, node) => Math.max(bytes - ownBefore[node], 0)),
@@ -99,12 +100,16 @@ export function colourPositions(
       colours[at] = DIFF_BASE + DIFF_STEPS + differenceStep(total[node], totalBefore[node]);
       continue;
     }
-    if (at === 0) continue;
+    if (at === 0) {
+      continue;
+    }
     const frame = graph.frame[node];
     const kind = frames.kind[frame];
-    if (mode === "file") colours[at] = FILE_BASE + hues[frame];
-    else if (kind === FrameKind.mark) colours[at] = KINDS.mark * SHADES;
-    else {
+    if (mode === "file") {
+      colours[at] = FILE_BASE + hues[frame];
+    } else if (kind === FrameKind.mark) {
+      colours[at] = KINDS.mark * SHADES;
+    } else {
       const shown =
         mode === "allocator"
           ? domain[node]
@@ -132,8 +137,9 @@ function fileNumbers({ frames, strings }: ProfileTables, count: number): Uint8Ar
     let number = byString.get(file);
     if (number === undefined) {
       let hash = 0;
-      for (const character of strings[file] ?? "")
+      for (const character of strings[file] ?? "") {
         hash = (Math.imul(hash, 31) + character.charCodeAt(0)) | 0;
+      }
       number = Math.abs(hash ^ (hash >>> 15)) % count;
       byString.set(file, number);
     }

@@ -11,7 +11,9 @@ export function labelOf(
   position: number,
   choices: Choices,
 ) {
-  if (position === 0) return { name: `all ${describe(choices)}`, place: "" };
+  if (position === 0) {
+    return { name: `all ${describe(choices)}`, place: "" };
+  }
   const words = frameWords(report.tables, flame.graph.frame[flame.layout.node[position]]);
   return { name: words.function, place: words.place };
 }
@@ -29,10 +31,13 @@ export function describe({ value }: Choices): string {
 /** Why there is nothing to draw. */
 export function emptyWords(report: ReportDocument, choices: Choices, compared: boolean): string {
   const { filter } = choices;
-  if (compared && choices.differenceWidth === "growth")
+  if (compared && choices.differenceWidth === "growth") {
     return "Nothing grew between these two looks.";
+  }
   const filtered = Object.values(filter).some((part) => part !== null);
-  if (filtered) return `No ${describe(choices)} pass these filters.`;
+  if (filtered) {
+    return `No ${describe(choices)} pass these filters.`;
+  }
   return report.summary.agent.samples > 0
     ? `This look has no ${describe(choices)}.`
     : "No samples: this program was not profiled, or it allocated less than a sampling period.";

@@ -60,7 +60,9 @@ describe("finding", () => {
     for (let i = 0; i < 500; i++) {
       const x = random() * wide.end[0] * 1.02;
       let scanned = wide.rowStart[1];
-      while (scanned < wide.rowStart[2] && wide.end[scanned] <= x) scanned++;
+      while (scanned < wide.rowStart[2] && wide.end[scanned] <= x) {
+        scanned++;
+      }
       expect(firstEndingAfter(wide, 1, x)).toBe(scanned);
     }
   });

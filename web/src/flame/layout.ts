@@ -78,11 +78,21 @@ export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
 /** Children with a width, grouped by parent (`offsets[p]` to `offsets[p + 1]`), the widest first. */
 function childrenByParent({ length, parent }: FlameTree, width: Float64Array) {
   const offsets = new Uint32Array(length + 1);
-  for (let i = 1; i < length; i++) if (width[i] > 0) offsets[parent[i] + 1]++;
-  for (let i = 0; i < length; i++) offsets[i + 1] += offsets[i];
+  for (let i = 1; i < length; i++) {
+    if (width[i] > 0) {
+      offsets[parent[i] + 1]++;
+    }
+  }
+  for (let i = 0; i < length; i++) {
+    offsets[i + 1] += offsets[i];
+  }
   const next = offsets.slice(0, length);
   const children = new Uint32Array(offsets[length]);
-  for (let i = 1; i < length; i++) if (width[i] > 0) children[next[parent[i]]++] = i;
+  for (let i = 1; i < length; i++) {
+    if (width[i] > 0) {
+      children[next[parent[i]]++] = i;
+    }
+  }
   for (let i = 0; i < length; i++) {
     if (offsets[i + 1] - offsets[i] > 1) {
       children.subarray(offsets[i], offsets[i + 1]).sort((a, b) => width[b] - width[a] || a - b);
@@ -98,7 +108,9 @@ export function firstEndingAfter(layout: FlameLayout, row: number, x: number): n
 
 /** The position at `x` in a row, or -1 where the row is empty there. */
 export function positionAt(layout: FlameLayout, row: number, x: number): number {
-  if (row < 0 || row >= layout.rows) return -1;
+  if (row < 0 || row >= layout.rows) {
+    return -1;
+  }
   const at = firstEndingAfter(layout, row, x);
   return at < layout.rowStart[row + 1] && layout.start[at] <= x ? at : -1;
 }
@@ -109,8 +121,11 @@ export function rowOf(layout: FlameLayout, position: number): number {
   let high = layout.rows - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (layout.rowStart[middle] <= position) low = middle;
-    else high = middle - 1;
+    if (layout.rowStart[middle] <= position) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
   }
   return low;
 }
@@ -148,8 +163,11 @@ function firstAbove(column: Float64Array, from: number, to: number, limit: numbe
   let high = Math.min(low + step, to);
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (column[middle] <= limit) low = middle + 1;
-    else high = middle;
+    if (column[middle] <= limit) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
   return low;
 }

@@ -29,7 +29,9 @@ export function findMatches(
     const matches = at > 0 && frameMatches[frameOf(at)] === 1;
     before[at + 1] = before[at] + (matches ? 1 : 0);
     const inside = at > 0 && covered[layout.parent[at]] === 1;
-    if (matches && !inside) matchedWidth += layout.end[at] - layout.start[at];
+    if (matches && !inside) {
+      matchedWidth += layout.end[at] - layout.start[at];
+    }
     covered[at] = matches || inside ? 1 : 0;
   }
   const total = positions > 0 ? layout.end[0] - layout.start[0] : 0;
@@ -42,7 +44,9 @@ export function findMatches(
     countBetween: (from, to) => before[to] - before[from],
     next(position, step) {
       const count = before[positions];
-      if (count === 0) return -1;
+      if (count === 0) {
+        return -1;
+      }
       const rank = before[Math.max(position, 0)] + (position >= 0 && isMatch(position) ? 1 : 0);
       const wanted = step === 1 ? rank + 1 : rank - (position >= 0 && isMatch(position) ? 1 : 0);
       return firstWithCount(((wanted - 1 + count) % count) + 1);
@@ -51,13 +55,18 @@ export function findMatches(
 
   /** Position of the `count`-th match, by binary search in the ascending counts. */
   function firstWithCount(count: number): number {
-    if (count < 1 || count > before[positions]) return -1;
+    if (count < 1 || count > before[positions]) {
+      return -1;
+    }
     let low = 0;
     let high = positions;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (before[middle] < count) low = middle + 1;
-      else high = middle;
+      if (before[middle] < count) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
     return low - 1;
   }

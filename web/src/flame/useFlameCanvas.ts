@@ -14,7 +14,9 @@ export function useFlameCanvas(tree: object, scene: FlameScene) {
   const [focused, setFocused] = useState(0);
 
   useEffect(() => {
-    if (!scroller.current || !spacer.current || !surface.current) return;
+    if (!scroller.current || !spacer.current || !surface.current) {
+      return;
+    }
     control.current = new FlameCanvas(scroller.current, spacer.current, surface.current, {
       onHover: (position, x, y) =>
         setHover((now) => (position < 0 && now.position < 0 ? now : { position, x, y })),

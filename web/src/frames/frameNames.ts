@@ -31,13 +31,16 @@ export function frameWords(tables: ProfileTables, frame: number): FrameWords {
  * Null where the pattern cannot be read. */
 export function framesMatching(tables: ProfileTables, text: string): Uint8Array | null {
   const test = matcher(text);
-  if (test === null) return null;
+  if (test === null) {
+    return null;
+  }
   const { frames, strings } = tables;
   const matches = new Uint8Array(frames.length);
   for (let frame = 0; frame < frames.length; frame++) {
     const name = strings[frames.function[frame]];
-    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`))
+    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`)) {
       matches[frame] = 1;
+    }
   }
   return matches;
 }

@@ -75,6 +75,8 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
 function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number): string {
   const from = timeUs[start];
   const to = timeUs[end];
-  if (end === replay.events || from === undefined || to === undefined || from === 0) return "";
+  if (end === replay.events || from === undefined || to === undefined || from === 0) {
+    return "";
+  }
   return `, ${formatMilliseconds((to - from) / 1000, 2)}`;
 }

@@ -205,9 +205,13 @@ function bytesFound(
   held: Uint32Array,
   found: Uint8Array | null,
 ): number {
-  if (found === null) return 0;
+  if (found === null) {
+    return 0;
+  }
   let sum = 0;
-  for (const row of held) sum += found[allocations.stack[row]!] === 1 ? allocations.size[row]! : 0;
+  for (const row of held) {
+    sum += found[allocations.stack[row]!] === 1 ? allocations.size[row]! : 0;
+  }
   return sum;
 }
 

@@ -112,7 +112,9 @@ function DeviceDifference({
   function moveBoth(
     to: (device: TimelineSide["device"], summary: TimelineSide["summary"]) => number,
   ) {
-    for (const side of [before, after]) side.setMoment(to(side.device, side.summary));
+    for (const side of [before, after]) {
+      side.setMoment(to(side.device, side.summary));
+    }
   }
 }
 

@@ -40,7 +40,9 @@ export function DeviceChoice({
   shown: number;
   choose: (row: number) => void;
 }) {
-  if (devices.length < 2) return null;
+  if (devices.length < 2) {
+    return null;
+  }
   return (
     <label className="select">
       Device

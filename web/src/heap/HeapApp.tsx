@@ -92,7 +92,9 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
 }
 
 function whenOf({ paused, pauseMs }: HeapPageDocument["heap"]): string {
-  if (!paused) return "while it ran";
+  if (!paused) {
+    return "while it ran";
+  }
   return pauseMs > 0 ? `paused ${formatDuration(pauseMs)}` : "a core file";
 }
 

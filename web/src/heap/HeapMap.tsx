@@ -59,7 +59,9 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
             : event.key === "ArrowUp" || event.key === "Backspace" || event.key === "Escape"
               ? tree.parent[selected]
               : undefined;
-    if (next === undefined) return;
+    if (next === undefined) {
+      return;
+    }
     event.preventDefault();
     onOpen(next);
   };
@@ -80,7 +82,9 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
         onPointerLeave={() => setHovered(-1)}
         onClick={(event) => {
           const tile = at(event as unknown as PointerEvent);
-          if (tile) onOpen(tile.row);
+          if (tile) {
+            onOpen(tile.row);
+          }
         }}
         onKeyDown={pressed}
       />

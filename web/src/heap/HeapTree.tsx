@@ -27,13 +27,17 @@ export function HeapTree({ view, theme, zoom, selected, onOpen }: HeapTreeProps)
   // biome-ignore lint/correctness/useExhaustiveDependencies: only another selection moves the list
   useEffect(() => {
     const line = list.current?.querySelector("[aria-selected=true]");
-    if (line && list.current) reveal(list.current, line as HTMLElement);
+    if (line && list.current) {
+      reveal(list.current, line as HTMLElement);
+    }
   }, [selected, open]);
   const top = rowsTo(view.tree, zoom).length < MOST_DEPTH / 2 ? 0 : zoom;
   const toggle = (row: number) =>
     setOpen((now) => {
       const next = new Set(now);
-      if (!next.delete(row)) next.add(row);
+      if (!next.delete(row)) {
+        next.add(row);
+      }
       return next;
     });
   return (
@@ -83,11 +87,18 @@ function Lines({ above, depth, ...shared }: LinesProps) {
               style={{ paddingLeft: 6 + Math.min(depth, 12) * 14 }}
               onClick={() => onOpen(row)}
               onKeyDown={(event) => {
-                if (event.target !== event.currentTarget) return;
-                if (event.key === "Enter") onOpen(row);
-                else if (event.key === "ArrowRight" && below && !isOpen) toggle(row);
-                else if (event.key === "ArrowLeft" && isOpen) toggle(row);
-                else return;
+                if (event.target !== event.currentTarget) {
+                  return;
+                }
+                if (event.key === "Enter") {
+                  onOpen(row);
+                } else if (event.key === "ArrowRight" && below && !isOpen) {
+                  toggle(row);
+                } else if (event.key === "ArrowLeft" && isOpen) {
+                  toggle(row);
+                } else {
+                  return;
+                }
                 event.preventDefault();
               }}
             >

@@ -15,10 +15,14 @@ interface HoldersTableProps {
 
 export function HoldersTable({ heap, tree, onOpen }: HoldersTableProps) {
   const { holders, boxed = [] } = heap;
-  if (holders === undefined) return null;
+  if (holders === undefined) {
+    return null;
+  }
   const open = (holder: HeapHolderJson) => {
     const row = tree?.address.indexOf(Number(holder.address)) ?? -1;
-    if (row > 0) onOpen(row);
+    if (row > 0) {
+      onOpen(row);
+    }
   };
   return (
     <section className="panel stacked" aria-label="Holders">

@@ -107,7 +107,9 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
       wide: true,
     },
   ];
-  if (graph) numbers.push(RETAINED);
+  if (graph) {
+    numbers.push(RETAINED);
+  }
   return [type, ...numbers.map(numberColumn)];
 }
 

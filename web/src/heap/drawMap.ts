@@ -24,7 +24,9 @@ export function drawMap(
   { theme, selected, hovered, lit }: MapLook,
 ): void {
   const context = canvas.getContext("2d");
-  if (context === null) return;
+  if (context === null) {
+    return;
+  }
   const scale = devicePixelRatio;
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -63,7 +65,9 @@ export function drawMap(
     [selected, 2],
   ] as const) {
     const tile = tiles.find((one) => one.row === row);
-    if (tile !== undefined && tile.depth > 0) outline(context, tile, thickness);
+    if (tile !== undefined && tile.depth > 0) {
+      outline(context, tile, thickness);
+    }
   }
 }
 
@@ -81,13 +85,18 @@ function outline(context: CanvasRenderingContext2D, tile: Tile, thickness: numbe
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   // No glyph is narrower than two pixels: the rest of a long name need not be measured.
   let shown = text.slice(0, Math.ceil(width / 2));
-  if (shown.length === text.length && context.measureText(shown).width <= width) return text;
+  if (shown.length === text.length && context.measureText(shown).width <= width) {
+    return text;
+  }
   let low = 0;
   let high = shown.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (context.measureText(`${shown.slice(0, middle)}…`).width <= width) low = middle;
-    else high = middle - 1;
+    if (context.measureText(`${shown.slice(0, middle)}…`).width <= width) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
   }
   shown = shown.slice(0, low);
   return shown.length < 2 ? "" : `${shown}…`;

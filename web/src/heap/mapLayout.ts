@@ -28,7 +28,9 @@ const MOST_DEPTH = 24;
 export function layOut(view: TreeView, zoom: number, width: number, height: number): Tile[] {
   const { retained } = view.tree;
   const whole = retained[zoom]!;
-  if (width < 8 || height < 8 || !(whole > 0)) return [];
+  if (width < 8 || height < 8 || !(whole > 0)) {
+    return [];
+  }
   const least = (whole * LEAST_AREA) / (width * height);
   const shown = ({ row, depth }: Cell): Cell[] =>
     depth >= MOST_DEPTH
@@ -53,11 +55,15 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
   const stack = [laid];
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     const { x0, y0, x1, y1, data } = node;
-    if (x1 - x0 < 1 || y1 - y0 < 1) continue;
+    if (x1 - x0 < 1 || y1 - y0 < 1) {
+      continue;
+    }
     const headed = isHeaded(node);
     tiles.push({ ...data, x0, y0, x1, y1, headed });
     // Where no name fits, what lies within would be taken for the whole.
-    if (headed) stack.push(...(node.children ?? []));
+    if (headed) {
+      stack.push(...(node.children ?? []));
+    }
   }
   return tiles;
 }
@@ -79,7 +85,9 @@ function isHeaded(node: HierarchyRectangularNode<Cell>): boolean {
 export function tileAt(tiles: readonly Tile[], x: number, y: number): Tile | null {
   for (let n = tiles.length - 1; n >= 0; n--) {
     const tile = tiles[n]!;
-    if (x >= tile.x0 && x < tile.x1 && y >= tile.y0 && y < tile.y1) return tile;
+    if (x >= tile.x0 && x < tile.x1 && y >= tile.y0 && y < tile.y1) {
+      return tile;
+    }
   }
   return null;
 }

@@ -12,14 +12,20 @@ export interface TreeView {
 export function viewTree(tree: NamedHeapTree): TreeView {
   const { rows, parent, retained } = tree;
   const start = new Uint32Array(rows + 1);
-  for (let row = 1; row < rows; row++) start[parent[row]! + 1]! += 1;
-  for (let row = 0; row < rows; row++) start[row + 1]! += start[row]!;
+  for (let row = 1; row < rows; row++) {
+    start[parent[row]! + 1]! += 1;
+  }
+  for (let row = 0; row < rows; row++) {
+    start[row + 1]! += start[row]!;
+  }
   const bySize = Uint32Array.from({ length: Math.max(rows - 1, 0) }, (_, n) => n + 1).sort(
     (a, b) => retained[b]! - retained[a]! || a - b,
   );
   const next = start.slice();
   const below = new Uint32Array(bySize.length);
-  for (const row of bySize) below[next[parent[row]!]!++] = row;
+  for (const row of bySize) {
+    below[next[parent[row]!]!++] = row;
+  }
   return { tree, children: (row) => below.subarray(start[row], start[row + 1]) };
 }
 
@@ -33,7 +39,9 @@ export function typeOf(tree: NamedHeapTree, row: number): string | null {
 
 /** What a tile or a line is called: "CACHE", "12,000 × app.Session". */
 export function nameOf(tree: NamedHeapTree, row: number): string {
-  if (row === 0) return "all";
+  if (row === 0) {
+    return "all";
+  }
   const count = tree.count[row]!;
   switch (tree.kind[row]) {
     case TreeKind.together:
@@ -55,7 +63,9 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
 /** Rows from below the root of all roots to the row itself. */
 export function rowsTo(tree: NamedHeapTree, row: number): number[] {
   const rows: number[] = [];
-  for (let at = row; at !== 0; at = tree.parent[at]!) rows.push(at);
+  for (let at = row; at !== 0; at = tree.parent[at]!) {
+    rows.push(at);
+  }
   return rows.reverse();
 }
 

@@ -17,7 +17,9 @@ export function typeColour(type: string | null, theme: Theme): TypeColour {
       : { fill: "hsl(205 10% 27%)", ground: "hsl(205 12% 17%)" };
   }
   let hash = 2166136261;
-  for (let n = 0; n < type.length; n++) hash = Math.imul(hash ^ type.charCodeAt(n), 16777619);
+  for (let n = 0; n < type.length; n++) {
+    hash = Math.imul(hash ^ type.charCodeAt(n), 16777619);
+  }
   const hue = ((hash >>> 8) % HUES) * (360 / HUES);
   return light
     ? { fill: `hsl(${hue} 48% 80%)`, ground: `hsl(${hue} 40% 92%)` }

@@ -26,7 +26,9 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the style's colours follow the theme
   useEffect(() => {
-    if (!host.current || !legend.current || !drawn) return;
+    if (!host.current || !legend.current || !drawn) {
+      return;
+    }
     const fills = Array.from(legend.current.querySelectorAll(".ledger-key"), (key) =>
       getComputedStyle(key).getPropertyValue("--key").trim(),
     );
@@ -43,7 +45,9 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
     };
   }, [times, parts, theme, startMs, endMs, drawn]);
 
-  if (times.length === 0) return null;
+  if (times.length === 0) {
+    return null;
+  }
   const at = shown !== null && shown < times.length ? shown : times.length - 1;
   const rss = parts.at(-1)?.stacked[at] ?? 0;
   return (

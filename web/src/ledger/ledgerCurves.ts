@@ -27,7 +27,9 @@ export function ledgerCurves(report: ReportDocument, pid: number | null): Ledger
   for (const ledger of ledgers) {
     times.forEach((timeMs, at) => {
       const row = rowAt(ledger, timeMs);
-      if (row < 0) return;
+      if (row < 0) {
+        return;
+      }
       LEDGER_PARTS.forEach((_, part) => {
         (sums[part] as number[])[at] += ledger.bytes[part]?.[row] ?? 0;
       });
@@ -36,7 +38,9 @@ export function ledgerCurves(report: ReportDocument, pid: number | null): Ledger
   const below = new Array<number>(times.length).fill(0);
   const parts = LEDGER_PARTS.flatMap((part, index) => {
     const bytes = sums[index] as number[];
-    if (!bytes.some((value) => value > 0)) return [];
+    if (!bytes.some((value) => value > 0)) {
+      return [];
+    }
     bytes.forEach((value, at) => {
       below[at] += value;
     });
@@ -69,8 +73,12 @@ function ledgersOf({ timesMs, values }: MemorySeries): ProcessLedgers {
 
 /** -1 while the process did not live. */
 function rowAt({ timesMs, startMs, endMs }: ProcessLedgers, timeMs: number): number {
-  if (timeMs < startMs || timeMs > endMs) return -1;
+  if (timeMs < startMs || timeMs > endMs) {
+    return -1;
+  }
   let row = 0;
-  while (row + 1 < timesMs.length && timesMs[row + 1] <= timeMs) row += 1;
+  while (row + 1 < timesMs.length && timesMs[row + 1] <= timeMs) {
+    row += 1;
+  }
   return row;
 }

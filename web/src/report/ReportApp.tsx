@@ -35,10 +35,14 @@ export function ReportApp({ report }: { report: ReportDocument }) {
   useKeys({ tabs, choose, helping, setHelping, toggleTheme, searchField, turn });
 
   const showTime = (timeMs: number) => {
-    if (looks.length > 0) choose({ at: nearestLook(looks, timeMs), base: null });
+    if (looks.length > 0) {
+      choose({ at: nearestLook(looks, timeMs), base: null });
+    }
   };
   const showWindow = (fromMs: number, toMs: number) => {
-    if (looks.length === 0) return;
+    if (looks.length === 0) {
+      return;
+    }
     const [from, to] = [nearestLook(looks, fromMs), nearestLook(looks, toMs)];
     choose(from === to ? { at: to, base: null } : { base: from, at: to, tab: "flame" });
   };

@@ -28,8 +28,11 @@ export function TabList({ tabs, tab, choose }: TabListProps) {
           tabIndex={name === tab ? 0 : -1}
           onClick={() => choose(name)}
           onKeyDown={(event) => {
-            if (event.key === "ArrowRight") step(1);
-            else if (event.key === "ArrowLeft") step(-1);
+            if (event.key === "ArrowRight") {
+              step(1);
+            } else if (event.key === "ArrowLeft") {
+              step(-1);
+            }
           }}
         >
           {TAB_NAMES[name]}

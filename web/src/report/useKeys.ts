@@ -19,19 +19,28 @@ export function useKeys(keys: Keys): void {
     const pressed = (event: KeyboardEvent) => {
       const typing =
         event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "Escape" && helping) setHelping(false);
-      else if (typing) return;
-      else if (event.key === "/") {
+      if (event.ctrlKey || event.metaKey || event.altKey) {
+        return;
+      }
+      if (event.key === "Escape" && helping) {
+        setHelping(false);
+      } else if (typing) {
+        return;
+      } else if (event.key === "/") {
         event.preventDefault();
         searchField.current?.focus();
         searchField.current?.select();
-      } else if (event.key === "?") setHelping((now) => !now);
-      else if (event.key === "t") toggleTheme();
-      else if (event.key === "r") turn();
-      else {
+      } else if (event.key === "?") {
+        setHelping((now) => !now);
+      } else if (event.key === "t") {
+        toggleTheme();
+      } else if (event.key === "r") {
+        turn();
+      } else {
         const tab = /^[1-9]$/.test(event.key) ? tabs[Number(event.key) - 1] : undefined;
-        if (tab !== undefined) choose({ tab });
+        if (tab !== undefined) {
+          choose({ tab });
+        }
       }
     };
     addEventListener("keydown", pressed);

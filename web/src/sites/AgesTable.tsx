@@ -23,7 +23,9 @@ export function AgesTable(props: SiteViewProps) {
   const all = useMemo(() => {
     const sums = new Float64Array(look?.cohorts.length ?? 0);
     for (const { cohortBytes } of surviving) {
-      for (let cohort = 0; cohort < sums.length; cohort++) sums[cohort] += cohortBytes[cohort];
+      for (let cohort = 0; cohort < sums.length; cohort++) {
+        sums[cohort] += cohortBytes[cohort];
+      }
     }
     return sums;
   }, [surviving, look]);
@@ -121,8 +123,14 @@ function Cohorts({
 /** Share of cohorts that a site's bytes fill as if evenly: exp of their entropy over their number. */
 function spread(bytes: Float64Array): number {
   const total = bytes.reduce((a, b) => a + b, 0);
-  if (!(total > 0)) return 0;
+  if (!(total > 0)) {
+    return 0;
+  }
   let entropy = 0;
-  for (const value of bytes) if (value > 0) entropy -= (value / total) * Math.log(value / total);
+  for (const value of bytes) {
+    if (value > 0) {
+      entropy -= (value / total) * Math.log(value / total);
+    }
+  }
   return Math.exp(entropy) / bytes.length;
 }

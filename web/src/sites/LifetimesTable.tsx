@@ -23,7 +23,9 @@ export function LifetimesTable(props: SiteViewProps) {
   const all = useMemo(() => {
     const sums = new Float64Array(LIFETIME_BUCKETS);
     for (const { lifetimes } of churning) {
-      for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) sums[bucket] += lifetimes[bucket];
+      for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
+        sums[bucket] += lifetimes[bucket];
+      }
     }
     return sums;
   }, [churning]);
@@ -63,7 +65,9 @@ function freedBytes(group: NamedGroup): number {
 }
 
 function bucketWords(bucket: number): string {
-  if (bucket === 0) return "under 1 ms";
+  if (bucket === 0) {
+    return "under 1 ms";
+  }
   const from = formatDuration(2 ** (bucket - 1));
   return bucket === LIFETIME_BUCKETS - 1
     ? `over ${from}`

@@ -35,7 +35,9 @@ export function useGroups({ report, look, rows, search }: SiteViewProps): NamedG
   );
   return useMemo(() => {
     const test = search === "" ? () => true : matcher(search);
-    if (test === null) return [];
+    if (test === null) {
+      return [];
+    }
     return groups.filter(
       ({ words }) => test(words.function) || test(`${words.file}:${words.line}`),
     );

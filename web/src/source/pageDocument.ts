@@ -66,7 +66,9 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer>[] {
   for (let from = 0; from < text.length; from += PIECE_CHARACTERS) {
     const binary = atob(text.slice(from, from + PIECE_CHARACTERS));
     const piece = new Uint8Array(binary.length);
-    for (let i = 0; i < binary.length; i++) piece[i] = binary.charCodeAt(i);
+    for (let i = 0; i < binary.length; i++) {
+      piece[i] = binary.charCodeAt(i);
+    }
     pieces.push(piece);
   }
   return pieces;

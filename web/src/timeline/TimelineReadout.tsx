@@ -46,6 +46,8 @@ function lastBefore(
   time: number,
 ): number | null {
   let found: number | null = null;
-  for (let i = 0; i < times.length && times[i] <= time; i++) found = values[i] ?? found;
+  for (let i = 0; i < times.length && times[i] <= time; i++) {
+    found = values[i] ?? found;
+  }
   return found;
 }

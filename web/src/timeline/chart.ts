@@ -85,10 +85,14 @@ function splitsFrom(start: number, min: number, max: number, increment: number):
 
 /** At most `most` lines above zero, at multiples of a power of two. */
 function byteSplits(max: number, most: number): number[] {
-  if (!(max > 0)) return [0];
+  if (!(max > 0)) {
+    return [0];
+  }
   const step = 2 ** Math.ceil(Math.log2(max / (most + 0.999)));
   const splits: number[] = [];
-  for (let value = 0; value <= max; value += step) splits.push(value);
+  for (let value = 0; value <= max; value += step) {
+    splits.push(value);
+  }
   return splits;
 }
 
@@ -97,7 +101,9 @@ export function followWidth(host: Element, charts: readonly uPlot[]): () => void
   const observer = new ResizeObserver(() => {
     for (const chart of charts) {
       const width = chart.root.parentElement?.clientWidth ?? 0;
-      if (width > 0 && width !== chart.width) chart.setSize({ width, height: chart.height });
+      if (width > 0 && width !== chart.width) {
+        chart.setSize({ width, height: chart.height });
+      }
     }
   });
   observer.observe(host);

@@ -29,8 +29,9 @@ export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartCol
   }
   ctx.fillStyle = colours.faint;
   const tick = 4 * devicePixelRatio;
-  for (const timeMs of marks.lookTimesMs)
+  for (const timeMs of marks.lookTimesMs) {
     ctx.fillRect(x(timeMs), bbox.top + bbox.height - tick, devicePixelRatio, tick);
+  }
   ctx.restore();
 }
 
@@ -61,21 +62,31 @@ export function drawMarks(
   let lastX = Number.NEGATIVE_INFINITY;
   for (const event of marks.events) {
     const tone = EVENT_SHOWN[event.kind];
-    if (!tone) continue;
+    if (!tone) {
+      continue;
+    }
     const x = columnOf(chart, event.timeMs);
-    if (tone === "faint" && x - lastX < 9 * ratio) continue;
+    if (tone === "faint" && x - lastX < 9 * ratio) {
+      continue;
+    }
     lastX = x;
     drawLine(chart, x, colours[tone], tone === "faint" ? [2 * ratio, 3 * ratio] : []);
-    if (named) drawFlag(chart, x, colours[tone], tone === "faint" ? 3 : 5);
+    if (named) {
+      drawFlag(chart, x, colours[tone], tone === "faint" ? 3 : 5);
+    }
   }
   for (const [timeMs, letter] of [
     [marks.baseMs, "A"],
     [marks.atMs, marks.baseMs === null ? "" : "B"],
   ] as const) {
-    if (timeMs === null) continue;
+    if (timeMs === null) {
+      continue;
+    }
     const x = columnOf(chart, timeMs);
     drawLine(chart, x, colours.ink, []);
-    if (named && letter) drawLetter(chart, x, letter, colours.ink);
+    if (named && letter) {
+      drawLetter(chart, x, letter, colours.ink);
+    }
   }
   ctx.restore();
 }

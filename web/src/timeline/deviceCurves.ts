@@ -40,14 +40,20 @@ function summed(
     const endMs = timesMs.at(-1) ?? 0;
     for (let device = 0; device < MOST_DEVICES; device++) {
       const column = values.get(deviceMetric(device, figure));
-      if (column === undefined) continue;
+      if (column === undefined) {
+        continue;
+      }
       let at = 0;
       let last: number | null = null;
       times.forEach((time, row) => {
         for (; at < timesMs.length && timesMs[at] <= time * 1000; at++) {
-          if (!Number.isNaN(column[at])) last = column[at];
+          if (!Number.isNaN(column[at])) {
+            last = column[at];
+          }
         }
-        if (last !== null) sum[row] = (sum[row] ?? 0) + (time * 1000 <= endMs ? last : 0);
+        if (last !== null) {
+          sum[row] = (sum[row] ?? 0) + (time * 1000 <= endMs ? last : 0);
+        }
       });
     }
   }

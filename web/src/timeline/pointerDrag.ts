@@ -27,28 +27,41 @@ export function chooseByPointer(chart: uPlot, choice: () => ChartChoice): void {
   const timeAt = (x: number) => chart.posToVal(x, "x") * 1000;
 
   over.addEventListener("pointerdown", (event) => {
-    if (pointer >= 0 || event.button !== 0) return;
+    if (pointer >= 0 || event.button !== 0) {
+      return;
+    }
     pointer = event.pointerId;
     from = left(event);
     over.setPointerCapture(pointer);
   });
   over.addEventListener("pointermove", (event) => {
-    if (event.pointerId !== pointer) return;
+    if (event.pointerId !== pointer) {
+      return;
+    }
     const to = left(event);
     const dragged = Math.abs(to - from) > DRAG_PIXELS;
     select(from, dragged ? to : from);
     // A mouse moves the chart's cursor by itself.
-    if (event.pointerType !== "mouse") chart.setCursor({ left: to, top: 0 });
+    if (event.pointerType !== "mouse") {
+      chart.setCursor({ left: to, top: 0 });
+    }
   });
   over.addEventListener("pointerup", (event) => {
-    if (event.pointerId !== pointer) return;
+    if (event.pointerId !== pointer) {
+      return;
+    }
     const to = left(event);
     end();
-    if (Math.abs(to - from) <= DRAG_PIXELS) choice().onTime(timeAt(to));
-    else choice().onWindow(timeAt(Math.min(from, to)), timeAt(Math.max(from, to)));
+    if (Math.abs(to - from) <= DRAG_PIXELS) {
+      choice().onTime(timeAt(to));
+    } else {
+      choice().onWindow(timeAt(Math.min(from, to)), timeAt(Math.max(from, to)));
+    }
   });
   over.addEventListener("pointercancel", (event) => {
-    if (event.pointerId === pointer) end();
+    if (event.pointerId === pointer) {
+      end();
+    }
   });
 
   function end(): void {

@@ -84,8 +84,9 @@ function summed(series: readonly MemorySeries[]): Curves {
   for (const { timeMs, which, value } of steps) {
     sum += value - now[which];
     now[which] = value;
-    if (times.at(-1) === timeMs / 1000) rss[rss.length - 1] = sum;
-    else {
+    if (times.at(-1) === timeMs / 1000) {
+      rss[rss.length - 1] = sum;
+    } else {
       times.push(timeMs / 1000);
       rss.push(sum);
     }
@@ -108,7 +109,9 @@ export function liveCurves(
   const stacked = domains.map(() => new Array<number>(looks.length).fill(0));
   looks.forEach(({ sites }, at) => {
     for (let row = 0; row < sites.length; row++) {
-      if (pid !== null && tables.processes[sites.process[row]].pid !== pid) continue;
+      if (pid !== null && tables.processes[sites.process[row]].pid !== pid) {
+        continue;
+      }
       for (let domain = sites.domain[row]; domain < domains.length; domain++) {
         stacked[domain][at] += sites.liveBytes[row];
       }
@@ -125,7 +128,9 @@ export function liveCurves(
 export function nearestLook(looks: readonly ProfileLook[], timeMs: number): number {
   let best = 0;
   for (let i = 1; i < looks.length; i++) {
-    if (Math.abs(looks[i].timeMs - timeMs) <= Math.abs(looks[best].timeMs - timeMs)) best = i;
+    if (Math.abs(looks[i].timeMs - timeMs) <= Math.abs(looks[best].timeMs - timeMs)) {
+      best = i;
+    }
   }
   return best;
 }

@@ -43,22 +43,30 @@ export function useTimelineCharts(timeline: TimelineCharts) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the style's colours follow the theme
   useEffect(() => {
-    if (!top.current) return;
+    if (!top.current) {
+      return;
+    }
     const colours = chartColours(top.current);
     const context = { marks, actions, colours, inSight, onPointer };
     const made = [memoryChart(top.current, curves, context)];
-    if (bottom.current && hasLive(curves)) made.push(liveChart(bottom.current, curves, context));
+    if (bottom.current && hasLive(curves)) {
+      made.push(liveChart(bottom.current, curves, context));
+    }
     charts.current = made;
     const stopFollowing = followWidth(top.current, made);
     return () => {
       stopFollowing();
-      for (const chart of made) chart.destroy();
+      for (const chart of made) {
+        chart.destroy();
+      }
     };
   }, [curves, theme, inSight, startMs]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the marks are drawn from a ref
   useEffect(() => {
-    for (const chart of charts.current) chart.redraw(false);
+    for (const chart of charts.current) {
+      chart.redraw(false);
+    }
   }, [atMs, baseMs, events]);
 
   return { top, bottom };

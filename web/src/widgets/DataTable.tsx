@@ -73,7 +73,9 @@ export function DataTable<Row>({
     return column ? sortRows(rows, column, sort.down) : [...rows];
   }, [rows, columns, sort]);
 
-  if (rows.length === 0) return <p className="empty">{empty}</p>;
+  if (rows.length === 0) {
+    return <p className="empty">{empty}</p>;
+  }
   const [first, last] = rowsInSight(range, sorted.length);
 
   const pressed = (event: KeyboardEvent) => {
@@ -82,8 +84,11 @@ export function DataTable<Row>({
       const next = Math.min(Math.max(active + move, 0), sorted.length - 1);
       setActive(next);
       reveal(scroller.current, next);
-    } else if (event.key === "Enter" && open && sorted[active]) open(sorted[active]);
-    else return;
+    } else if (event.key === "Enter" && open && sorted[active]) {
+      open(sorted[active]);
+    } else {
+      return;
+    }
     event.preventDefault();
   };
 
@@ -226,7 +231,9 @@ function useScrollRange() {
   const [range, setRange] = useState({ top: 0, height: 600 });
   useEffect(() => {
     const element = scroller.current;
-    if (!element) return;
+    if (!element) {
+      return;
+    }
     const update = () => setRange({ top: element.scrollTop, height: element.clientHeight });
     const observer = new ResizeObserver(update);
     observer.observe(element);
@@ -249,20 +256,25 @@ function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boole
   return rows
     .map((row) => ({ row, key: order(row) }))
     .sort((a, b) => {
-      if (typeof a.key === "string" || typeof b.key === "string")
+      if (typeof a.key === "string" || typeof b.key === "string") {
         return direction * String(a.key).localeCompare(String(b.key));
-      if (Number.isNaN(a.key) || Number.isNaN(b.key))
+      }
+      if (Number.isNaN(a.key) || Number.isNaN(b.key)) {
         return Number(Number.isNaN(a.key)) - Number(Number.isNaN(b.key));
+      }
       return direction * (a.key - b.key);
     })
     .map(({ row }) => row);
 }
 
 function reveal(scroller: HTMLElement | null, row: number): void {
-  if (!scroller) return;
+  if (!scroller) {
+    return;
+  }
   const top = row * TABLE_ROW_HEIGHT;
-  if (top < scroller.scrollTop) scroller.scrollTop = top;
-  else if (top + TABLE_ROW_HEIGHT > scroller.scrollTop + scroller.clientHeight) {
+  if (top < scroller.scrollTop) {
+    scroller.scrollTop = top;
+  } else if (top + TABLE_ROW_HEIGHT > scroller.scrollTop + scroller.clientHeight) {
     scroller.scrollTop = top + TABLE_ROW_HEIGHT - scroller.clientHeight;
   }
 }

@@ -34,7 +34,9 @@ export function shownLabels(bars: readonly Pick<Bar, "label">[]): string[] {
   const every = Math.ceil(bars.length / 8);
   let before = "";
   return bars.map(({ label }, index) => {
-    if ((index % every !== 0 && index !== bars.length - 1) || label === before) return "";
+    if ((index % every !== 0 && index !== bars.length - 1) || label === before) {
+      return "";
+    }
     before = label;
     return label;
   });

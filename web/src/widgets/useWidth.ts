@@ -6,7 +6,9 @@ export function useWidth(): [RefObject<HTMLDivElement | null>, number] {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     const node = holder.current;
-    if (!node) return;
+    if (!node) {
+      return;
+    }
     const measure = () => setWidth(Math.floor(node.clientWidth));
     measure();
     const observer = new ResizeObserver(measure);

@@ -20,15 +20,20 @@ const KEPT = 2 ** 24;
 export async function* unpacked(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | LogDamage> {
   const iterator = input[Symbol.asyncIterator]();
   const first = await iterator.next();
-  if (first.done === true) return;
+  if (first.done === true) {
+    return;
+  }
   const whole = (async function* () {
     yield first.value;
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
       yield next.value;
     }
   })();
-  if (first.value[0] === 0x1f && first.value[1] === 0x8b) yield* inflated(whole);
-  else yield* whole;
+  if (first.value[0] === 0x1f && first.value[1] === 0x8b) {
+    yield* inflated(whole);
+  } else {
+    yield* whole;
+  }
 }
 
 /** A stream that fails throws away what nobody has read yet: each piece is therefore taken as it comes out. */
@@ -39,14 +44,25 @@ async function* inflated(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer |
     for (let at = 0; at < piece.length && inflater.failure === undefined; at += PACKED_PIECE) {
       const part = piece.subarray(at, at + PACKED_PIECE);
       yield* await inflater.write(part);
-      if (inflater.failure === undefined) written.add(part);
-      else yield* await written.rest(part, inflater.bytes);
+      if (inflater.failure === undefined) {
+        written.add(part);
+      } else {
+        yield* await written.rest(part, inflater.bytes);
+      }
     }
-    if (inflater.failure !== undefined) break;
+    if (inflater.failure !== undefined) {
+      break;
+    }
   }
-  if (inflater.failure === undefined) yield* await inflater.end();
-  if (inflater.failure === undefined) return;
-  if (inflater.bytes === 0 && written.rescued === 0) throw inflater.failure;
+  if (inflater.failure === undefined) {
+    yield* await inflater.end();
+  }
+  if (inflater.failure === undefined) {
+    return;
+  }
+  if (inflater.bytes === 0 && written.rescued === 0) {
+    throw inflater.failure;
+  }
   yield {
     damage: `the .gz is damaged (${inflater.failure.message}): what stands before the damage was read, the rest was not`,
   };
@@ -99,15 +115,21 @@ class Written {
 
   add(part: Buffer): void {
     this.#bytes += part.length;
-    if (this.#bytes > KEPT) this.#parts = undefined;
+    if (this.#bytes > KEPT) {
+      this.#parts = undefined;
+    }
     this.#parts?.push(part);
   }
 
   /** @param given bytes of the text that were handed out already */
   async rest(part: Buffer, given: number): Promise<Buffer[]> {
-    if (this.#parts === undefined) return [];
+    if (this.#parts === undefined) {
+      return [];
+    }
     const again = new Inflater();
-    for (const before of this.#parts) await again.write(before);
+    for (const before of this.#parts) {
+      await again.write(before);
+    }
     const rest: Buffer[] = [];
     for (let at = 0; at < part.length && again.failure === undefined; at++) {
       rest.push(...(await again.write(part.subarray(at, at + 1))));
@@ -120,13 +142,25 @@ class Written {
 
 /** By the byte order mark, or by every second byte of ASCII text being zero. */
 export function decoderOf(first: Buffer): TextDecoder {
-  if (first[0] === 0xff && first[1] === 0xfe) return new TextDecoder("utf-16le");
-  if (first[0] === 0xfe && first[1] === 0xff) return new TextDecoder("utf-16be");
+  if (first[0] === 0xff && first[1] === 0xfe) {
+    return new TextDecoder("utf-16le");
+  }
+  if (first[0] === 0xfe && first[1] === 0xff) {
+    return new TextDecoder("utf-16be");
+  }
   const zeros = [0, 0];
   const looked = Math.min(64, first.length & ~1);
-  for (let at = 0; at < looked; at++) if (first[at] === 0) zeros[at & 1]! += 1;
+  for (let at = 0; at < looked; at++) {
+    if (first[at] === 0) {
+      zeros[at & 1]! += 1;
+    }
+  }
   const [even, odd] = zeros as [number, number];
-  if (looked >= 16 && odd >= 0.9 * (looked / 2) && even === 0) return new TextDecoder("utf-16le");
-  if (looked >= 16 && even >= 0.9 * (looked / 2) && odd === 0) return new TextDecoder("utf-16be");
+  if (looked >= 16 && odd >= 0.9 * (looked / 2) && even === 0) {
+    return new TextDecoder("utf-16le");
+  }
+  if (looked >= 16 && even >= 0.9 * (looked / 2) && odd === 0) {
+    return new TextDecoder("utf-16be");
+  }
   return new TextDecoder();
 }

@@ -46,18 +46,26 @@ export async function* logLines(
         rest = "";
       }
       yield read;
-      if (whole > 0) await tell?.((input as ReadStream).bytesRead, whole);
+      if (whole > 0) {
+        await tell?.((input as ReadStream).bytesRead, whole);
+      }
     }
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);
   }
   rest += decoder?.decode() ?? "";
-  if (rest !== "") yield pieces(rest.replace(/\r$/, ""), number);
-  if (damage !== undefined) yield [{ number: rest === "" ? number - 1 : number, text: "", damage }];
+  if (rest !== "") {
+    yield pieces(rest.replace(/\r$/, ""), number);
+  }
+  if (damage !== undefined) {
+    yield [{ number: rest === "" ? number - 1 : number, text: "", damage }];
+  }
 }
 
 function pieces(text: string, number: number): LogLine[] {
-  if (text.length <= LONGEST) return [{ number, text }];
+  if (text.length <= LONGEST) {
+    return [{ number, text }];
+  }
   return Array.from({ length: Math.ceil(text.length / LONGEST) }, (_, piece) => ({
     number,
     text: text.slice(piece * LONGEST, (piece + 1) * LONGEST),

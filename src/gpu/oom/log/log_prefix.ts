@@ -50,9 +50,13 @@ export function splitPrefix(line: string): PrefixedLine {
   for (let count = 0; count < MOST_PREFIXES; count++) {
     text = withoutStamp(text);
     const match = prefixOf(text.slice(0, LONGEST));
-    if (match === null) break;
+    if (match === null) {
+      break;
+    }
     writer.push(match[0].replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ?/, "").trim());
-    if (match[1] !== undefined) rank = Number(match[1]);
+    if (match[1] !== undefined) {
+      rank = Number(match[1]);
+    }
     text = text.slice(match[0].length);
   }
   return { writer: writer.join(" "), rank, text };
@@ -66,7 +70,9 @@ function withoutStamp(text: string): string {
 function prefixOf(text: string): RegExpExecArray | null {
   for (const pattern of PREFIXES) {
     const match = pattern.exec(text);
-    if (match !== null) return match;
+    if (match !== null) {
+      return match;
+    }
   }
   return null;
 }

@@ -23,7 +23,9 @@ const DEEPEST = 4;
 /** null for a line that is no such record. */
 export function readLogRecord(line: string): LogRecord | null {
   const from = line.indexOf('{"');
-  if (from < 0 || from > 64 || !line.trimEnd().endsWith("}")) return null;
+  if (from < 0 || from > 64 || !line.trimEnd().endsWith("}")) {
+    return null;
+  }
   let value: unknown;
   try {
     value = JSON.parse(line.slice(from));
@@ -33,26 +35,38 @@ export function readLogRecord(line: string): LogRecord | null {
   const texts: string[] = [];
   const ranks: number[] = [];
   collect(value, 0, texts, ranks);
-  if (texts.length === 0) return null;
+  if (texts.length === 0) {
+    return null;
+  }
   return { rank: ranks[0] ?? null, lines: texts.flatMap((text) => text.split(/\r?\n/)) };
 }
 
 function collect(value: unknown, depth: number, texts: string[], ranks: number[]): void {
-  if (value === null || typeof value !== "object" || depth > DEEPEST) return;
+  if (value === null || typeof value !== "object" || depth > DEEPEST) {
+    return;
+  }
   const record = value as Record<string, unknown>;
   for (const name of TEXT_FIELDS) {
-    if (typeof record[name] === "string") texts.push(record[name]);
+    if (typeof record[name] === "string") {
+      texts.push(record[name]);
+    }
   }
   for (const name of RANK_FIELDS) {
     const rank = Number(record[name] ?? Number.NaN);
-    if (Number.isInteger(rank) && rank >= 0) ranks.push(rank);
+    if (Number.isInteger(rank) && rank >= 0) {
+      ranks.push(rank);
+    }
   }
-  for (const inner of Object.values(record)) collect(inner, depth + 1, texts, ranks);
+  for (const inner of Object.values(record)) {
+    collect(inner, depth + 1, texts, ranks);
+  }
 }
 
 /** A text that was written as Python or JSON quotes it, on one line: its lines; null for any other. */
 export function unquotedLines(line: string): readonly string[] | null {
-  if (!line.includes("\\n")) return null;
+  if (!line.includes("\\n")) {
+    return null;
+  }
   return line
     .replaceAll('\\"', '"')
     .replaceAll("\\'", "'")

@@ -13,13 +13,17 @@ export class OomEvents {
     const { line, rank, writer, stack, repeats, advice, torch, ...figures } = event;
     const key = JSON.stringify(figures);
     const alike = this.#known.get(key) ?? [];
-    if (alike.length === 0) this.#known.set(key, alike);
+    if (alike.length === 0) {
+      this.#known.set(key, alike);
+    }
     const same = alike.find((one) => isOneMessage(one, event));
     if (same !== undefined) {
       same.repeats += 1;
       same.rank ??= rank;
       same.writer ||= writer;
-      if (same.stack.length === 0) same.stack = stack;
+      if (same.stack.length === 0) {
+        same.stack = stack;
+      }
       return;
     }
     if (this.#events.length >= MOST_EVENTS) {

@@ -58,7 +58,9 @@ const STATISTICS_LINES = 24;
 
 /** Whether a line says something to the reader below: most of a dump does not. */
 export function isBfcLine(text: string): boolean {
-  if (!WORDS.test(text)) return false;
+  if (!WORDS.test(text)) {
+    return false;
+  }
   const part = text.slice(0, LONGEST);
   const all = [STATISTIC, ALLOCATOR, EXHAUSTED, TENSOR, DRIVER, PROGRAM, NO_FAILURE];
   return all.some((one) => one.test(part));
@@ -86,9 +88,13 @@ export class BfcReader {
   take(line: number, whole: string): BfcState | null {
     const text = whole.slice(0, LONGEST);
     const joined = this.#joined(text);
-    if (joined !== null) return this.#takeError(joined.line, joined.text, joined.request);
+    if (joined !== null) {
+      return this.#takeError(joined.line, joined.text, joined.request);
+    }
     const driver = DRIVER.exec(text);
-    if (driver !== null) return this.#takeDriver(line, text, driver);
+    if (driver !== null) {
+      return this.#takeDriver(line, text, driver);
+    }
     const allocator = ALLOCATOR.exec(text);
     if (allocator !== null) {
       return NO_FAILURE.test(text) ? null : this.#takeAllocator(line, text, allocator);
@@ -99,15 +105,21 @@ export class BfcReader {
       return null;
     }
     if (NO_FAILURE.test(text)) {
-      if (this.#open?.source === "dump" && line - this.#open.line <= 1) this.#open = undefined;
+      if (this.#open?.source === "dump" && line - this.#open.line <= 1) {
+        this.#open = undefined;
+      }
       return null;
     }
     const program = PROGRAM.exec(text);
     if (program !== null) {
-      if (this.#open !== undefined) this.#open.program = bytesOf(program[1]!, program[2]!);
+      if (this.#open !== undefined) {
+        this.#open.program = bytesOf(program[1]!, program[2]!);
+      }
       return null;
     }
-    if (!EXHAUSTED.test(text) && !TENSOR.test(text)) return null;
+    if (!EXHAUSTED.test(text) && !TENSOR.test(text)) {
+      return null;
+    }
     const request = requestIn(text);
     if (request === null) {
       this.#wrapped = { line, text, left: WRAPPED_LINES };
@@ -125,12 +137,16 @@ export class BfcReader {
   /** The exception before with what follows it, once both say what was asked for. */
   #joined(text: string): { line: number; text: string; request: BfcRequest } | null {
     const wrapped = this.#wrapped;
-    if (wrapped === undefined) return null;
+    if (wrapped === undefined) {
+      return null;
+    }
     wrapped.text += `\n${text}`;
     wrapped.left -= 1;
     const request = requestIn(wrapped.text);
     const own = request !== null && requestIn(text) === null;
-    if (wrapped.left === 0 || request !== null) this.#wrapped = undefined;
+    if (wrapped.left === 0 || request !== null) {
+      this.#wrapped = undefined;
+    }
     return own ? { line: wrapped.line, text: wrapped.text, request } : null;
   }
 
@@ -138,13 +154,17 @@ export class BfcReader {
     const open = this.#open;
     const request = Number(driver[3] ?? driver[4]);
     // It tries nine tenths, and nine tenths of that: the first is the event.
-    if (open?.source === "driver" && request <= (open.request ?? 0)) return null;
+    if (open?.source === "driver" && request <= (open.request ?? 0)) {
+      return null;
+    }
     const before = this.flush();
     // By itself it is TensorFlow's: JAX says next what it could not do.
     const framework = sourceOf(text).framework === "jax" ? "jax" : "tensorflow";
     this.#open = stateAt(line, "driver", framework);
     this.#open.request = request;
-    if (driver[5] === "on host") this.#open.memory = "host";
+    if (driver[5] === "on host") {
+      this.#open.memory = "host";
+    }
     return before;
   }
 
@@ -160,7 +180,9 @@ export class BfcReader {
     open.source = "dump";
     const device = /GPU_(\d{1,5})/.exec(name)?.[1];
     open.device ??= device === undefined ? null : Number(device);
-    if (!same) open.request = request;
+    if (!same) {
+      open.request = request;
+    }
     open.memory = /host/.test(name) ? "host" : "pool";
     return before;
   }
@@ -170,9 +192,13 @@ export class BfcReader {
       this.#loose ??= stateAt(line, "dump", "jax");
     }
     const figures = this.#loose ?? this.#open!;
-    if (name === "Limit") figures.limit = value;
-    else if (name === "InUse") figures.inUse = value;
-    else figures.largestFree = value;
+    if (name === "Limit") {
+      figures.limit = value;
+    } else if (name === "InUse") {
+      figures.inUse = value;
+    } else {
+      figures.largestFree = value;
+    }
   }
 
   /** The exception's own text: it ends a dump, or stands alone. */
@@ -181,20 +207,29 @@ export class BfcReader {
     const before = ends ? null : this.#before(line);
     const open = this.#open ?? stateAt(line, "exception", frameworkOf(text));
     this.#open = open;
-    if (open.source === "driver") open.source = "exception";
+    if (open.source === "driver") {
+      open.source = "exception";
+    }
     this.#takeLoose(open, line);
-    if (request.tensor) open.framework = "tensorflow";
-    else if (sourceOf(text).framework === "jax") open.framework = "jax";
+    if (request.tensor) {
+      open.framework = "tensorflow";
+    } else if (sourceOf(text).framework === "jax") {
+      open.framework = "jax";
+    }
     open.request ??= request.bytes;
     open.device ??= request.device;
-    if (request.host) open.memory = "host";
+    if (request.host) {
+      open.memory = "host";
+    }
     return before;
   }
 
   #takeLoose(open: BfcState, line: number): void {
     const loose = this.#loose;
     this.#loose = undefined;
-    if (loose === undefined || open.limit !== null || line - loose.line > STATISTICS_LINES) return;
+    if (loose === undefined || open.limit !== null || line - loose.line > STATISTICS_LINES) {
+      return;
+    }
     open.limit = loose.limit;
     open.inUse = loose.inUse;
     open.largestFree = loose.largestFree;

@@ -10,12 +10,18 @@ const NO_DEVICE = 2 ** 40;
 const LARGE_PROGRAM = 2 * 2 ** 30;
 
 export function judgeBfc(state: BfcState): OomVerdict {
-  if (state.memory === "host") return ofHost(state);
-  if (state.source === "driver") return ofDriver(state);
+  if (state.memory === "host") {
+    return ofHost(state);
+  }
+  if (state.source === "driver") {
+    return ofDriver(state);
+  }
   const { request, limit, inUse, largestFree, framework, program } = state;
   const shared = framework === "jax" ? "TM-A117" : "TM-A118";
   if (request === null || limit === null || inUse === null) {
-    if (program !== null && framework === "jax") return ofProgram(program);
+    if (program !== null && framework === "jax") {
+      return ofProgram(program);
+    }
     return {
       kind: "unknown",
       because: "the log has no allocator statistics to judge by",

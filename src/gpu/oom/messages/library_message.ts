@@ -55,7 +55,9 @@ const NAMED: readonly (readonly [RegExp, string])[] = [
 
 /** @param text the message and a few lines after it; null if it has no error */
 export function parseLibraryMessage(text: string): OomReading | null {
-  if (MASKED.test(text)) return masked();
+  if (MASKED.test(text)) {
+    return masked();
+  }
   if (OUTSIDE.test(text)) {
     return reading(
       outside("cuDNN", { framework: "pytorch", library: "" }),
@@ -64,13 +66,17 @@ export function parseLibraryMessage(text: string): OomReading | null {
     );
   }
   const found = errorIn(text);
-  if (found === null) return null;
+  if (found === null) {
+    return null;
+  }
   const { index, words } = found;
   const line = lineWith(text, index);
   const source = sourceOf(line + behind(text, index));
   const named = NAMED.find(([pattern]) => pattern.test(words))?.[1] ?? "";
   // Up to 0.4 the allocator itself says so, where a tensor's storage is made.
-  if (/THC\/(?:generic\/)?THC(?:Storage|Tensor)\.(?:cu|c)\b/.test(line)) return storage();
+  if (/THC\/(?:generic\/)?THC(?:Storage|Tensor)\.(?:cu|c)\b/.test(line)) {
+    return storage();
+  }
   return reading(
     outside(named, source, words),
     {},
@@ -84,13 +90,19 @@ export function parseLibraryMessage(text: string): OomReading | null {
 function errorIn(text: string): { index: number; words: string } | null {
   const phrases = text.matchAll(new RegExp(PHRASE.source, "g"));
   for (const { 0: words, index } of phrases) {
-    if (!isQuoted(text, index, words.length)) return { index, words };
+    if (!isQuoted(text, index, words.length)) {
+      return { index, words };
+    }
   }
   for (const { 0: words, index } of text.matchAll(new RegExp(NAME.source, "g"))) {
     const before = text.slice(Math.max(0, index - 240), index);
     const after = text.slice(index + words.length, index + words.length + 40);
-    if (DEFINED.test(after) || COMPARED.test(before)) continue;
-    if (BEFORE.test(before) || BEHIND.test(after)) return { index, words };
+    if (DEFINED.test(after) || COMPARED.test(before)) {
+      continue;
+    }
+    if (BEFORE.test(before) || BEHIND.test(after)) {
+      return { index, words };
+    }
   }
   return null;
 }

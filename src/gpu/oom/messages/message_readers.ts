@@ -30,7 +30,9 @@ const MOST_ON_A_LINE = 64;
 
 /** Where a message begins in a line; -1 where none does. */
 export function messageAt(text: string): number {
-  if (!WORDS.test(text)) return -1;
+  if (!WORDS.test(text)) {
+    return -1;
+  }
   const at = text.search(START);
   return at >= 0 && isSource(lineWith(text, at), at - text.lastIndexOf("\n", at - 1) - 1) ? -1 : at;
 }
@@ -47,7 +49,9 @@ export function furtherMessages(text: string, at: number): number[] {
 export function readMessage(text: string): OomReading | null {
   for (const { parse } of READERS) {
     const found = parse(text);
-    if (found !== null) return found;
+    if (found !== null) {
+      return found;
+    }
   }
   return null;
 }
@@ -65,7 +69,9 @@ export function continues(message: string, text: string): boolean {
 
 function readTorchMessage(text: string): OomReading | null {
   const message = parseTorchMessage(text);
-  if (message === null) return null;
+  if (message === null) {
+    return null;
+  }
   const { device, torch, platform, splitNamed, cause, ...figures } = message;
   return {
     ...reading(judgeTorchMessage(message), figures, { device, torch }),

@@ -40,7 +40,9 @@ export function words(literal: TemplateStringsArray, ...groups: string[]): RegEx
 
 /** @param squeezed `text` without white space; null where it is not this message */
 export function readRow(row: MessageRow, text: string, squeezed: string): OomReading | null {
-  if (row.startWraps === undefined && !row.start.test(text)) return null;
+  if (row.startWraps === undefined && !row.start.test(text)) {
+    return null;
+  }
   const match = row.text?.exec(squeezed) ?? null;
   const { framework, library } = row;
   if (match === null && row.text !== undefined) {

@@ -49,7 +49,9 @@ const SOURCES: readonly (readonly [RegExp, MessageSource["framework"], string])[
 /** @param text the lines of the message alone */
 export function sourceOf(text: string): MessageSource {
   for (const [pattern, framework, library] of SOURCES) {
-    if (pattern.test(text)) return { framework, library };
+    if (pattern.test(text)) {
+      return { framework, library };
+    }
   }
   return { framework: "other", library: "" };
 }

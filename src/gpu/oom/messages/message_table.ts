@@ -257,7 +257,9 @@ export function readTableMessage(text: string): OomReading | null {
   const squeezed = squeeze(text);
   for (const row of ROWS) {
     const found = readRow(row, text, squeezed);
-    if (found !== null) return found;
+    if (found !== null) {
+      return found;
+    }
   }
   return null;
 }
@@ -265,7 +267,9 @@ export function readTableMessage(text: string): OomReading | null {
 /** Whether two lines are one failure: llama.cpp and TensorRT write several, with one request or none. */
 export function continuesTableMessage(message: string, text: string): boolean {
   const [before, next] = [otherRow(message), otherRow(text)];
-  if (before === undefined || next === undefined || before.library !== next.library) return false;
+  if (before === undefined || next === undefined || before.library !== next.library) {
+    return false;
+  }
   const [one, two] = [requestOf(before, message), requestOf(next, text)];
   const differs = one !== null && two !== null && Math.abs(one - two) > 0.01 * one;
   return !differs && (before !== next || one === null || two === null);

@@ -44,7 +44,9 @@ export class MessageText {
   /** What it says: with the lines in between, where that is more. */
   read(): OomReading | null {
     const own = readMessage(this.#text);
-    if (this.#wrapped === this.#text) return own;
+    if (this.#wrapped === this.#text) {
+      return own;
+    }
     const wrapped = readMessage(this.#wrapped);
     return figures(wrapped) > figures(own) ? wrapped : own;
   }
@@ -57,6 +59,8 @@ function joined(text: string, more: string): string {
 }
 
 function figures(found: OomReading | null): number {
-  if (found === null) return -1;
+  if (found === null) {
+    return -1;
+  }
   return Object.values(found.figures).filter((value) => typeof value === "number").length;
 }

@@ -101,14 +101,20 @@ const KNOWN_SHARE = 0.95;
 
 function saysError(text: string): boolean {
   const error = ERROR_ITSELF.exec(text.replace(/\s*\n\s*/g, " "));
-  if (error === null) return false;
+  if (error === null) {
+    return false;
+  }
   const words = /(?:CUDA|HIP|XPU|NPU|MLU|MUSA) ?out of memory/.exec(text);
   return words === null || !isQuoted(text, words.index, words[0].length);
 }
 
 function platformOf(squeezed: string): TorchMessage["platform"] {
-  if (/HIPoutofmemory/.test(squeezed)) return "HIP";
-  if (/XPUoutofmemory/.test(squeezed)) return "XPU";
+  if (/HIPoutofmemory/.test(squeezed)) {
+    return "HIP";
+  }
+  if (/XPUoutofmemory/.test(squeezed)) {
+    return "XPU";
+  }
   return /(?:NPU|MLU|MUSA)outofmemory/.test(squeezed) ? "other" : "CUDA";
 }
 
@@ -118,9 +124,15 @@ function sizeIn(squeezed: string, before: string): Bytes | null {
 }
 
 function causeOf(squeezed: string): TorchMessage["cause"] {
-  if (/\(VSZ\)exhaustionfromexpandable/.test(squeezed)) return "address space";
-  if (/preemptivelyrejected/.test(squeezed)) return "own limit";
-  if (/Triedtoallocatemorethan1EB/.test(squeezed)) return "size beyond all";
+  if (/\(VSZ\)exhaustionfromexpandable/.test(squeezed)) {
+    return "address space";
+  }
+  if (/preemptivelyrejected/.test(squeezed)) {
+    return "own limit";
+  }
+  if (/Triedtoallocatemorethan1EB/.test(squeezed)) {
+    return "size beyond all";
+  }
   return "device";
 }
 
@@ -128,13 +140,27 @@ function causeOf(squeezed: string): TorchMessage["cause"] {
 export const NAMED_ANEW = "2.9 or later";
 
 function versionOf(squeezed: string, body: string, reservedInTotal: boolean): string {
-  if (body === "") return "";
-  if (/(?:NPU|MLU|MUSA)outofmemory/.test(squeezed)) return "";
-  if (/(?:iB|bytes)cached\)/.test(body)) return "up to 1.3";
-  if (reservedInTotal) return "1.4 to 2.0";
-  if (/totalcapactyof/.test(body)) return "2.1";
-  if (/PYTORCH_ALLOC_CONF/.test(body)) return NAMED_ANEW;
-  if (/#optimizing-memory-usage/.test(body)) return "2.10 or later";
+  if (body === "") {
+    return "";
+  }
+  if (/(?:NPU|MLU|MUSA)outofmemory/.test(squeezed)) {
+    return "";
+  }
+  if (/(?:iB|bytes)cached\)/.test(body)) {
+    return "up to 1.3";
+  }
+  if (reservedInTotal) {
+    return "1.4 to 2.0";
+  }
+  if (/totalcapactyof/.test(body)) {
+    return "2.1";
+  }
+  if (/PYTORCH_ALLOC_CONF/.test(body)) {
+    return NAMED_ANEW;
+  }
+  if (/#optimizing-memory-usage/.test(body)) {
+    return "2.10 or later";
+  }
   // Builds for ROCm call it PYTORCH_HIP_ALLOC_CONF as long as the name is rewritten with the source.
   if (/HIPoutofmemory.*PYTORCH_CUDA_ALLOC_CONF=.*#environment-variables/.test(squeezed)) {
     return NAMED_ANEW;
@@ -142,6 +168,8 @@ function versionOf(squeezed: string, body: string, reservedInTotal: boolean): st
   if (/torch\.OutOfMemoryError/.test(squeezed)) {
     return /#environment-variables/.test(body) ? "2.5 to 2.8" : "2.5 or later";
   }
-  if (/torch\.cuda\.OutOfMemoryError/.test(squeezed)) return "2.2 to 2.4";
+  if (/torch\.cuda\.OutOfMemoryError/.test(squeezed)) {
+    return "2.2 to 2.4";
+  }
   return /totalcapacityof/.test(body) ? "2.2 or later" : "";
 }

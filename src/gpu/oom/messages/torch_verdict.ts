@@ -51,7 +51,9 @@ export function judgeTorchMessage(message: TorchMessage): OomVerdict {
 
 /** The name of the allocator setting in the version that wrote the message. */
 export function confName({ platform, torch: version }: TorchMessage): ConfName {
-  if (platform === "HIP") return "PYTORCH_HIP_ALLOC_CONF";
+  if (platform === "HIP") {
+    return "PYTORCH_HIP_ALLOC_CONF";
+  }
   return version === NAMED_ANEW ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
@@ -73,7 +75,9 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
   const { allocatedBytes: allocated, reservedUnallocatedBytes: split } = message;
   if (allowed !== null) {
     const limited = judgeLimit(message, request, allowed);
-    if (limited !== null) return limited;
+    if (limited !== null) {
+      return limited;
+    }
   }
   if (allocated !== null && total !== null && allocated > total) {
     return {
@@ -96,7 +100,9 @@ function judgeRequest(message: TorchMessage, request: Bytes): OomVerdict {
       advice: [],
     };
   }
-  if (free >= SEGMENT && free >= request + SEGMENT) return enoughFree(request, free);
+  if (free >= SEGMENT && free >= request + SEGMENT) {
+    return enoughFree(request, free);
+  }
   if (allocated === null || split === null) {
     return {
       kind: "unknown",
@@ -124,7 +130,9 @@ function judgeLimit(message: TorchMessage, request: Bytes, allowed: Bytes): OomV
   }
   const held = allocated + split;
   const over = held + request - allowed;
-  if (over <= 0 && (free === null || free < request)) return null;
+  if (over <= 0 && (free === null || free < request)) {
+    return null;
+  }
   if (over > 0 && split >= over && split >= NOTABLE_SHARE * held) {
     return {
       kind: "fragmentation",
@@ -191,10 +199,18 @@ function judgeState(message: TorchMessage, state: State): OomVerdict {
       advice: ofFragmentation(message, split),
     };
   }
-  if (outside >= missing && outside >= notable && outside > others) return context(state);
-  if (missing === 0) return enoughFree(request, free);
-  if (others >= missing && others >= notable && others > outside) return contention(message, state);
-  if (outside >= missing && outside >= notable) return context(state);
+  if (outside >= missing && outside >= notable && outside > others) {
+    return context(state);
+  }
+  if (missing === 0) {
+    return enoughFree(request, free);
+  }
+  if (others >= missing && others >= notable && others > outside) {
+    return contention(message, state);
+  }
+  if (outside >= missing && outside >= notable) {
+    return context(state);
+  }
   return {
     kind: "genuine",
     because: `PyTorch uses ${formatBytesLikePyTorch(allocated)} of ${formatBytesLikePyTorch(total)}; ${formatBytesLikePyTorch(request)} more was requested, ${formatBytesLikePyTorch(free)} is free and only ${formatBytesLikePyTorch(split)} is reserved and unallocated`,
@@ -225,8 +241,12 @@ function inPieces({ request, total, allocated, split, missing }: State): boolean
 /** Expandable segments exist from 2.1 on; a setting that a version does not know makes every CUDA call fail. */
 function ofFragmentation(message: TorchMessage, split: Bytes): GpuAdviceId[] {
   const { torch, platform, splitNamed } = message;
-  if (platform === "XPU" || platform === "other") return ["TM-A131"];
-  if (torch === "up to 1.3") return ["TM-A130", "TM-A131"];
+  if (platform === "XPU" || platform === "other") {
+    return ["TM-A131"];
+  }
+  if (torch === "up to 1.3") {
+    return ["TM-A130", "TM-A131"];
+  }
   if (torch === "1.4 to 2.0") {
     return splitNamed ? ["TM-A102", "TM-A130", "TM-A131"] : ["TM-A130", "TM-A131"];
   }

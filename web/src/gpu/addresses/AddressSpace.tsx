@@ -41,7 +41,9 @@ export function AddressSpace(props: Props) {
   );
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
-    if (!context) return;
+    if (!context) {
+      return;
+    }
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.clearRect(0, 0, width, layout.height + FOOT);
     drawAddresses(context, layout, { device, tables, palette, chosen, found });

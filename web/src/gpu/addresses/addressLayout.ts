@@ -44,7 +44,9 @@ export function layOutAddresses(
     (a, b) => a.pool - b.pool || a.stream - b.stream || a.address - b.address,
   );
   const total = spans.reduce((sum, { size }) => sum + size, 0);
-  if (total === 0 || width <= 0) return { boxes: [], groups: [], height: LINE };
+  if (total === 0 || width <= 0) {
+    return { boxes: [], groups: [], height: LINE };
+  }
   const bytesPerPixel = total / (Math.max(1, width) * LINES);
   const boxes: AddressBox[] = [];
   const { address, blockSize } = replay.allocations;
@@ -83,7 +85,9 @@ export function layOutAddresses(
           allocation: row,
           span,
         });
-        if (address[row]! + blockSize[row]! > to) break;
+        if (address[row]! + blockSize[row]! > to) {
+          break;
+        }
       }
       from = to;
       rest -= piece;
@@ -103,8 +107,11 @@ function lowerBound(rows: Uint32Array, address: Float64Array, wanted: number): n
   let high = rows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (address[rows[middle]!]! < wanted) low = middle + 1;
-    else high = middle;
+    if (address[rows[middle]!]! < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
   return low;
 }

@@ -26,7 +26,9 @@ export function GpuFlame({ side, base, theme, search }: Props) {
   const colour = useMemo(() => flameColours(flame), [flame]);
   const matches = useMemo(() => matchesOf(flame, search), [flame, search]);
   useEffect(() => {
-    if (!scroller.current || !spacer.current || !surface.current) return;
+    if (!scroller.current || !spacer.current || !surface.current) {
+      return;
+    }
     canvas.current = new FlameCanvas(scroller.current, spacer.current, surface.current, {
       onHover: setHover,
       onSelect: setSelected,
@@ -81,7 +83,9 @@ export function GpuFlame({ side, base, theme, search }: Props) {
 
 function matchesOf({ frames, layout }: Flame, search: string) {
   const wanted = search.trim().toLowerCase();
-  if (wanted === "") return null;
+  if (wanted === "") {
+    return null;
+  }
   const found = Uint8Array.from(frames, ({ name, place }) =>
     `${name} ${place}`.toLowerCase().includes(wanted) ? 1 : 0,
   );

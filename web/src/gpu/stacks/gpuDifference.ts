@@ -18,9 +18,15 @@ export type Change = "appeared" | "grew" | "shrank" | "went" | "same";
 export const CHANGES: readonly Change[] = ["appeared", "grew", "shrank", "went", "same"];
 
 export function changeOf({ before, after }: SiteDifference): Change {
-  if (before === after) return "same";
-  if (before === 0) return "appeared";
-  if (after === 0) return "went";
+  if (before === after) {
+    return "same";
+  }
+  if (before === 0) {
+    return "appeared";
+  }
+  if (after === 0) {
+    return "went";
+  }
   return after > before ? "grew" : "shrank";
 }
 

@@ -53,11 +53,15 @@ class FrameTree {
   add({ tables, replay, held }: Side): Map<number, number> {
     const { size, stack } = replay.allocations;
     const byStack = new Map<number, number>();
-    for (const row of held) byStack.set(stack[row]!, (byStack.get(stack[row]!) ?? 0) + size[row]!);
+    for (const row of held) {
+      byStack.set(stack[row]!, (byStack.get(stack[row]!) ?? 0) + size[row]!);
+    }
     const own = new Map<number, number>();
     for (const [leaf, bytes] of byStack) {
       let node = 0;
-      for (const frame of framesOf(tables, leaf)) node = this.#child(node, frame);
+      for (const frame of framesOf(tables, leaf)) {
+        node = this.#child(node, frame);
+      }
       own.set(node, (own.get(node) ?? 0) + bytes);
     }
     return own;
@@ -65,14 +69,18 @@ class FrameTree {
 
   withDescendants(ownOf: (node: number) => number): Float64Array {
     const total = Float64Array.from(this.parent, (_, node) => ownOf(node));
-    for (let node = total.length - 1; node > 0; node--) total[this.parent[node]!]! += total[node]!;
+    for (let node = total.length - 1; node > 0; node--) {
+      total[this.parent[node]!]! += total[node]!;
+    }
     return total;
   }
 
   #child(parent: number, frame: NamedFrame): number {
     const key = `${frame.name}\0${frame.place}`;
     const known = this.#children[parent]!.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const node = this.frames.push(frame) - 1;
     this.parent.push(parent);
     this.#children.push(new Map());
@@ -96,7 +104,9 @@ export function flameColours({ frames, layout, bytes, before }: GpuFlame): Uint8
       return DIFF_BASE + DIFF_STEPS + Math.round(change * DIFF_STEPS);
     }
     const { place, python } = frames[node]!;
-    if (place === "") return KINDS.mark * SHADES;
+    if (place === "") {
+      return KINDS.mark * SHADES;
+    }
     const kind = python ? KINDS.python : KINDS.native;
     return kind * SHADES + shadeOf(place.replace(/:\d+$/, ""));
   });
@@ -104,6 +114,8 @@ export function flameColours({ frames, layout, bytes, before }: GpuFlame): Uint8
 
 function shadeOf(file: string): number {
   let hash = 0;
-  for (let at = 0; at < file.length; at++) hash = (Math.imul(hash, 31) + file.charCodeAt(at)) | 0;
+  for (let at = 0; at < file.length; at++) {
+    hash = (Math.imul(hash, 31) + file.charCodeAt(at)) | 0;
+  }
   return Math.abs(hash ^ (hash >>> 15)) % SHADES;
 }

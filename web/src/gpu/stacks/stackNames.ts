@@ -49,7 +49,9 @@ export function namedFrame(tables: Tables, frame: number): NamedFrame {
 export function* shownFrames(tables: Tables, stack: number): Generator<number> {
   for (let node = stack; node !== 0; node = tables.stacks.parent[node]!) {
     const frame = tables.stacks.frame[node]!;
-    if (!isHidden(tables, frame)) yield frame;
+    if (!isHidden(tables, frame)) {
+      yield frame;
+    }
   }
 }
 
@@ -59,9 +61,15 @@ export function tellingFrame(tables: Tables, stack: number): NamedFrame {
   let python = -1;
   for (const frame of shownFrames(tables, stack)) {
     const file = tables.strings[tables.frames.file[frame]!]!;
-    if (isOwnFrame({ file })) return namedFrame(tables, frame);
-    if (leaf < 0) leaf = frame;
-    if (python < 0 && isPythonFrame({ file })) python = frame;
+    if (isOwnFrame({ file })) {
+      return namedFrame(tables, frame);
+    }
+    if (leaf < 0) {
+      leaf = frame;
+    }
+    if (python < 0 && isPythonFrame({ file })) {
+      python = frame;
+    }
   }
   const frame = python >= 0 ? python : leaf;
   return frame < 0 ? NO_STACK : namedFrame(tables, frame);
@@ -70,7 +78,9 @@ export function tellingFrame(tables: Tables, stack: number): NamedFrame {
 /** By stack: 1 where any frame's name or place holds the text; null for an empty text. */
 export function searchStacks(tables: Tables, text: string): Uint8Array | null {
   const wanted = text.trim().toLowerCase();
-  if (wanted === "") return null;
+  if (wanted === "") {
+    return null;
+  }
   const { frames, stacks } = tables;
   const frameFound = Uint8Array.from({ length: frames.length }, (_, frame) =>
     `${nameOf(tables, frame)} ${placeOf(tables, frame)}`.toLowerCase().includes(wanted) ? 1 : 0,

@@ -49,11 +49,17 @@ export function GpuTimeline(props: GpuTimelineProps) {
         aria-valuenow={moment}
         onKeyDown={(event) => {
           const step = event.shiftKey ? 100 : 1;
-          if (event.key === "ArrowLeft") onMoment(Math.max(0, moment - step));
-          else if (event.key === "ArrowRight") onMoment(Math.min(replay.events, moment + step));
-          else if (event.key === "+") range.zoom(0.5, chosenShare);
-          else if (event.key === "-") range.zoom(2, chosenShare);
-          else return;
+          if (event.key === "ArrowLeft") {
+            onMoment(Math.max(0, moment - step));
+          } else if (event.key === "ArrowRight") {
+            onMoment(Math.min(replay.events, moment + step));
+          } else if (event.key === "+") {
+            range.zoom(0.5, chosenShare);
+          } else if (event.key === "-") {
+            range.zoom(2, chosenShare);
+          } else {
+            return;
+          }
           event.preventDefault();
         }}
         onDoubleClick={range.all}

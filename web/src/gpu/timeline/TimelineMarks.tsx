@@ -45,7 +45,9 @@ export function TimelineMarks({ summary, moment, base, columnOf, width, top }: P
 /** Two to four round figures below the upper edge. */
 function gridLines(top: number): number[] {
   let step = 2 ** Math.floor(Math.log2(top / 2));
-  if (top / step < 2.5) step /= 2;
+  if (top / step < 2.5) {
+    step /= 2;
+  }
   return Array.from({ length: Math.ceil(top / step) - 1 }, (_, line) => (line + 1) * step).filter(
     (bytes) => bytes < top * 0.97,
   );
@@ -62,7 +64,9 @@ function Mark({
   kind: string;
   label: string;
 }) {
-  if (!(at >= 0 && at <= width)) return null;
+  if (!(at >= 0 && at <= width)) {
+    return null;
+  }
   return (
     <div className={`gpu-mark gpu-mark-${kind}`} style={{ left: at }}>
       <span className={at > width - 90 ? "left" : ""}>{label}</span>

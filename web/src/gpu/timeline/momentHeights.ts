@@ -20,10 +20,14 @@ export class MomentHeights {
   highest(from: number, to: number): number {
     const last = this.values.length - 1;
     const end = Math.min(to, last + 1);
-    if (from >= end) return Math.max(0, Math.min(from, last));
+    if (from >= end) {
+      return Math.max(0, Math.min(from, last));
+    }
     const firstWhole = Math.ceil(from / PIECE);
     const lastWhole = Math.floor(end / PIECE);
-    if (lastWhole <= firstWhole) return this.#scan(from, end);
+    if (lastWhole <= firstWhole) {
+      return this.#scan(from, end);
+    }
     let highest = from < firstWhole * PIECE ? this.#scan(from, firstWhole * PIECE) : from;
     for (let piece = firstWhole; piece < lastWhole; piece++) {
       if (this.values[this.#highest[piece]!]! > this.values[highest]!) {
@@ -37,7 +41,9 @@ export class MomentHeights {
   #scan(from: number, to: number): number {
     let highest = from;
     for (let moment = from + 1; moment < to; moment++) {
-      if (this.values[moment]! > this.values[highest]!) highest = moment;
+      if (this.values[moment]! > this.values[highest]!) {
+        highest = moment;
+      }
     }
     return highest;
   }

@@ -24,15 +24,22 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
     end.push(events);
     size.push(sizeOf(random()));
   };
-  for (let before = 0; before < 5; before++) begin(-1);
+  for (let before = 0; before < 5; before++) {
+    begin(-1);
+  }
   for (let event = 0; event < events; event++) {
-    if (random() < 0.5 || live.length === 0) begin(event);
-    else end[live.splice(Math.floor(random() * live.length), 1)[0]!] = event;
+    if (random() < 0.5 || live.length === 0) {
+      begin(event);
+    } else {
+      end[live.splice(Math.floor(random() * live.length), 1)[0]!] = event;
+    }
   }
   const requested = new Float64Array(events + 1);
   for (let moment = 0; moment <= events; moment++) {
     start.forEach((first, row) => {
-      if (first < moment && moment <= end[row]!) requested[moment]! += size[row]!;
+      if (first < moment && moment <= end[row]!) {
+        requested[moment]! += size[row]!;
+      }
     });
   }
   const allocations = {
@@ -120,7 +127,9 @@ describe("the picture of a trace", () => {
     drawAllocations({ stacked, colours }, moments, view, pixels);
     moments.forEach((moment, column) => {
       let drawn = 0;
-      for (let y = 0; y < view.height; y++) drawn += pixels[y * view.width + column] === 7 ? 1 : 0;
+      for (let y = 0; y < view.height; y++) {
+        drawn += pixels[y * view.width + column] === 7 ? 1 : 0;
+      }
       const exact = (replay.requested[moment]! * view.height) / top;
       expect(Math.abs(drawn - exact)).toBeLessThanOrEqual(1);
     });

@@ -54,10 +54,17 @@ export function stackAllocations({ allocations, events }: GpuReplay): StackedAll
   let placed = 0;
   for (let one = 0; one < length; one++) {
     const start = allocations.start[one]!;
-    if (start < 0) row[placed++] = one;
-    else beginning[start] = one;
+    if (start < 0) {
+      row[placed++] = one;
+    } else {
+      beginning[start] = one;
+    }
   }
-  for (const one of beginning) if (one >= 0) row[placed++] = one;
+  for (const one of beginning) {
+    if (one >= 0) {
+      row[placed++] = one;
+    }
+  }
   return {
     length: placed,
     start: Int32Array.from(row, (one) => allocations.start[one]!),
@@ -84,8 +91,12 @@ class ColumnScale {
   firstAfter(event: number): number {
     const guess = Math.floor((event - this.view.from) * this.#columnsPerMoment);
     let column = Math.max(0, Math.min(this.#width, guess));
-    while (column > 0 && this.moments[column - 1]! > event) column--;
-    while (column < this.#width && this.moments[column]! <= event) column++;
+    while (column > 0 && this.moments[column - 1]! > event) {
+      column--;
+    }
+    while (column < this.#width && this.moments[column]! <= event) {
+      column++;
+    }
     return column;
   }
 }
@@ -110,9 +121,13 @@ export function drawAllocations(
   let runColour = 0;
   let tallest = 0;
   for (let at = 0; at < length && start[at]! < lastMoment; at++) {
-    if (end[at]! < firstMoment) continue;
+    if (end[at]! < firstMoment) {
+      continue;
+    }
     const first = start[at]! < firstMoment ? 0 : scale.firstAfter(start[at]!);
-    if (moments[first]! > end[at]!) continue;
+    if (moments[first]! > end[at]!) {
+      continue;
+    }
     const past = end[at]! >= lastMoment ? width : scale.firstAfter(end[at]!);
     const tall = size[at]! * bytesToPixels;
     if (first === runFirst && past === runEnd && tall < 1 && runTall + tall < 1) {
@@ -123,14 +138,18 @@ export function drawAllocations(
       }
       continue;
     }
-    if (runTall > 0) fill(runFirst, runEnd, runTall, runColour);
+    if (runTall > 0) {
+      fill(runFirst, runEnd, runTall, runColour);
+    }
     runFirst = first;
     runEnd = past;
     runTall = tall;
     tallest = tall;
     runColour = colours[at]!;
   }
-  if (runTall > 0) fill(runFirst, runEnd, runTall, runColour);
+  if (runTall > 0) {
+    fill(runFirst, runEnd, runTall, runColour);
+  }
 
   function fill(first: number, past: number, tall: number, colour: number): void {
     for (let column = first; column < past; column++) {
@@ -139,8 +158,12 @@ export function drawAllocations(
       const from = Math.round(low);
       let to = Math.round(low + tall);
       // A thin line between large neighbours.
-      if (to - from > 4) to -= 1;
-      if (to > height) to = height;
+      if (to - from > 4) {
+        to -= 1;
+      }
+      if (to > height) {
+        to = height;
+      }
       for (
         let pixel = (height - 1 - from) * width + column;
         pixel > (height - 1 - to) * width + column;
@@ -162,7 +185,9 @@ export function allocationAt(
   for (let at = 0; at < length && start[at]! < moment; at++) {
     if (moment <= end[at]!) {
       below += size[at]!;
-      if (below > bytes) return row[at]!;
+      if (below > bytes) {
+        return row[at]!;
+      }
     }
   }
   return -1;

@@ -62,7 +62,9 @@ export function usePicture(pictured: Pictured, { width, from, to }: Frame) {
   }, [replay, shape, category, palette, found]);
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
-    if (!context || width === 0) return;
+    if (!context || width === 0) {
+      return;
+    }
     const startedMs = performance.now();
     const image = context.createImageData(view.width, view.height);
     const pixels = new Uint32Array(image.data.buffer);

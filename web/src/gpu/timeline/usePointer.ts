@@ -51,7 +51,9 @@ export function usePointer({ range, width, rowUnder, onPress }: PointerOptions) 
     onPointerUp(event: PointerEvent) {
       const held = drag.current;
       drag.current = null;
-      if (held === null || held.moved) return;
+      if (held === null || held.moved) {
+        return;
+      }
       onPress(under(event));
     },
   };
@@ -62,7 +64,9 @@ export function usePointer({ range, width, rowUnder, onPress }: PointerOptions) 
 export function useWheelZoom(canvas: RefObject<HTMLCanvasElement | null>, range: MomentRange) {
   useEffect(() => {
     const node = canvas.current;
-    if (!node) return;
+    if (!node) {
+      return;
+    }
     const wheel = (event: WheelEvent) => {
       event.preventDefault();
       const box = node.getBoundingClientRect();
