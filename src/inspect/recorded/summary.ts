@@ -6,7 +6,7 @@ import { nothingThere } from "../../model/errors/errors.js";
 import { Domain, FrameKind, type Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
-import { lastLedger } from "./last_ledger.js";
+import { lastLedger } from "./newest_ledger.js";
 
 const MS_PER_HOUR = 3_600_000;
 /** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */

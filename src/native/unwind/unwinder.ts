@@ -37,8 +37,8 @@ import { callerByRow } from "./caller_by_row.js";
 import { DamagedUnwinding } from "./dwarf_cursor.js";
 import { ElfObject } from "./elf_object.js";
 import { MappedCode } from "./mapped_code.js";
+import { ALL_EFFORT } from "./return_search.js";
 import { ThreadView } from "./thread_view.js";
-import { ALL_EFFORT } from "./way_out.js";
 import { callerWithoutDescription } from "./without_description.js";
 
 const MOST_FRAMES = 2 ** 16;

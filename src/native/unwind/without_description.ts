@@ -9,8 +9,8 @@
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
 import { RBP, REGISTER_COUNT, RETURN_ADDRESS, RSP } from "./call_frame_program.js";
+import { type Effort, followOut } from "./return_search.js";
 import type { ThreadView } from "./thread_view.js";
-import { type Effort, followOut } from "./way_out.js";
 
 /** mov $15, %rax (or %eax); syscall. */
 const SIGNAL_RETURNS = [

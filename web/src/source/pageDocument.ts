@@ -1,4 +1,4 @@
-/** The document that src/cli/report_page.ts put into the page: base64 of zlib of columns. */
+/** The document that src/cli/files/report_page.ts put into the page: base64 of zlib of columns. */
 import { decodeColumns } from "../../../src/model/documents/columns.js";
 import {
   GPU_DIFF_PAGE_SCHEMA,
