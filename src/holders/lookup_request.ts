@@ -1,11 +1,11 @@
-/** What a holder lookup is asked and what it answers: the messages between a scheduler and the lookup's thread. */
+/** The request and the answer of a holder lookup: the messages between a scheduler and the lookup's thread. */
 
 import type { Address, Bytes, Millis, Pid, StackId } from "../model/base/units.js";
 import type { Metric } from "../model/profile/series.js";
 import type { CensusBatch, HolderBatch } from "../recording/types.js";
 import type { Opening } from "../segment/index.js";
 
-/** What the worker is asked. */
+/** The request to the worker. */
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
@@ -29,8 +29,8 @@ export interface LookupSite {
   /** Python's allocator was asked: every block is an object's, or a part of one. */
   readonly python: boolean;
   readonly addresses: readonly Address[];
-  /** Its memory is a few large blocks, made anew and larger each time: what the largest is now, between the
-   * look and the copy of the heap; null: it is not. */
+  /** Set if the site's memory is a few large blocks that are reallocated, larger each time: bounds for the size of the
+   * largest block between the look and the copy of the heap; else null. */
   readonly swelling: { readonly least: Bytes; readonly most: Bytes } | null;
 }
 

@@ -51,9 +51,9 @@ export const ageCohorts: Rule = {
 function courseText({ course, keptBytes }: SiteJudgement): string {
   switch (course) {
     case "swells":
-      return `keeps a few blocks that are made anew, larger each time: ${formatBytesBriefly(keptBytes)} more`;
+      return `keeps a few blocks that are reallocated, larger each time: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":
-      return `keeps a block that is made anew, some times larger, whenever it is full: ${formatBytesBriefly(keptBytes)} more`;
+      return `keeps a block that is reallocated at a multiple of its size whenever it is full: ${formatBytesBriefly(keptBytes)} more`;
     default:
       return `has survivors of every age: ${formatBytesBriefly(keptBytes)} of the window live`;
   }

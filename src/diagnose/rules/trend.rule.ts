@@ -34,7 +34,7 @@ export const trend: Rule = {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `RSS is ${formatBytesBriefly(rss.level)} and does not grow by an amount worth a word.`,
+      detail: `RSS is ${formatBytesBriefly(rss.level)} and its growth is negligible.`,
     };
   },
 };

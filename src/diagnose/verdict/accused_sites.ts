@@ -10,8 +10,10 @@ import { adviceFor } from "../wording/advice.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
-/** What grows in code that is nobody's of the program counts so much: a library's work on the program's own
- * behalf, or a thread's stack, is seldom the cause while the program's own code grows, too. */
+/**
+ * Weight of growth outside the program's own code. While the program's own code grows too, a library's work on its own
+ * behalf, or a thread's stack, is seldom the cause.
+ */
 const LIBRARY_WEIGHT = 0.1;
 /** Of all suspects' growth: less is not worth a reader's time. */
 const LEAST_SHARE = 0.03;
@@ -74,7 +76,7 @@ function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
     .slice(0, MOST_SUSPECTS);
 }
 
-/** Who reads stands behind the first of those who made what is read: both ends of it are where it can be mended. */
+/** A site that reads shared pages follows the first site that made them: either of the two can be fixed. */
 export function suspectsOf(
   observations: Observations,
   { accused, readers, beside }: Accused,
@@ -87,7 +89,7 @@ export function suspectsOf(
   );
   const unadvised = (suspect: SiteJudgement, all: readonly SiteJudgement[]) => ({
     ...suspectJson(observations, suspect, all, kind),
-    advice: [], // it goes with what is read, or with the handle
+    advice: [], // the site that made the pages, or the handle, carries the advice
   });
   const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
   const kept = beside.map((suspect) => unadvised(suspect, accused));

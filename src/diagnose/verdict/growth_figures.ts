@@ -13,7 +13,7 @@ import { deviceGrowth } from "./device_suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
 
-/** Of what the verdict is about: its suspects, else the part it names, else RSS. */
+/** The growth of the suspects; without suspects, of the part that the verdict names; else of RSS. */
 export function growthOf(
   { evidence, target }: Observations,
   decisive: Finding | null,

@@ -45,13 +45,13 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   const begun = monotonicMs();
   for (;;) {
     const elapsed = monotonicMs() - begun;
-    const dear = schedule.expensiveIsDue(elapsed);
+    const expensive = schedule.expensiveIsDue(elapsed);
     const pollCpu = threadCpu();
-    const poll = tree.poll(nowMs(), dear);
+    const poll = tree.poll(nowMs(), expensive);
     seen.take(poll);
     const used = pollCpu();
     schedule.polled(elapsed, used);
-    if (dear) {
+    if (expensive) {
       schedule.expensiveRead(elapsed, used);
     }
     if (ledgers.due(elapsed)) {

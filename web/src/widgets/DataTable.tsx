@@ -225,7 +225,7 @@ function tracksOf<Row>(columns: readonly Column<Row>[]) {
   return { gridTemplateColumns: columns.map((column) => column.track).join(" ") };
 }
 
-/** What of a scrolled element is in sight, CSS pixels. */
+/** The visible part of a scrolled element, in CSS pixels. */
 function useScrollRange() {
   const scroller = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ top: 0, height: 600 });
