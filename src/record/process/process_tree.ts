@@ -43,29 +43,39 @@ interface Tracked {
 
 /** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
 export class ProcessTree {
-  private readonly alive = new Map<Pid, Tracked>();
+  readonly #alive = new Map<Pid, Tracked>();
   /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
-  private shmFirst: Bytes | null = null;
-  private asksWho = false;
+  #shmFirst: Bytes | null = null;
+  #asksWho = false;
   /** By pid and start ticks, oldest first. */
-  private readonly ended = new Map<string, SeriesRow>();
-  private count = 0;
-  private uncounted = false;
+  readonly #ended = new Map<string, SeriesRow>();
+  #count = 0;
+  #uncounted = false;
 
-  private rootIsNew = true;
+  #rootIsNew = true;
+
+  readonly #root: Pid;
+  readonly #startedMs: TimeMs;
+  readonly #follow: boolean;
+  readonly #rootStartedMs: number;
 
   /** The root counts even where it has ended before the first poll. `startedMs`: of the recording; `follow`
    * false: the root alone; `rootStartedMs`: where it ran before. */
   constructor(
-    private readonly root: Pid,
+    root: Pid,
     startTicks: number,
     command: readonly string[],
-    private readonly startedMs: TimeMs,
-    private readonly follow: boolean,
-    private readonly rootStartedMs = startedMs,
+    startedMs: TimeMs,
+    follow: boolean,
+    rootStartedMs = startedMs,
   ) {
+    this.#root = root;
+    this.#startedMs = startedMs;
+    this.#follow = follow;
+    this.#rootStartedMs = rootStartedMs;
+
     const row: SeriesRow = {
-      series: this.count++,
+      series: this.#count++,
       pid: root,
       parentPid: process.ppid, // the guard
       command,
@@ -74,18 +84,18 @@ export class ProcessTree {
       startedMs: rootStartedMs,
       endedMs: null,
     };
-    this.alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
+    this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
   }
 
   /** The living process with this pid, or the one that is known by it in its own pid namespace.
    * `startTicks` 0: its agent has no /proc (a bare chroot) to read them from. */
   find(pid: Pid, startTicks: number): SeriesRow | null {
     const same = (tracked: Tracked) => startTicks === 0 || tracked.startTicks === startTicks;
-    const direct = this.alive.get(pid);
+    const direct = this.#alive.get(pid);
     if (direct && same(direct)) {
       return direct.row;
     }
-    for (const tracked of this.alive.values()) {
+    for (const tracked of this.#alive.values()) {
       if (same(tracked) && readStatus(tracked.row.pid)?.namespacePids.at(-1) === pid) {
         return tracked.row;
       }
@@ -97,40 +107,40 @@ export class ProcessTree {
    * (a daemon) hangs on no branch of the tree. null where there is none of that pid and start. */
   adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): SeriesRow | null {
     const stat = readStat(pid);
-    if (stat?.startTicks !== startTicks || hasEnded(stat) || this.alive.has(pid)) {
+    if (stat?.startTicks !== startTicks || hasEnded(stat) || this.#alive.has(pid)) {
       return null;
     }
-    this.discover(pid, stat, timeMs, poll);
-    return this.alive.get(pid)?.row ?? null;
+    this.#discover(pid, stat, timeMs, poll);
+    return this.#alive.get(pid)?.row ?? null;
   }
 
   lives({ series, pid }: SeriesRow): boolean {
-    return this.alive.get(pid)?.row.series === series;
+    return this.#alive.get(pid)?.row.series === series;
   }
 
   /** How often a living process was seen to exec; 0 for one that has ended. */
   execs(row: SeriesRow): number {
-    return this.lives(row) ? (this.alive.get(row.pid)?.execs ?? 0) : 0;
+    return this.lives(row) ? (this.#alive.get(row.pid)?.execs ?? 0) : 0;
   }
 
   /** The process that had this pid, seen by a poll and ended: before its segment was found, where that one
    * is new. `startTicks`: as for {@link find}. */
   findEnded(pid: Pid, startTicks: number): SeriesRow | null {
     if (startTicks !== 0) {
-      return this.ended.get(`${pid} ${startTicks}`) ?? null;
+      return this.#ended.get(`${pid} ${startTicks}`) ?? null;
     }
-    return [...this.ended.values()].findLast((row) => row.pid === pid) ?? null;
+    return [...this.#ended.values()].findLast((row) => row.pid === pid) ?? null;
   }
 
   /** A process that came and ended between two polls; its segment tells of it. */
   addEnded(header: SegmentHeader, timeMs: TimeMs, poll: TreePoll): void {
     const { pid, parentPid, command, python } = header;
-    if (this.isFull(poll)) {
+    if (this.#isFull(poll)) {
       return;
     }
     const startedMs = Math.min(timeMs, header.startRealtimeMs);
     poll.rows.push({
-      series: this.count++,
+      series: this.#count++,
       pid,
       parentPid,
       command,
@@ -152,29 +162,29 @@ export class ProcessTree {
     const known = row.command.length > 0 ? row.command : command;
     // One that ended meanwhile stays ended.
     const endedMs = this.lives(row) ? null : (row.endedMs ?? poll.timeMs);
-    return this.replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
+    return this.#replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
   }
 
   get livingPids(): Pid[] {
-    return [...this.alive.keys()];
+    return [...this.#alive.keys()];
   }
 
   /** Of each living process, the number of its series. */
   get livingSeries(): ReadonlyMap<Pid, number> {
-    return new Map(Array.from(this.alive, ([pid, { row }]) => [pid, row.series]));
+    return new Map(Array.from(this.#alive, ([pid, { row }]) => [pid, row.series]));
   }
 
   /** `dear`: PSS, USS and sockets, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
     const poll = this.newPoll(timeMs);
-    this.search(timeMs, poll);
+    this.#search(timeMs, poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
-    const shmUsed = sharedMemoryUsed(this.root);
-    this.shmFirst ??= shmUsed;
-    this.asksWho ||= (shmUsed ?? 0) - (this.shmFirst ?? 0) > SHM_WORTH_ASKING;
-    for (const { row } of this.alive.values()) {
-      const figures = readFigures(row.pid, { dear, written: this.asksWho });
+    const shmUsed = sharedMemoryUsed(this.#root);
+    this.#shmFirst ??= shmUsed;
+    this.#asksWho ||= (shmUsed ?? 0) - (this.#shmFirst ?? 0) > SHM_WORTH_ASKING;
+    for (const { row } of this.#alive.values()) {
+      const figures = readFigures(row.pid, { dear, written: this.#asksWho });
       for (const [metric, value] of figures) {
         poll.metrics.push({ timeMs, series: row.series, metric, value });
       }
@@ -182,12 +192,12 @@ export class ProcessTree {
       const pss = figures.size === 0 ? 0 : (figures.get("pssBytes") ?? null);
       treePss = treePss === null || pss === null ? null : treePss + pss;
     }
-    const root = this.alive.get(this.root);
+    const root = this.#alive.get(this.#root);
     if (root) {
       const add = (metric: Metric, value: number) =>
         poll.metrics.push({ timeMs, series: root.row.series, metric, value });
       add("treeRssBytes", treeRss);
-      add("children", this.alive.size - 1);
+      add("children", this.#alive.size - 1);
       if (shmUsed !== null) {
         add("shmUsedBytes", shmUsed);
       }
@@ -200,7 +210,7 @@ export class ProcessTree {
 
   /** Those that run on now, though the root has ended. */
   outliving(): Pid[] {
-    return this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
+    return this.livingPids.filter((pid) => pid !== this.#root && this.#stillRuns(pid));
   }
 
   /** Ends what still counts as living. `outliving`: how many of them run on. */
@@ -212,8 +222,8 @@ export class ProcessTree {
         `${outliving} ${noun} of the program's ${verb} on after its end, no longer recorded.`,
       );
     }
-    for (const tracked of [...this.alive.values()]) {
-      this.gone(tracked, timeMs, poll);
+    for (const tracked of [...this.#alive.values()]) {
+      this.#gone(tracked, timeMs, poll);
     }
     return poll;
   }
@@ -221,30 +231,30 @@ export class ProcessTree {
   /** The first one tells of the root. */
   newPoll(timeMs: TimeMs): TreePoll {
     const poll: TreePoll = { timeMs, metrics: [], rows: [], events: [], limits: [] };
-    const root = this.alive.get(this.root);
-    if (this.rootIsNew && root) {
-      this.rootIsNew = false;
-      this.announce(root.row, poll);
+    const root = this.#alive.get(this.#root);
+    if (this.#rootIsNew && root) {
+      this.#rootIsNew = false;
+      this.#announce(root.row, poll);
     }
     return poll;
   }
 
-  private announce(row: SeriesRow, poll: TreePoll): void {
+  #announce(row: SeriesRow, poll: TreePoll): void {
     poll.rows.push(row);
     poll.events.push({
-      timeMs: Math.max(this.startedMs, row.startedMs),
+      timeMs: Math.max(this.#startedMs, row.startedMs),
       pid: row.pid,
       kind: "process-start",
       detail: commandLine(row.command),
     });
   }
 
-  private isFull(poll: TreePoll): boolean {
-    if (this.count < MOST_PROCESSES) {
+  #isFull(poll: TreePoll): boolean {
+    if (this.#count < MOST_PROCESSES) {
       return false;
     }
-    if (!this.uncounted) {
-      this.uncounted = true;
+    if (!this.#uncounted) {
+      this.#uncounted = true;
       poll.limits.push(
         `The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`,
       );
@@ -252,58 +262,58 @@ export class ProcessTree {
     return true;
   }
 
-  private stillRuns(pid: Pid): boolean {
+  #stillRuns(pid: Pid): boolean {
     const stat = readStat(pid);
-    return !isLeaving(stat) && stat?.startTicks === this.alive.get(pid)?.startTicks;
+    return !isLeaving(stat) && stat?.startTicks === this.#alive.get(pid)?.startTicks;
   }
 
-  private search(timeMs: TimeMs, poll: TreePoll): void {
+  #search(timeMs: TimeMs, poll: TreePoll): void {
     const stats = new Map<Pid, ProcessStat | null>();
-    for (const pid of this.alive.keys()) {
+    for (const pid of this.#alive.keys()) {
       stats.set(pid, readStat(pid));
     }
-    for (const pid of this.follow ? [...stats.keys()] : []) {
+    for (const pid of this.#follow ? [...stats.keys()] : []) {
       // The root, and whoever hangs on nobody of the tree since his parent has ended.
-      if (!this.alive.has(stats.get(pid)?.parentPid ?? this.root)) {
+      if (!this.#alive.has(stats.get(pid)?.parentPid ?? this.#root)) {
         for (const descendant of descendantsOf(pid)) {
           stats.set(descendant, stats.get(descendant) ?? readStat(descendant));
         }
       }
     }
     for (const [pid, stat] of stats) {
-      const tracked = this.alive.get(pid);
+      const tracked = this.#alive.get(pid);
       const lives = stat !== null && !hasEnded(stat);
       if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
-        this.gone(tracked, timeMs, poll);
+        this.#gone(tracked, timeMs, poll);
       } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
-        this.replaced(tracked, stat, timeMs, poll);
+        this.#replaced(tracked, stat, timeMs, poll);
       }
-      if (lives && !this.alive.has(pid) && pid !== this.root) {
-        this.discover(pid, stat, timeMs, poll);
+      if (lives && !this.#alive.has(pid) && pid !== this.#root) {
+        this.#discover(pid, stat, timeMs, poll);
       }
     }
   }
 
-  private discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
-    if (this.isFull(poll)) {
+  #discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+    if (this.#isFull(poll)) {
       return;
     }
     const row: SeriesRow = {
-      series: this.count++,
+      series: this.#count++,
       pid,
       parentPid: stat.parentPid,
       command: readCommand(pid) ?? [stat.name],
       python: "",
       profiled: false,
-      startedMs: Math.max(this.rootStartedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
+      startedMs: Math.max(this.#rootStartedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
     const { startTicks, stackStart } = stat;
-    this.alive.set(pid, { row, startTicks, stackStart, execs: 0 });
-    this.announce(row, poll);
+    this.#alive.set(pid, { row, startTicks, stackStart, execs: 0 });
+    this.#announce(row, poll);
   }
 
-  private replaced(tracked: Tracked, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+  #replaced(tracked: Tracked, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
     const first = tracked.stackStart === 0;
     tracked.stackStart = stat.stackStart;
     if (first) {
@@ -312,7 +322,7 @@ export class ProcessTree {
     tracked.execs += 1;
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
-      this.replace({ ...tracked.row, command }, poll);
+      this.#replace({ ...tracked.row, command }, poll);
       poll.events.push({
         timeMs,
         pid: tracked.row.pid,
@@ -322,16 +332,16 @@ export class ProcessTree {
     }
   }
 
-  private gone(tracked: Tracked, timeMs: TimeMs, poll: TreePoll): void {
+  #gone(tracked: Tracked, timeMs: TimeMs, poll: TreePoll): void {
     const { row } = tracked;
-    const last = this.replace({ ...row, endedMs: timeMs }, poll);
-    this.alive.delete(row.pid);
-    this.ended.set(`${row.pid} ${tracked.startTicks}`, last);
-    for (const key of this.ended.keys()) {
-      if (this.ended.size <= ENDED_KNOWN) {
+    const last = this.#replace({ ...row, endedMs: timeMs }, poll);
+    this.#alive.delete(row.pid);
+    this.#ended.set(`${row.pid} ${tracked.startTicks}`, last);
+    for (const key of this.#ended.keys()) {
+      if (this.#ended.size <= ENDED_KNOWN) {
         break;
       }
-      this.ended.delete(key);
+      this.#ended.delete(key);
     }
     poll.events.push({
       timeMs,
@@ -341,8 +351,8 @@ export class ProcessTree {
     });
   }
 
-  private replace(row: SeriesRow, poll: TreePoll): SeriesRow {
-    const tracked = this.alive.get(row.pid);
+  #replace(row: SeriesRow, poll: TreePoll): SeriesRow {
+    const tracked = this.#alive.get(row.pid);
     if (tracked?.row.series === row.series) {
       tracked.row = row; // the pid may be another process's by now
     }

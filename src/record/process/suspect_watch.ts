@@ -92,78 +92,82 @@ export interface SuspectWatchOptions {
 }
 
 export class SuspectWatch {
-  private readonly builder = new SiteHistoryBuilder();
-  private worker: Worker | null = null;
+  readonly #builder = new SiteHistoryBuilder();
+  #worker: Worker | null = null;
   /** Of the newest lookup: how long the run was, and whether the next should come soon. */
-  private askedMs: Millis = 0;
-  private again = false;
+  #askedMs: Millis = 0;
+  #again = false;
   /** So long it takes for what was spent to be a small share. */
-  private restMs: Millis = 0;
-  private spentMs: Millis = 0;
-  private readonly unsampled: UnsampledGrowth;
-  private readonly forked = new ForkedPages();
-  private sharedLooked = false;
+  #restMs: Millis = 0;
+  #spentMs: Millis = 0;
+  readonly #unsampled: UnsampledGrowth;
+  readonly #forked = new ForkedPages();
+  #sharedLooked = false;
   /** Of the recorded program: files of libraries with an allocator past malloc. */
-  private libraries: readonly string[] = [];
-  private objectsCounted = false;
+  #libraries: readonly string[] = [];
+  #objectsCounted = false;
+
+  readonly #options: SuspectWatchOptions;
 
   /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
    * for. */
-  constructor(private readonly options: SuspectWatchOptions) {
-    this.unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
+  constructor(options: SuspectWatchOptions) {
+    this.#options = options;
+
+    this.#unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
   }
 
   polled(rows: readonly MetricRow[]): void {
-    this.unsampled.polled(rows);
-    this.forked.polled(rows);
+    this.#unsampled.polled(rows);
+    this.#forked.polled(rows);
   }
 
   /** Allocators that libraries of a process carry. */
   allocatorsFound({ pid, libraries }: FoundAllocators): void {
-    if (pid === this.options.root) {
-      this.libraries = libraries;
+    if (pid === this.#options.root) {
+      this.#libraries = libraries;
     }
   }
 
   /** Pages of children began to turn private: a look tells what they share, be the next one far. */
   wantsLook(elapsedMs: Millis): boolean {
-    return !this.sharedLooked && this.tellsShared(elapsedMs);
+    return !this.#sharedLooked && this.#tellsShared(elapsedMs);
   }
 
-  private tellsShared(elapsedMs: Millis): boolean {
-    return elapsedMs >= SUSPECTED.firstMs && this.forked.turnPrivate;
+  #tellsShared(elapsedMs: Millis): boolean {
+    return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
   }
 
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
-    this.builder.add({ ...taken.tables, ...taken.look });
-    this.sharedLooked ||= this.tellsShared(elapsedMs);
-    if (!this.isDue(elapsedMs, true) || this.worker !== null) {
+    this.#builder.add({ ...taken.tables, ...taken.look });
+    this.#sharedLooked ||= this.#tellsShared(elapsedMs);
+    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
-    const judged = judgeSites(this.builder.build(), this.options.startMs);
+    const judged = judgeSites(this.#builder.build(), this.#options.startMs);
     const keeping = judged
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const { growing } = this;
-    const shared = keeping.some(isSuspect) ? [] : this.sharedAtFork(judged);
+    const growing = this.#growing;
+    const shared = keeping.some(isSuspect) ? [] : this.#sharedAtFork(judged);
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
-    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.options.root : null);
-    if (pid !== null && this.isDue(elapsedMs, suspected)) {
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.#options.root : null);
+    if (pid !== null && this.#isDue(elapsedMs, suspected)) {
       const live = agents.liveSamples().get(pid);
-      const found = this.addressesBySite(pid, taken.tables, live);
+      const found = this.#addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
       const unsampled =
-        growing.size > 0 && pid === this.options.root
+        growing.size > 0 && pid === this.#options.root
           ? {
               growing,
-              opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
-              libraries: growing.has(ANON_OTHER) ? this.libraries : [],
+              opened: growing.has("openFiles") ? this.#kept(opened, taken.look.timeMs) : [],
+              libraries: growing.has(ANON_OTHER) ? this.#libraries : [],
               sampled: youngOf(live),
             }
           : null;
-      this.ask(
-        { pid, unsampled, sites: this.sitesOf(found, sites, taken.look.timeMs) },
+      this.#ask(
+        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.look.timeMs) },
         elapsedMs,
         taken.look.timeMs,
       );
@@ -172,8 +176,8 @@ export class SuspectWatch {
 
   /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
   settled(): Promise<void> {
-    const { worker } = this;
-    const longestMs = this.spentMs === 0 ? LONGEST_FIRST_MS : LONGEST_MS;
+    const worker = this.#worker;
+    const longestMs = this.#spentMs === 0 ? LONGEST_FIRST_MS : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
@@ -188,16 +192,16 @@ export class SuspectWatch {
 
   /** Nothing is looked up any more, and nothing told. */
   close(): void {
-    void this.worker?.terminate();
-    this.worker = null;
+    void this.#worker?.terminate();
+    this.#worker = null;
   }
 
   /** Where children's pages turn private: what the recorded program holds most of, for they read that. */
-  private sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
+  #sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
     const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
-    return this.forked.turnPrivate
+    return this.#forked.turnPrivate
       ? judged
-          .filter(({ site }) => site.pid === this.options.root && site.domain === "python")
+          .filter(({ site }) => site.pid === this.#options.root && site.domain === "python")
           .filter((judgement) => judgement.site.own && !judgement.site.imports)
           .filter((judgement) => live(judgement) >= SMALLEST_SHARED_BYTES)
           .sort((a, b) => live(b) - live(a))
@@ -206,23 +210,23 @@ export class SuspectWatch {
   }
 
   /** Of memory past malloc only where it is known whose it is. */
-  private get growing(): ReadonlySet<Metric> {
-    const known = this.libraries.length > 0;
-    return new Set([...this.unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
+  get #growing(): ReadonlySet<Metric> {
+    const known = this.#libraries.length > 0;
+    return new Set([...this.#unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
   }
 
-  private isDue(elapsedMs: Millis, suspected: boolean): boolean {
-    const { firstMs, nextAfter } = suspected ? (this.again ? AGAIN : SUSPECTED) : FILLING;
-    return elapsedMs >= Math.max(firstMs, this.askedMs * nextAfter, this.restMs);
+  #isDue(elapsedMs: Millis, suspected: boolean): boolean {
+    const { firstMs, nextAfter } = suspected ? (this.#again ? AGAIN : SUSPECTED) : FILLING;
+    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter, this.#restMs);
   }
 
-  private sitesOf(
+  #sitesOf(
     found: ReadonlyMap<string, Born[]>,
     growing: readonly SiteJudgement[],
     timeMs: TimeMs,
   ): LookupSite[] {
     const wanted = new Map(growing.map((judgement) => [judgement.site.key, judgement]));
-    const settledMs = this.settledMs(timeMs);
+    const settledMs = this.#settledMs(timeMs);
     return [...found].flatMap(([site, rows]) => {
       const judgement = wanted.get(site);
       return judgement === undefined
@@ -239,17 +243,17 @@ export class SuspectWatch {
   }
 
   /** What lives from before belongs to the start. */
-  private settledMs(timeMs: TimeMs): TimeMs {
-    return this.options.startMs + (timeMs - this.options.startMs) / 3;
+  #settledMs(timeMs: TimeMs): TimeMs {
+    return this.#options.startMs + (timeMs - this.#options.startMs) / 3;
   }
 
-  private kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
-    const settledMs = this.settledMs(timeMs);
+  #kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
+    const settledMs = this.#settledMs(timeMs);
     const oldMs = oldEnough(settledMs, timeMs);
     return openings.filter(({ openedMs }) => openedMs >= settledMs && openedMs <= oldMs);
   }
 
-  private addressesBySite(
+  #addressesBySite(
     pid: Pid,
     tables: ProfileTables,
     samples: LiveSamples | undefined,
@@ -257,7 +261,7 @@ export class SuspectWatch {
     const bySite = new Map<string, Born[]>();
     for (let row = 0; row < (samples?.length ?? 0); row++) {
       const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
-      const key = this.builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
+      const key = this.#builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
       const rows = bySite.get(key) ?? [];
       bySite.set(key, rows);
       rows.push({
@@ -269,38 +273,38 @@ export class SuspectWatch {
     return bySite;
   }
 
-  private ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
-    this.askedMs = elapsedMs;
+  #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
+    this.#askedMs = elapsedMs;
     const worker = startLookup(request);
-    this.worker = worker;
+    this.#worker = worker;
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
-      this.spentMs += cpuMs;
-      const { budget } = this.options;
-      if (this.spentMs > budget.perTarget(FREE_MS)) {
-        this.restMs = elapsedMs + cpuMs / budget.perTarget(SHARE);
+      this.#spentMs += cpuMs;
+      const { budget } = this.#options;
+      if (this.#spentMs > budget.perTarget(FREE_MS)) {
+        this.#restMs = elapsedMs + cpuMs / budget.perTarget(SHARE);
       }
       // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
       const rows = batch?.rows ?? [];
       const unheld =
         heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
-      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.objectsCounted;
-      this.again = rows.some(isTorn) || (unheld && !this.again) || first;
-      this.objectsCounted ||= first;
-      if (this.worker !== worker) {
+      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.#objectsCounted;
+      this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
+      this.#objectsCounted ||= first;
+      if (this.#worker !== worker) {
         return; // closed meanwhile
       }
       if (census) {
-        this.options.counted(timeMs, census);
+        this.#options.counted(timeMs, census);
       }
       if (batch) {
-        this.options.found(timeMs, batch);
+        this.#options.found(timeMs, batch);
       }
     });
     // A lookup that fails is one that found nothing.
     worker.on("error", () => undefined);
     worker.on("exit", () => {
-      if (this.worker === worker) {
-        this.worker = null;
+      if (this.#worker === worker) {
+        this.#worker = null;
       }
     });
   }
