@@ -123,12 +123,13 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 /** `tidemark` alone asks for help, `tidemark help run` for `run --help`. */
 function understandHelp(args: readonly string[]): string[] {
   const [first, second] = args;
-  if (first === undefined || (first === "help" && second === undefined)) {
+  const word = first === "help" ? second : first;
+  if (word === undefined) {
     return ["--help"];
   }
-  const words = first === "help" ? [second as string, "--help"] : [...args];
+  const words = first === "help" ? [word, "--help"] : [...args];
   // Of an unknown command commander would show the program's help instead of saying so.
-  const known = (words[0] as string).startsWith("-") || COMMAND_NAMES.includes(words[0] as string);
+  const known = word.startsWith("-") || COMMAND_NAMES.includes(word);
   return known ? words : words.slice(0, 1);
 }
 

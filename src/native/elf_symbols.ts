@@ -128,7 +128,7 @@ function functionsOf(symbols: Buffer, names: Section): SymbolColumns {
   let found = 0;
   for (let row = 0; row < count; row++) {
     const at = row * SYMBOL_BYTES;
-    const type = symbols[at + 4]! & 0xf;
+    const type = (symbols[at + 4] ?? 0) & 0xf;
     const isFunction = type === FUNCTION || type === INDIRECT_FUNCTION;
     const address = view.getUint32(at + 8, true);
     const inSection = view.getUint16(at + 6, true) !== 0;
@@ -148,7 +148,7 @@ function functionsOf(symbols: Buffer, names: Section): SymbolColumns {
     const address = (key - row) / ROW_LIMIT;
     const at = row * SYMBOL_BYTES;
     const name = view.getUint32(at, true);
-    const isGlobal = symbols[at + 4]! >> 4 === GLOBAL_BINDING;
+    const isGlobal = (symbols[at + 4] ?? 0) >> 4 === GLOBAL_BINDING;
     const samePlace = length > 0 && starts[length - 1] === address;
     if (name >= names.size || (samePlace && (globalHere || !isGlobal))) {
       continue;

@@ -1,3 +1,4 @@
+import { float64At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 
 /** Address ranges as two growing columns; millions of free chunks are usual. */
@@ -32,12 +33,12 @@ export class RangeColumns {
    * one gives way. */
   sorted(): RangeColumns {
     const order = Uint32Array.from(this.starts, (_, index) => index);
-    order.sort((a, b) => this.#starts[a]! - this.#starts[b]!);
+    order.sort((a, b) => float64At(this.#starts, a) - float64At(this.#starts, b));
     const result = new RangeColumns();
     let before = 0;
     for (const index of order) {
-      const start = Math.max(before, this.#starts[index]!);
-      const end = this.#ends[index]!;
+      const start = Math.max(before, float64At(this.#starts, index));
+      const end = float64At(this.#ends, index);
       if (end > start) {
         result.push(start, end);
         before = end;

@@ -7,6 +7,7 @@ import {
   summarize,
 } from "../../inspect/index.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
@@ -112,7 +113,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     try {
       writeFileSync(options.json, `${JSON.stringify(selected, null, 2)}\n`);
     } catch (error) {
-      throw fileUnusable(options.json, "write", (error as Error).message);
+      throw fileUnusable(options.json, "write", reasonOf(error).message);
     }
   }
   if (options.quiet !== true) {

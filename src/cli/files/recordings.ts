@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
+import { present } from "../../model/base/present.js";
 import type { TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
@@ -55,7 +56,7 @@ const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000
 function parseTime(text: string, recording: Recording): TimeMs | null {
   const offset = /^([+-]?)(\d+(?:\.\d+)?)(ms|s|min|m|h)$/.exec(text);
   if (offset) {
-    const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
+    const ms = Number(offset[2]) * present(UNIT_MS[present(offset[3])]);
     return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;
   }
   const clock = /^(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$/.exec(text);

@@ -1,5 +1,7 @@
 /** Words of a command line: a name for the program, a word quoted for a shell. */
+
 import { basename } from "node:path";
+import { itemAt } from "../../model/base/columns.js";
 
 /** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
 export function programName(command: readonly string[]): string {
@@ -8,7 +10,7 @@ export function programName(command: readonly string[]): string {
     return withoutSuffix(program);
   }
   for (let i = 1; i < command.length; i++) {
-    const word = command[i] as string;
+    const word = itemAt(command, i);
     if (word === "-m") {
       return command[i + 1] ?? program;
     }

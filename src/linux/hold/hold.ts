@@ -6,6 +6,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
+import { present } from "../../model/base/present.js";
 import type { Address, Millis, Pid } from "../../model/base/units.js";
 import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
 import {
@@ -212,7 +213,7 @@ export class ProcessHolder {
   #hear(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
-    this.#received = lines.pop() as string;
+    this.#received = present(lines.pop());
     for (const line of lines) {
       const fields = line.split("\t");
       if (fields[0] === "lapsed") {
@@ -251,8 +252,8 @@ export class ProcessHolder {
   }
 }
 
-function guardMissing(cause: Error): Error {
-  return (cause as NodeJS.ErrnoException).code === "ENOENT"
+function guardMissing(cause: NodeJS.ErrnoException): Error {
+  return cause.code === "ENOENT"
     ? notInstalled(`${GUARD_PATH} is missing`, "build it with: npm run build")
     : internalError(cause);
 }

@@ -1,6 +1,8 @@
 /** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
+
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import type { Pid } from "../../model/base/units.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { explainRefusal, type Place, type PtraceFacts } from "./permission_reason.js";
 import { readLink, readText } from "./proc_files.js";
 import { readStatus } from "./process.js";
@@ -26,7 +28,7 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
     closeSync(openSync(`/proc/${pid}/mem`, "r"));
     return ALLOWED;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "";
+    const code = reasonOf(error).code;
     if (code === "ENOENT" || code === "ESRCH") {
       return { ok: false, reason: "the process has ended", remedy: "" };
     }

@@ -1,7 +1,10 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 
 /** How the program ended, as the guard's wait4 told. */
 export interface ExitReport {
@@ -47,7 +50,7 @@ export class GuardClient {
       this.#socket = new Socket({ fd: descriptor, readable: true, writable: true });
     } catch (cause) {
       throw badUsage(
-        `the recorder was not started by tidemark-guard: ${(cause as Error).message}`,
+        `the recorder was not started by tidemark-guard: ${reasonOf(cause).message}`,
         "start programs with: tidemark run -- PROGRAM",
       );
     }
@@ -112,14 +115,14 @@ export class GuardClient {
   #hear(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
-    this.#received = lines.pop() as string;
+    this.#received = present(lines.pop());
     for (const line of lines) {
       const fields = line.split("\t").map(unescapeField);
       if (fields[0] === "exited") {
         this.#reportExit(parseExit(fields));
         continue;
       }
-      const index = this.#waiting.findIndex(({ verbs }) => verbs.includes(fields[0] as string));
+      const index = this.#waiting.findIndex(({ verbs }) => verbs.includes(itemAt(fields, 0)));
       this.#waiting.splice(index, index < 0 ? 0 : 1)[0]?.resolve(fields);
     }
   }

@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { readStat } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import { nowMs } from "../../linux/this_process/clock.js";
+import { present } from "../../model/base/present.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FileSink } from "../../recording/file_sink.js";
@@ -148,7 +149,7 @@ function openWriter(path: string, notes: string[]): RecordingWriter {
       failure = error;
     }
   }
-  return new RecordingWriter(FileSink.inMemory(path, failure as TidemarkError));
+  return new RecordingWriter(FileSink.inMemory(path, present(failure)));
 }
 
 /** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */

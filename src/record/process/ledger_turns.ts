@@ -1,7 +1,9 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
+
 import { ArenaPlaces } from "../../cpython/interpreter/arenas.js";
 import { hasMuchUnknown, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ledgerMetric } from "../../model/profile/series.js";
@@ -60,7 +62,7 @@ export class LedgerTurns {
     this.#kept.set(chosen, kept);
     this.#turns += 1;
     kept.turn = this.#turns;
-    return read(chosen, kept, living.get(chosen) as number, timeMs);
+    return read(chosen, kept, present(living.get(chosen)), timeMs);
   }
 }
 
