@@ -36,6 +36,19 @@ const DEEPEST = 1000;
 const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
+/** By opcode: bytes that always follow it. */
+const OPERAND_BYTES = new Uint8Array(256);
+for (const [bytes, ...opcodes] of [
+  [1, Opcode.BINGET, Opcode.BINPUT, Opcode.LONG1, Opcode.BININT1, Opcode.SHORT_BINUNICODE],
+  [1, Opcode.PROTO],
+  [2, Opcode.BININT2],
+  [4, Opcode.LONG_BINGET, Opcode.LONG_BINPUT, Opcode.BININT, Opcode.BINUNICODE],
+  [8, Opcode.BINFLOAT, Opcode.BINUNICODE8, Opcode.FRAME],
+] as const) {
+  for (const opcode of opcodes) {
+    OPERAND_BYTES[opcode] = bytes;
+  }
+}
 
 export class PickleMachine {
   kinds = new Uint8Array(1024);
@@ -94,178 +107,138 @@ export class PickleMachine {
     let at = 0;
     while (at < end) {
       const opcode = bytes[at] ?? 0;
+      const operand = OPERAND_BYTES[opcode] ?? 0;
       this.offset = this.#base + at;
+      if (at + 1 + operand > end) {
+        return at;
+      }
       switch (opcode) {
         case Opcode.BINGET:
-          if (at + 2 > end) {
-            return at;
-          }
           this.#get(bytes[at + 1] ?? 0);
-          at += 2;
           break;
         case Opcode.LONG_BINGET:
-          if (at + 5 > end) {
-            return at;
-          }
           this.#get(view.getUint32(at + 1, true));
-          at += 5;
           break;
         case Opcode.MEMOIZE:
           this.#put(this.#memo.length);
-          at += 1;
           break;
         case Opcode.BINPUT:
-          if (at + 2 > end) {
-            return at;
-          }
           this.#put(bytes[at + 1] ?? 0);
-          at += 2;
           break;
         case Opcode.LONG_BINPUT:
-          if (at + 5 > end) {
-            return at;
-          }
           this.#put(view.getUint32(at + 1, true));
-          at += 5;
           break;
         case Opcode.LONG1: {
-          const length = end > at + 1 ? (bytes[at + 1] ?? 0) : 0;
+          const length = bytes[at + 1] ?? 0;
           if (at + 2 + length > end) {
             return at;
           }
           this.#push(Kind.number, longOf(bytes, at + 2, length));
-          at += 2 + length;
+          at += length;
           break;
         }
         case Opcode.BININT:
-          if (at + 5 > end) {
-            return at;
-          }
           this.#push(Kind.number, view.getInt32(at + 1, true));
-          at += 5;
           break;
         case Opcode.BININT1:
-          if (at + 2 > end) {
-            return at;
-          }
           this.#push(Kind.number, bytes[at + 1] ?? 0);
-          at += 2;
           break;
         case Opcode.BININT2:
-          if (at + 3 > end) {
-            return at;
-          }
           this.#push(Kind.number, view.getUint16(at + 1, true));
-          at += 3;
           break;
         case Opcode.BINFLOAT:
-          if (at + 9 > end) {
-            return at;
-          }
           this.#push(Kind.number, view.getFloat64(at + 1, false));
-          at += 9;
           break;
         case Opcode.SHORT_BINUNICODE:
         case Opcode.BINUNICODE:
         case Opcode.BINUNICODE8: {
-          const next = this.#string(opcode, view, bytes, at);
-          if (next < 0) {
+          const length = this.#string(view, bytes, at, operand);
+          if (length < 0) {
             return at;
           }
-          at = next;
+          at += length;
           break;
         }
-        case Opcode.EMPTY_DICT:
-          this.#push(Kind.openDict, NO_MEMO);
-          at += 1;
-          break;
-        case Opcode.EMPTY_LIST:
-          this.#push(Kind.openList, NO_MEMO);
-          at += 1;
-          break;
-        case Opcode.MARK:
-          if (this.#marks.length >= DEEPEST) {
-            throw this.damaged("values are nested too deeply");
-          }
-          this.#marks.push(this.#top);
-          at += 1;
-          break;
-        case Opcode.SETITEMS:
-          this.#fill(this.#mark(), Kind.openDict);
-          at += 1;
-          break;
-        case Opcode.SETITEM:
-          this.#fill(this.#top - 2, Kind.openDict);
-          at += 1;
-          break;
-        case Opcode.APPENDS:
-          this.#fill(this.#mark(), Kind.openList);
-          at += 1;
-          break;
-        case Opcode.APPEND:
-          this.#fill(this.#top - 1, Kind.openList);
-          at += 1;
-          break;
-        case Opcode.EMPTY_TUPLE:
-          this.#tuple(this.#top);
-          at += 1;
-          break;
-        case Opcode.TUPLE:
-          this.#tuple(this.#mark());
-          at += 1;
-          break;
-        case Opcode.TUPLE1:
-        case Opcode.TUPLE2:
-        case Opcode.TUPLE3:
-          this.#tuple(this.#top - (opcode - Opcode.TUPLE1 + 1));
-          at += 1;
-          break;
-        case Opcode.NEWTRUE:
-        case Opcode.NEWFALSE:
-          this.#push(Kind.boolean, opcode === Opcode.NEWTRUE ? 1 : 0);
-          at += 1;
-          break;
-        case Opcode.NONE:
-          this.#push(Kind.none, 0);
-          at += 1;
-          break;
-        case Opcode.FRAME:
-          // Its length only helps readers that fetch a frame at once.
-          if (at + 9 > end) {
-            return at;
-          }
-          at += 9;
-          break;
         case Opcode.PROTO:
-          if (at + 2 > end) {
-            return at;
-          }
-          if ((bytes[at + 1] ?? 0) > NEWEST_PROTOCOL) {
-            throw this.damaged(`pickle protocol ${bytes[at + 1] ?? 0} is not known`);
-          }
-          at += 2;
+          this.#checkProtocol(bytes[at + 1] ?? 0);
+          break;
+        case Opcode.FRAME: // its length only helps readers that fetch a frame at once
           break;
         case Opcode.STOP:
           this.ended = true;
           return end;
         default:
-          throw pickleRefused(this.path, opcodeName(opcode), this.offset);
+          this.#build(opcode);
       }
+      at += 1 + operand;
     }
     return at;
   }
 
-  /** @returns where the next opcode is; -1 where the string's end is not there yet. */
-  #string(opcode: number, view: DataView, bytes: Uint8Array, at: number): number {
-    const width = opcode === Opcode.SHORT_BINUNICODE ? 1 : opcode === Opcode.BINUNICODE ? 4 : 8;
-    const from = at + 1 + width;
-    if (from > bytes.length) {
-      return -1;
+  #checkProtocol(protocol: number): void {
+    if (protocol > NEWEST_PROTOCOL) {
+      throw this.damaged(`pickle protocol ${protocol} is not known`);
     }
+  }
+
+  /** Opcodes without an operand. */
+  #build(opcode: number): void {
+    switch (opcode) {
+      case Opcode.EMPTY_DICT:
+        this.#push(Kind.openDict, NO_MEMO);
+        break;
+      case Opcode.EMPTY_LIST:
+        this.#push(Kind.openList, NO_MEMO);
+        break;
+      case Opcode.MARK:
+        if (this.#marks.length >= DEEPEST) {
+          throw this.damaged("values are nested too deeply");
+        }
+        this.#marks.push(this.#top);
+        break;
+      case Opcode.SETITEMS:
+        this.#fill(this.#mark(), Kind.openDict);
+        break;
+      case Opcode.SETITEM:
+        this.#fill(this.#top - 2, Kind.openDict);
+        break;
+      case Opcode.APPENDS:
+        this.#fill(this.#mark(), Kind.openList);
+        break;
+      case Opcode.APPEND:
+        this.#fill(this.#top - 1, Kind.openList);
+        break;
+      case Opcode.EMPTY_TUPLE:
+        this.#tuple(this.#top);
+        break;
+      case Opcode.TUPLE:
+        this.#tuple(this.#mark());
+        break;
+      case Opcode.TUPLE1:
+      case Opcode.TUPLE2:
+      case Opcode.TUPLE3:
+        this.#tuple(this.#top - (opcode - Opcode.TUPLE1 + 1));
+        break;
+      case Opcode.NEWTRUE:
+      case Opcode.NEWFALSE:
+        this.#push(Kind.boolean, opcode === Opcode.NEWTRUE ? 1 : 0);
+        break;
+      case Opcode.NONE:
+        this.#push(Kind.none, 0);
+        break;
+      default:
+        throw pickleRefused(this.path, opcodeName(opcode), this.offset);
+    }
+  }
+
+  /** @returns the length of the string whose length is the operand; -1 where its end is not there yet. */
+  #string(view: DataView, bytes: Uint8Array, at: number, operand: number): number {
+    const from = at + 1 + operand;
     const length =
-      width === 1
+      operand === 1
         ? (bytes[at + 1] ?? 0)
-        : view.getUint32(at + 1, true) + (width === 8 ? view.getUint32(at + 5, true) * 2 ** 32 : 0);
+        : view.getUint32(at + 1, true) +
+          (operand === 8 ? view.getUint32(at + 5, true) * 2 ** 32 : 0);
     if (length > LONGEST_STRING) {
       throw tooLarge(
         `a string of ${length} bytes at offset ${this.offset} of ${this.path}`,
@@ -276,7 +249,7 @@ export class PickleMachine {
       return -1;
     }
     this.#push(Kind.string, this.strings.intern(bytes, from, from + length));
-    return from + length;
+    return length;
   }
 
   #push(kind: number, value: number): void {

@@ -27,15 +27,14 @@ export class PieceColumn<Array extends TypedArray> {
   }
 
   at(row: number): number {
-    return this.#pieceOf(row)[row & (PIECE - 1)] ?? 0;
+    return this.#pieces[row >>> SHIFT]?.[row & (PIECE - 1)] ?? 0;
   }
 
   set(row: number, value: number): void {
-    this.#pieceOf(row)[row & (PIECE - 1)] = value;
-  }
-
-  #pieceOf(row: number): Array {
-    return itemAt(this.#pieces, row >>> SHIFT);
+    const piece = this.#pieces[row >>> SHIFT];
+    if (piece !== undefined) {
+      piece[row & (PIECE - 1)] = value;
+    }
   }
 
   /** Rows `[from, to)` as one array. */
@@ -44,7 +43,7 @@ export class PieceColumn<Array extends TypedArray> {
     for (let row = from; row < to; ) {
       const start = row & (PIECE - 1);
       const count = Math.min(PIECE - start, to - row);
-      whole.set(this.#pieceOf(row).subarray(start, start + count), row - from);
+      whole.set(itemAt(this.#pieces, row >>> SHIFT).subarray(start, start + count), row - from);
       row += count;
     }
     return whole;

@@ -12,7 +12,7 @@
  *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
-import { float64At, itemAt, uint8At } from "../../model/base/columns.js";
+import { itemAt } from "../../model/base/columns.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import { type Bracket, JsonRecords } from "../pickle/json_records.js";
@@ -93,7 +93,7 @@ export class SnapshotShapes implements Shapes {
 
   list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
     const { kinds } = machine;
-    const first = uint8At(kinds, from);
+    const first = kinds[from] ?? 0;
     if (kind === Kind.record) {
       return this.#extendRecord(machine, value, from, to, "[");
     }
@@ -142,7 +142,7 @@ export class SnapshotShapes implements Shapes {
 
   #stackAt(key: number): number {
     return this.#fields.has(key) && this.#fields.kinds[key] === Kind.stack
-      ? float64At(this.#fields.values, key)
+      ? (this.#fields.values[key] ?? 0)
       : 0;
   }
 
@@ -219,8 +219,8 @@ export class SnapshotShapes implements Shapes {
     }
     const line = this.#fields.numberOr(KEY.line, 0);
     this.result = this.stacks.frame(
-      float64At(this.#fields.values, name),
-      float64At(this.#fields.values, filename),
+      this.#fields.values[name] ?? 0,
+      this.#fields.values[filename] ?? 0,
       line >= 0 && line < 2 ** 32 ? Math.floor(line) : 0,
     );
     return Kind.frame;
@@ -230,8 +230,8 @@ export class SnapshotShapes implements Shapes {
     const { segments } = this.rows;
     const blocks = this.#fields.has(KEY.blocks)
       ? this.rangeOf(
-          uint8At(this.#fields.kinds, KEY.blocks),
-          float64At(this.#fields.values, KEY.blocks),
+          this.#fields.kinds[KEY.blocks] ?? 0,
+          this.#fields.values[KEY.blocks] ?? 0,
           Kind.block,
         )
       : { first: 0, count: 0 };
@@ -244,7 +244,7 @@ export class SnapshotShapes implements Shapes {
     }
     if (inBlocks > this.#fields.size(machine, KEY.total_size)) {
       throw machine.damaged(
-        `blocks of ${inBlocks} bytes in a segment of ${float64At(this.#fields.values, KEY.total_size)}`,
+        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.values[KEY.total_size] ?? 0}`,
       );
     }
     segments.device.push(this.#device(machine));
@@ -264,7 +264,7 @@ export class SnapshotShapes implements Shapes {
 
   #numberOrTrue(key: number): number {
     return this.#fields.has(key) && this.#fields.kinds[key] === Kind.boolean
-      ? float64At(this.#fields.values, key)
+      ? (this.#fields.values[key] ?? 0)
       : 0;
   }
 
@@ -275,8 +275,8 @@ export class SnapshotShapes implements Shapes {
     let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
     const newest = this.#fields.has(KEY.history)
       ? this.rangeOf(
-          uint8At(this.#fields.kinds, KEY.history),
-          float64At(this.#fields.values, KEY.history),
+          this.#fields.kinds[KEY.history] ?? 0,
+          this.#fields.values[KEY.history] ?? 0,
           Kind.history,
         )
       : undefined;
@@ -338,9 +338,9 @@ export class SnapshotShapes implements Shapes {
   }
 
   #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
-    const rowKind = uint8At(m.kinds, from);
+    const rowKind = m.kinds[from] ?? 0;
     const before = kind === Kind.rows ? itemAt(this.#ranges, value) : undefined;
-    const first = before?.first ?? float64At(m.values, from);
+    const first = before?.first ?? m.values[from] ?? 0;
     const known = before?.count ?? 0;
     if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {
       throw m.damaged("a list mixes values of different kinds");
@@ -360,7 +360,7 @@ export class SnapshotShapes implements Shapes {
     const lists: RowRange[] = [];
     for (let at = from; at < to; at++) {
       // A list of other lists is no trace: it only must not pass as one.
-      const range = this.rangeOf(uint8At(m.kinds, at), float64At(m.values, at), Kind.event);
+      const range = this.rangeOf(m.kinds[at] ?? 0, m.values[at] ?? 0, Kind.event);
       lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
     }
     if (lists.length > MOST_DEVICES) {

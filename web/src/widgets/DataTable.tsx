@@ -56,10 +56,7 @@ export function DataTable<Row>({
   open,
   empty,
 }: DataTableProps<Row>) {
-  const [sort, setSort] = useState<Sort>(() => ({
-    id: sortedBy,
-    down: fallsFirst(columns.find((column) => column.id === sortedBy)),
-  }));
+  const { sorted, sort, setSort } = useSorted(rows, columns, sortedBy);
   const [active, setActive] = useState(0);
   const { scroller, range } = useScrollRange();
   const id = useId();
@@ -68,10 +65,6 @@ export function DataTable<Row>({
     () => columns.filter((column) => !narrow || !column.wide),
     [columns, narrow],
   );
-  const sorted = useMemo(() => {
-    const column = columns.find(({ id }) => id === sort.id);
-    return column ? sortRows(rows, column, sort.down) : [...rows];
-  }, [rows, columns, sort]);
 
   if (rows.length === 0) {
     return <p className="empty">{empty}</p>;
@@ -130,6 +123,19 @@ export function DataTable<Row>({
       </div>
     </div>
   );
+}
+
+/** The rows by a column, at first by `sortedBy`. */
+function useSorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sortedBy: string) {
+  const [sort, setSort] = useState<Sort>(() => ({
+    id: sortedBy,
+    down: fallsFirst(columns.find((column) => column.id === sortedBy)),
+  }));
+  const sorted = useMemo(() => {
+    const column = columns.find(({ id }) => id === sort.id);
+    return column ? sortRows(rows, column, sort.down) : [...rows];
+  }, [rows, columns, sort]);
+  return { sorted, sort, setSort };
 }
 
 interface TableRowProps<Row> {

@@ -220,7 +220,7 @@ class CensusCounter implements HeapVisitor {
         const own = intBytes(layout, types.of(row).basicSize, words, at);
         bytes[row] = (bytes[row] ?? 0) + (types.of(row).preHeader + Math.min(own, room));
       } else if (effort & MEASURE) {
-        bytes[row] = (bytes[row] ?? 0) + ownBytes(types, layout, row, words, at, room);
+        bytes[row] = (bytes[row] ?? 0) + ownBytes(types.of(row), layout, words, at, room);
       }
       if (effort & FOLLOW_DICT) {
         const keys = (words[at + 8] ?? 0) + (words[at + 9] ?? 0) * 2 ** 32;
@@ -241,10 +241,10 @@ class CensusCounter implements HeapVisitor {
 
   #judge(row: TypeRow): number {
     const { types } = this;
-    const shape = types.of(row).shape;
-    const measure = fixedBytes(types, row) === null ? (MEASURES.get(shape) ?? MEASURE) : 0;
+    const type = types.of(row);
+    const measure = fixedBytes(type) === null ? (MEASURES.get(type.shape) ?? MEASURE) : 0;
     const effort =
-      JUDGED | (types.of(row).isGc ? SEE_TRACKED : 0) | measure | (FOLLOWS.get(shape) ?? 0);
+      JUDGED | (type.isGc ? SEE_TRACKED : 0) | measure | (FOLLOWS.get(type.shape) ?? 0);
     this.#efforts[row] = effort;
     return effort;
   }
@@ -287,7 +287,8 @@ class CensusCounter implements HeapVisitor {
       bytes: Float64Array.from(
         met,
         (row) =>
-          (this.#bytes[row] ?? 0) + (this.#objects[row] ?? 0) * (fixedBytes(this.types, row) ?? 0),
+          (this.#bytes[row] ?? 0) +
+          (this.#objects[row] ?? 0) * (fixedBytes(this.types.of(row)) ?? 0),
       ),
       bufferBytes: Float64Array.from(
         met,

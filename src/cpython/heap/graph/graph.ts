@@ -21,10 +21,10 @@ import type { HeapLayout } from "../memory/layout.js";
 import type { FrameLocals } from "../objects/frame_locals.js";
 import { HeapScan, type ScanFigures } from "../objects/heap_scan.js";
 import { OwnedBuffers } from "../objects/owned_buffers.js";
-import { findStorages } from "../objects/storages.js";
+import { findStorages, type Storages } from "../objects/storages.js";
 import { TypeTable } from "../objects/type_table.js";
 import { EdgeColumn } from "./edge_column.js";
-import { NodeColumns, withObjects } from "./node_columns.js";
+import { NodeColumns, type ObjectColumns, withObjects } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
 import { renewContainers } from "./reread_containers.js";
@@ -106,33 +106,109 @@ export function buildGraph(
     }
   });
   const index = new NodeIndex(copy, columns.address, FIRST_OBJECT);
+  const nodes = nodesOf(copy, types, columns);
+  const heap = { copy, layout, types, index };
+  const { references, edges, edgeStart, buffers } = followReferences(heap, nodes, places.frames);
+  const { count, end, address, type, shallow } = nodes;
+  const partial: HeapGraph = {
+    nodes: count,
+    firstObject: FIRST_OBJECT,
+    address,
+    type,
+    shallow,
+    edgeStart,
+    edgeTo: edges.view(),
+    typeNames: [],
+  };
+  const modules = index.at(places.modules);
+  const roots = findRoots(copy, types, references, edges, partial, {
+    end,
+    modules,
+    stacks: places.stacks,
+    frames: places.frames.runningObjects
+      .map((frame) => index.at(frame))
+      .filter((node) => node !== 0),
+  });
+  const graph = withRoots(partial, roots, types);
+  const tree = findDominators(graph);
+  const threads = index.at(places.threads);
+  return {
+    graph,
+    tree,
+    paths: pathsFromRoots(graph, threads),
+    copy,
+    layout,
+    types,
+    index,
+    figures,
+    buffers,
+    garbage: {
+      objects: (tree.retainedNodes[ROOT_GARBAGE] ?? 0) - 1,
+      bytes: tree.retained[ROOT_GARBAGE] ?? 0,
+    },
+    end,
+    modules,
+    threads,
+    frames: places.frames,
+  };
+}
+
+/** Columns by node: roots, objects, and from `end` on the storages of tensors. */
+interface Nodes {
+  readonly count: number;
+  readonly end: NodeId;
+  readonly address: Float64Array;
+  readonly type: Uint32Array;
+  /** Without buffers that lie elsewhere. */
+  readonly shallow: Float64Array;
+  /** By object, from the first object on. */
+  readonly room: Uint32Array;
+  readonly storages: Storages;
+}
+
+function nodesOf(copy: HeapCopy, types: TypeTable, columns: ObjectColumns): Nodes {
   const end = columns.address.length + FIRST_OBJECT;
   const objectAddress = new Float64Array(end);
   objectAddress.set(columns.address, FIRST_OBJECT);
   const objectType = new Uint32Array(end);
   objectType.set(columns.type, FIRST_OBJECT);
   const storages = findStorages(copy, types, objectAddress, objectType, FIRST_OBJECT, end);
-
-  const nodes = end + storages.addresses.length;
-  const address = new Float64Array(nodes);
+  const count = end + storages.addresses.length;
+  const address = new Float64Array(count);
   address.set(objectAddress);
   address.set(storages.addresses, end);
-  const type = new Uint32Array(nodes);
+  const type = new Uint32Array(count);
   type.set(objectType);
-  if (nodes > end) {
+  if (count > end) {
     type.fill(types.addKind("torch storage"), end);
   }
-  const shallow = new Float64Array(nodes);
+  const shallow = new Float64Array(count);
   shallow.set(columns.shallow, FIRST_OBJECT);
   shallow.set(storages.bytes, end);
+  return { count, end, address, type, shallow, room: columns.room, storages };
+}
 
+interface Followed {
+  readonly references: References;
+  readonly edges: EdgeColumn;
+  /** By node: where its edges begin. */
+  readonly edgeStart: Uint32Array;
+  readonly buffers: OwnedBuffers;
+}
+
+/** All references, and the buffers that objects own: these count as their owners' in `shallow`. */
+function followReferences(
+  { copy, layout, types, index }: Pick<ObjectGraph, "copy" | "layout" | "types" | "index">,
+  { count, end, address, type, shallow, room, storages }: Nodes,
+  frames: FrameLocals,
+): Followed {
   const edges = new EdgeColumn();
   const buffers = new OwnedBuffers();
-  const objectStart = new Uint32Array(nodes + 1);
+  const edgeStart = new Uint32Array(count + 1);
   let current = 0;
   // A frame that runs is its thread's, though tracebacks and the frame that it called know it, too.
-  const running = places.frames.runningObjects.map((frame) => index.at(frame));
-  const isRunning = new Uint8Array(running.length > 0 ? nodes : 0);
+  const running = frames.runningObjects.map((frame) => index.at(frame));
+  const isRunning = new Uint8Array(running.length > 0 ? count : 0);
   for (const node of running) {
     isRunning[node] = 1;
   }
@@ -152,65 +228,28 @@ export function buildGraph(
   });
   for (let node = FIRST_OBJECT; node < end; node++) {
     current = node;
-    objectStart[node] = edges.length;
-    references.visit(address[node] ?? 0, type[node] ?? 0, columns.room[node - FIRST_OBJECT] ?? 0);
+    edgeStart[node] = edges.length;
+    references.visit(address[node] ?? 0, type[node] ?? 0, room[node - FIRST_OBJECT] ?? 0);
     const storage = storages.ofTensor.get(node);
     if (storage !== undefined) {
       edges.push(storage);
     }
   }
-  objectStart.fill(edges.length, end);
+  edgeStart.fill(edges.length, end);
   for (const [row, data] of storages.addresses.entries()) {
     buffers.add(data, end + row);
   }
+  return { references, edges, edgeStart, buffers };
+}
 
-  const partial: HeapGraph = {
-    nodes,
-    firstObject: FIRST_OBJECT,
-    address,
-    type,
-    shallow,
-    edgeStart: objectStart,
-    edgeTo: edges.view(),
-    typeNames: [],
-  };
-  const modules = index.at(places.modules);
-  const roots = findRoots(copy, types, references, edges, partial, {
-    end,
-    modules,
-    stacks: places.stacks,
-    frames: places.frames.runningObjects
-      .map((frame) => index.at(frame))
-      .filter((node) => node !== 0),
-  });
-  const graph = withRoots(partial, roots, types);
-  const tree = findDominators(graph);
-  const threads = index.at(places.threads);
+/** `threads`: as in {@link ObjectGraph}. */
+function pathsFromRoots(graph: HeapGraph, threads: NodeId): PathTree {
   const registers = [threads, ...registersOf(graph)].filter((node) => node !== 0);
-  const paths = searchPaths(
+  return searchPaths(
     graph,
     [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
     registers,
   );
-  return {
-    graph,
-    tree,
-    paths,
-    copy,
-    layout,
-    types,
-    index,
-    figures,
-    buffers,
-    garbage: {
-      objects: (tree.retainedNodes[ROOT_GARBAGE] ?? 0) - 1,
-      bytes: tree.retained[ROOT_GARBAGE] ?? 0,
-    },
-    end,
-    modules,
-    threads,
-    frames: places.frames,
-  };
 }
 
 /** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. A set of weak

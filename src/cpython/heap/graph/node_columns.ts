@@ -43,10 +43,11 @@ export class NodeColumns implements HeapVisitor {
     for (let n = 0; n < found.count; n++) {
       const row = found.types[n] ?? 0;
       const room = found.rooms[n] ?? 0;
-      const own = ownBytes(types, layout, row, found.words, found.places[n] ?? 0, room);
+      const type = types.of(row);
+      const own = ownBytes(type, layout, found.words, found.places[n] ?? 0, room);
       this.#address.push(addressOf(found, n));
       this.#type.push(row);
-      this.#shallow.push(own + types.of(row).inlineValues);
+      this.#shallow.push(own + type.inlineValues);
       this.#room.push(room < MOST_ROOM ? room : MOST_ROOM);
     }
   }

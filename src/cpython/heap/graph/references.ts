@@ -74,8 +74,8 @@ export class References {
   visit(object: Address, row: TypeRow, room: Bytes): void {
     const { types } = this;
     this.#attributes(object, row);
-    const basic = types.of(row).basicSize;
-    switch (types.of(row).shape) {
+    const { shape, basicSize: basic } = types.of(row);
+    switch (shape) {
       case SHAPE_STR:
         // Of a subclass: its fields stand behind the pointer to its characters, which ends a PyUnicodeObject.
         this.#rest(object, this.layout.compactBytes + 8, row);
@@ -145,18 +145,23 @@ export class References {
       case SHAPE_TENSOR:
         this.#rest(object, 16, row);
         return;
-      default: {
-        if (types.of(row).shape === SHAPE_C_DATA) {
-          this.#buffers.cData(object);
-        }
-        const items = types.of(row).itemSize === 0 ? 0 : Math.abs(this.#count(object + 16));
-        const end = Math.min(room, basic + items * types.of(row).itemSize);
-        this.range(object + 16, end - 16, this.#weakList(object, row));
-        this.#type(object, row);
-        if (types.of(row).shape === SHAPE_TABLED) {
-          this.#tables(object + 16, end - 16, TABLES_DEEP);
-        }
-      }
+      default:
+        this.#fields(object, row, room);
+    }
+  }
+
+  /** All words of an object of no type that is known here. */
+  #fields(object: Address, row: TypeRow, room: Bytes): void {
+    const { shape, basicSize, itemSize } = this.types.of(row);
+    if (shape === SHAPE_C_DATA) {
+      this.#buffers.cData(object);
+    }
+    const items = itemSize === 0 ? 0 : Math.abs(this.#count(object + 16));
+    const end = Math.min(room, basicSize + items * itemSize);
+    this.range(object + 16, end - 16, this.#weakList(object, row));
+    this.#type(object, row);
+    if (shape === SHAPE_TABLED) {
+      this.#tables(object + 16, end - 16, TABLES_DEEP);
     }
   }
 

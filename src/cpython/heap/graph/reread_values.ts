@@ -323,7 +323,7 @@ class ValueRenewal {
     }
     this.#head.fill(0);
     copy.source.readInto(address, new Uint8Array(this.#head.buffer));
-    const own = ownBytes(types, layout, row, this.#head, 0, Number.MAX_SAFE_INTEGER);
+    const own = ownBytes(types.of(row), layout, this.#head, 0, Number.MAX_SAFE_INTEGER);
     const before = types.of(row).preHeader;
     // No more than its own: what stands behind it is another's, as it was.
     this.#copyAnew(address - before, own);

@@ -387,13 +387,12 @@ export class HeapScan {
       if (row < 0) {
         continue;
       }
-      const before = this.types.of(row).preHeader;
-      const room = this.#roomAt(address + (at - index) * 4, before);
-      const sampled = room + before === SAMPLED_ROOM;
+      const type = this.types.of(row);
+      const room = this.#roomAt(address + (at - index) * 4, type.preHeader);
       if (
         room > 0 &&
-        fitsChunk(this.types, this.layout, row, words, at, room, sampled) &&
-        (!this.types.of(row).isGc || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
+        fitsChunk(type, this.layout, words, at, room) &&
+        (!type.isGc || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
       ) {
         this.#keep(row, at, room);
       }
@@ -441,8 +440,6 @@ export class HeapScan {
   }
 }
 
-/** What a chunk has room for that was asked for 513 bytes, as the agent asks for a sampled small object. */
-const SAMPLED_ROOM = 520;
 /** Without chunk heads to read: no check by size. */
 const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
 const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;

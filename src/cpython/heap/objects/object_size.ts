@@ -21,8 +21,7 @@ import {
   SHAPE_STR,
   SHAPE_TUPLE,
   SHAPE_TYPE,
-  type TypeRow,
-  type TypeTable,
+  type TypeFacts,
 } from "./type_table.js";
 
 /** sizeof(block) of Modules/_collectionsmodule.c: 64 items and two links. */
@@ -33,6 +32,9 @@ const LARGEST_ATTRIBUTES = 4096;
 /** A chunk's rounding, and a rest too small to be split off. */
 const SLACK = 64;
 const LARGEST_FRAME = 1 << 20;
+/** What a chunk has room for that was asked for 513 bytes, as the agent makes pymalloc ask malloc for, whatever the
+ * size of the small object that it samples (agent/src/python/hooks.c). */
+const SAMPLED_ROOM = 520;
 /** offsetof(PyLongObject, ob_digit). */
 const INT_HEAD_BYTES = 24;
 
@@ -52,8 +54,7 @@ const VARIABLE: ReadonlySet<number> = new Set([
 ]);
 
 /** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
-export function fixedBytes(types: TypeTable, row: TypeRow): Bytes | null {
-  const { shape, itemSize, preHeader, basicSize } = types.of(row);
+export function fixedBytes({ shape, itemSize, preHeader, basicSize }: TypeFacts): Bytes | null {
   const hasItems = itemSize !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
   return VARIABLE.has(shape) || hasItems ? null : preHeader + basicSize;
 }
@@ -63,14 +64,12 @@ export function fixedBytes(types: TypeTable, row: TypeRow): Bytes | null {
  * follow in its block: a figure that leads beyond is not believed.
  */
 export function ownBytes(
-  types: TypeTable,
+  { shape, basicSize: basic, itemSize, preHeader: before }: TypeFacts,
   layout: HeapLayout,
-  row: TypeRow,
   words: Uint32Array,
   at: number,
   room: Bytes,
 ): Bytes {
-  const { shape, basicSize: basic, itemSize, preHeader: before } = types.of(row);
   switch (shape) {
     case SHAPE_STR:
       return before + strBytes(layout, words, at, room);
@@ -156,19 +155,16 @@ export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, roo
  * Could a chunk of malloc's with `room` bytes from the object on be this object's own? In memory that was
  * freed, and in tables of addresses, stand words that look like an object in a chunk of any size.
  *
- * `sampled`: the chunk is as large as those that the agent makes pymalloc ask malloc for, whatever the size of
- * the object that it samples (agent/src/python/hooks.c). Any small object fits one.
+ * A chunk of {@link SAMPLED_ROOM} fits any small object.
  */
 export function fitsChunk(
-  types: TypeTable,
+  { shape, basicSize: basic, itemSize, preHeader, inlineValues }: TypeFacts,
   layout: HeapLayout,
-  row: TypeRow,
   words: Uint32Array,
   at: number,
   room: Bytes,
-  sampled: boolean,
 ): boolean {
-  const { shape, basicSize: basic, itemSize, inlineValues } = types.of(row);
+  const sampled = room + preHeader === SAMPLED_ROOM;
   // A compact str takes less than its type's basic size, which is that of one with a pointer.
   if (room < basic && shape !== SHAPE_STR) {
     return false;

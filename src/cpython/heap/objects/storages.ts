@@ -13,7 +13,7 @@ import type { HeapCopy } from "../memory/heap_copy.js";
 import { readStorageOf } from "./tensor.js";
 import { SHAPE_NDARRAY, SHAPE_TENSOR, type TypeTable } from "./type_table.js";
 
-interface Storages {
+export interface Storages {
   /** Data addresses and sizes; row n is the node `first + n`. */
   readonly addresses: readonly Address[];
   readonly bytes: readonly Bytes[];
