@@ -6,7 +6,7 @@ import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { evidenceOf } from "../src/diagnose/evidence/evidence.fixture.js";
 import { diagnose } from "../src/diagnose/index.js";
-import { diagnosisPage } from "../src/inspect/recorded/diagnosis_page.js";
+import { diagnosisPage } from "../src/inspect/recorded/diagnosis.js";
 import { type DiagnosisJson, VERDICT_KINDS } from "../src/model/documents/diagnosis_document.js";
 import { python, validate } from "./recorded_app.js";
 import {

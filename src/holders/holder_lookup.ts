@@ -42,7 +42,6 @@ import { pathTo } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
-import { collectorOf } from "./collector_state.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
@@ -394,4 +393,24 @@ function boundOf(objects: ObjectGraph, holder: NodeId): number {
 /** -1, or none, is no bound. */
 function bounded(word: number): number {
   return word > 0 && word < MOST_BOUND ? word : 0;
+}
+
+/** struct gc_generation: a list's head of two words, then int threshold, int count. */
+const THRESHOLD = 16;
+const COUNT = 20;
+
+/** How the garbage collector of the main interpreter stands; null where its place cannot be read. */
+function collectorOf(python: PythonRuntime): HolderBatch["collector"] {
+  const { layout, memory, mainInterpreter } = python;
+  const start = mainInterpreter + layout.interpreter.gc;
+  const words = new Uint8Array(4);
+  const integer = (address: number) =>
+    memory.readInto(address, words) === 4 ? new DataView(words.buffer).getInt32(0, true) : null;
+  const enabled = integer(start + layout.gc.enabled);
+  const young = start + layout.gc.generations;
+  const youngThreshold = integer(young + THRESHOLD);
+  const youngCount = integer(young + COUNT);
+  return enabled === null || youngThreshold === null || youngCount === null
+    ? null
+    : { enabled: enabled !== 0, youngCount, youngThreshold };
 }

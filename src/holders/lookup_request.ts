@@ -1,5 +1,7 @@
-/** The request and the answer of a holder lookup: the messages between a scheduler and the lookup's thread. */
+/** The request and the answer of a holder lookup: the messages between a scheduler and the lookup's thread, which
+ * starts here. */
 
+import { Worker } from "node:worker_threads";
 import type { Address, Bytes, Millis, Pid, StackId } from "../model/base/units.js";
 import type { Metric } from "../model/profile/series.js";
 import type { CensusBatch, HolderBatch } from "../recording/types.js";
@@ -46,4 +48,13 @@ export interface LookupAnswer {
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;
   readonly cpuMs: Millis;
+}
+
+/** The thread posts one {@link LookupAnswer} and ends; it fails with an "error" event. */
+export function startLookup(request: LookupRequest): Worker {
+  const worker = new Worker(new URL("./holder_worker.js", import.meta.url), {
+    workerData: request,
+  });
+  worker.unref();
+  return worker;
 }

@@ -53,8 +53,7 @@ export { oomDocument, withSnapshotCheck } from "./recorded/gpu_oom.js";
 export { analyseSnapshot, snapshotPage, withVerdict } from "./recorded/gpu_snapshot.js";
 export { heapDiffDocument, heapDiffPage } from "./recorded/heap_diff.js";
 export { linesDocument } from "./recorded/lines.js";
-export { buildReport } from "./recorded/report.js";
-export { reportDocument } from "./recorded/report_page.js";
+export { buildReport, reportDocument } from "./recorded/report.js";
 export {
   addUp,
   type Estimate,

@@ -27,10 +27,10 @@ export {
   type CgroupPlace,
   findCgroup,
   readLimiting,
+  readPageCache,
 } from "./process/cgroup.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { openFilesEnding } from "./process/open_files.js";
-export { readPageCache } from "./process/page_cache.js";
 export { readAttachPermission } from "./process/permission.js";
 export {
   countOpenFiles,

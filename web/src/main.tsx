@@ -1,6 +1,6 @@
-import { present } from "../../src/model/base/present.js";
 import "./browserLanguage.js";
 import { createRoot } from "react-dom/client";
+import { present } from "../../src/model/base/present.js";
 import { GpuApp } from "./gpu/GpuApp.js";
 import { GpuDiffApp } from "./gpu/GpuDiffApp.js";
 import { HeapApp } from "./heap/HeapApp.js";

@@ -5,8 +5,11 @@ import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document.js";
 import { encodeHeap } from "../../model/documents/heap_file.js";
+import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/documents/heap_page.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -19,7 +22,7 @@ import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
-import { writeHeapPage } from "./heap_page.js";
+import { withProgress } from "../text/progress.js";
 
 interface HeapOptions extends CommonOptions, ListOptions {
   readonly retained?: boolean;
@@ -208,4 +211,16 @@ function parsePause(text: string): Millis {
     throw new InvalidArgumentError("a time such as 500ms or 2s is needed, 10 minutes at most");
   }
   return ms;
+}
+
+/** Writes a page and says where it is. Throws TM-E004, TM-E012. */
+async function writeHeapPage(
+  document: HeapPageDocument | HeapDiffPageDocument,
+  output: string,
+  options: CommonOptions,
+): Promise<void> {
+  await writeWhole(output, (file) =>
+    withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
+  );
+  sayWritten("html", [output], options);
 }

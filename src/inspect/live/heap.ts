@@ -1,5 +1,6 @@
 /** A program's objects as their document: `tidemark heap`. */
 
+import { freemem } from "node:os";
 import {
   countObjectsExactly,
   countObjectsTogether,
@@ -17,10 +18,13 @@ import {
 } from "../../cpython/heap/index.js";
 import {
   type CoreMemory,
+  findCgroup,
   type Memory,
   openCoreFile,
   openProcessMemory,
   readCommand,
+  readLimiting,
+  readPageCache,
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
@@ -36,7 +40,6 @@ import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { coreCutOff, noSuchObject } from "../../model/errors/heap_errors.js";
 import type { NodeId } from "../../model/heap/heap_graph.js";
 import { gapTexts } from "./core_gaps.js";
-import { spareMemory } from "./spare_memory.js";
 
 interface HeapRequest {
   /** A process id, or the path of a core file. */
@@ -263,4 +266,22 @@ function isAddress(to: string): boolean {
 
 function hex(address: number): string {
   return `0x${address.toString(16)}`;
+}
+
+/** Of the memory that is free. */
+const FREE_SHARE = 0.7;
+
+/** What this machine, and the control group that this command runs in, have to spare: a tool that looks for
+ * lost memory must not be what the OOM killer is called for. */
+function spareMemory(): Bytes {
+  const place = findCgroup(process.pid);
+  const group = place === null ? null : readLimiting(place);
+  const free = freemem();
+  if (group === null || group.limitBytes === null) {
+    return free * FREE_SHARE;
+  }
+  const { limitBytes, usageBytes, directory } = group;
+  // The kernel gives up clean pages of files before it kills.
+  const used = Math.max(0, usageBytes - (readPageCache(directory) ?? 0));
+  return Math.min(free, Math.max(0, limitBytes - used)) * FREE_SHARE;
 }

@@ -1,7 +1,10 @@
 /** Verdicts of stored subjects: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
-import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
+
+import { ADVICE, diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
 import type { Tell } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
+import { isOwn } from "../../model/documents/own_code.js";
 import type { Recording } from "../../recording/types.js";
 import { evidenceOf } from "./evidence.js";
 import { analyseSnapshot } from "./gpu_snapshot.js";
@@ -14,4 +17,23 @@ export async function diagnoseRecording(recording: Recording, tell: Tell): Promi
 /** `tell` counts MiB of the file. Throws TidemarkError for a damaged file. */
 export async function diagnoseSnapshot(path: string, tell: Tell): Promise<DiagnosisJson> {
   return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, tell)]));
+}
+
+/** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. */
+export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
+  const { suspects, verdict } = diagnosis;
+  const given = new Set(
+    [...suspects.flatMap(({ advice }) => advice), ...diagnosis.advice].map(({ id }) => id),
+  );
+  // Without a verdict the advice is to watch on: its example is a command, of another process.
+  const mends = verdict.kind !== "insufficient-evidence";
+  return {
+    diagnosis,
+    examples: ADVICE.filter(({ id }) => mends && given.has(id)).map(({ id, before, after }) => ({
+      id,
+      before,
+      after,
+    })),
+    ownFrames: suspects.map(({ stack }) => stack.map(isOwn)),
+  };
 }

@@ -3,6 +3,7 @@ import type { Tell } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { Recording } from "../../recording/types.js";
+import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
 import { summarize } from "./summary.js";
 
 /** More looks would make the page heavy and its timeline no finer to the eye. */
@@ -68,4 +69,13 @@ function chooseLooks({ looks }: Recording): number[] {
     Math.round((i * last) / Math.max(1, count - 1)),
   );
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
+}
+
+/** The report with its verdict. `tell` counts looks, twice: they are read for the report and for the verdict.
+ * Throws TidemarkError where one turns out damaged. */
+export async function reportDocument(recording: Recording, tell: Tell): Promise<ReportDocument> {
+  const report = await buildReport(recording, tell);
+  await tell(0, recording.looks.length);
+  const diagnosis = await diagnoseRecording(recording, tell);
+  return { ...report, diagnosis: diagnosisPage(diagnosis) };
 }

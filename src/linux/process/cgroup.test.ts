@@ -3,8 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { itemAt } from "../../model/base/columns.js";
-import { findCgroup, parseLimit, placeOf, readLimiting } from "./cgroup.js";
-import { containerOf, readContainer } from "./container.js";
+import {
+  containerOf,
+  findCgroup,
+  parseLimit,
+  placeOf,
+  readContainer,
+  readLimiting,
+} from "./cgroup.js";
 
 const MOUNTS_V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 const MOUNTS_V1 = `33 32 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct

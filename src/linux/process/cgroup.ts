@@ -1,7 +1,7 @@
 /**
  * Memory control groups, version 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst).
  * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
- * has it also has the usage and the events that matter.
+ * has it also has the usage and the events that matter. And the container that a process's group is of.
  */
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -154,4 +154,38 @@ function killsOf(directory: string): Events {
 function count(text: string | null, name: string): number | null {
   const found = new RegExp(`^${name} (\\d+)$`, "m").exec(text ?? "");
   return found ? Number(found[1]) : null;
+}
+
+/** File pages that count against a control group: its directory as {@link CgroupMemory} has it. null where
+ * the kernel does not tell. Source: memory.stat of version 2 ("file") and 1 ("total_cache"). */
+export function readPageCache(directory: string): Bytes | null {
+  const text = readText(`${directory}/memory.stat`) ?? "";
+  const found = /^(?:file|total_cache) (\d+)$/m.exec(text);
+  return found ? Number(found[1]) : null;
+}
+
+/** The container's id, else the pod's uid, from a process's cgroup; "" outside one or where it is gone. */
+export function readContainer(pid: Pid): string {
+  return containerOf(readText(`/proc/${pid}/cgroup`) ?? "");
+}
+
+/**
+ * From the text of /proc/PID/cgroup. Container runtimes put 64 hex digits in the path
+ * (docker-<id>.scope, cri-containerd-<id>.scope, /docker/<id>, /kubepods/.../<id>), Kubernetes the
+ * pod's uid (pod<uid>, with _ for - under systemd), LXC and systemd-nspawn a name.
+ */
+export function containerOf(cgroup: string): string {
+  const id = /(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:$|\/)/m.exec(cgroup)?.[1];
+  if (id !== undefined) {
+    return id;
+  }
+  const pod = /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})/.exec(cgroup)?.[1];
+  if (pod !== undefined) {
+    return pod.replaceAll("_", "-");
+  }
+  return (
+    /\/(?:lxc(?:\.payload)?[./]|machine-)([^/\n]+?)(?:\.(?:scope|service))?(?:$|\/)/m.exec(
+      cgroup,
+    )?.[1] ?? ""
+  );
 }

@@ -1,7 +1,7 @@
 /** The Python processes of the host, as far as /proc tells of them to everybody, or to us. */
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import { readContainer } from "./container.js";
+import { readContainer } from "./cgroup.js";
 import { type Interpreter, readInterpreter } from "./interpreter.js";
 import { type AttachAnswer, readAttachPermission } from "./permission.js";
 import { hasEnded, readCommand, readRollup, readStat, readStatus } from "./process.js";

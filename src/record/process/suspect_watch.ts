@@ -20,13 +20,13 @@ import {
   SiteHistoryBuilder,
   type SiteJudgement,
 } from "../../diagnose/index.js";
-import type {
-  LookupAnswer,
-  LookupRequest,
-  LookupSite,
-  SampledStack,
+import {
+  type LookupAnswer,
+  type LookupRequest,
+  type LookupSite,
+  type SampledStack,
+  startLookup,
 } from "../../holders/lookup_request.js";
-import { startLookup } from "../../holders/lookup_thread.js";
 import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
