@@ -2,6 +2,7 @@
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
 import type { Tell } from "../model/base/units.js";
+import { notInstalled } from "../model/errors/errors.js";
 import type { Recording } from "../recording/types.js";
 
 /** A format that holds the whole recording in one file. */
@@ -21,8 +22,22 @@ interface FolderExporter extends ExportFormat {
 export type RecordingExporter = FileExporter | FolderExporter;
 export type Exporter = ProfileExporter | RecordingExporter;
 
-// Imported only when used: DuckDB's native library is large.
-const duckdbExport = () => import("./duckdb/export.js");
+/** Imports what writes with DuckDB: only when used, for its native library is large. It may be missing:
+ * the Python package has it as an extra. @throws TidemarkError */
+async function duckdbExport() {
+  try {
+    return await import("./duckdb/export.js");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? "") || !message.includes("@duckdb/")) {
+      throw error;
+    }
+    throw notInstalled(
+      "DuckDB, which writes this format, is not installed",
+      "pip install 'tidemark-profiler[server]', or, where npm installed Tidemark: npm install -g @duckdb/node-api",
+    );
+  }
+}
 
 const parquet: FolderExporter = {
   name: "parquet",

@@ -28,7 +28,7 @@ export class PoolKeeper {
     const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"] });
     const answer = await new Promise<string>((resolve, reject) => {
       guard.on("error", () =>
-        reject(notInstalled(`${path} is missing`, "build it with: npm run build")),
+        reject(notInstalled(`${path} is missing`)),
       );
       guard.on("close", () => reject(internalError(new Error("the pool's keeper has ended"))));
       guard.stdin?.on("error", () => {});
