@@ -10,8 +10,8 @@
  */
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "./build.mjs";
 import { unlessFresh } from "./build/fresh.mjs";
+import { build } from "./build.mjs";
 import { runAsScript } from "./command.mjs";
 import { stripNative } from "./package/native.mjs";
 import { writeNpmPackages } from "./package/npm_packages.mjs";

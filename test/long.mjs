@@ -25,6 +25,12 @@ export const longTests = {
     sample: 2,
     full: 25,
   },
+  installPlaces: {
+    what: "machines, interpreters and layouts on which the wheel is installed, used and uninstalled",
+    file: "test/packages/install.test",
+    sample: 1,
+    full: 100,
+  },
   killMoments: {
     what: "moments of a run at which the recorder is killed",
     file: "test/record/killed_anytime.test",

@@ -29,7 +29,9 @@ const anyFolder = `-ffile-prefix-map=${agent}=/tidemark/agent`;
 export async function buildNative() {
   const compiler = findCompiler();
   const inputs = [
-    ...["Makefile", "exports.map", "include", "layouts", "src", "guard"].map((name) => `agent/${name}`),
+    ...["Makefile", "exports.map", "include", "layouts", "src", "guard"].map(
+      (name) => `agent/${name}`,
+    ),
     "scripts/build/native.mjs",
   ];
   const outputs = nativeFiles.map((name) => `${folder}/${name}`);

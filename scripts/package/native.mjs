@@ -66,7 +66,9 @@ function isNewer([major = Number.NaN, minor = 0]) {
 function tool(name) {
   const path = findOnPath(name);
   if (path === undefined) {
-    throw new SetupError(`no ${name} on PATH; install it (Debian, Ubuntu: apt-get install binutils)`);
+    throw new SetupError(
+      `no ${name} on PATH; install it (Debian, Ubuntu: apt-get install binutils)`,
+    );
   }
   return path;
 }

@@ -10,7 +10,7 @@
  *     node_modules/         two libraries whose WebAssembly is loaded from a file
  *     THIRD_PARTY_LICENSES  of everything that is joined in
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { filesUnder } from "../build/fresh.mjs";
 import { root } from "../setup.mjs";
@@ -80,7 +80,10 @@ export function thirdPartyLicenses(roots) {
   for (const name of roots) {
     visit(name, "");
   }
-  return [...found].sort().map((path) => licenseOf(path)).join("\n");
+  return [...found]
+    .sort()
+    .map((path) => licenseOf(path))
+    .join("\n");
 }
 
 /** As Node resolves: the nearest node_modules above.
@@ -107,9 +110,4 @@ function licenseOf(path) {
     .sort()
     .map((file) => readFileSync(join(root, path, file), "utf8").trim());
   return `${"=".repeat(72)}\n${name} ${version} (${license})\n\n${texts.join("\n\n")}\n`;
-}
-
-/** @param {string} path @returns {boolean} */
-export function isInstalled(path) {
-  return existsSync(join(root, path, "package.json"));
 }

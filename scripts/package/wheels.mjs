@@ -9,7 +9,12 @@ import { manifest, payload, pythonFiles, runTimeFiles, thirdPartyLicenses } from
 /** @typedef {import("./payload.mjs").PackageFile} PackageFile */
 
 const inSite = "tidemark_profiler";
-/** Where Node looks for a module that the program imports: the companion's files lie below the program's. */
+/** A folder of its own: of one that two wheels share, pip leaves empty folders behind. */
+const companionInSite = "tidemark_profiler_server";
+/** What the program finds as `@duckdb/node-api`. Node follows it, names of exports included, while it is read. */
+const duckdbForwarder = `// DuckDB is in the package of tidemark-profiler[server], if that is installed.
+module.exports = require("../../../../${companionInSite}/node_modules/@duckdb/node-api");
+`;
 const duckdbFolders = [
   "node_modules/@duckdb/node-api",
   "node_modules/@duckdb/node-bindings",
@@ -42,7 +47,11 @@ export async function writeWheels(folder, native, platform) {
     files: [
       ...duckdbFolders
         .flatMap(runTimeFiles)
-        .map((path) => ({ path: `${inSite}/${path}`, source: join(root, path) })),
+        .map((path) => ({ path: `${companionInSite}/${path}`, source: join(root, path) })),
+      {
+        path: `${companionInSite}/__init__.py`,
+        text: '"""DuckDB for the program of tidemark_profiler. Nothing here is imported by Python."""\n',
+      },
       {
         path: `tidemark_profiler_server-${version}.dist-info/licenses/THIRD_PARTY_LICENSES`,
         text: thirdPartyLicenses(["@duckdb/node-api", "@duckdb/node-bindings-linux-x64"]),
@@ -75,13 +84,23 @@ function programFiles(native) {
     ),
     below({
       path: "package.json",
-      text: `${JSON.stringify({ name: "tidemark-profiler", version, type: "module" }, null, 2)}\n`,
+      text: json({ name: "tidemark-profiler", version, type: "module" }),
     }),
+    below({
+      path: "node_modules/@duckdb/node-api/package.json",
+      text: json({ name: "@duckdb/node-api", main: "index.js" }),
+    }),
+    below({ path: "node_modules/@duckdb/node-api/index.js", text: duckdbForwarder }),
     ...scripts,
     ...(ENTRY_POINTS === ""
       ? []
       : [{ path: `tidemark_profiler-${version}.dist-info/entry_points.txt`, text: ENTRY_POINTS }]),
   ];
+}
+
+/** @param {object} value */
+function json(value) {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 /**

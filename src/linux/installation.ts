@@ -31,7 +31,9 @@ function findNativeFolder(): string {
     return own;
   }
   try {
-    return dirname(createRequire(`${FOLDER}package.json`).resolve(`${NATIVE_PACKAGE}/package.json`));
+    return dirname(
+      createRequire(`${FOLDER}package.json`).resolve(`${NATIVE_PACKAGE}/package.json`),
+    );
   } catch {
     return own;
   }

@@ -26,6 +26,8 @@ export type Exporter = ProfileExporter | RecordingExporter;
  * the Python package has it as an extra. @throws TidemarkError */
 async function duckdbExport() {
   try {
+    // First by itself: a module that names its exports cannot even be linked without it.
+    await import("@duckdb/node-api");
     return await import("./duckdb/export.js");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
