@@ -31,6 +31,12 @@ export const longTests = {
     sample: 1,
     full: 100,
   },
+  packageFolders: {
+    what: "folders in which the packages are built, to the same bytes; and Debian 11 and 13 that compile the agent",
+    file: "test/packages/wheel.test",
+    sample: 0,
+    full: 2,
+  },
   killMoments: {
     what: "moments of a run at which the recorder is killed",
     file: "test/record/killed_anytime.test",

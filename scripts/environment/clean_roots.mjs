@@ -10,7 +10,7 @@ import { debianMirror } from "./chroot.mjs";
 /** @typedef {"bullseye" | "bookworm" | "trixie"} CleanSuite Debian 11, 12, 13: Python 3.9, 3.11, 3.13 */
 
 const packages = ["python3", "python3-venv"];
-const compilers = ["gcc", "libc6-dev"];
+const compilers = ["gcc", "libc6-dev", "make"];
 const scripts = "/usr/share/debootstrap/scripts";
 
 /**
