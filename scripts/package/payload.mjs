@@ -102,12 +102,18 @@ function resolve(lock, name, from) {
 
 /** @param {string} path of an installed package */
 function licenseOf(path) {
-  const { name, version, license } = JSON.parse(
+  const { name, version, license, author, homepage, repository } = JSON.parse(
     readFileSync(join(root, path, "package.json"), "utf8"),
   );
   const texts = readdirSync(join(root, path))
     .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
     .sort()
     .map((file) => readFileSync(join(root, path, file), "utf8").trim());
+  if (texts.length === 0) {
+    const origin = homepage ?? repository?.url ?? repository;
+    texts.push(
+      `Author: ${author?.name ?? author}; ${origin}. The package has no text of its license.`,
+    );
+  }
   return `${"=".repeat(72)}\n${name} ${version} (${license})\n\n${texts.join("\n\n")}\n`;
 }

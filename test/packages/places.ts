@@ -20,7 +20,7 @@ export interface InstallPlace {
   /** Removes write permission from the environment, until the next call of `unlock`. */
   readonly lock?: () => void;
   readonly unlock?: () => void;
-  /** The agent of this interpreter cannot be entered: a build without a GIL. */
+  /** A build without a GIL: native memory alone is recorded, and nothing can be attached. */
   readonly preloadOnly?: boolean;
   /** Files that running the tool leaves for its user, which docs/install.md names. */
   readonly leaves?: RegExp;

@@ -86,7 +86,7 @@ describe.skipIf(inject("counts").packageFolders === 0)("built again", () => {
         for (const file of files.trim().split("\n")) {
           machine.write(`/src/${file}`, readFileSync(join(repository, file), "utf8"));
         }
-        await machine.must(["make", "-C", "/src/agent", "all"]);
+        await machine.must(["make", "-s", "-C", "/src/agent", "all"]);
         for (const name of ["libtidemark.so", "libtidemark-keyed.so", "tidemark-guard"]) {
           const table = await machine.must([
             "readelf",
