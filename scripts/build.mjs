@@ -63,6 +63,8 @@ async function joinProgram() {
         target: "node20",
         outDir: "dist/program",
         rollupOptions: {
+          // Importing a module of ours only defines things: a room's index.ts loads no more than what is used.
+          treeshake: { moduleSideEffects: (id) => !id.startsWith(join(root, "dist/")) },
           input: programEntries.map((path) => `dist/${path}`),
           external: loadedWhenAsked,
           output: { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" },
