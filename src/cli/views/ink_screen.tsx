@@ -6,8 +6,24 @@
  */
 import { type Key, render, Text, useApp, useInput, useStdout } from "ink";
 import { useEffect, useRef, useState } from "react";
-import { screenInto } from "../text/output.js";
-import type { FullScreenView } from "./full_screen.js";
+import type { Millis } from "../../model/base/units.js";
+import { type Screen, screenInto } from "../text/output.js";
+
+/** `Seen` is what a look found, `Choice` what the user's keys made of it: sorting, a filter, a row. */
+export interface FullScreenView<Seen, Choice> {
+  /** The command's name, for messages. */
+  readonly name: string;
+  /** What to run where there is no terminal. */
+  readonly instead: string;
+  readonly intervalMs: Millis;
+  readonly choice: Choice;
+  /** Looks anew; `null` before the first look. An error ends the view and goes to the caller. */
+  readonly look: (before: Seen | null) => Seen | Promise<Seen>;
+  /** Draws at most `rows` lines. */
+  readonly draw: (screen: Screen, seen: Seen, choice: Choice, rows: number) => void;
+  /** The choice after a key, the same where the key means nothing; null to leave. */
+  readonly press: (choice: Choice, input: string, key: Key) => Choice | null;
+}
 
 const SECOND_SCREEN = "\x1b[?1049h\x1b[H";
 const FIRST_SCREEN = "\x1b[?1049l";
