@@ -9,6 +9,7 @@ import {
 import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type CommonOptions,
@@ -38,6 +39,12 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly period?: number;
   readonly follow: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "record a running process, then leave it as it was",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("attach")

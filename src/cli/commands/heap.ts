@@ -7,6 +7,7 @@ import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document
 import { encodeHeap } from "../../model/documents/heap_file.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -35,6 +36,12 @@ interface HeapOptions extends CommonOptions, ListOptions {
 interface HeapDiffOptions extends CommonOptions, ListOptions {
   readonly output?: string;
 }
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "list Python objects by type, and what holds them",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("heap")

@@ -2,11 +2,18 @@ import { Command } from "commander";
 import { importPool } from "../../inspect/index.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "convert an agent's pool file to a recording",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("import")

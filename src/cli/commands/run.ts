@@ -8,6 +8,7 @@ import {
 } from "../../inspect/index.js";
 import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors/errors.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
@@ -35,6 +36,12 @@ interface RunOptions extends ListOptions, DeviceOptions {
   readonly quiet?: boolean;
   readonly debug?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "run a program and record where its memory goes",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("run")

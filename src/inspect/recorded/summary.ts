@@ -163,7 +163,7 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
 }
 
 /** The most that lay between two samples, on average, at any time until then: what lives may have come when
- * samples were rarer than they are now. */
+ * samples were rarer than they are now. @internal */
 export function coarsestPeriod(
   { meta, looks, events }: Recording,
   untilMs: TimeMs = Number.POSITIVE_INFINITY,

@@ -7,7 +7,7 @@ import {
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric, TimelineEvent } from "../../model/profile/series.js";
+import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { CpuBudget } from "../process/cpu_budget.js";
@@ -101,9 +101,9 @@ export class Recorder {
     const { writer, pool, devices } = this.options;
     const poll = this.tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
-    pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
-    this.pollCgroup(timeMs, poll);
+    pool?.adoptStrays(poll, this.options.startTicks);
+    pool?.lastPoll(poll, report?.exitCode == null);
+    this.pollCgroup(poll);
     if (this.highest) {
       const { timeMs: peakMs, bytes } = this.highest;
       poll.events.push({
@@ -114,9 +114,9 @@ export class Recorder {
         value: bytes,
       });
     }
-    this.take(timeMs, poll);
+    this.take(poll);
     this.look("end", timeMs);
-    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    this.take(this.tree.end(timeMs, await this.countOutliving(timeMs)));
     pool?.close();
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
@@ -142,8 +142,8 @@ export class Recorder {
         // The last of them may have forked before it ended, as a daemon does: at any moment since the
         // walk that saw it alive.
         const poll = this.tree.newPoll(timeMs);
-        pool?.adoptStrays(this.tree, startTicks, timeMs, poll);
-        this.take(timeMs, poll);
+        pool?.adoptStrays(poll, startTicks);
+        this.take(poll);
       }
       const count = this.tree.outliving().length;
       if (count === 0 || monotonicMs() >= giveUpMs) {
@@ -234,10 +234,10 @@ export class Recorder {
     if (expensive) {
       this.polls.expensiveRead(elapsedMs, treeCpu());
     }
-    this.options.pool?.poll(this.tree, timeMs, poll);
-    this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);
-    this.pollCgroup(timeMs, poll);
-    this.take(timeMs, poll);
+    this.options.pool?.poll(poll);
+    this.options.devices?.poll(poll);
+    this.pollCgroup(poll);
+    this.take(poll);
     if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.flush(timeMs);
       this.flushedMs = elapsedMs;
@@ -256,18 +256,18 @@ export class Recorder {
     this.options.writer.limits(timeMs, limits);
   }
 
-  private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
+  private pollCgroup(poll: TreePoll): void {
     const memory = this.cgroup && readLimiting(this.cgroup);
     if (!memory) {
       return;
     }
-    this.noticeOomKill(timeMs, memory, poll.events);
+    this.noticeOomKill(memory, poll);
     if (!this.rootLives) {
       return; // the figures are kept with the root's, which has ended
     }
     const add = (metric: Metric, value: number | null) => {
       if (value !== null) {
-        poll.metrics.push({ timeMs, series: 0, metric, value });
+        poll.measure({ series: 0 }, metric, value);
       }
     };
     add("cgroupUsageBytes", memory.usageBytes);
@@ -277,7 +277,7 @@ export class Recorder {
     add("cgroupMaxEvents", memory.maxEvents);
   }
 
-  private noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
+  private noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
     if (memory.oomKills !== null) {
       if (this.oomKills !== null && memory.oomKills > this.oomKills) {
         events.push({
@@ -305,8 +305,9 @@ export class Recorder {
     }
   }
 
-  private take(timeMs: TimeMs, poll: TreePoll): void {
+  private take(poll: TreePoll): void {
     const { writer } = this.options;
+    const { timeMs } = poll;
     if (poll.rows.length > 0) {
       writer.processes(timeMs, poll.rows);
     }
