@@ -112,7 +112,7 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
   try {
-    const words = understandHelp(args);
+    const words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
@@ -120,16 +120,23 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-/** `tidemark` alone asks for help, `tidemark help run` for `run --help`. */
-function understandHelp(args: readonly string[]): string[] {
+/** `tidemark` alone asks for help, `tidemark help run` for `run --help`, `tidemark 4242` for `attach 4242`. */
+async function understand(args: readonly string[]): Promise<string[]> {
   const [first, second] = args;
   if (first === undefined || (first === "help" && second === undefined)) {
     return ["--help"];
   }
-  const words = first === "help" ? [second as string, "--help"] : [...args];
-  // Of an unknown command commander would show the program's help instead of saying so.
-  const known = (words[0] as string).startsWith("-") || COMMAND_NAMES.includes(words[0] as string);
-  return known ? words : words.slice(0, 1);
+  if (first === "help") {
+    // Of an unknown command commander would show the program's help instead of reporting it.
+    return COMMAND_NAMES.includes(second as string)
+      ? [second as string, "--help"]
+      : [second as string];
+  }
+  if (first.startsWith("-") || COMMAND_NAMES.includes(first)) {
+    return [...args];
+  }
+  const { withCommand } = await import("./target.js");
+  return withCommand(args, COMMAND_NAMES);
 }
 
 /** The program with the named command in full and every other one as a line of the help. */
@@ -139,10 +146,18 @@ export async function buildProgram(wanted: string): Promise<Command> {
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "the same as COMMAND --help")
+    .usage("COMMAND [options] | PID | FILE...")
     .enablePositionalOptions()
     .addHelpText(
       "after",
-      "\nStart here:\n  $ tidemark run -- python app.py\n  $ tidemark COMMAND --help",
+      [
+        "",
+        "Start here:",
+        "  $ tidemark run app.py        a script, -m MODULE, or a command such as pytest",
+        "  $ tidemark 4242              attach to a process",
+        "  $ tidemark app.tidemark      a recording, an allocator snapshot, a core file",
+        "  $ tidemark COMMAND --help",
+      ].join("\n"),
     );
   for (const entry of COMMANDS) {
     const loaded =

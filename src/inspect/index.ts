@@ -19,6 +19,7 @@ export { diffPageDocument } from "../gpu/analysis/page_document.js";
 export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
+  chooseProgram,
   type DeviceWatchOptions,
   importPool,
   type RunResult,
@@ -27,6 +28,7 @@ export {
 export type { Moment, Recording } from "../recording/types.js";
 export { attachAndRecord, commandOf, detachAgent } from "./live/attach.js";
 export { diagnoseProcess } from "./live/diagnosis.js";
+export { type FileKind, identifyFile } from "./live/file_kind.js";
 export { gpuProcessDocument } from "./live/gpu_process.js";
 export { gpuProcessPage } from "./live/gpu_process_page.js";
 export { gpuTopDocument } from "./live/gpu_top.js";

@@ -2,7 +2,12 @@
 
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core/core_file.js";
 export { DynamicSymbols } from "./elf/dynamic_symbols.js";
-export { inspectProgram, type ProgramAnswer } from "./elf/program.js";
+export {
+  findProgram,
+  inspectProgram,
+  type ProgramAnswer,
+  type ProgramContext,
+} from "./elf/program.js";
 export {
   copyThreads,
   type HeldThread,

@@ -5,8 +5,9 @@
 
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
-/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
-type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
+/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal;
+ * 126 and 127 what a shell answers for a program that cannot be started. */
+type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127;
 
 export const ERROR_IDS = [
   "TM-E001",
@@ -22,6 +23,7 @@ export const ERROR_IDS = [
   "TM-E013",
   "TM-E014",
   "TM-E015",
+  "TM-E016",
   "TM-E020",
   "TM-E021",
   "TM-E022",
@@ -175,17 +177,6 @@ export function tooLarge(what: string, limit: string): TidemarkError {
     `${oneLine(what)} is too large`,
     `the bound is ${limit}`,
     "",
-  );
-}
-
-/** TM-E009: the program could not be started; nothing ran. */
-export function programNotStarted(program: string, reason: string): TidemarkError {
-  return new TidemarkError(
-    "TM-E009",
-    2,
-    `cannot start ${oneLine(program)}: ${oneLine(reason)}`,
-    "",
-    "check the name and that it is executable",
   );
 }
 
