@@ -8,6 +8,8 @@ import {
   TidemarkError,
 } from "../model/errors/errors.js";
 
+import { columnsOf, drawableColumns } from "./text/columns.js";
+
 interface CommandEntry {
   readonly name: string;
   readonly summary: string;
@@ -139,8 +141,13 @@ async function understand(args: readonly string[]): Promise<string[]> {
   return withCommand(args, COMMAND_NAMES);
 }
 
-/** The program with the named command in full and every other one as a line of the help. */
-export async function buildProgram(wanted: string): Promise<Command> {
+/** The program with every command in full, for what looks at all of them. */
+export function everyCommand(): Promise<Command> {
+  return buildProgram(...COMMAND_NAMES);
+}
+
+/** The program with the named commands in full and every other one as a line of the help. */
+export async function buildProgram(...wanted: string[]): Promise<Command> {
   const program = new Command("tidemark")
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
@@ -160,15 +167,16 @@ export async function buildProgram(wanted: string): Promise<Command> {
       ].join("\n"),
     );
   for (const entry of COMMANDS) {
-    const loaded =
-      entry.name === wanted ? (await entry.load()).buildCommand() : new Command(entry.name);
+    const loaded = wanted.includes(entry.name)
+      ? (await entry.load()).buildCommand()
+      : new Command(entry.name);
     program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
   }
   program.hook("preAction", (_program, called) => refuseSwallowedFlags(called));
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()
-      .configureOutput({ outputError: () => undefined })
+      .configureOutput({ outputError: () => undefined, getOutHelpWidth: helpWidth })
       .configureHelp({ commandDescription: (described) => unbroken(described.description()) });
   }
   return program;
@@ -189,6 +197,10 @@ function refuseSwallowedFlags(called: Command): void {
   }
 }
 
+function helpWidth(): number {
+  return drawableColumns(columnsOf(process.stdout));
+}
+
 /** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
 function unbroken(description: string): string {
   return description.replace(/(\S)\n(?=\S)/g, "$1 ");
@@ -199,7 +211,7 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   if (error instanceof CommanderError && error.exitCode === 0) {
     return 0;
   }
-  const known = error instanceof CommanderError ? usageError(error, args) : error;
+  const known = error instanceof CommanderError ? await usageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
   await printFailure(failure.message);
   if (args.includes("--debug") && error instanceof Error) {
@@ -209,13 +221,18 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
 }
 
 /** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
-function usageError(error: CommanderError, args: readonly string[]): TidemarkError {
-  const [what, hint] = error.message.replace(/^error: /, "").split("\n");
-  const guess = /\(Did you mean (.*)\?\)/.exec(hint ?? "")?.[1];
-  const command = COMMAND_NAMES.includes(args[0] ?? "") ? ` ${args[0]}` : "";
-  const help = `see tidemark${command} --help`;
+async function usageError(error: CommanderError, args: readonly string[]): Promise<TidemarkError> {
+  const [what = "", hint = ""] = error.message.replace(/^error: /, "").split("\n");
+  const command = COMMAND_NAMES.includes(args[0] ?? "") ? (args[0] as string) : "";
+  const unknown = /^unknown option '(--?[\w-]+)/.exec(what)?.[1];
+  const { guessOption } = await import("./options/guess.js");
+  const guess =
+    unknown === undefined
+      ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
+      : guessOption(unknown, command, (await everyCommand()).commands);
+  const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
   return badUsage(
-    oneLine((what ?? "").replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
+    oneLine(what.replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
 }

@@ -57,18 +57,45 @@ function kindOf(word: string, commands: readonly string[]): FileKind {
   }
 }
 
+/** Verbs of other profilers, and words that people try. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ["record", "run"],
+  ["profile", "run"],
+  ["start", "run"],
+  ["flamegraph", "report"],
+  ["html", "report"],
+  ["table", "summary"],
+  ["stats", "summary"],
+  ["tree", "report"],
+  ["open", "report"],
+  ["view", "report"],
+  ["show", "summary"],
+  ["dump", "stacks"],
+  ["threads", "stacks"],
+  ["objects", "heap"],
+  ["memory", "ledger"],
+  ["leak", "diagnose"],
+  ["leaks", "diagnose"],
+  ["compare", "diff"],
+  ["convert", "export"],
+  ["list", "ps"],
+  ["oom", "gpu oom"],
+  ["cuda", "gpu"],
+]);
+
 /** A word that is neither a command nor a file. */
 function nothingCalled(word: string, commands: readonly string[]): TidemarkError {
-  const [command] = nearNames(word, commands);
+  const [near] = nearNames(word, commands);
+  const command = SYNONYMS.get(word) ?? near;
   const [file] = nearNames(basename(word), namesBeside(word));
   if (/^[a-z-]+$/i.test(word) && (command !== undefined || file === undefined)) {
     const guess = command === undefined ? "" : `did you mean ${command}? `;
     return badUsage(`unknown command '${word}'`, `${guess}see tidemark --help`);
   }
-  const near = file === undefined || !word.includes("/") ? file : `${dirname(word)}/${file}`;
+  const path = file === undefined || !word.includes("/") ? file : `${dirname(word)}/${file}`;
   return badUsage(
     `there is no file and no command ${shellWord(word)}`,
-    near === undefined ? "see tidemark --help" : `did you mean ${shellWord(near)}?`,
+    path === undefined ? "see tidemark --help" : `did you mean ${shellWord(path)}?`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import {
   chooseProgram,
@@ -7,9 +7,11 @@ import {
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import { writeWhole } from "../files/write_whole.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
@@ -47,7 +49,7 @@ export function buildCommand(): Command {
         "its end. Its input, output, terminal, signals and exit code pass through untouched.",
     )
     .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
-    .option("-f, --force", "overwrite the recording named by -o")
+    .option("-f, --force", "overwrite the files that -o and --json name")
     .option("--native", "record native (C, C++, Rust) frames too")
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", parsePeriod)
     .addOption(new Option("--no-follow", "leave child processes unprofiled"));
@@ -73,6 +75,7 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   const recordingPath = chooseRecordingPath(command, options);
   if (options.json !== undefined) {
     requireWritable(options.json);
+    requireReplaceable(options.json, jsonReplacing(options));
   }
   if (note !== null && options.quiet !== true) {
     printNote(note);
@@ -117,11 +120,8 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   tellNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
-    try {
-      writeFileSync(options.json, `${JSON.stringify(selected, null, 2)}\n`);
-    } catch (error) {
-      throw fileUnusable(options.json, "write", (error as Error).message);
-    }
+    const text = `${JSON.stringify(selected, null, 2)}\n`;
+    await writeWhole(options.json, jsonReplacing(options), (file) => writeFile(file, text));
   }
   if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
@@ -132,6 +132,10 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);
   }
+}
+
+function jsonReplacing({ force }: RunOptions): Replacing {
+  return { force, isOwn: ownKind("document") };
 }
 
 function tellNotes(notes: readonly string[]): void {

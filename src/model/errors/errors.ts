@@ -24,6 +24,7 @@ export const ERROR_IDS = [
   "TM-E014",
   "TM-E015",
   "TM-E016",
+  "TM-E017",
   "TM-E020",
   "TM-E021",
   "TM-E022",
@@ -201,14 +202,14 @@ export function nothingThere(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E014", 2, what, "", next);
 }
 
-/** TM-E015: a recording of that name exists, and nobody said that it may go. */
+/** TM-E015: a file of the recording's name exists; recordings are overwritten on demand alone. */
 export function recordingExists(path: string): TidemarkError {
   return new TidemarkError(
     "TM-E015",
     2,
     `${oneLine(path)} exists`,
     "",
-    "name another with -o, or add -f",
+    "name another with -o, or add --force",
   );
 }
 
@@ -344,10 +345,10 @@ export function layoutMismatch(name: string, version: string, detail: string): T
   );
 }
 
-/** Names and messages from outside go into one line that cannot move a terminal's cursor. */
-export function oneLine(text: string): string {
+/** Names and messages from outside go into one line that cannot move a terminal's cursor, of at most `longest` characters. */
+export function oneLine(text: string, longest = 400): string {
   const flat = Array.from(text, (character) => (isControl(character) ? " " : character)).join("");
-  return flat.length > 400 ? `${flat.slice(0, 399)}…` : flat;
+  return flat.length > longest ? `${flat.slice(0, longest - 1)}…` : flat;
 }
 
 function isControl(character: string): boolean {
