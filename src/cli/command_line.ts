@@ -99,6 +99,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/live.js"),
   },
   {
+    name: "doctor",
+    summary: "check what works on this machine, and how to enable what does not",
+    load: () => import("./commands/doctor.js"),
+  },
+  {
     name: "gpu",
     summary: "what fills a CUDA device, from a snapshot or an error's text",
     load: () => import("./commands/gpu.js"),

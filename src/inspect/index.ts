@@ -28,6 +28,8 @@ export {
 export type { Moment, Recording } from "../recording/types.js";
 export { attachAndRecord, commandOf, detachAgent } from "./live/attach.js";
 export { diagnoseProcess } from "./live/diagnosis.js";
+export { doctorDocument } from "./live/doctor/doctor.js";
+export { firstRunRemarks } from "./live/doctor/told_once.js";
 export { type FileKind, identifyFile } from "./live/file_kind.js";
 export { gpuProcessDocument } from "./live/gpu_process.js";
 export { gpuProcessPage } from "./live/gpu_process_page.js";

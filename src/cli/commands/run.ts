@@ -3,6 +3,7 @@ import { Command, Option } from "commander";
 import {
   chooseProgram,
   diagnoseRecording,
+  firstRunRemarks,
   type RunResult,
   runUnderAgent,
   summarize,
@@ -77,8 +78,8 @@ async function run(words: string[], options: RunOptions): Promise<void> {
     requireWritable(options.json);
     requireReplaceable(options.json, jsonReplacing(options));
   }
-  if (note !== null && options.quiet !== true) {
-    printNote(note);
+  if (options.quiet !== true) {
+    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] as string)]);
   }
   const result = await runUnderAgent({
     command,

@@ -284,8 +284,8 @@ export function processGone(pid: number): TidemarkError {
   return new TidemarkError(
     "TM-E020",
     4,
-    `process ${pid} has no memory to read`,
-    "it does not exist, has ended, or started another program meanwhile",
+    `there is no process ${pid}, or it has ended`,
+    "the pid may be mistyped, of another container, or of a program that started another meanwhile",
     "see `tidemark ps`",
   );
 }

@@ -18,6 +18,8 @@ const DEFAULT_PATH = "/bin:/usr/bin";
 /** pyenv takes 0.1 s; a folder on a slow network some seconds. */
 const SHIM_PATIENCE_MS = 20_000;
 
+const PYTHON_NAME = /^python(?:3(?:\.\d+t?)?)?$/;
+
 /** Folders that hold a project's virtual environment by convention. */
 const ENVIRONMENT_FOLDERS = [".venv", "venv"];
 
@@ -63,7 +65,7 @@ function wantedPython(wanted: string, place: StartPlace): string {
   if (word !== null) {
     return word;
   }
-  const found = pythonsOnPath(place);
+  const found = [...new Set(pythonsOnPath(place).map((each) => basename(each)))];
   throw programNotStarted(
     name,
     name.includes("/")
@@ -116,17 +118,24 @@ export function commandsOf(python: string, place: StartPlace): string {
     : dirname(onPath(python, place) ?? resolve(place.cwd, python));
 }
 
-/** Names of Python programs on PATH: python, python3, python3.12. */
+/** Absolute paths of all Python programs in the folders of PATH, in the order of PATH: python, python3, python3.12. */
 export function pythonsOnPath(place: StartPlace): string[] {
-  return commandNames(place)
-    .filter((name) => /^python(3(\.\d+t?)?)?$/.test(name))
-    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  return pathFolders(place).flatMap((folder) =>
+    namesIn(folder)
+      .filter((name) => PYTHON_NAME.test(name))
+      .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+      .map((name) => join(folder, name)),
+  );
 }
 
 /** Names of all files in the folders of PATH. */
-export function commandNames({ cwd, environment }: StartPlace): string[] {
+export function commandNames(place: StartPlace): string[] {
+  return [...new Set(pathFolders(place).flatMap(namesIn))];
+}
+
+function pathFolders({ cwd, environment }: StartPlace): string[] {
   const folders = (environment.PATH ?? DEFAULT_PATH).split(":");
-  return [...new Set(folders.flatMap((folder) => namesIn(resolve(cwd, folder))))];
+  return [...new Set(folders.map((folder) => resolve(cwd, folder)))];
 }
 
 /** Names of the entries of a folder; none where it cannot be read. */
