@@ -9,6 +9,7 @@ import {
 } from "../model/errors/errors.js";
 import { COMMANDS } from "./command_list.js";
 import { COMMAND_GROUPS } from "./options/about.js";
+import { columnsOf, drawableColumns } from "./text/columns.js";
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);
 
@@ -19,7 +20,7 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
   try {
-    const words = understandHelp(args);
+    const words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
@@ -27,34 +28,55 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-/** `tidemark` alone asks for help, `tidemark help run` for `run --help`. */
-function understandHelp(args: readonly string[]): string[] {
+/** `tidemark` alone asks for help, `tidemark help run` for `run --help`, `tidemark 4242` for `attach 4242`. */
+async function understand(args: readonly string[]): Promise<string[]> {
   const [first, second] = args;
   if (first === undefined || (first === "help" && second === undefined)) {
     return ["--help"];
   }
-  const words = first === "help" ? [second as string, "--help"] : [...args];
-  // Of an unknown command commander would show the program's help instead of saying so.
-  const known = (words[0] as string).startsWith("-") || COMMAND_NAMES.includes(words[0] as string);
-  return known ? words : words.slice(0, 1);
+  if (first === "help") {
+    // Of an unknown command commander would show the program's help instead of reporting it.
+    return COMMAND_NAMES.includes(second as string)
+      ? [second as string, "--help"]
+      : [second as string];
+  }
+  if (first.startsWith("-") || COMMAND_NAMES.includes(first)) {
+    return [...args];
+  }
+  const { withCommand } = await import("./target.js");
+  return withCommand(args, COMMAND_NAMES);
 }
 
-/** The program with the named command in full and every other one as a line of the help. */
-export async function buildProgram(wanted: string): Promise<Command> {
+/** The program with every command in full, for what looks at all of them. */
+export function everyCommand(): Promise<Command> {
+  return buildProgram(...COMMAND_NAMES);
+}
+
+/** The program with the named commands in full and every other one as a line of the help. */
+export async function buildProgram(...wanted: string[]): Promise<Command> {
   const program = new Command("tidemark")
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
-    .helpCommand(false) // understandHelp answers `help`
+    .helpCommand(false) // `understand` answers `help`
+    .usage("COMMAND [options] | PID | FILE...")
     .enablePositionalOptions()
     .addHelpText(
       "after",
-      "\nStart here:\n  $ tidemark run -- python app.py\n  $ tidemark COMMAND --help",
+      [
+        "",
+        "Start here:",
+        "  $ tidemark run app.py        a script, -m MODULE, or a command such as pytest",
+        "  $ tidemark 4242              attach to a process",
+        "  $ tidemark app.tidemark      a recording, an allocator snapshot, a core file",
+        "  $ tidemark COMMAND --help",
+      ].join("\n"),
     );
   for (const [group, heading] of Object.entries(COMMAND_GROUPS)) {
     for (const entry of COMMANDS.filter((command) => command.group === group)) {
-      const loaded =
-        entry.name === wanted ? (await entry.load()).buildCommand() : new Command(entry.name);
+      const loaded = wanted.includes(entry.name)
+        ? (await entry.load()).buildCommand()
+        : new Command(entry.name);
       loaded.summary(entry.summary).helpGroup(heading);
       program.addCommand(loaded.helpOption("-h, --help", "show this help"));
     }
@@ -63,7 +85,7 @@ export async function buildProgram(wanted: string): Promise<Command> {
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()
-      .configureOutput({ outputError: () => undefined })
+      .configureOutput({ outputError: () => undefined, getOutHelpWidth: helpWidth })
       .configureHelp({ commandDescription: (described) => unbroken(described.description()) });
   }
   return program;
@@ -84,6 +106,10 @@ function refuseSwallowedFlags(called: Command): void {
   }
 }
 
+function helpWidth(): number {
+  return drawableColumns(columnsOf(process.stdout));
+}
+
 /** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
 function unbroken(description: string): string {
   return description.replace(/(\S)\n(?=\S)/g, "$1 ");
@@ -94,7 +120,7 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   if (error instanceof CommanderError && error.exitCode === 0) {
     return 0;
   }
-  const known = error instanceof CommanderError ? usageError(error, args) : error;
+  const known = error instanceof CommanderError ? await usageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
   await printFailure(failure.message);
   if (args.includes("--debug") && error instanceof Error) {
@@ -104,13 +130,18 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
 }
 
 /** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
-function usageError(error: CommanderError, args: readonly string[]): TidemarkError {
-  const [what, hint] = error.message.replace(/^error: /, "").split("\n");
-  const guess = /\(Did you mean (.*)\?\)/.exec(hint ?? "")?.[1];
-  const command = COMMAND_NAMES.includes(args[0] ?? "") ? ` ${args[0]}` : "";
-  const help = `see tidemark${command} --help`;
+async function usageError(error: CommanderError, args: readonly string[]): Promise<TidemarkError> {
+  const [what = "", hint = ""] = error.message.replace(/^error: /, "").split("\n");
+  const command = COMMAND_NAMES.includes(args[0] ?? "") ? (args[0] as string) : "";
+  const unknown = /^unknown option '(--?[\w-]+)/.exec(what)?.[1];
+  const { guessOption } = await import("./options/guess.js");
+  const guess =
+    unknown === undefined
+      ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
+      : guessOption(unknown, command, (await everyCommand()).commands);
+  const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
   return badUsage(
-    oneLine((what ?? "").replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
+    oneLine(what.replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
 }

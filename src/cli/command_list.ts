@@ -29,6 +29,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/diff.js"),
   },
   {
+    name: "doctor",
+    group: "machine",
+    summary: "check what works on this machine, and how to enable the rest",
+    load: () => import("./commands/doctor.js"),
+  },
+  {
     name: "export",
     group: "recordings",
     summary: "write a recording in another tool's format",

@@ -20,11 +20,14 @@ export { diffPageDocument } from "../gpu/analysis/page_document.js";
 export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
+  chooseProgram,
   type DeviceWatchOptions,
   importPool,
   type RunResult,
   runUnderAgent,
 } from "../record/index.js";
 export type { Moment, Recording } from "../recording/types.js";
+export { doctorDocument } from "./live/doctor/doctor.js";
+export { firstRunRemarks } from "./live/doctor/told_once.js";
 export * from "./live/index.js";
 export * from "./recorded/index.js";

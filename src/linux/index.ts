@@ -2,7 +2,12 @@
 
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core/core_file.js";
 export { DynamicSymbols } from "./elf/dynamic_symbols.js";
-export { inspectProgram, type ProgramAnswer } from "./elf/program.js";
+export {
+  findProgram,
+  inspectProgram,
+  type ProgramAnswer,
+  type ProgramContext,
+} from "./elf/program.js";
 export {
   copyThreads,
   type HeldThread,
@@ -22,6 +27,7 @@ export {
   sharedMemoryUsed,
 } from "./memory/shared_memory.js";
 export { readSmaps, readSmapsTotal } from "./memory/smaps.js";
+export { type CLibrary, readCLibrary } from "./process/c_library.js";
 export {
   type CgroupMemory,
   type CgroupPlace,
@@ -31,7 +37,12 @@ export {
 export { readInterpreter } from "./process/interpreter.js";
 export { openFilesEnding } from "./process/open_files.js";
 export { readPageCache } from "./process/page_cache.js";
-export { readAttachPermission } from "./process/permission.js";
+export {
+  type AttachAnswer,
+  expectPermission,
+  readAttachPermission,
+  readPrivileges,
+} from "./process/permission.js";
 export {
   countOpenFiles,
   countSockets,

@@ -15,6 +15,10 @@ const NATIVE_FOLDER = findNativeFolder();
 
 export const LIBRARY_PATH = `${NATIVE_FOLDER}/libtidemark.so`;
 export const GUARD_PATH = `${NATIVE_FOLDER}/tidemark-guard`;
+/** What the launcher gives to Node. */
+export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;
+/** The launcher. */
+export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
 /** The report page, with an empty place for its data. */
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
 /** Sources of the Python package that a running program is given. */

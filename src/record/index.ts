@@ -20,6 +20,15 @@ export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { importPool } from "./launch/import_pool.js";
 export { finishOrphan } from "./launch/orphan.js";
+export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";
+export {
+  choosePython,
+  environmentFolders,
+  namesIn,
+  onPath,
+  pythonsOnPath,
+  type StartPlace,
+} from "./launch/program/choose_python.js";
 export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
 export { openRecording } from "./process/open_recording.js";

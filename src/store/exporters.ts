@@ -4,6 +4,7 @@ import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../f
 import type { Tell } from "../model/base/units.js";
 import { notInstalled } from "../model/errors/errors.js";
 import type { Recording } from "../recording/types.js";
+import { WRITER_MARK } from "./duckdb/schema.js";
 
 /** A format that holds the whole recording in one file. */
 interface FileExporter extends ExportFormat {
@@ -46,6 +47,7 @@ const parquet: FolderExporter = {
   extension: ".parquet",
   description: "a folder of Parquet files, one per table, for pandas and Polars",
   stdout: "never",
+  mark: { head: /^PAR1/, text: WRITER_MARK },
   kind: "recording folder",
   write: async (...args) => (await duckdbExport()).writeParquet(...args),
 };
@@ -55,6 +57,7 @@ const duckdb: FileExporter = {
   extension: ".duckdb",
   description: "a DuckDB database with the same tables, for SQL",
   stdout: "never",
+  mark: { head: /^.{8}DUCK/s, text: WRITER_MARK },
   kind: "recording file",
   write: async (...args) => (await duckdbExport()).writeDuckdb(...args),
 };

@@ -61,7 +61,7 @@ describe("a snapshot", () => {
     expect(stdout).toMatch(/^Grows step by step {2}25 steps, seen by annotations$/m);
     expect(stdout).toMatch(/\+2\.00 MiB .* log_loss train\/metrics\.py:17 in cl/);
     expect(stdout).toContain("TM-A106");
-    expect(stdout.split("\n").every((line) => line.length <= 100)).toBe(true);
+    expect(stdout).not.toContain("…");
   });
 
   test("as JSON, by its schema, with the list options", async () => {

@@ -6,6 +6,7 @@ import {
   diagnoseSnapshot,
   isSnapshot,
 } from "../../inspect/index.js";
+import { didYouMean } from "../../model/base/near_miss.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
@@ -162,9 +163,8 @@ function parseKinds(text: string): VerdictKind[] {
   return text.split(",").map((word) => {
     const kind = word.trim();
     if (!known.includes(kind)) {
-      throw new InvalidArgumentError(
-        `'${kind}' is no verdict; they are ${VERDICT_KINDS.join(", ")}`,
-      );
+      const guess = didYouMean(kind, VERDICT_KINDS) || `they are ${VERDICT_KINDS.join(", ")}`;
+      throw new InvalidArgumentError(`'${kind}' is no verdict (${guess})`);
     }
     return kind as VerdictKind;
   });

@@ -6,6 +6,7 @@ import type { Millis } from "../../model/base/units.js";
 import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document.js";
 import { encodeHeap } from "../../model/documents/heap_file.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import {
@@ -14,13 +15,14 @@ import {
   selectRows,
   withCommonOptions,
   withExamples,
+  withForceOption,
   withListOptions,
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
-import { writeHeapPage } from "./heap_page.js";
+import { pageReplacing, writeHeapPage } from "./heap_page.js";
 
 interface HeapOptions extends CommonOptions, ListOptions {
   readonly retained?: boolean;
@@ -31,10 +33,12 @@ interface HeapOptions extends CommonOptions, ListOptions {
   readonly format: "text" | "dot";
   readonly save?: string;
   readonly output?: string;
+  readonly force?: boolean;
 }
 
 interface HeapDiffOptions extends CommonOptions, ListOptions {
   readonly output?: string;
+  readonly force?: boolean;
 }
 
 export const about: CommandAbout = {
@@ -69,6 +73,7 @@ export function buildCommand(): Command {
     .option("--values", "with --to 0x...: the text of a str, the value of a number")
     .option("--save <file>", "keep what was found, for heap diff")
     .option("-o, --output <file>", "write a page: who holds how much, to look around in");
+  withForceOption(command);
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");
   // Options behind "diff" are its own, though they bear the same names.
@@ -91,6 +96,7 @@ function buildDiff(): Command {
     .argument("<a>", "file of heap --save")
     .argument("<b>", "file of heap --save, later")
     .option("-o, --output <file>", "write a page of it");
+  withForceOption(command);
   withListOptions(command, "types and holders", DEFAULT_CHANGES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -120,6 +126,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
       requireOtherFile(options.output, other);
     }
   }
+  requireOutputs(options);
   const quiet = options.quiet === true;
   const seen = await heapDocument({
     target,
@@ -140,7 +147,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   });
   const { document, dot, value } = seen;
   if (options.save !== undefined) {
-    await save(options.save, document);
+    await save(options.save, document, options);
   }
   if (options.output !== undefined) {
     await writeHeapPage(heapPage(target, seen), options.output, options);
@@ -162,9 +169,23 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   }
 }
 
-async function save(path: string, document: HeapJson): Promise<void> {
+/** Before the process is paused: afterwards it would have been in vain. */
+function requireOutputs(options: HeapOptions): void {
+  if (options.save !== undefined) {
+    requireReplaceable(options.save, heapReplacing(options));
+  }
+  if (options.output !== undefined) {
+    requireReplaceable(options.output, pageReplacing(options));
+  }
+}
+
+function heapReplacing({ force }: HeapOptions): Replacing {
+  return { force, isOwn: ownKind("saved heap") };
+}
+
+async function save(path: string, document: HeapJson, options: HeapOptions): Promise<void> {
   const bytes = encodeHeap(document);
-  await writeWhole(path, async (place) => writeFileSync(place, bytes));
+  await writeWhole(path, heapReplacing(options), async (place) => writeFileSync(place, bytes));
 }
 
 async function diff(a: string, b: string, options: HeapDiffOptions): Promise<void> {

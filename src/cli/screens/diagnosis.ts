@@ -13,7 +13,7 @@ import type {
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { bar, padEnd, type Screen, wrap } from "../text/output.js";
+import { bar, padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SUSPECTS = 3;
@@ -194,7 +194,7 @@ function printLabelled(
   text: string,
   painter: (text: string) => string = (plain) => plain,
 ): void {
-  for (const [index, line] of wrap(oneLine(text), screen.columns - LABEL_WIDTH).entries()) {
+  for (const [index, line] of screen.wrap(oneLine(text), LABEL_WIDTH).entries()) {
     screen.line(
       `${screen.paint.dim(padEnd(index === 0 ? name : "", LABEL_WIDTH))}${painter(line)}`,
     );

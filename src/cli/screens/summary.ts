@@ -8,15 +8,7 @@ import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
-import {
-  cutEnd,
-  formatTable,
-  padEnd,
-  type Screen,
-  sparkline,
-  widthOf,
-  wrap,
-} from "../text/output.js";
+import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
 import { printSites } from "./site_ranking.js";
 
 /** What the screen shows besides the document. */
@@ -66,7 +58,7 @@ export function printSummary(
 
 function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   const { paint } = screen;
-  const command = oneLine(commandText(summary.target.command));
+  const command = oneLine(commandText(summary.target.command), Number.POSITIVE_INFINITY);
   const facts = [
     ending,
     formatDuration(summary.window.endMs - summary.window.startMs),
@@ -74,7 +66,7 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
     summary.processes.length > 1 ? `${summary.processes.length} processes` : "",
   ].filter((fact) => fact !== "");
   screen.line(
-    `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(cutEnd(command, screen.columns - 10))}`,
+    `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(screen.cutEnd(command, screen.columns - 10))}`,
   );
   screen.line(`          ${paint.dim(facts.join(" · "))}`);
 }
@@ -246,7 +238,10 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
 
 function printNext(screen: Screen, context: SummaryContext): void {
   const here = relative(process.cwd(), context.recordingPath);
-  const path = oneLine(shellWord(here.startsWith("..") ? context.recordingPath : here));
+  const path = oneLine(
+    shellWord(here.startsWith("..") ? context.recordingPath : here),
+    Number.POSITIVE_INFINITY,
+  );
   // A path to copy is never cut: rather a line that wraps.
   screen.line(
     `${label(screen, "Recording")}${path} ${screen.paint.dim(`(${formatBytes(context.recordingBytes)})`)}`,
@@ -260,7 +255,7 @@ function printLabelled(
   text: string,
   painter: (text: string) => string = (plain) => plain,
 ): void {
-  for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
+  for (const [index, line] of screen.wrap(text, LABEL_WIDTH).entries()) {
     screen.line(`${label(screen, index === 0 ? name : "")}${painter(line)}`);
   }
 }

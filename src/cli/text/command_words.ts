@@ -1,5 +1,5 @@
 /** Words of a command line: a name for the program, a word quoted for a shell. */
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 
 /** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
 export function programName(command: readonly string[]): string {
@@ -18,7 +18,7 @@ export function programName(command: readonly string[]): string {
     if (word === "-W" || word === "-X") {
       i += 1;
     } else if (!word.startsWith("-")) {
-      return withoutSuffix(basename(word));
+      return withoutSuffix(basename(resolve(word)));
     }
   }
   return program;

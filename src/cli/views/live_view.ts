@@ -18,7 +18,7 @@ import { type ListOptions, selectRows } from "../options/options.js";
 import { functionOf, groupText, placeOf } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { cutEnd, formatTable, type Screen, sparkline } from "../text/output.js";
+import { formatTable, type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 
@@ -127,7 +127,7 @@ function drawHead(screen: Screen, { recording, summary, comparedMs }: RecordingP
   const command = oneLine(commandText(summary.target.command));
   const length = formatDuration(recording.endMs - recording.startMs);
   screen.line(
-    `${paint.cyan(paint.bold("tidemark live"))}  ${paint.bold(cutEnd(command, screen.columns - 16))}`,
+    `${paint.cyan(paint.bold("tidemark live"))}  ${paint.bold(screen.cutEnd(command, screen.columns - 16))}`,
   );
   const state = recording.complete ? ending : "recording";
   screen.line(paint.dim(`pid ${summary.target.pid} · ${state} · ${length} seen`));

@@ -1,6 +1,7 @@
 /** Made by `npm run generate` from the exports of this folder's files. Do not edit. */
 export { attachAndRecord, commandOf, detachAgent } from "./attach.js";
 export { diagnoseProcess } from "./diagnosis.js";
+export { type FileKind, identifyFile } from "./file_kind.js";
 export { gpuProcessDocument } from "./gpu_process.js";
 export { gpuProcessPage } from "./gpu_process_page.js";
 export { gpuTopDocument } from "./gpu_top.js";

@@ -44,7 +44,7 @@ export class GuardClient {
     } catch (cause) {
       throw badUsage(
         `the recorder was not started by tidemark-guard: ${(cause as Error).message}`,
-        "start programs with: tidemark run -- PROGRAM",
+        "start programs with: tidemark run PROGRAM",
       );
     }
     this.socket.setEncoding("utf8");

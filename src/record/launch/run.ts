@@ -151,17 +151,19 @@ function openWriter(path: string, notes: string[]): RecordingWriter {
   return new RecordingWriter(FileSink.inMemory(path, failure as TidemarkError));
 }
 
-/** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. */
+/** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. The last words
+ * are those that were typed; `-m pytest` gets a Python in front of it. */
 function argumentBytes(command: readonly string[]): Buffer[] {
-  const decoded = command.map((argument) => Buffer.from(argument));
-  const own = readFileSync("/proc/self/cmdline", "latin1")
-    .split("\0")
-    .slice(0, -1)
-    .slice(-command.length);
-  const raw = own.map((argument) => Buffer.from(argument, "latin1"));
-  const same =
-    raw.length === command.length && raw.every((bytes, i) => bytes.toString() === command[i]);
-  return same ? raw : decoded;
+  const typed = readFileSync("/proc/self/cmdline", "latin1").split("\0").slice(0, -1);
+  const bytes = command.map((argument) => Buffer.from(argument));
+  for (let fromEnd = 1; fromEnd <= Math.min(command.length, typed.length); fromEnd++) {
+    const raw = Buffer.from(typed.at(-fromEnd) as string, "latin1");
+    if (raw.toString() !== command.at(-fromEnd)) {
+      break;
+    }
+    bytes[command.length - fromEnd] = raw;
+  }
+  return bytes;
 }
 
 function describe(

@@ -1,0 +1,27 @@
+/** The option that a mistyped one may have meant. */
+import type { Command } from "commander";
+import { nearNames } from "../../model/base/near_miss.js";
+
+/**
+ * An option of the command that is near `flag`, else the command line of another command that has exactly this option;
+ * undefined where there is neither. `command` is "" where none was named.
+ */
+export function guessOption(
+  flag: string,
+  command: string,
+  commands: readonly Command[],
+): string | undefined {
+  const flagsOf = (each: Command) =>
+    each.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined));
+  const own = commands.find((each) => each.name() === command);
+  // Of subcommands, too: `gpu oom --snapsot`.
+  const [near] = nearNames(
+    flag,
+    [own, ...(own?.commands ?? [])].flatMap((each) => (each ? flagsOf(each) : [])),
+  );
+  if (near !== undefined) {
+    return near;
+  }
+  const other = commands.find((each) => each !== own && flagsOf(each).includes(flag));
+  return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
+}
