@@ -1,4 +1,9 @@
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+  formatSlopeBriefly,
+} from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
@@ -6,12 +11,13 @@ import { type Rule, silent } from "./rule.js";
 
 const WEIGHTS: Partial<Record<SiteCourse, number>> = {
   keeps: 0.9,
+  accumulates: 0.88,
   doubles: 0.85,
   swells: 0.8,
   hints: 0.7,
 };
 
-/** Survivors of every age, and more of them all the time: the site keeps what it makes. */
+/** A site keeps what it allocates: survivors of every age, or live bytes that rise throughout. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
   judge({ suspects, sites, evidence }) {
@@ -32,6 +38,7 @@ export const ageCohorts: Rule = {
                 swells: "in few blocks, and private memory does not grow with it",
                 doubles: "in one block that is not filled",
                 keeps: "",
+                accumulates: "",
               }[largest.course]
             }.`,
           )
@@ -48,8 +55,12 @@ export const ageCohorts: Rule = {
   },
 };
 
-function courseText({ course, keptBytes }: SiteJudgement): string {
+function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
   switch (course) {
+    case "accumulates":
+      return backlog
+        ? `allocates items that wait: ${formatSlopeBriefly(backlog.producedSlope)} come in, ${formatSlopeBriefly(backlog.consumedSlope)} are freed, and the oldest has waited ${formatDurationBriefly(backlog.waitingMs)}, longer all the time`
+        : `has more and more live bytes: ${formatBytesBriefly(keptBytes)} more after the first third of the window`;
     case "swells":
       return `keeps a few blocks that are reallocated, larger each time: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":

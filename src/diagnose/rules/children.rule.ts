@@ -37,6 +37,7 @@ export const children: Rule = {
       weight: inChildren.length > 0 ? 0.95 : 0.8,
       detail: `${growing.length} of ${workers.length} child processes grow, by ${formatSlopeBriefly(Math.max(slope, own))} together, to ${formatBytesBriefly(level)} now.`,
       suspects: inChildren,
+      explainedSlope: Math.max(slope, own),
     };
   },
 };

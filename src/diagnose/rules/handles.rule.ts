@@ -1,6 +1,7 @@
 import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
+import { keeps } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Fewer more than this are a pool that fills. */
@@ -39,7 +40,7 @@ export const handles: Rule = {
       weight: 0.97,
       detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(worst.growth.level)} now, and none is given back.`,
       suspects: observations.sites.filter(
-        ({ course, slope }) => (course === "keeps" || course === "small") && slope > 0,
+        ({ course, slope }) => (keeps(course) || course === "small") && slope > 0,
       ),
     };
   },

@@ -4,9 +4,10 @@ import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { agesOf, type SiteJudgement } from "../sites/suspects.js";
-import { adviceFor } from "../wording/advice.js";
+import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
+import { adviceFor, adviceOfBacklog } from "../wording/advice.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
@@ -39,7 +40,7 @@ export function accusedBy(
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {
-    const keep = suspects.filter(({ site, course }) => site.own && course === "keeps");
+    const keep = suspects.filter(({ site, course }) => site.own && keeps(course));
     return { accused: [handles], readers: [], beside: chooseSuspects(keep) };
   }
   return { accused: chooseSuspects(withOwn(observations, suspects)), readers, beside: [] };
@@ -111,6 +112,14 @@ function callsPutter(
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
 }
 
+function backlogJson({ waitingMs, producedSlope, consumedSlope }: Backlog): NonNullable<SuspectJson["backlog"]> {
+  return {
+    waitingMs: Math.round(waitingMs),
+    producedBytesPerHour: Math.round(producedSlope * MS_PER_HOUR),
+    consumedBytesPerHour: Math.round(consumedSlope * MS_PER_HOUR),
+  };
+}
+
 function suspectJson(
   observations: Observations,
   suspect: SiteJudgement,
@@ -141,6 +150,9 @@ function suspectJson(
       : [],
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
-    advice: adviceFor(kind, holder, code),
+    ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
+    advice: suspect.backlog
+      ? adviceOfBacklog()
+      : adviceFor(kind, holder, code),
   };
 }
