@@ -45,6 +45,7 @@ export async function runCase(labelled, environment, { python, way }) {
   const seconds = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
   const command = [interpreter, join(folder, "case.py")];
   const begun = Date.now();
+  const beside = startBeside(folder, interpreter, seconds);
   const kept = join(root, "leakbench/results", `${labelled.name}.tidemark`);
   rmSync(kept, { force: true });
   try {
@@ -60,8 +61,24 @@ export async function runCase(labelled, environment, { python, way }) {
     const why = error instanceof Error ? error.message : String(error);
     return score(labelled, { skipped: `no diagnosis: ${why}` }, Date.now() - begun);
   } finally {
+    beside?.kill("SIGTERM");
     rmSync(place, { recursive: true, force: true });
   }
+}
+
+/**
+ * Another program of the machine that runs meanwhile, where the case has one: beside.py. It is no child of the
+ * watched program.
+ * @param {string} folder @param {string} interpreter @param {number} seconds
+ */
+function startBeside(folder, interpreter, seconds) {
+  const file = join(folder, "beside.py");
+  return existsSync(file)
+    ? spawn(interpreter, [file], {
+        env: { ...process.env, LEAKBENCH_SECONDS: String(seconds) },
+        stdio: "ignore",
+      })
+    : undefined;
 }
 
 /** @param {Trial} trial */

@@ -29,6 +29,7 @@ export {
   readLimiting,
 } from "./process/cgroup.js";
 export { readInterpreter } from "./process/interpreter.js";
+export { ForeignSharedMemory } from "./memory/foreign_shared_memory.js";
 export { openFilesEnding } from "./process/open_files.js";
 export { readPageCache } from "./process/page_cache.js";
 export { readAttachPermission } from "./process/permission.js";

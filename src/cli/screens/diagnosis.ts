@@ -49,7 +49,10 @@ export function printDiagnosis(
 }
 
 /** The verdict alone: what `run` says at its end. */
-export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson): void {
+export function printVerdict(
+  screen: Screen,
+  { verdict, growth, alsoFound = [] }: DiagnosisJson,
+): void {
   const { paint } = screen;
   const colour = CALM.has(verdict.kind)
     ? paint.green
@@ -63,6 +66,9 @@ export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson)
     (text) => paint.bold(colour(text)),
   );
   printLabelled(screen, "", verdict.summary);
+  for (const { kind, share, summary } of alsoFound) {
+    printLabelled(screen, "Also found", `${kind} (${formatShare(share)} of the growth): ${summary}`);
+  }
   if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
     printLabelled(
       screen,

@@ -32,11 +32,11 @@ export const NOBODY: Accused = { accused: [], readers: [], beside: [] };
 /** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
  * that grow beside them may be what the program keeps of each. */
 export function accusedBy(
-  { suspects = [], readers = [], growth }: Finding,
+  { suspects = [], readers = [], growth, explainedSlope }: Finding,
   kind: VerdictKind,
   observations: Observations,
 ): Accused {
-  const { slope } = growth ?? observations.target.growth("rssBytes");
+  const slope = explainedSlope ?? (growth ?? observations.total).slope;
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {

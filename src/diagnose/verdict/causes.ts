@@ -88,6 +88,7 @@ export function alsoFound(
       share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
       summary: causeSentence(kind, suspects, slope),
     }))
-    .filter(({ share }) => share >= LEAST_SHARE)
+    // Handles run out by their number, however little memory they take.
+    .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
     .sort((a, b) => b.share - a.share);
 }

@@ -95,7 +95,8 @@ function decide(
   if (main !== null && causes.some(({ finding }) => isSame(finding, heaviest))) {
     return byCause(main);
   }
-  if (heaviest?.says !== "no leak" || heaviest.namesCause || !isFirm(observations.total)) {
+  const isCalm = heaviest?.says === "no leak" && !heaviest.namesCause;
+  if (heaviest !== null && !(isCalm && isFirm(observations.total))) {
     return { finding: heaviest, cause: null };
   }
   return main === null

@@ -193,7 +193,7 @@ describe("growth", () => {
     expect(series).toMatchObject({
       startBytes: 100 * MIB,
       minBytes: 100 * MIB,
-      points: 60,
+      points: 59,
       treePssBytes: 1140 * MIB,
     });
   });

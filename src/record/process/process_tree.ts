@@ -1,5 +1,6 @@
 import {
   descendantsOf,
+  ForeignSharedMemory,
   hasEnded,
   isLeaving,
   type ProcessStat,
@@ -47,6 +48,8 @@ export class ProcessTree {
   /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
   private shmFirst: Bytes | null = null;
   private asksWho = false;
+  private readonly foreign = new ForeignSharedMemory();
+  private foreignBytes: Bytes = 0;
   /** By pid and start ticks, oldest first. */
   private readonly ended = new Map<string, SeriesRow>();
   private count = 0;
@@ -188,8 +191,11 @@ export class ProcessTree {
         poll.metrics.push({ timeMs, series: root.row.series, metric, value });
       add("treeRssBytes", treeRss);
       add("children", this.alive.size - 1);
+      if (this.asksWho && dear) {
+        this.foreignBytes = this.foreign.bytesOf([this.root, ...this.alive.keys()]);
+      }
       if (shmUsed !== null) {
-        add("shmUsedBytes", shmUsed);
+        add("shmUsedBytes", Math.max(0, shmUsed - this.foreignBytes));
       }
       if (treePss !== null) {
         add("treePssBytes", treePss);

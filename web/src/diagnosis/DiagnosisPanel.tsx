@@ -63,6 +63,11 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
         {Math.round(verdict.confidence * 100)} % sure
       </p>
       <p className="verdict-summary">{verdict.summary}</p>
+      {(diagnosis.alsoFound ?? []).map(({ kind, share, summary }) => (
+        <p className="verdict-also" key={kind}>
+          Also found: <b>{kind}</b> ({formatShare(share)} of the growth). {summary}
+        </p>
+      ))}
       <dl className="verdict-figures">
         <Figure
           name="Growth"
