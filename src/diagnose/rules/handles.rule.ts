@@ -1,3 +1,4 @@
+import type { Bytes } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
@@ -9,6 +10,9 @@ import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Fewer more than this are a pool that fills. */
 const FEWEST_HANDLES = 15;
+
+/** What one file, socket or thread keeps with it: a site that gains more for each is not theirs. */
+const MOST_OF_ONE_HANDLE: Bytes = 1.25 * 2 ** 20;
 
 const KINDS: readonly (readonly [Metric, string])[] = [
   ["openSockets", "open sockets"],
@@ -42,7 +46,7 @@ export const handles: Rule = {
       kind: "handle-leak",
       weight: 0.97,
       detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(worst.growth.level)} now, and none is given back.`,
-      ...accusedWith(observations, shown),
+      ...accusedWith(observations, shown, worst.growth),
     };
   },
 };
@@ -51,6 +55,7 @@ export const handles: Rule = {
 function accusedWith(
   observations: Observations,
   shown: string,
+  handles: Growth,
 ): Pick<Finding, "suspects" | "explainedSlope"> {
   const growing = observations.sites.filter(
     ({ course, slope }) => (keeps(course) || course === "small") && slope > 0,
@@ -60,8 +65,10 @@ function accusedWith(
   const makers = new Set(found?.madeAt.map((frame) => frame.function));
   const suspects = growing.filter((suspect) => {
     const own = observations.holderOf(suspect)?.holder?.path ?? [];
-    const isMaker = makers.has(headlineOf(suspect.site)?.function ?? "");
-    return path.length === 0 || own.length === 0 || isMaker || isSamePlace(own, path);
+    if (path.length > 0 && own.length > 0) {
+      return makers.has(headlineOf(suspect.site)?.function ?? "") || isSamePlace(own, path);
+    }
+    return suspect.slope <= MOST_OF_ONE_HANDLE * handles.slope;
   });
   return { suspects, explainedSlope: suspects.reduce((sum, { slope }) => sum + slope, 0) };
 }

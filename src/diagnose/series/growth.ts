@@ -9,8 +9,8 @@
  * between them:
  *
  *     bytes          ____
- *               ____|         three or more steps of similar size, none given back,
- *          ____|              the last one in the last third: growing
+ *               ____|         four or more steps of similar size at similar distances,
+ *          ____|              none given back: growing
  *     ____|
  */
 import { withoutDailyCycle } from "./daily_cycle.js";
@@ -69,7 +69,9 @@ const LEAST_THIRD_STEP = 0.5;
 /** Share of the whole rise from which a step of a staircase counts, and what may be given back in all. */
 const LEAST_STEP = 0.08;
 const MOST_GIVEN_BACK = 0.1;
-const FEWEST_STEPS = 3;
+const FEWEST_STEPS = 4;
+/** Times the median: the largest step, and the longest distance between two. */
+const SIMILAR = 2.5;
 
 /** Smallest growth worth a reader's time, in a short window and in a long one: bytes, and share of the level. */
 const SHORT_WINDOW_MS = 120_000;
@@ -224,23 +226,24 @@ function isStepped(levels: readonly number[]): boolean {
   );
 }
 
-/** A staircase: at least three real steps, hardly anything given back, the first step before the middle and the
- * last one in the last third. */
+/** A staircase: at least four steps of similar size at similar distances, hardly anything given back, and no longer
+ * since the last one than between any two. The largest request so far raises a heap in steps, too, but ever more
+ * seldom. */
 function climbsInSteps(levels: readonly number[]): boolean {
   const changes = levels.slice(1).map((level, i) => level - (levels[i] as number));
   const rise = (levels.at(-1) ?? 0) - (levels[0] ?? 0);
   const fallen = changes.reduce((sum, change) => sum - Math.min(0, change), 0);
-  const steps = changes.flatMap((change, i) => (change >= LEAST_STEP * rise ? [i] : []));
-  const largest = Math.max(0, ...changes);
-  const [first = changes.length] = steps;
+  const steps = changes.flatMap((size, at) => (size >= LEAST_STEP * rise ? [{ size, at }] : []));
+  const sizes = steps.map(({ size }) => size);
+  const ends = [...steps.map(({ at }) => at), changes.length];
+  const distances = ends.slice(1).map((at, i) => at - (ends[i] as number));
   return (
     changes.length >= 8 &&
     rise > 0 &&
     fallen <= MOST_GIVEN_BACK * rise &&
-    largest <= MOST_OF_TWO_STEPS * rise &&
     steps.length >= FEWEST_STEPS &&
-    first <= changes.length / 2 &&
-    (steps.at(-1) ?? 0) >= (changes.length * 2) / 3
+    Math.max(...sizes) <= SIMILAR * median(sizes) &&
+    Math.max(...distances) <= SIMILAR * median(distances)
   );
 }
 

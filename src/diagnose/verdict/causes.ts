@@ -42,16 +42,20 @@ export function causesOf(findings: readonly Judged[]): Cause[] {
     .sort((a, b) => b.weight - a.weight)
     .flatMap((finding) => {
       const accused = finding.suspects ?? [];
+      const { growth, explainedSlope } = finding;
+      if (growth !== undefined) {
+        // It is about memory of its own: its suspects may lead to that, and what they keep is not part of it.
+        return [{ finding, slope: Math.max(0, explainedSlope ?? growth.slope), suspects: accused }];
+      }
       const suspects = accused.filter(({ site }) => !claimed.has(site.key));
-      if (accused.length > 0 && suspects.length === 0 && finding.explainedSlope === undefined) {
+      if (accused.length > 0 && suspects.length === 0) {
         return [];
       }
       for (const { site } of suspects) {
         claimed.add(site.key);
       }
       const ofSites = suspects.reduce((sum, suspect) => sum + suspect.slope, 0);
-      const slope = finding.explainedSlope ?? finding.growth?.slope ?? ofSites;
-      return [{ finding, slope: Math.max(0, slope), suspects }];
+      return [{ finding, slope: Math.max(0, explainedSlope ?? ofSites), suspects }];
     });
 }
 

@@ -4,7 +4,13 @@
  */
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
-import { formatBytes, formatDuration, formatExactCount, formatGrowth } from "../format/numbers.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatExactCount,
+  formatGrowth,
+  formatShare,
+} from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { MoreObjects } from "./MoreObjects.js";
