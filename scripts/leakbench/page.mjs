@@ -102,7 +102,9 @@ export function page(measured) {
   const columns = columnsOf(measured);
   const cases = [
     ...new Map(
-      columns.flatMap(({ results }) => results.map((one) => /** @type {const} */ ([one.case, one]))),
+      columns.flatMap(({ results }) =>
+        results.map((one) => /** @type {const} */ ([one.case, one])),
+      ),
     ).values(),
   ].sort((a, b) => (a.case < b.case ? -1 : 1));
   return `# Leak bench

@@ -35,9 +35,15 @@ const leftSeconds = 30;
 /** @type {ReadonlyMap<string, {way: Way, is: string}>} */
 export const ways = new Map([
   ["run", { way: fromItsStart, is: "tidemark run, then diagnose RECORDING" }],
-  ["attach", { way: (trial) => attached(trial, {}), is: "tidemark attach PID, then diagnose RECORDING" }],
+  [
+    "attach",
+    { way: (trial) => attached(trial, {}), is: "tidemark attach PID, then diagnose RECORDING" },
+  ],
   ["diagnose", { way: (trial) => watched(trial, []), is: "tidemark diagnose PID" }],
-  ["outside", { way: (trial) => watched(trial, ["--no-agent"]), is: "tidemark diagnose PID --no-agent" }],
+  [
+    "outside",
+    { way: (trial) => watched(trial, ["--no-agent"]), is: "tidemark diagnose PID --no-agent" },
+  ],
   ["preload", { way: preloaded, is: "started with LD_PRELOAD, then tidemark attach PID" }],
   ["import", { way: imported, is: "started with LD_PRELOAD, then tidemark import POOL" }],
 ]);

@@ -106,7 +106,21 @@ function printFigures(screen: Screen, context: SummaryContext): void {
           `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
-  printFacts(screen, "RSS", rss, context);
+  if (summary.pss) {
+    const { peakBytes, peakMs, endBytes } = summary.pss;
+    printFacts(
+      screen,
+      "PSS",
+      [
+        `peak ${formatBytes(peakBytes)} at ${since(peakMs)}`,
+        `end ${formatBytes(endBytes)}`,
+        `sum of RSS ${formatBytes(summary.rss.peakBytes)}`,
+      ],
+      context,
+    );
+  } else {
+    printFacts(screen, "RSS", rss, context);
+  }
   printGrowth(screen, summary);
   printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {

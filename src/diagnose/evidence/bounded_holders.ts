@@ -1,8 +1,9 @@
 /** Suspects whose holder carries its own bound (maxsize, maxlen) and is not past it: caches that are filling. */
-import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+
 import type { Bytes, TimeMs } from "../../model/base/units.js";
-import type { Evidence, HolderEvidence } from "./evidence.js";
+import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import { type SiteJudgement, valueAt } from "../sites/suspects.js";
+import type { Evidence, HolderEvidence } from "./evidence.js";
 
 export interface BoundedSuspect {
   readonly suspect: SiteJudgement;

@@ -2,11 +2,11 @@
 
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
-import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
 import { assessGrowth, type Growth } from "../series/growth.js";
 import { type Readings, readingsOf } from "../series/readings.js";
-import { totalGrowth, type TotalGrowth } from "../series/total_growth.js";
+import { type TotalGrowth, totalGrowth } from "../series/total_growth.js";
 import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
+import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { growingTypes } from "./type_growth.js";
 
@@ -71,9 +71,7 @@ export function observe(evidence: Evidence): Observations {
   const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
   const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
   const target = processes[0] as ProcessObservation;
-  const growing = evidence.sites
-    ? chooseSuspects(sites, processes)
-    : chooseTypes(evidence, target);
+  const growing = evidence.sites ? chooseSuspects(sites, processes) : chooseTypes(evidence, target);
   const holderOf = ({ site }: SiteJudgement) =>
     evidence.holders?.find((holder) => holder.site === site.key) ?? null;
   const bounded = growing.flatMap(

@@ -45,11 +45,15 @@ export const ageCohorts: Rule = {
         : silent("No allocation of the window lives.");
     }
     const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const ofPlace = suspects.reduce(
+      (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
+      0,
+    );
     return {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(first.slope / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(ofPlace / all)} of what grows.`,
       suspects,
     };
   },

@@ -23,7 +23,9 @@ export const boundedHolder: Rule = {
     }
     const { slope: all } = target.growth("anonRssBytes");
     if (target.grows("anonRssBytes") && slope < LEAST_OF_GROWTH * all) {
-      return silent("What bounded containers hold is a small part of the growth of private memory.");
+      return silent(
+        "What bounded containers hold is a small part of the growth of private memory.",
+      );
     }
     const { holder, bound } = first;
     return {

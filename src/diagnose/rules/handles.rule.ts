@@ -1,11 +1,11 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
-import type { Observations } from "../evidence/observations.js";
-import type { Growth } from "../series/growth.js";
-import { keeps } from "../sites/suspects.js";
 import { handlesOf } from "../causes/named_holder.js";
-import { headlineOf } from "../sites/headline_frame.js";
+import type { Observations } from "../evidence/observations.js";
 import { isSamePlace } from "../evidence/short_path.js";
+import type { Growth } from "../series/growth.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import { keeps } from "../sites/suspects.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Fewer more than this are a pool that fills. */

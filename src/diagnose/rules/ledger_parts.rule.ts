@@ -1,5 +1,9 @@
 import { unseenUpToBytes } from "../../model/base/interval.js";
-import { formatBytesBriefly, formatDurationBriefly, formatShare } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+} from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";

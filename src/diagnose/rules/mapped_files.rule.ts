@@ -22,8 +22,7 @@ export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
   return keep.length > 0
     ? keep
     : sites.filter(
-        ({ site, course, slope }) =>
-          site.own && slope > 0 && (keeps(course) || course === "small"),
+        ({ site, course, slope }) => site.own && slope > 0 && (keeps(course) || course === "small"),
       );
 }
 

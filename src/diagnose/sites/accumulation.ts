@@ -73,7 +73,9 @@ function backlogOf(
   startMs: TimeMs,
 ): Backlog | null {
   const last = lookTimes.length - 1;
-  const middle = lookTimes.findIndex((time) => time >= startMs + ((lookTimes[last] ?? 0) - startMs) / 2);
+  const middle = lookTimes.findIndex(
+    (time) => time >= startMs + ((lookTimes[last] ?? 0) - startMs) / 2,
+  );
   const spanMs = (lookTimes[last] ?? 0) - (lookTimes[middle] ?? 0);
   if (middle < 1 || middle >= last || spanMs <= 0) {
     return null;

@@ -84,7 +84,12 @@ export function suspectsOf(
   kind: VerdictKind,
 ): SuspectJson[] {
   const made = withPutter(
-    accused.map((suspect) => suspectJson(observations, suspect, accused, kind)),
+    acrossProcesses(
+      accused.map((suspect) => ({
+        place: `${suspect.site.domain} ${suspect.site.place}`,
+        json: suspectJson(observations, suspect, accused, kind),
+      })),
+    ),
     kind,
     accused[0] !== undefined && callsPutter(observations, accused[0], kind),
   );
@@ -100,6 +105,48 @@ export function suspectsOf(
   }));
 }
 
+/** One suspect for each place: the workers of a server run the same code. Its figures are the sums, the rest is that
+ * of the process in which it grows most; the holder, of any in which it is known. */
+function acrossProcesses(
+  rows: readonly { readonly place: string; readonly json: Unranked }[],
+): Unranked[] {
+  const byPlace = new Map<string, Unranked[]>();
+  for (const { place, json } of rows) {
+    byPlace.set(place, [...(byPlace.get(place) ?? []), json]);
+  }
+  return [...byPlace.values()].flatMap((same) => {
+    const [first] = same;
+    const pids = new Set(same.map(({ pid }) => pid));
+    if (first === undefined || pids.size === 1) {
+      return same;
+    }
+    const sum = (of: (suspect: Unranked) => number) =>
+      same.reduce((total, suspect) => total + of(suspect), 0);
+    const holder = same.find((suspect) => suspect.holder)?.holder;
+    return [
+      {
+        ...first,
+        share: Math.min(
+          1,
+          sum(({ share }) => share),
+        ),
+        liveBytes: sum(({ liveBytes }) => liveBytes),
+        growthBytesPerHour: sum(({ growthBytesPerHour }) => growthBytesPerHour),
+        ages: first.ages.map(({ olderThanMs }, i) => ({
+          olderThanMs,
+          bytes: sum(({ ages }) => ages[i]?.bytes ?? 0),
+        })),
+        history: first.history.map(({ timeMs }, i) => ({
+          timeMs,
+          bytes: sum(({ history }) => history[i]?.bytes ?? 0),
+        })),
+        ...(holder ? { holder } : {}),
+        processes: same.map(({ pid, growthBytesPerHour }) => ({ pid, growthBytesPerHour })),
+      },
+    ];
+  });
+}
+
 /** Whether the function that a suspect counts for names who puts things into its holder. */
 function callsPutter(
   observations: Observations,
@@ -112,7 +159,11 @@ function callsPutter(
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
 }
 
-function backlogJson({ waitingMs, producedSlope, consumedSlope }: Backlog): NonNullable<SuspectJson["backlog"]> {
+function backlogJson({
+  waitingMs,
+  producedSlope,
+  consumedSlope,
+}: Backlog): NonNullable<SuspectJson["backlog"]> {
   return {
     waitingMs: Math.round(waitingMs),
     producedBytesPerHour: Math.round(producedSlope * MS_PER_HOUR),
@@ -151,8 +202,6 @@ function suspectJson(
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
-    advice: suspect.backlog
-      ? adviceOfBacklog()
-      : adviceFor(kind, holder, code),
+    advice: suspect.backlog ? adviceOfBacklog() : adviceFor(kind, holder, code),
   };
 }

@@ -46,7 +46,9 @@ describe("two causes", () => {
 
 describe("growth that no rule explains", () => {
   test("leaves the verdict open, with the rate, its interval and the time that would settle it", () => {
-    const { verdict } = diagnosed("anonRssBytes 340 + 0.16/s\nrssBytes 340 + 0.16/s\nsite parse churns 5");
+    const { verdict } = diagnosed(
+      "anonRssBytes 340 + 0.16/s\nrssBytes 340 + 0.16/s\nsite parse churns 5",
+    );
     expect(verdict.kind).toBe("insufficient-evidence");
     expect(verdict.summary).toMatch(/RSS grows by 5\d\d MiB\/h \(.*\), to .* would settle it/);
   });

@@ -65,9 +65,7 @@ export function mainCause(causes: readonly Cause[]): Cause | null {
   const largest = causes
     .filter(({ finding }) => finding.weight >= LEAST_WEIGHT)
     .reduce<Cause | null>((most, cause) => (cause.slope > (most?.slope ?? 0) ? cause : most), null);
-  return surest && largest && largest.slope > OUTWEIGHS * surest.slope
-    ? largest
-    : (surest ?? null);
+  return surest && largest && largest.slope > OUTWEIGHS * surest.slope ? largest : (surest ?? null);
 }
 
 /** The other causes of at least 10 % of the growth, the largest first; caches that fill beside a leak among them. */
@@ -86,13 +84,15 @@ export function alsoFound(
   }
   const explained = rows.reduce((sum, { slope }) => sum + slope, main.slope);
   const all = Math.max(explained, isFirm(total) ? total.slope : 0);
-  return rows
-    .map(({ kind, slope, suspects }) => ({
-      kind,
-      share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
-      summary: causeSentence(kind, suspects, slope),
-    }))
-    // Handles run out by their number, however little memory they take.
-    .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
-    .sort((a, b) => b.share - a.share);
+  return (
+    rows
+      .map(({ kind, slope, suspects }) => ({
+        kind,
+        share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
+        summary: causeSentence(kind, suspects, slope),
+      }))
+      // Handles run out by their number, however little memory they take.
+      .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
+      .sort((a, b) => b.share - a.share)
+  );
 }

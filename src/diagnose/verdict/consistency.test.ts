@@ -11,7 +11,7 @@ import { diagnose } from "./verdict.js";
 
 const MIB = 2 ** 20;
 const CALM = new Set(["steady", "warm-up", "cache-plateau"]);
-const CASES = 400;
+const CASES = 240;
 
 /** Repeatable numbers from 0 to 1 (mulberry32). */
 function randomNumbers(seed: number): () => number {
@@ -95,11 +95,9 @@ const names = (wrong: (one: { evidence: Evidence; document: DiagnosisJson }) => 
 
 describe("of generated programs", () => {
   test("none that grows over the last two thirds and over the last third is called calm", () => {
-    expect(cases.filter(({ evidence }) => growsPlainly(evidence)).length).toBeGreaterThan(40);
+    expect(cases.filter(({ evidence }) => growsPlainly(evidence)).length).toBeGreaterThan(20);
     expect(
-      names(
-        ({ evidence, document }) => growsPlainly(evidence) && CALM.has(document.verdict.kind),
-      ),
+      names(({ evidence, document }) => growsPlainly(evidence) && CALM.has(document.verdict.kind)),
     ).toEqual([]);
   });
 

@@ -13,7 +13,10 @@ const SHORTEST_MORE_MS: Millis = 30_000;
 
 /** The whole tree grows, and no rule can say by what: an honest "not yet", in place of a calm verdict. `calm`: what
  * a calm rule saw of a part; null where no rule has a verdict. */
-export function unexplainedGrowth({ total, windowMs }: Observations, calm: Finding | null): Finding {
+export function unexplainedGrowth(
+  { total, windowMs }: Observations,
+  calm: Finding | null,
+): Finding {
   const moreMs = Math.max(SHORTEST_MORE_MS, USUAL_WINDOW_MS - windowMs, windowMs);
   const name = total.metric === "rssBytes" ? "RSS" : "memory of the process tree";
   const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;

@@ -45,6 +45,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     rss: treeRss(recording),
+    ...treePss(recording),
     processes: recording.processes.map((process, index) => {
       const series = recording.series[index];
       return {
@@ -85,6 +86,15 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     peakMs: peak.timeMs || recording.endMs,
     endBytes: lastReading(root, "treeRssBytes") ?? 0,
   };
+}
+
+/** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */
+function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
+  const peak = highest(root, "treePssBytes");
+  const endBytes = lastReading(root, "treePssBytes") ?? 0;
+  return processes.length > 1 && peak.value > 0
+    ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
+    : {};
 }
 
 /** The highest reading and when it was first reached; 0 where there is none. */

@@ -48,7 +48,9 @@ export class ForeignSharedMemory {
   }
 
   #search(files: readonly File[], tree: ReadonlySet<Pid>): void {
-    const byName = new Map(files.map((file) => [FOLDER + (file.path.split("/").at(-1) ?? ""), file]));
+    const byName = new Map(
+      files.map((file) => [FOLDER + (file.path.split("/").at(-1) ?? ""), file]),
+    );
     for (const { key } of files) {
       this.#searches.set(key, (this.#searches.get(key) ?? 0) + 1);
     }

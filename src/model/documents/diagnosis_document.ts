@@ -61,7 +61,10 @@ export interface SuspectJson {
   puts?: true;
   /** Which allocator was asked; "device": torch's, of a GPU. */
   domain: "python" | "native" | "mapped" | "files" | "device";
+  /** The process in which it grows most. */
   pid: number;
+  /** Where it grows in several processes of the tree: in each, the most first. */
+  processes?: { pid: number; growthBytesPerHour: number }[];
   /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
   ages: { olderThanMs: Millis; bytes: Bytes }[];
   /** Live bytes at looks, for a chart. */

@@ -57,7 +57,10 @@ export interface SummaryJson {
   /** The time the figures are of: the end unless --at said otherwise. */
   atMs: TimeMs;
   /** The whole tree's. */
+  /** Of a tree of processes: the sum of each one's RSS, which counts what they share more than once. */
   rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  /** Of a tree of several processes, where PSS could be read: what the tree takes, at the polls of PSS. */
+  pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
   processes: {
     pid: Pid;
     parentPid: Pid;

@@ -126,15 +126,11 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       native: options.native === true,
       follow: options.follow !== false,
     };
-    const armed = await armAgent(
-      pid,
-      armOptions,
-      {
-        waitMs: options.waitMs,
-        ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
-        ...(options.until ? { signal: options.until } : {}),
-      },
-    );
+    const armed = await armAgent(pid, armOptions, {
+      waitMs: options.waitMs,
+      ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
+      ...(options.until ? { signal: options.until } : {}),
+    });
     const place = openPool(pid, armed.status, armed.stood, keeper);
     try {
       const owner = armed.status.pool === keeper.path ? armOptions : null;
@@ -272,9 +268,7 @@ async function record(
       : "Attached to a running program: what it had allocated before is not in the profile.",
     ...(stood || options.follow === false
       ? []
-      : [
-          "Other programs that it starts from now on are not profiled: attach to each of them.",
-        ]),
+      : ["Other programs that it starts from now on are not profiled: attach to each of them."]),
   ]);
   const recorder = new Recorder({
     writer,

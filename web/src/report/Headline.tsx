@@ -105,26 +105,25 @@ function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
   const { summary } = report;
   const { startMs, endMs } = summary.window;
   const rssKnown = summary.rss.peakBytes > 0;
+  // What several processes share counts once.
+  const name = summary.pss ? "PSS" : "RSS";
+  const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
   const live = look && totalLive(look);
   return (
     <dl className="figures">
       <Figure
-        name="Peak RSS"
-        value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
-        note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
+        name={`Peak ${name}`}
+        value={rssKnown ? formatBytes(peakBytes) : "-"}
+        note={rssKnown ? `at ${formatElapsed(peakMs, startMs)}` : "not recorded"}
         strong
       />
       <Figure
-        name="Final RSS"
-        value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
+        name={`Final ${name}`}
+        value={rssKnown ? formatBytes(endBytes) : "-"}
         note={`after ${formatDuration(endMs - startMs)}`}
         strong
       />
-      <Figure
-        name="Growth"
-        value={growthOf(summary).value}
-        note={growthOf(summary).note}
-      />
+      <Figure name="Growth" value={growthOf(summary).value} note={growthOf(summary).note} />
       <Figure
         name="Live, profiled"
         value={live ? formatBytes(live.bytes) : "–"}
