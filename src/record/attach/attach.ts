@@ -285,7 +285,12 @@ async function record(
   recorder.start();
   options.onRecording?.(entered, path);
   const over = new AbortController();
-  const children = owner === null ? [] : childrenToAttach(pid, options.children ?? "same-program");
+  const children = owner === null ? [] : childrenToAttach(pid, childrenOf(options));
+  if (owner === null && childrenToAttach(pid, childrenOf(options)).length > 0) {
+    writer.limits(nowMs(), [
+      "The children that it has already are not profiled: its agent records to memory of its own, which they cannot open.",
+    ]);
+  }
   const arming =
     owner === null
       ? Promise.resolve()
@@ -315,6 +320,10 @@ async function record(
     detachPauseMs,
     open: () => reopenRecording(writer.path, writer.memory),
   };
+}
+
+function childrenOf({ children, follow }: AttachOptions): ChildrenChoice {
+  return follow === false ? "none" : (children ?? "same-program");
 }
 
 /** True where the process ended. */
