@@ -38,6 +38,7 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly native?: boolean;
   readonly period?: number;
   readonly follow: boolean;
+  readonly children?: boolean;
 }
 
 export const about: CommandAbout = {
@@ -70,7 +71,9 @@ export function buildCommand(): Command {
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", (text) =>
       Math.max(1, parseBytes(text)),
     )
-    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"));
+    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"))
+    .option("--children", "record all its Python children, whatever program they run")
+    .option("--no-children", "leave the children that it has already unprofiled");
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
@@ -100,6 +103,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       ...deviceWatchOf(options),
       native: options.native === true,
       follow: options.follow,
+      ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,
       forMs: options.for,
       until: interrupt.signal,

@@ -9,6 +9,38 @@ const WORKER = { file: /[/\\]multiprocessing[/\\]process\.py$/, name: /(?:^|\.)_
 /** Text that was compiled as the program ran: a dataclass' __init__, a template. */
 const COMPILED_TEXT = /^<.*>$/;
 
+/** Text that is compiled again and again, each time under a file name of its own: notebook cells, templates, exec. */
+const COMPILED_AGAIN = /^<|[/\\](?:tmp|temp)[/\\].*\d/i;
+/** Numbers and hashes in such a name. */
+const COUNTER = /\d+(?:-[0-9a-f]{6,})?|(?<=[-_ ])[0-9a-f]{8,}/gi;
+const IPYTHON_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
+const NOTEBOOK_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
+
+/** The file's name for grouping: the same for all versions of code that is compiled again and again. */
+export function recurringFile(file: string): string {
+  if (IPYTHON_CELL.test(file) || NOTEBOOK_CELL.test(file)) {
+    return "<notebook cell>";
+  }
+  return COMPILED_AGAIN.test(file) ? file.replace(COUNTER, "#") : file;
+}
+
+/** The file's name for people: a notebook cell by its number where its name holds that. */
+export function readableFile(file: string): string {
+  const cell = IPYTHON_CELL.exec(file);
+  if (cell) {
+    return `In [${cell[1]}]`;
+  }
+  return NOTEBOOK_CELL.test(file) ? "notebook cell" : file;
+}
+
+/** What Tidemark runs inside the process: scripts that it has the interpreter execute. */
+const TIDEMARK_FILE = /^<tidemark>$|[/\\]\.tidemark-\d+-/;
+
+/** Whether an allocation was made by Tidemark's own code in the process. `frames`: leaf first. */
+export function isTidemark(frames: readonly FrameJson[]): boolean {
+  return frames.some(({ file }) => TIDEMARK_FILE.test(file));
+}
+
 /** The frame that a stack (leaf first) counts for: the nearest to the leaf that is the program's own, where
  * no event loop stands between, and rather of a file than of compiled text, which counts for who calls it; else the
  * nearest of Python's; else the leaf. */
@@ -40,6 +72,8 @@ function isOwnPath(file: string, functionName: string): boolean {
       file,
     ) ||
     file.startsWith("<frozen ") ||
+    TIDEMARK_FILE.test(file) ||
+    /[/\\]python[/\\]tidemark[/\\]/.test(file) ||
     // Scripts that only start a package's main function.
     (/[/\\]bin[/\\][^/\\.]+$/.test(file) && functionName === "<module>")
   );

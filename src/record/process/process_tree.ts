@@ -1,5 +1,6 @@
 import {
   descendantsOf,
+  ForeignSharedMemory,
   hasEnded,
   isLeaving,
   type ProcessStat,
@@ -82,6 +83,8 @@ export class ProcessTree {
   /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
   private shmFirst: Bytes | null = null;
   private asksWho = false;
+  private readonly foreign = new ForeignSharedMemory();
+  private foreignBytes: Bytes = 0;
   /** By pid and start ticks, oldest first. */
   private readonly ended = new Map<string, SeriesRow>();
   private count = 0;
@@ -216,8 +219,11 @@ export class ProcessTree {
     if (root) {
       poll.measure(root, "treeRssBytes", treeRss);
       poll.measure(root, "children", this.alive.size - 1);
+      if (this.asksWho && dear) {
+        this.foreignBytes = this.foreign.bytesOf([this.root, ...this.alive.keys()]);
+      }
       if (shmUsed !== null) {
-        poll.measure(root, "shmUsedBytes", shmUsed);
+        poll.measure(root, "shmUsedBytes", Math.max(0, shmUsed - this.foreignBytes));
       }
       if (treePss !== null) {
         poll.measure(root, "treePssBytes", treePss);

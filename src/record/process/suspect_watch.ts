@@ -56,7 +56,13 @@ const SHARE = 0.005;
 /** The first is often too early, and of a program with torch one takes five seconds of a busy core. */
 const FREE_MS: Millis = 8_000;
 /** Sites that rise still, and may be called a leak. */
-const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
+const ACCUSED: ReadonlySet<SiteCourse> = new Set([
+  "keeps",
+  "accumulates",
+  "hints",
+  "swells",
+  "doubles",
+]);
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** That are looked at for who makes handles. */
