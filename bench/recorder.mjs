@@ -67,7 +67,9 @@ const chosen =
     ? rowNames
     : options.only
         .flatMap((words) => words.split(","))
-        .map((word) => rowNames.find((name) => name.replace("growing, ", "").startsWith(word)) ?? word);
+        .map(
+          (word) => rowNames.find((name) => name.replace("growing, ", "").startsWith(word)) ?? word,
+        );
 for (const name of chosen) {
   if (!rowNames.includes(name)) {
     throw new Error(`no row ${name}: it is one of ${rowNames.join("; ")}`);
