@@ -95,7 +95,15 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Ledge
       parts,
       malloc: heap === null ? null : mallocFigures(heap),
       python: arenas === null ? null : pythonFigures(arenas, pools),
-      limits: limitsOf(mappings, readInterpreter(pid), arenas, pools, heap, bundled),
+      // To tell a version reads the interpreter's whole file.
+      limits: limitsOf(
+        mappings,
+        arenas === null ? readInterpreter(pid) : null,
+        arenas,
+        pools,
+        heap,
+        bundled,
+      ),
     };
   } finally {
     memory.close();

@@ -15,8 +15,8 @@ const EXPENSIVE_SHARE: Share = { atFirst: 0.002, later: 0.0008 };
 const LOOK_SHARE: Share = { atFirst: 0.004, later: 0.001 };
 const LEDGER_SHARE: Share = { atFirst: 0.0025, later: 0.0007 };
 const FIRST_LEDGER_MS = 5_000;
-/** So many cost more than all later ones, for their code is new: their costs are let pass. */
-const COLD_LEDGERS = 3;
+/** The first costs so many times what the next ones do, for its code is new. */
+const COLD_LEDGER = 3;
 /** Each comes when the run is this much longer than at the last one. */
 const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
@@ -142,7 +142,7 @@ export class LookSchedule {
 }
 
 export class LedgerSchedule {
-  private readonly cost = new Cost();
+  private cost = new Cost();
   private nextMs = FIRST_LEDGER_MS;
   private taken = 0;
 
@@ -154,9 +154,10 @@ export class LedgerSchedule {
 
   read(elapsedMs: Millis, cpuMs: Millis): void {
     this.taken += 1;
-    if (this.taken > COLD_LEDGERS) {
-      this.cost.add(cpuMs);
+    if (this.taken === 2) {
+      this.cost = new Cost();
     }
+    this.cost.add(this.taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
     const distance = this.cost.distance(this.budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
     this.nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
