@@ -19,7 +19,8 @@ const LONGEST_MS: Millis = 600_000;
 /** A verdict of at least this confidence counts as settled when the next one agrees. */
 const SURE = 0.9;
 
-interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
+interface AttachRequest
+  extends Omit<AttachOptions, "forMs" | "enough" | "onWaiting" | "libraryPath"> {
   /** How long to record; "auto": until two verdicts in a row agree, 10 minutes at most. */
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */
@@ -31,7 +32,7 @@ export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
   const { forMs, onWaiting, ...options } = request;
   return record({
     ...options,
-    enough: forMs === "auto" ? verdictIsSettled() : (elapsedMs) => elapsedMs >= forMs,
+    ...(forMs === "auto" ? { enough: verdictIsSettled() } : { forMs }),
     onWaiting: (doing) => onWaiting(doing, readStatus(options.pid)?.rssBytes ?? 0),
   });
 }

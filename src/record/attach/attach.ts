@@ -53,7 +53,8 @@ import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
 
-const CHECK_MS = 100;
+/** Of the process's end, which polls see, and of `enough`. */
+const CHECK_MS = 500;
 /** How long the process may take to run the agent's farewell. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
@@ -77,8 +78,10 @@ export interface AttachOptions {
   readonly budget?: CpuBudget;
   /** How long the process may take until it runs Python code. */
   readonly waitMs: Millis;
+  /** The recording ends then; left out: as `enough` says. */
+  readonly forMs?: Millis;
   /** Asked now and then while it is recorded; true ends it. */
-  readonly enough: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
+  readonly enough?: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
   /** Ends it now: an interrupt. */
   readonly until?: AbortSignal;
   readonly onWaiting?: (doing: string) => void;
@@ -328,17 +331,19 @@ function childrenOf({ children, follow }: AttachOptions): ChildrenChoice {
 
 /** True where the process ended. */
 async function wait(
-  { enough, until }: AttachOptions,
+  { forMs = Number.POSITIVE_INFINITY, enough, until }: AttachOptions,
   recorder: Recorder,
   path: string,
 ): Promise<boolean> {
   const begun = monotonicMs();
   while (recorder.rootLives) {
-    if (until?.aborted || (await enough(monotonicMs() - begun, path))) {
+    const leftMs = begun + forMs - monotonicMs();
+    const isEnough = leftMs <= 0 || until?.aborted || (await enough?.(monotonicMs() - begun, path));
+    if (isEnough) {
       return false;
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(done, CHECK_MS);
+      const timer = setTimeout(done, Math.min(CHECK_MS, leftMs));
       function done() {
         clearTimeout(timer);
         until?.removeEventListener("abort", done);

@@ -24,8 +24,9 @@ const FLUSH_MS = 1_000;
 const SHORTEST_LEASE_MS = 30_000;
 /** multiprocessing's resource tracker and fork server are gone so soon after the program. */
 const HELPERS_END_MS = 300;
-/** One read of a few bytes: so often at most between two polls. */
+/** One read of a few bytes, between two polls: often while processes come, else rarely. */
 const CROWD_CHECK_MS = 250;
+const QUIET_CHECK_MS = 1_000;
 
 interface RecorderOptions {
   readonly writer: RecordingWriter;
@@ -44,7 +45,7 @@ interface RecorderOptions {
   readonly budget: CpuBudget;
 }
 
-/** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
+/** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
   private readonly tree: ProcessTree;
   private readonly polls: PollSchedule;
@@ -61,6 +62,8 @@ export class Recorder {
   private timer: NodeJS.Timeout | null = null;
   private pendingMetrics: MetricRow[] = [];
   private flushedMs = 0;
+  /** CPU time of this process up to the end of the last step. */
+  private steppedCpuMs: Millis = 0;
 
   constructor(private readonly options: RecorderOptions) {
     const { budget } = options;
@@ -81,6 +84,7 @@ export class Recorder {
       root: options.pid,
       startMs: options.startedMs,
       budget,
+      tell: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
       found: (timeMs, batch) => options.writer.holders(timeMs, batch),
       counted: (timeMs, census) => options.writer.census(timeMs, census),
     });
@@ -121,7 +125,7 @@ export class Recorder {
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
-    this.suspects.close();
+    this.suspects.close(monotonicMs() - this.startMs, timeMs);
     this.leaveBudget();
     writer.end({
       timeMs,
@@ -159,11 +163,12 @@ export class Recorder {
       clearTimeout(this.timer);
       this.timer = null;
     }
-    this.suspects.close();
     this.leaveBudget();
     this.options.devices?.leave();
-    this.poll(monotonicMs() - this.startMs);
+    const elapsedMs = monotonicMs() - this.startMs;
+    this.poll(elapsedMs);
     const timeMs = nowMs();
+    this.suspects.close(elapsedMs, timeMs);
     this.look("end", timeMs);
     this.options.pool?.close();
     this.flush(timeMs);
@@ -190,9 +195,11 @@ export class Recorder {
   /** One poll, a look where one is due, and the timer for the next. */
   private step(): void {
     const elapsedMs = monotonicMs() - this.startMs;
+    // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
+    const waitCpuMs = this.suspects.isBusy ? 0 : this.cpu() - this.steppedCpuMs;
     const pollCpu = threadCpu();
     const polledMs = this.poll(elapsedMs);
-    this.polls.polled(elapsedMs, pollCpu());
+    this.polls.polled(elapsedMs, pollCpu() + waitCpuMs);
     const { pool } = this.options;
     if (pool) {
       const due = this.looks.due(elapsedMs, pool.liveBytes);
@@ -210,14 +217,16 @@ export class Recorder {
     }
     const distance = this.polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
+    this.steppedCpuMs = this.cpu();
     this.wait(distance);
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */
   private wait(distance: Millis): void {
-    const part = Math.min(distance, CROWD_CHECK_MS);
+    const { pool } = this.options;
+    const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
     this.timer = setTimeout(() => {
-      if (distance > part && !this.options.pool?.crowded) {
+      if (distance > part && !pool?.crowded) {
         this.wait(distance - part);
       } else {
         this.step();

@@ -78,6 +78,8 @@ export class PoolWatch {
   /** Slots that were read to their end and could not be freed. */
   private readonly stuck = new Set<string>();
   private claimsAtPoll = 0;
+  /** Whether processes came between the last two polls, or since the last one as far as was asked. */
+  isClaimed = true;
   private readonly inode: number;
 
   /** `root`: the recorded program, whose segment stays until the last look. */
@@ -107,13 +109,16 @@ export class PoolWatch {
    * wanted: to be asked between polls. */
   get crowded(): boolean {
     const head = this.guarded(null, () => this.pool.header());
+    this.isClaimed ||= head !== null && head.claims > this.claimsAtPoll;
     return head !== null && head.claims - this.claimsAtPoll > head.slotCount / 4;
   }
 
   /** Takes up new segments, reads every header, lets go of those whose owner has ended while the root
    * lived: nothing of theirs lives. Who has gone with the root is for {@link lastPoll} to tell. */
   poll(poll: TreePoll): void {
-    this.claimsAtPoll = this.guarded(null, () => this.pool.header())?.claims ?? 0;
+    const claims = this.guarded(null, () => this.pool.header())?.claims ?? 0;
+    this.isClaimed = claims > this.claimsAtPoll;
+    this.claimsAtPoll = claims;
     for (const { watched, header, state } of this.readSlots(poll)) {
       if (state === "replaced" || (state === "gone" && this.goneForSure(watched, header))) {
         this.drain(watched, header, poll);
