@@ -7,7 +7,9 @@
  * Only the symbol table is read into memory, as a sorted index; names are read one by one when asked
  * for. Every offset and size is checked against the file's, for a mapped path may lead to any bytes.
  */
+
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { float64At } from "../model/base/columns.js";
 import { readRange, readSections, type Section } from "./elf_sections.js";
 
 const SYMBOL_BYTES = 24;
@@ -81,7 +83,7 @@ export class ElfSymbols {
     let high = starts.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (starts[middle]! <= address) {
+      if (float64At(starts, middle) <= address) {
         low = middle + 1;
       } else {
         high = middle;
@@ -91,13 +93,13 @@ export class ElfSymbols {
     if (row < 0) {
       return -1;
     }
-    const distance = address - starts[row]!;
-    const size = this.#sizes[row]!;
+    const distance = address - float64At(starts, row);
+    const size = float64At(this.#sizes, row);
     return distance < (size === 0 ? UNSIZED_REACH : size) ? row : -1;
   }
 
   #nameOf(fd: number, row: number): string {
-    const offset = this.#names[row]!;
+    const offset = float64At(this.#names, row);
     const length = Math.min(LONGEST_NAME, this.#namesEnd - offset);
     // Nearly every name is short; only a long one costs a second read.
     for (const wanted of [Math.min(256, length), length]) {

@@ -34,13 +34,13 @@ export class ResidentWords {
    * above 2^53 lose their lowest bits: no address and no size is one. */
   word(address: Address): number {
     const at = this.#locate(address);
-    return at < 0 ? Number.NaN : this.#words[at]! + this.#words[at + 1]! * HIGH;
+    return at < 0 ? Number.NaN : (this.#words[at] ?? 0) + (this.#words[at + 1] ?? 0) * HIGH;
   }
 
   /** The 32-bit word at a 4-aligned address, or NaN. */
   word32(address: Address): number {
     const at = this.#locate(address);
-    return at < 0 ? Number.NaN : this.#words[at]!;
+    return at < 0 ? Number.NaN : (this.#words[at] ?? 0);
   }
 
   /** Index into #words, or -1. */
@@ -81,6 +81,6 @@ export class ResidentWords {
       }
       this.#present.set(stretch, bits);
     }
-    return bits[page - stretch * perStretch]!;
+    return bits[page - stretch * perStretch] ?? 0;
   }
 }
