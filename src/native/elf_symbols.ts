@@ -8,6 +8,7 @@
  * symbols takes longer to sort than a hundred passes, and stays in memory. Every offset and size is checked against
  * the file's, for a mapped path may lead to any bytes.
  */
+
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { readSections, type Section } from "./elf_sections.js";
 

@@ -10,8 +10,10 @@
  * Fails: another C library, or libc's data swapped out: null. Torn or damaged parts are left out, counted
  * in `unreadBytes` and named in `problems`; every walk and list has a bound.
  */
+
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import { ResidentWords } from "../linux/memory/resident_words.js";
+import { float64At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
 import { type ArenaState, findGlibcState, GlibcPlace, type GlibcState } from "./glibc_layout.js";
@@ -275,6 +277,6 @@ function readMmapped(
 function append(to: RangeColumns, from: RangeColumns): void {
   const { starts, ends } = from;
   for (let index = 0; index < starts.length; index++) {
-    to.push(starts[index]!, ends[index]!);
+    to.push(float64At(starts, index), float64At(ends, index));
   }
 }

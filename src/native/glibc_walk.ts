@@ -10,6 +10,7 @@
  * stop making sense the walk looks for the next place from which several chunks lie end to end, and says
  * how many bytes it could not read as chunks.
  */
+
 import type { Memory } from "../linux/memory/memory.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
@@ -130,8 +131,8 @@ export function walkRegion(
   let at = region.firstChunk;
   while (at < end || (at === end && before !== 0 && region.top !== 0)) {
     const index = pieces.at(at);
-    const low = index < 0 ? 0 : words[index + 2]!;
-    const size = index < 0 ? 0 : low - (low & 7) + words[index + 3]! * HIGH;
+    const low = index < 0 ? 0 : (words[index + 2] ?? 0);
+    const size = index < 0 ? 0 : low - (low & 7) + (words[index + 3] ?? 0) * HIGH;
     if (before !== 0 && index >= 0) {
       const bytes = at - before;
       if ((low & PREVIOUS_IN_USE) === 0) {
@@ -190,8 +191,8 @@ function findSequence(pieces: ChunkPieces, from: Address, end: Address): Address
     // A sequence is followed inside what is at hand: each step of the search reads nothing anew.
     while (at < end && count < CERTAIN && (at === start || pieces.holds(at))) {
       const index = pieces.at(at);
-      const low = index < 0 ? 0 : pieces.words[index + 2]!;
-      const size = index < 0 ? 0 : low - (low & 7) + pieces.words[index + 3]! * HIGH;
+      const low = index < 0 ? 0 : (pieces.words[index + 2] ?? 0);
+      const size = index < 0 ? 0 : low - (low & 7) + (pieces.words[index + 3] ?? 0) * HIGH;
       if (index < 0 || !isHeader(low, size, end - at)) {
         at = -1;
         break;

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { uint16At } from "../../src/model/base/columns.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { expectEstimate, liveOf } from "../truth.js";
 import { attach, killAll, nameOf, removeScratch, start, type Target } from "./targets.js";
@@ -74,7 +75,8 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     expect(byPid.get(late)).toMatchObject({ profiled: true, python: interpreter.version });
     expect(byPid.get(early)?.profiled).toBe(sharesPool);
     const profile = recording.profileAt("end");
-    const ofLate = (site: number) => profile.processes[profile.sites.process[site]]?.pid === late;
+    const ofLate = (site: number) =>
+      profile.processes[uint16At(profile.sites.process, site)]?.pid === late;
     expectEstimate(liveOf(profile, ofLate), GROWN, 0.05);
     await target.said("state late inert");
     if (sharesPool) {

@@ -1,4 +1,5 @@
 import { totalGrowth } from "../../diagnose/index.js";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
 import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
@@ -107,7 +108,7 @@ function highest(
   series?.values.get(metric)?.forEach((reading, i) => {
     if (reading > value) {
       value = reading;
-      timeMs = series.timesMs[i] as number;
+      timeMs = float64At(series.timesMs, i);
     }
   });
   return { value, timeMs };
@@ -217,8 +218,8 @@ interface SiteSum {
 function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   const sums = new Map<number, SiteSum>();
   const at = ({ sites }: Profile, row: number): SiteSum => {
-    const stack = sites.stack[row] as number;
-    const domain = sites.domain[row] as number;
+    const stack = uint32At(sites.stack, row);
+    const domain = uint8At(sites.domain, row);
     const key = stack * 4 + domain;
     let sum = sums.get(key);
     if (!sum) {
@@ -240,17 +241,17 @@ function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   };
   for (let row = 0; row < profile.sites.length; row++) {
     const sum = at(profile, row);
-    sum.liveBytes += profile.sites.liveBytes[row] as number;
-    sum.liveObjects += profile.sites.liveObjects[row] as number;
-    sum.liveVariance += profile.sites.liveVariance[row] as number;
-    sum.allocatedBytes += profile.sites.allocatedBytes[row] as number;
-    sum.allocatedObjects += profile.sites.allocatedObjects[row] as number;
-    sum.allocatedVariance += profile.sites.allocatedVariance[row] as number;
+    sum.liveBytes += float64At(profile.sites.liveBytes, row);
+    sum.liveObjects += float64At(profile.sites.liveObjects, row);
+    sum.liveVariance += float64At(profile.sites.liveVariance, row);
+    sum.allocatedBytes += float64At(profile.sites.allocatedBytes, row);
+    sum.allocatedObjects += float64At(profile.sites.allocatedObjects, row);
+    sum.allocatedVariance += float64At(profile.sites.allocatedVariance, row);
   }
   for (let row = 0; row < peak.sites.length; row++) {
     const sum = at(peak, row);
-    sum.peakBytes += peak.sites.liveBytes[row] as number;
-    sum.peakVariance += peak.sites.liveVariance[row] as number;
+    sum.peakBytes += float64At(peak.sites.liveBytes, row);
+    sum.peakVariance += float64At(peak.sites.liveVariance, row);
   }
   const stacks = new StackNames(profile);
   return [...sums.values()]
@@ -299,8 +300,8 @@ class StackNames {
   frames(stack: StackId): FrameJson[] {
     const { parent, frame } = this.profile.stacks;
     const frames: FrameJson[] = [];
-    for (let node = stack; node > 0; node = parent[node] as number) {
-      frames.push(this.frame(frame[node] as number));
+    for (let node = stack; node > 0; node = uint32At(parent, node)) {
+      frames.push(this.frame(uint32At(frame, node)));
     }
     return frames;
   }
@@ -308,10 +309,10 @@ class StackNames {
   private frame(id: number): FrameJson {
     const { strings, frames } = this.profile;
     this.made[id] ??= {
-      function: strings[frames.function[id] as number] ?? "",
-      file: strings[frames.file[id] as number] ?? "",
-      line: frames.line[id] as number,
-      kind: KIND_NAMES[frames.kind[id] as number] ?? "mark",
+      function: strings[uint32At(frames.function, id)] ?? "",
+      file: strings[uint32At(frames.file, id)] ?? "",
+      line: uint32At(frames.line, id),
+      kind: KIND_NAMES[uint8At(frames.kind, id)] ?? "mark",
     };
     return this.made[id];
   }

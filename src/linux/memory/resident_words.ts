@@ -89,6 +89,6 @@ export class ResidentWords {
       }
       this.#present.set(stretch, bits);
     }
-    return bits[page - stretch * perStretch]!;
+    return bits[page - stretch * perStretch] ?? 0;
   }
 }

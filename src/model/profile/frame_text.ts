@@ -1,3 +1,4 @@
+import { float64At, uint32At } from "../base/columns.js";
 import type { FrameId, LabelId, StackId } from "../base/units.js";
 import { FrameKind, type ProfileTables } from "./profile.js";
 
@@ -8,20 +9,20 @@ export function baseName(path: string): string {
 
 /** What a frame is called: its function, or object and address where no symbol was found. */
 export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const name = strings[frames.function[frame]!]!;
+  const name = strings[uint32At(frames.function, frame)]!;
   if (name !== "") {
     return name;
   }
-  const file = baseName(strings[frames.file[frame]!]!) || "?";
+  const file = baseName(strings[uint32At(frames.file, frame)]!) || "?";
   return frames.kind[frame] === FrameKind.native
-    ? `${file}+0x${frames.address[frame]!.toString(16)}`
+    ? `${file}+0x${float64At(frames.address, frame).toString(16)}`
     : file;
 }
 
 /** Where a frame's code is: "app.py:41", or the object's name for native code; "" where it has no file. */
 export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const file = strings[frames.file[frame]!]!;
-  const line = frames.line[frame]!;
+  const file = strings[uint32At(frames.file, frame)]!;
+  const line = uint32At(frames.line, frame);
   if (frames.kind[frame] === FrameKind.native && line === 0) {
     return baseName(file);
   }
@@ -31,8 +32,8 @@ export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): 
 /** The frames of a stack, leaf first. */
 export function framesOf({ stacks }: ProfileTables, stack: StackId): FrameId[] {
   const frames: FrameId[] = [];
-  for (let node = stack; node !== 0; node = stacks.parent[node]!) {
-    frames.push(stacks.frame[node]!);
+  for (let node = stack; node !== 0; node = uint32At(stacks.parent, node)) {
+    frames.push(uint32At(stacks.frame, node));
   }
   return frames;
 }
@@ -43,10 +44,10 @@ export function labelPairs(
   label: LabelId,
 ): Map<string, string> {
   const pairs = new Map<string, string>();
-  for (let row = label; row !== 0; row = labels.parent[row]!) {
-    const key = strings[labels.key[row]!]!;
+  for (let row = label; row !== 0; row = uint32At(labels.parent, row)) {
+    const key = strings[uint32At(labels.key, row)]!;
     if (!pairs.has(key)) {
-      pairs.set(key, strings[labels.value[row]!]!);
+      pairs.set(key, strings[uint32At(labels.value, row)]!);
     }
   }
   return pairs;

@@ -27,6 +27,7 @@ import type {
   SampledStack,
 } from "../../holders/lookup_request.js";
 import { startLookup } from "../../holders/lookup_thread.js";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
@@ -303,13 +304,13 @@ export class SuspectWatch {
     const bySite = new Map<string, Born[]>();
     for (let row = 0; row < (samples?.length ?? 0); row++) {
       const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
-      const key = this.builder.keyOf(tables, pid, domain[row] as number, stack[row] as number);
+      const key = this.builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
       const rows = bySite.get(key) ?? [];
       bySite.set(key, rows);
       rows.push({
-        address: address[row] as number,
-        bytes: bytes[row] as number,
-        bornMs: bornMs[row] as number,
+        address: float64At(address, row),
+        bytes: float64At(bytes, row),
+        bornMs: float64At(bornMs, row),
       });
     }
     return bySite;
@@ -377,10 +378,10 @@ function youngOf(samples: LiveSamples | undefined): SampledStack[] {
   const byStack = new Map<StackId, Address[]>();
   for (let row = 0; row < (samples?.length ?? 0); row++) {
     const { address, bornMs, stack } = samples as LiveSamples;
-    if ((bornMs[row] as number) >= oldest) {
-      const addresses = byStack.get(stack[row] as number) ?? [];
-      byStack.set(stack[row] as number, addresses);
-      addresses.push(address[row] as number);
+    if (float64At(bornMs, row) >= oldest) {
+      const addresses = byStack.get(uint32At(stack, row)) ?? [];
+      byStack.set(uint32At(stack, row), addresses);
+      addresses.push(float64At(address, row));
     }
   }
   return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
