@@ -29,7 +29,7 @@ export const longTests = {
     what: "machines, interpreters and layouts on which the wheel is installed, used and uninstalled",
     file: "test/packages/install.test",
     sample: 1,
-    full: 100,
+    full: 17,
   },
   packageFolders: {
     what: "folders in which the packages are built, to the same bytes; and Debian 11 and 13 that compile the agent",

@@ -1,6 +1,6 @@
-"""Tidemark as pip installs it: this package holds the program, and starts it by ``python -m tidemark_profiler``.
+"""Tidemark as pip installs it: this package holds the program, and ``python -m tidemark_profiler`` starts it.
 
-Labels and steps are in the package ``tidemark``. Where a stranger's module has that name, the same
+Labels and steps are in the package ``tidemark``. Where another module has that name, the same
 functions are here::
 
     from tidemark_profiler import label, step
@@ -9,15 +9,21 @@ functions are here::
 import os
 from typing import Any
 
-__all__ = ["FOLDER", "label", "launcher", "step"]
-
-#: Absolute path of the installation: dist/, python/, bin/.
-FOLDER = os.path.dirname(os.path.abspath(__file__))
+__all__ = ["FOLDER", "label", "step"]
 
 
-def launcher() -> str:
-    """Absolute path of the shell script that starts the program."""
-    return os.path.join(FOLDER, "bin", "tidemark")
+def _find_folder() -> str:
+    """This package where pip installed it, else the clone that it lies in."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    clone = os.path.dirname(os.path.dirname(package))
+    for folder in (package, clone):
+        if os.path.isfile(os.path.join(folder, "bin", "tidemark")):
+            return folder
+    return package
+
+
+#: Absolute path of the installation: bin/, dist/, python/.
+FOLDER = _find_folder()
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _labels() -> Any:
-    """The package ``tidemark`` if it is Tidemark's, else the copy that lies in this installation."""
+    """The package ``tidemark`` if it is Tidemark's, else the copy in this installation."""
     import importlib.util
     import sys
 
@@ -40,7 +46,7 @@ def _labels() -> Any:
 
         if hasattr(tidemark, "label") and hasattr(tidemark, "step"):
             return tidemark
-    except Exception:  # whatever a stranger's module raises
+    except Exception:  # whatever the other module raises
         pass
     path = os.path.join(FOLDER, "python", "tidemark", "__init__.py")
     spec = importlib.util.spec_from_file_location(

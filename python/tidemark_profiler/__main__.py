@@ -5,7 +5,7 @@ import signal
 import sys
 from typing import Dict, NoReturn
 
-from . import launcher
+from . import FOLDER
 
 #: What CPython ignores from its start on (Python/pylifecycle.c); exec would hand that on.
 _IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
@@ -28,8 +28,9 @@ def main() -> NoReturn:
     """Becomes the program: pid, descriptors and exit code are this process's."""
     for name in _IGNORED_BY_PYTHON:
         signal.signal(getattr(signal, name), signal.SIG_DFL)
-    # By the shell's name: the script itself may lie where nothing may be executed.
-    os.execve("/bin/sh", ["/bin/sh", launcher(), *sys.argv[1:]], _environment())
+    # By the shell: an archive may have lost the script's permission to be executed.
+    launcher = os.path.join(FOLDER, "bin", "tidemark")
+    os.execve("/bin/sh", ["/bin/sh", launcher, *sys.argv[1:]], _environment())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { capture, SetupError } from "../command.mjs";
 import { npm, root } from "../setup.mjs";
+import { readmeWithoutLinks } from "./long_description.mjs";
 import { manifest, payload, unjoined } from "./payload.mjs";
 
 /** @typedef {import("./payload.mjs").PackageFile} PackageFile */
@@ -18,7 +19,7 @@ export async function writeNpmPackages(folder, native) {
   const common = { version, license };
   await pack(folder, [
     ...payload(),
-    { path: "README.md", source: join(root, "README.md") },
+    { path: "README.md", text: readmeWithoutLinks() },
     manifestFile({
       name: "tidemark-profiler",
       description,

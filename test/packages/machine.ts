@@ -193,8 +193,11 @@ export function noMachineBecause(): string | null {
   if (process.getuid?.() !== 0) {
     return "needs root";
   }
-  if (environment.wheelhouse === null || environment.tools.nsenter === null) {
-    return "needs the wheels of the set-up, and nsenter";
+  if (environment.wheelhouse === null || environment.cleanRoots.bookworm === undefined) {
+    return "needs the wheels and the Debian 12 of the set-up";
+  }
+  if (environment.tools.nsenter === null) {
+    return "needs nsenter";
   }
   return null;
 }
