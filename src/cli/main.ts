@@ -1,4 +1,3 @@
-import module from "node:module";
 import { setFlagsFromString } from "node:v8";
 
 /**
@@ -10,9 +9,6 @@ const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 22) {
   setFlagsFromString("--interrupt-budget=1000000"); // bytes of bytecode; V8 before 12
 }
-// Node 22 and newer keep compiled code between starts; it matters for `--help` and short commands.
-// (@types/node is of Node 20, which has no such function.)
-(module as { enableCompileCache?: () => unknown }).enableCompileCache?.();
 
 const { runCommandLine } = await import("./command_line.js");
 await runCommandLine(process.argv.slice(2));
