@@ -1,5 +1,9 @@
 /** The sites that a verdict accuses, as suspects of its document. */
-import type { SuspectJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type {
+  AdviceJson,
+  SuspectJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
@@ -7,10 +11,11 @@ import type { Finding } from "../rules/rule.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
-import { adviceFor, adviceOfBacklog } from "../wording/advice.js";
+import { adviceById, adviceFor } from "../wording/advice.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
+const MOST_ADVICE = 2;
 /**
  * Weight of growth outside the program's own code. While the program's own code grows too, a library's work on its own
  * behalf, or a thread's stack, is seldom the cause.
@@ -159,6 +164,23 @@ function callsPutter(
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
 }
 
+/** Programs that store no exceptions hold a handful of tracebacks. */
+const MANY_TRACEBACKS = 50;
+
+function adviceOf(
+  { evidence }: Observations,
+  { backlog, site }: SiteJudgement,
+  usual: () => AdviceJson[],
+): AdviceJson[] {
+  if (backlog) {
+    return [adviceById("TM-A006")];
+  }
+  const tracebacks = evidence.census?.types.find(({ type }) => type === "traceback");
+  const areStored =
+    site.pid === evidence.census?.pid && (tracebacks?.objects.at(-1) ?? 0) >= MANY_TRACEBACKS;
+  return areStored ? [adviceById("TM-A005"), ...usual()].slice(0, MOST_ADVICE) : usual();
+}
+
 function backlogJson({
   waitingMs,
   producedSlope,
@@ -202,6 +224,6 @@ function suspectJson(
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
-    advice: suspect.backlog ? adviceOfBacklog() : adviceFor(kind, holder, code),
+    advice: adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
   };
 }

@@ -179,11 +179,6 @@ export function adviceById(wanted: string): AdviceJson {
   return { id: found.id, text: found.text };
 }
 
-/** For a site whose items wait in a queue. */
-export function adviceOfBacklog(): AdviceJson[] {
-  return [adviceById("TM-A006")];
-}
-
 /** What fits a verdict and, where one is known, its holder; the narrowest first, at most two. */
 export function adviceFor(
   kind: VerdictKind,

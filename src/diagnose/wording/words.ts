@@ -1,6 +1,6 @@
 /** Frames inside the sentences of a verdict. */
 import type { FrameJson } from "../../model/documents/documents.js";
-import { readableFile } from "../../model/documents/own_code.js";
+import { readableFile } from "../../model/profile/frame_text.js";
 
 /** "record (app.py:41)" */
 export function frameText(frame: FrameJson | undefined): string {

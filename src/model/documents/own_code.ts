@@ -1,3 +1,4 @@
+import { isNotebookCell } from "../profile/frame_text.js";
 import type { FrameJson } from "./documents.js";
 
 /** Where one task's or thread's code ends and the code that drives all of them begins. */
@@ -12,25 +13,14 @@ const COMPILED_TEXT = /^<.*>$/;
 /** Text that is compiled again and again, each time under a file name of its own: notebook cells, templates, exec. */
 const COMPILED_AGAIN = /^<|[/\\](?:tmp|temp)[/\\].*\d/i;
 /** Numbers and hashes in such a name. */
-const COUNTER = /\d+(?:-[0-9a-f]{6,})?|(?<=[-_ ])[0-9a-f]{8,}/gi;
-const IPYTHON_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
-const NOTEBOOK_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
+const COUNTER = /0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{6,}\b|\d+/gi;
 
 /** The file's name for grouping: the same for all versions of code that is compiled again and again. */
 export function recurringFile(file: string): string {
-  if (IPYTHON_CELL.test(file) || NOTEBOOK_CELL.test(file)) {
+  if (isNotebookCell(file)) {
     return "<notebook cell>";
   }
   return COMPILED_AGAIN.test(file) ? file.replace(COUNTER, "#") : file;
-}
-
-/** The file's name for people: a notebook cell by its number where its name holds that. */
-export function readableFile(file: string): string {
-  const cell = IPYTHON_CELL.exec(file);
-  if (cell) {
-    return `In [${cell[1]}]`;
-  }
-  return NOTEBOOK_CELL.test(file) ? "notebook cell" : file;
 }
 
 /** What Tidemark runs inside the process: scripts that it has the interpreter execute. */
@@ -48,12 +38,17 @@ export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   const driver = frames.findIndex(isDriver);
   const near = driver < 0 ? frames : frames.slice(0, driver);
   return (
-    near.find((frame) => isOwn(frame) && !COMPILED_TEXT.test(frame.file)) ??
+    near.find((frame) => isOwn(frame) && isWritten(frame)) ??
     near.find(isOwn) ??
     near.find(({ kind }) => kind === "python") ??
     frames.find(isOwn) ??
     frames[0]
   );
+}
+
+/** Code of a file, or of a notebook cell: its user wrote that, though no file holds it. */
+function isWritten({ file }: FrameJson): boolean {
+  return !COMPILED_TEXT.test(file) || isNotebookCell(file);
 }
 
 function isDriver({ file, function: name }: FrameJson): boolean {
