@@ -10,7 +10,7 @@ describe("every command", () => {
     const flags = command?.options.map((option) => option.long);
     expect(flags).toEqual(expect.arrayContaining(["--json", "--quiet", "--debug"]));
     // Each list: these have no rows to choose from, and threads have no size.
-    if (!["report", "export", "import", "detach", "doctor"].includes(name)) {
+    if (!["report", "export", "import", "detach", "doctor", "completion"].includes(name)) {
       const sized = name === "stacks" ? [] : ["--min"];
       expect(flags, "see the exceptions in this test for a command without rows").toEqual(
         expect.arrayContaining(["--top", "--filter", ...sized]),

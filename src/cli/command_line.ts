@@ -99,6 +99,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./commands/live.js"),
   },
   {
+    name: "completion",
+    summary: "the script by which bash, zsh or fish completes tidemark",
+    load: () => import("./commands/completion.js"),
+  },
+  {
     name: "doctor",
     summary: "check what works on this machine, and how to enable what does not",
     load: () => import("./commands/doctor.js"),
@@ -118,6 +123,10 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
+  if (args[0] === "__complete") {
+    const { answerShell } = await import("./completion/answer.js");
+    return answerShell(args.slice(1), commandNamed);
+  }
   try {
     const words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
@@ -144,6 +153,12 @@ async function understand(args: readonly string[]): Promise<string[]> {
   }
   const { withCommand } = await import("./target.js");
   return withCommand(args, COMMAND_NAMES);
+}
+
+/** A command in full; the program itself for "". */
+async function commandNamed(name: string): Promise<Command> {
+  const program = await buildProgram(name);
+  return program.commands.find((command) => command.name() === name) ?? program;
 }
 
 /** The program with every command in full, for what looks at all of them. */

@@ -20,8 +20,10 @@ export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
   chooseProgram,
+  commandsOnPath,
   type DeviceWatchOptions,
   importPool,
+  pythonNames,
   type RunResult,
   runUnderAgent,
 } from "../record/index.js";
@@ -45,6 +47,7 @@ export {
 } from "./live/open_recording.js";
 export {
   listProcesses,
+  pythonProcesses,
   type WatchedProcesses,
   watchedDocument,
   watchProcesses,
