@@ -19,6 +19,10 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
+  if (args[0] === "__complete") {
+    const { answerShell } = await import("./completion/answer.js");
+    return answerShell(args.slice(1), commandNamed);
+  }
   try {
     const words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
@@ -45,6 +49,12 @@ async function understand(args: readonly string[]): Promise<string[]> {
   }
   const { withCommand } = await import("./target.js");
   return withCommand(args, COMMAND_NAMES);
+}
+
+/** A command in full; the program itself for "". */
+async function commandNamed(name: string): Promise<Command> {
+  const program = await buildProgram(name);
+  return program.commands.find((command) => command.name() === name) ?? program;
 }
 
 /** The program with every command in full, for what looks at all of them. */

@@ -11,6 +11,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/attach.js"),
   },
   {
+    name: "completion",
+    group: "machine",
+    summary: "print the script that completes tidemark in bash, zsh or fish",
+    load: () => import("./commands/completion.js"),
+  },
+  {
     name: "detach",
     group: "record",
     summary: "clean up after a recorder that crashed",

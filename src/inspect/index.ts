@@ -21,8 +21,10 @@ export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
   chooseProgram,
+  commandsOnPath,
   type DeviceWatchOptions,
   importPool,
+  pythonNames,
   type RunResult,
   runUnderAgent,
 } from "../record/index.js";

@@ -23,9 +23,11 @@ export { finishOrphan } from "./launch/orphan.js";
 export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";
 export {
   choosePython,
+  commandsOnPath,
   environmentFolders,
   namesIn,
   onPath,
+  pythonNames,
   pythonsOnPath,
   type StartPlace,
 } from "./launch/program/choose_python.js";

@@ -63,10 +63,13 @@ export function buildCommand(): Command {
       "--probe",
       "at the end, run gc.collect() and malloc_trim(0) in the live process, and see what that frees",
     )
-    .option(
-      "--fail-on <kinds>",
-      "leave with exit code 1 where the verdict is one of these, separated by commas",
-      parseKinds,
+    .addOption(
+      new Option(
+        "--fail-on <kinds>",
+        "exit code 1 where the verdict is one of these, separated by commas",
+      )
+        .choices(VERDICT_KINDS)
+        .argParser(parseKinds),
     );
   withListOptions(command, "suspects", DEFAULT_SUSPECTS);
   withCommonOptions(command, "stdout");

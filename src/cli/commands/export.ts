@@ -57,7 +57,12 @@ export function buildCommand(): Command {
         `${WHOLE_RECORDING.join(" and ")} hold the whole recording.`,
     )
     .argument("<recording>", "a .tidemark file")
-    .requiredOption("--format <formats>", `one or more of ${NAMES}`, parseFormats)
+    .addOption(
+      new Option("--format <formats>", "one or more, separated by commas")
+        .choices(EXPORTERS.map(({ name }) => name))
+        .argParser(parseFormats)
+        .makeOptionMandatory(),
+    )
     .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
     .option("--at <moment>", `${MOMENT_HELP}; not for ${WHOLE_RECORDING.join(" and ")}`, "end")
     .addOption(

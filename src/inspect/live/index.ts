@@ -16,6 +16,7 @@ export {
 } from "./open_recording.js";
 export {
   listProcesses,
+  pythonProcesses,
   type WatchedProcesses,
   watchedDocument,
   watchProcesses,

@@ -49,6 +49,13 @@ export interface SummarySiteJson {
   interval95AllocatedBytes?: Interval;
 }
 
+/** `tidemark.completion/1`: the script by which a shell completes command lines. */
+export interface CompletionJson {
+  schema: "tidemark.completion/1";
+  shell: "bash" | "zsh" | "fish";
+  script: string;
+}
+
 /** `tidemark.summary/1` */
 export interface SummaryJson {
   schema: "tidemark.summary/1";

@@ -65,7 +65,7 @@ function wantedPython(wanted: string, place: StartPlace): string {
   if (word !== null) {
     return word;
   }
-  const found = [...new Set(pythonsOnPath(place).map((each) => basename(each)))];
+  const found = pythonNames(place);
   throw programNotStarted(
     name,
     name.includes("/")
@@ -126,6 +126,22 @@ export function pythonsOnPath(place: StartPlace): string[] {
       .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
       .map((name) => join(folder, name)),
   );
+}
+
+/** Names of Python programs on PATH, each once. */
+export function pythonNames(place: StartPlace = hereAndNow()): string[] {
+  return [...new Set(pythonsOnPath(place).map((path) => basename(path)))];
+}
+
+/** Names of commands on PATH that begin with `start`. */
+export function commandsOnPath(start: string): string[] {
+  return commandNames(hereAndNow())
+    .filter((name) => name.startsWith(start))
+    .sort();
+}
+
+function hereAndNow(): StartPlace {
+  return { cwd: process.cwd(), environment: process.env };
 }
 
 /** Names of all files in the folders of PATH. */
