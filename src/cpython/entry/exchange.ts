@@ -30,7 +30,11 @@ type Answer =
   | { readonly state: "raised"; readonly text: string };
 
 export class Exchange {
-  private constructor(private readonly folder: ProgramFolder) {}
+  readonly #folder: ProgramFolder;
+
+  private constructor(folder: ProgramFolder) {
+    this.#folder = folder;
+  }
 
   /** `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError where no
    * folder of the process's can be written. */
@@ -50,7 +54,7 @@ export class Exchange {
 
   /** As the process names it. */
   get scriptPath(): string {
-    return this.folder.there(".py");
+    return this.#folder.there(".py");
   }
 
   /** Runs the script's file in a namespace of its own; never raises, whatever becomes of the file. */
@@ -61,7 +65,7 @@ export class Exchange {
   read(): Answer {
     let text: string;
     try {
-      text = readFileSync(this.folder.here(""), "utf8");
+      text = readFileSync(this.#folder.here(""), "utf8");
     } catch {
       return { state: "waiting" }; // somebody else removed it
     }
@@ -75,9 +79,9 @@ export class Exchange {
   }
 
   close(): void {
-    rmSync(this.folder.here(".py"), { force: true });
-    rmSync(this.folder.here(""), { force: true });
-    this.folder.close();
+    rmSync(this.#folder.here(".py"), { force: true });
+    rmSync(this.#folder.here(""), { force: true });
+    this.#folder.close();
   }
 }
 

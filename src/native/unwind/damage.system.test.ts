@@ -23,22 +23,26 @@ class Damaged implements Memory {
   readonly bytes = new Map<number, number>();
   reads = 0;
 
-  constructor(private readonly original: Memory) {
+  readonly #original: Memory;
+
+  constructor(original: Memory) {
+    this.#original = original;
+
     this.pid = original.pid;
     this.name = original.name;
   }
 
   get mappings(): readonly Mapping[] {
-    return this.original.mappings;
+    return this.#original.mappings;
   }
 
   refresh(): boolean {
-    return this.original.refresh();
+    return this.#original.refresh();
   }
 
   readInto(address: number, target: Uint8Array): number {
     this.reads += 1;
-    const length = this.original.readInto(address, target);
+    const length = this.#original.readInto(address, target);
     for (const [at, byte] of this.bytes) {
       if (at >= address && at < address + length) {
         target[at - address] = byte;
@@ -48,7 +52,7 @@ class Damaged implements Memory {
   }
 
   resident(start: number, end: number) {
-    return this.original.resident(start, end);
+    return this.#original.resident(start, end);
   }
 
   openFile(): null {

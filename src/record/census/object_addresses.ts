@@ -17,7 +17,7 @@ const FEWEST_OF_TYPE = 8;
 const FIRST_ROOM = 1 << 16;
 
 export class ObjectAddresses {
-  private known = new Float64Array(0);
+  #known = new Float64Array(0);
 
   /** Remembers where objects lie now: eight bytes each. Throws TidemarkError. */
   take(memory: Memory): void {
@@ -31,7 +31,7 @@ export class ObjectAddresses {
       }
       found[count++] = address;
     });
-    this.known = found.slice(0, count).sort();
+    this.#known = found.slice(0, count).sort();
   }
 
   /** New objects by type name, at most {@link MOST_OF_TYPE} of each. Throws TidemarkError. */
@@ -39,7 +39,7 @@ export class ObjectAddresses {
     const born = new Map<string, Address[]>(types.map((type) => [type, []]));
     scan(memory, (address, type) => {
       const addresses = born.get(type());
-      if (addresses && !this.has(address)) {
+      if (addresses && !this.#has(address)) {
         addresses.push(address);
       }
     });
@@ -50,18 +50,18 @@ export class ObjectAddresses {
     );
   }
 
-  private has(address: Address): boolean {
+  #has(address: Address): boolean {
     let low = 0;
-    let high = this.known.length;
+    let high = this.#known.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (float64At(this.known, middle) < address) {
+      if (float64At(this.#known, middle) < address) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    return this.known[low] === address;
+    return this.#known[low] === address;
   }
 }
 

@@ -47,31 +47,35 @@ interface RecorderOptions {
 
 /** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
-  private readonly tree: ProcessTree;
-  private readonly polls: PollSchedule;
-  private readonly looks: LookSchedule;
-  private readonly ledgers: LedgerSchedule;
-  private readonly leaveBudget: () => void;
-  private readonly ledgerTurns = new LedgerTurns();
-  private readonly startMs = monotonicMs();
-  private readonly cpu = processCpu();
-  private readonly cgroup: CgroupPlace | null;
-  private readonly suspects: SuspectWatch;
-  private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
-  private oomKills: number | null = null;
-  private timer: NodeJS.Timeout | null = null;
-  private pendingMetrics: MetricRow[] = [];
-  private flushedMs = 0;
+  readonly #tree: ProcessTree;
+  readonly #polls: PollSchedule;
+  readonly #looks: LookSchedule;
+  readonly #ledgers: LedgerSchedule;
+  readonly #leaveBudget: () => void;
+  readonly #ledgerTurns = new LedgerTurns();
+  readonly #startMs = monotonicMs();
+  readonly #cpu = processCpu();
+  readonly #cgroup: CgroupPlace | null;
+  readonly #suspects: SuspectWatch;
+  #highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
+  #oomKills: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #pendingMetrics: MetricRow[] = [];
+  #flushedMs = 0;
   /** CPU time of this process up to the end of the last step. */
-  private steppedCpuMs: Millis = 0;
+  #steppedCpuMs: Millis = 0;
 
-  constructor(private readonly options: RecorderOptions) {
+  readonly #options: RecorderOptions;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+
     const { budget } = options;
-    this.leaveBudget = budget.join();
-    this.polls = new PollSchedule(budget);
-    this.looks = new LookSchedule(budget);
-    this.ledgers = new LedgerSchedule(budget);
-    this.tree = new ProcessTree(
+    this.#leaveBudget = budget.join();
+    this.#polls = new PollSchedule(budget);
+    this.#looks = new LookSchedule(budget);
+    this.#ledgers = new LedgerSchedule(budget);
+    this.#tree = new ProcessTree(
       options.pid,
       options.startTicks,
       options.command,
@@ -79,8 +83,8 @@ export class Recorder {
       options.follow,
       options.programStartedMs,
     );
-    this.cgroup = findCgroup(options.pid);
-    this.suspects = new SuspectWatch({
+    this.#cgroup = findCgroup(options.pid);
+    this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
       budget,
@@ -91,42 +95,42 @@ export class Recorder {
   }
 
   start(): void {
-    this.step();
+    this.#step();
   }
 
   /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
    * killed, and nobody knows how the program ended. */
   async finish(report: ExitReport | null): Promise<void> {
-    if (this.timer) {
-      clearTimeout(this.timer);
-      this.timer = null;
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
     }
     const timeMs = nowMs();
-    const { writer, pool, devices } = this.options;
-    const poll = this.tree.poll(timeMs, false);
+    const { writer, pool, devices } = this.#options;
+    const poll = this.#tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    pool?.adoptStrays(poll, this.options.startTicks);
+    pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
-    this.pollCgroup(poll);
-    if (this.highest) {
-      const { timeMs: peakMs, bytes } = this.highest;
+    this.#pollCgroup(poll);
+    if (this.#highest) {
+      const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({
         timeMs: peakMs,
-        pid: this.options.pid,
+        pid: this.#options.pid,
         kind: "peak",
         detail: "highest RSS of all processes together",
         value: bytes,
       });
     }
-    this.take(poll);
-    this.look("end", timeMs);
-    this.take(this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    this.#take(poll);
+    this.#look("end", timeMs);
+    this.#take(this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
     pool?.close();
-    this.flush(timeMs);
+    this.#flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
-    await this.suspects.settled();
-    this.suspects.close(monotonicMs() - this.startMs, timeMs);
-    this.leaveBudget();
+    await this.#suspects.settled();
+    this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
+    this.#leaveBudget();
     writer.end({
       timeMs,
       exitCode: report?.exitCode ?? null,
@@ -138,18 +142,18 @@ export class Recorder {
   }
 
   /** Processes that run on without the program; its own helpers notice its end, and follow. */
-  private async countOutliving(timeMs: TimeMs): Promise<number> {
-    const { pool, startTicks } = this.options;
+  async #countOutliving(timeMs: TimeMs): Promise<number> {
+    const { pool, startTicks } = this.#options;
     const giveUpMs = monotonicMs() + HELPERS_END_MS;
     for (;;) {
-      if (this.tree.outliving().length === 0) {
+      if (this.#tree.outliving().length === 0) {
         // The last of them may have forked before it ended, as a daemon does: at any moment since the
         // walk that saw it alive.
-        const poll = this.tree.newPoll(timeMs);
+        const poll = this.#tree.newPoll(timeMs);
         pool?.adoptStrays(poll, startTicks);
-        this.take(poll);
+        this.#take(poll);
       }
-      const count = this.tree.outliving().length;
+      const count = this.#tree.outliving().length;
       if (count === 0 || monotonicMs() >= giveUpMs) {
         return count;
       }
@@ -159,20 +163,20 @@ export class Recorder {
 
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */
   leave(): void {
-    if (this.timer) {
-      clearTimeout(this.timer);
-      this.timer = null;
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
     }
-    this.leaveBudget();
-    this.options.devices?.leave();
-    const elapsedMs = monotonicMs() - this.startMs;
-    this.poll(elapsedMs);
+    this.#leaveBudget();
+    this.#options.devices?.leave();
+    const elapsedMs = monotonicMs() - this.#startMs;
+    this.#poll(elapsedMs);
     const timeMs = nowMs();
-    this.suspects.close(elapsedMs, timeMs);
-    this.look("end", timeMs);
-    this.options.pool?.close();
-    this.flush(timeMs);
-    this.options.writer.end({
+    this.#suspects.close(elapsedMs, timeMs);
+    this.#look("end", timeMs);
+    this.#options.pool?.close();
+    this.#flush(timeMs);
+    this.#options.writer.end({
       timeMs,
       exitCode: null,
       signal: null,
@@ -184,93 +188,93 @@ export class Recorder {
 
   /** CPU time of this process since the recorder was made. */
   get cpuMs(): Millis {
-    return this.cpu();
+    return this.#cpu();
   }
 
   /** True while the recorded program runs. */
   get rootLives(): boolean {
-    return this.tree.livingPids.includes(this.options.pid);
+    return this.#tree.livingPids.includes(this.#options.pid);
   }
 
   /** One poll, a look where one is due, and the timer for the next. */
-  private step(): void {
-    const elapsedMs = monotonicMs() - this.startMs;
+  #step(): void {
+    const elapsedMs = monotonicMs() - this.#startMs;
     // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
-    const waitCpuMs = this.suspects.isBusy ? 0 : this.cpu() - this.steppedCpuMs;
+    const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
-    const polledMs = this.poll(elapsedMs);
-    this.polls.polled(elapsedMs, pollCpu() + waitCpuMs);
-    const { pool } = this.options;
+    const polledMs = this.#poll(elapsedMs);
+    this.#polls.polled(elapsedMs, pollCpu() + waitCpuMs);
+    const { pool } = this.#options;
     if (pool) {
-      const due = this.looks.due(elapsedMs, pool.liveBytes);
-      const kind = due ?? (this.suspects.wantsLook(elapsedMs) ? "poll" : null);
+      const due = this.#looks.due(elapsedMs, pool.liveBytes);
+      const kind = due ?? (this.#suspects.wantsLook(elapsedMs) ? "poll" : null);
       if (kind) {
         const lookCpu = threadCpu();
-        this.look(kind, nowMs());
-        this.looks.looked(elapsedMs, pool.liveBytes, lookCpu());
+        this.#look(kind, nowMs());
+        this.#looks.looked(elapsedMs, pool.liveBytes, lookCpu());
       }
     }
-    if (this.ledgers.due(elapsedMs)) {
+    if (this.#ledgers.due(elapsedMs)) {
       const ledgerCpu = threadCpu();
-      this.readLedger(polledMs);
-      this.ledgers.read(elapsedMs, ledgerCpu());
+      this.#readLedger(polledMs);
+      this.#ledgers.read(elapsedMs, ledgerCpu());
     }
-    const distance = this.polls.distance(elapsedMs);
+    const distance = this.#polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
-    this.steppedCpuMs = this.cpu();
-    this.wait(distance);
+    this.#steppedCpuMs = this.#cpu();
+    this.#wait(distance);
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */
-  private wait(distance: Millis): void {
-    const { pool } = this.options;
+  #wait(distance: Millis): void {
+    const { pool } = this.#options;
     const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
-    this.timer = setTimeout(() => {
+    this.#timer = setTimeout(() => {
       if (distance > part && !pool?.crowded) {
-        this.wait(distance - part);
+        this.#wait(distance - part);
       } else {
-        this.step();
+        this.#step();
       }
     }, part);
   }
 
   /** @returns the poll's time. */
-  private poll(elapsedMs: Millis): TimeMs {
+  #poll(elapsedMs: Millis): TimeMs {
     const timeMs = nowMs();
-    const expensive = this.polls.expensiveIsDue(elapsedMs);
+    const expensive = this.#polls.expensiveIsDue(elapsedMs);
     const treeCpu = threadCpu();
-    const poll = this.tree.poll(timeMs, expensive);
+    const poll = this.#tree.poll(timeMs, expensive);
     if (expensive) {
-      this.polls.expensiveRead(elapsedMs, treeCpu());
+      this.#polls.expensiveRead(elapsedMs, treeCpu());
     }
-    this.options.pool?.poll(poll);
-    this.options.devices?.poll(poll);
-    this.pollCgroup(poll);
-    this.take(poll);
-    if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
-      this.flush(timeMs);
-      this.flushedMs = elapsedMs;
+    this.#options.pool?.poll(poll);
+    this.#options.devices?.poll(poll);
+    this.#pollCgroup(poll);
+    this.#take(poll);
+    if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
+      this.#flush(timeMs);
+      this.#flushedMs = elapsedMs;
     }
     return timeMs;
   }
 
   /** Its figures belong to the poll just made: a process's rows are in order of time. */
-  private readLedger(timeMs: TimeMs): void {
-    const { rows, allocators, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
-    this.pendingMetrics.push(...rows);
-    this.suspects.polled(rows);
+  #readLedger(timeMs: TimeMs): void {
+    const { rows, allocators, limits } = this.#ledgerTurns.next(this.#tree.livingSeries, timeMs);
+    this.#pendingMetrics.push(...rows);
+    this.#suspects.polled(rows);
     if (allocators !== null) {
-      this.suspects.allocatorsFound(allocators);
+      this.#suspects.allocatorsFound(allocators);
     }
-    this.options.writer.limits(timeMs, limits);
+    this.#options.writer.limits(timeMs, limits);
   }
 
-  private pollCgroup(poll: TreePoll): void {
-    const memory = this.cgroup && readLimiting(this.cgroup);
+  #pollCgroup(poll: TreePoll): void {
+    const memory = this.#cgroup && readLimiting(this.#cgroup);
     if (!memory) {
       return;
     }
-    this.noticeOomKill(memory, poll);
+    this.#noticeOomKill(memory, poll);
     if (!this.rootLives) {
       return; // the figures are kept with the root's, which has ended
     }
@@ -286,53 +290,53 @@ export class Recorder {
     add("cgroupMaxEvents", memory.maxEvents);
   }
 
-  private noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
+  #noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
     if (memory.oomKills !== null) {
-      if (this.oomKills !== null && memory.oomKills > this.oomKills) {
+      if (this.#oomKills !== null && memory.oomKills > this.#oomKills) {
         events.push({
           timeMs,
-          pid: this.options.pid,
+          pid: this.#options.pid,
           kind: "oom-kill",
           detail: `the kernel killed a process of control group ${memory.directory}`,
           value: memory.oomKills,
         });
       }
-      this.oomKills = memory.oomKills;
+      this.#oomKills = memory.oomKills;
     }
   }
 
-  private look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
-    const { pool, writer } = this.options;
+  #look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+    const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
     if (taken) {
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
-        const elapsedMs = monotonicMs() - this.startMs;
-        this.suspects.looked(taken, pool as PoolWatch, elapsedMs);
+        const elapsedMs = monotonicMs() - this.#startMs;
+        this.#suspects.looked(taken, pool as PoolWatch, elapsedMs);
       }
       writer.agentLimits(timeMs, taken.limits);
     }
   }
 
-  private take(poll: TreePoll): void {
-    const { writer } = this.options;
+  #take(poll: TreePoll): void {
+    const { writer } = this.#options;
     const { timeMs } = poll;
     if (poll.rows.length > 0) {
       writer.processes(timeMs, poll.rows);
     }
     writer.events(timeMs, poll.events);
     writer.limits(timeMs, poll.limits);
-    this.suspects.polled(poll.metrics);
+    this.#suspects.polled(poll.metrics);
     for (const row of poll.metrics) {
-      this.pendingMetrics.push(row);
-      if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {
-        this.highest = { timeMs, bytes: row.value };
+      this.#pendingMetrics.push(row);
+      if (row.metric === "treeRssBytes" && row.value > (this.#highest?.bytes ?? 0)) {
+        this.#highest = { timeMs, bytes: row.value };
       }
     }
   }
 
-  private flush(timeMs: TimeMs): void {
-    this.options.writer.metrics(timeMs, this.pendingMetrics);
-    this.pendingMetrics = [];
+  #flush(timeMs: TimeMs): void {
+    this.#options.writer.metrics(timeMs, this.#pendingMetrics);
+    this.#pendingMetrics = [];
   }
 }
