@@ -19,8 +19,10 @@ export { diffPageDocument } from "../gpu/analysis/page_document.js";
 export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
+  completeRun,
   type DeviceWatchOptions,
   importPool,
+  orphanToComplete,
   type RunResult,
   runUnderAgent,
 } from "../record/index.js";

@@ -1,7 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import {
+  completeRun,
   diagnoseRecording,
+  orphanToComplete,
   type RunResult,
   runUnderAgent,
   summarize,
@@ -66,19 +68,15 @@ export function buildCommand(): Command {
 async function run(command: string[], options: RunOptions): Promise<void> {
   requireLinux();
   const descriptor = guardDescriptor();
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.json !== undefined) {
-    requireWritable(options.json);
+  // A first recorder, which memory was too short for, has left the end to this one.
+  const orphan = orphanToComplete();
+  const result =
+    orphan === null
+      ? await runProgram(command, options, descriptor)
+      : await completeRun(orphan, descriptor);
+  if (result.handedOver) {
+    return;
   }
-  const result = await runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    ...deviceWatchOf(options),
-    native: options.native === true,
-    follow: options.follow,
-  });
   // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
   try {
     if (result.startFailure !== null) {
@@ -95,6 +93,26 @@ async function run(command: string[], options: RunOptions): Promise<void> {
     process.exitCode = result.exitCode;
     result.leave(result.exitCode);
   }
+}
+
+function runProgram(
+  command: string[],
+  options: RunOptions,
+  guardDescriptor: number,
+): Promise<RunResult> {
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.json !== undefined) {
+    requireWritable(options.json);
+  }
+  return runUnderAgent({
+    command,
+    recordingPath,
+    guardDescriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    ...deviceWatchOf(options),
+    native: options.native === true,
+    follow: options.follow,
+  });
 }
 
 async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {

@@ -107,6 +107,8 @@ export class SuspectWatch {
   private anonymousBytes: Bytes = 0;
   /** Since when a lookup is due that the budget has no room for; null: none is. */
   private delayedMs: Millis | null = null;
+  /** Memory for this process and for the growth of the program, as last read. */
+  roomBytes: Bytes = Number.POSITIVE_INFINITY;
   private readonly unsampled: UnsampledGrowth;
   private readonly forked = new ForkedPages();
   private sharedLooked = false;
