@@ -2,8 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import {
   chooseProgram,
+  completeRun,
   diagnoseRecording,
   firstRunRemarks,
+  orphanToComplete,
   type RunResult,
   runUnderAgent,
   summarize,
@@ -79,24 +81,16 @@ export function buildCommand(): Command {
 async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
   const descriptor = guardDescriptor();
+  // A first recorder, which memory was too short for, has left the end to this one.
+  const orphan = orphanToComplete();
   const { command, note } = chooseProgram(words, options.python);
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.json !== undefined) {
-    requireWritable(options.json);
-    requireReplaceable(options.json, jsonReplacing(options));
+  const result =
+    orphan === null
+      ? await runProgram(command, options, { descriptor, note })
+      : await completeRun(orphan, descriptor);
+  if (result.handedOver) {
+    return;
   }
-  if (options.quiet !== true) {
-    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] as string)]);
-  }
-  const result = await runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    ...deviceWatchOf(options),
-    native: options.native === true,
-    follow: options.follow,
-  });
   // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
   try {
     if (result.startFailure !== null) {
@@ -114,6 +108,30 @@ async function run(words: string[], options: RunOptions): Promise<void> {
     process.exitCode = result.exitCode;
     result.leave(result.exitCode);
   }
+}
+
+function runProgram(
+  command: readonly string[],
+  options: RunOptions,
+  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
+): Promise<RunResult> {
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.json !== undefined) {
+    requireWritable(options.json);
+    requireReplaceable(options.json, jsonReplacing(options));
+  }
+  if (options.quiet !== true) {
+    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] ?? "")]);
+  }
+  return runUnderAgent({
+    command,
+    recordingPath,
+    guardDescriptor: descriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    ...deviceWatchOf(options),
+    native: options.native === true,
+    follow: options.follow,
+  });
 }
 
 async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {

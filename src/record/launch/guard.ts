@@ -83,6 +83,12 @@ export class GuardClient {
       : { started: false, errno: Number(first), reason: second ?? "" };
   }
 
+  /** This recorder leaves before the program has ended: the guard starts another one then, with the same words. */
+  handOver(): void {
+    this.#say("alone");
+    this.#socket.end();
+  }
+
   /** Said at once, whatever Node still has to do before it ends. */
   leave(exitCode: number): void {
     try {

@@ -6,6 +6,7 @@ import {
   readLimiting,
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
+import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
@@ -17,6 +18,7 @@ import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import type { ExitReport } from "./guard.js";
+import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
 const FLUSH_MS = 1_000;
@@ -26,6 +28,9 @@ const SHORTEST_LEASE_MS = 30_000;
 const HELPERS_END_MS = 300;
 /** One read of a few bytes, between two polls: often while processes come, else rarely. */
 const CROWD_CHECK_MS = 250;
+/** Reading the room for memory costs as much as a poll: at each one only where it is not wide. */
+const WIDE_ROOM: Bytes = 512 * 2 ** 20;
+const ROOM_CHECK_MS = 10_000;
 const QUIET_CHECK_MS = 1_000;
 
 interface RecorderOptions {
@@ -43,6 +48,7 @@ interface RecorderOptions {
   readonly devices: DeviceWatch | null;
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
+  readonly memory: MemoryRoom;
 }
 
 /** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
@@ -62,8 +68,16 @@ export class Recorder {
   #timer: NodeJS.Timeout | null = null;
   #pendingMetrics: MetricRow[] = [];
   #flushedMs = 0;
+  #isStopped = false;
+  #nextRoomCheckMs: Millis = 0;
+  #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
   /** CPU time of this process up to the end of the last step. */
   #steppedCpuMs: Millis = 0;
+
+  /** Settles when there is too little memory for a recorder beside the program. */
+  readonly outOfMemory = new Promise<{ readonly roomBytes: Bytes }>((resolve) => {
+    this.#leaveForMemory = resolve;
+  });
 
   readonly #options: RecorderOptions;
 
@@ -161,21 +175,18 @@ export class Recorder {
     }
   }
 
+  /** The program runs on without a recorder; the recording goes on with what its guard keeps. `why`: a sentence. */
+  handOver(why: string): void {
+    const timeMs = this.#stop("poll");
+    this.#options.writer.limits(timeMs, [why]);
+    this.#options.pool?.keepWithoutLease();
+    this.#options.pool?.close();
+  }
+
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */
   leave(): void {
-    if (this.#timer) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
-    this.#leaveBudget();
-    this.#options.devices?.leave();
-    const elapsedMs = monotonicMs() - this.#startMs;
-    this.#poll(elapsedMs);
-    const timeMs = nowMs();
-    this.#suspects.close(elapsedMs, timeMs);
-    this.#look("end", timeMs);
+    const timeMs = this.#stop("end");
     this.#options.pool?.close();
-    this.#flush(timeMs);
     this.#options.writer.end({
       timeMs,
       exitCode: null,
@@ -186,14 +197,32 @@ export class Recorder {
     });
   }
 
+  /** Nothing is recorded any more, after one last poll and look of that kind. @returns their time. */
+  #stop(kind: "poll" | "end"): TimeMs {
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#leaveBudget();
+    this.#options.devices?.leave();
+    const elapsedMs = monotonicMs() - this.#startMs;
+    this.#poll(elapsedMs);
+    const timeMs = nowMs();
+    this.#look(kind, timeMs);
+    this.#suspects.close(elapsedMs, timeMs);
+    this.#flush(timeMs);
+    this.#isStopped = true;
+    return timeMs;
+  }
+
   /** CPU time of this process since the recorder was made. */
   get cpuMs(): Millis {
     return this.#cpu();
   }
 
-  /** True while the recorded program runs. */
+  /** True while the recorded program runs, as far as the newest poll knows; false once nothing is polled any more. */
   get rootLives(): boolean {
-    return this.#tree.livingPids.includes(this.#options.pid);
+    return !this.#isStopped && this.#tree.livingPids.includes(this.#options.pid);
   }
 
   /** One poll, a look where one is due, and the timer for the next. */
@@ -219,10 +248,23 @@ export class Recorder {
       this.#readLedger(polledMs);
       this.#ledgers.read(elapsedMs, ledgerCpu());
     }
+    this.#checkRoom(elapsedMs);
     const distance = this.#polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
     this.#steppedCpuMs = this.#cpu();
     this.#wait(distance);
+  }
+
+  #checkRoom(elapsedMs: Millis): void {
+    if (elapsedMs < this.#nextRoomCheckMs) {
+      return;
+    }
+    const roomBytes = this.#options.memory.read();
+    this.#suspects.roomBytes = roomBytes;
+    this.#nextRoomCheckMs = elapsedMs + (roomBytes < WIDE_ROOM ? 0 : ROOM_CHECK_MS);
+    if (roomBytes < LEAST_ROOM) {
+      this.#leaveForMemory({ roomBytes });
+    }
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */

@@ -109,6 +109,11 @@ export class PoolWatch {
     this.#pool.setLease(monotonicMs() + forMs);
   }
 
+  /** The agents go on without a recorder. */
+  keepWithoutLease(): void {
+    this.#pool.setLease(0);
+  }
+
   /** True once so many processes came since the last poll that the slots of those that have ended are
    * wanted: to be asked between polls. */
   get crowded(): boolean {

@@ -114,6 +114,8 @@ export class SuspectWatch {
   #anonymousBytes: Bytes = 0;
   /** Since when a lookup is due that the budget has no room for; null: none is. */
   #delayedMs: Millis | null = null;
+  /** Memory for this process and for the growth of the program, as last read. */
+  roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
   #sharedLooked = false;
