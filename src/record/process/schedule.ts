@@ -28,6 +28,10 @@ const START_PHASE_MS = 3_000;
 const COLD_POLL_MS = 20;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
+/** In the first phase polls come once a second, for fewer do not show whether a figure grows, unless that took more
+ * than this share of a core. */
+const SLOWEST_FIRST_POLL_MS = 1_000;
+const MOST_OF_FIRST_POLLS = 0.015;
 
 /** Running mean of the last few costs, so that one slow poll does not decide alone. */
 class Cost {
@@ -75,14 +79,17 @@ export class PollSchedule {
 
   /**
    * From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on; less
-   * in the first half second; more where polls are expensive.
+   * in the first half second; more where polls are expensive, in the first minute up to a second.
    */
   distance(elapsedMs: Millis): Millis {
     const share = this.#budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
-    return Math.min(
-      LONGEST_POLL_MS,
-      Math.max(plannedDistance(elapsedMs), this.#polls.distance(share)),
-    );
+    const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
+    const longest =
+      elapsedMs < FIRST_PHASE_MS
+        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#polls.distance(most))
+        : LONGEST_POLL_MS;
+    const wanted = Math.max(plannedDistance(elapsedMs), this.#polls.distance(share));
+    return Math.min(LONGEST_POLL_MS, longest, wanted);
   }
 
   /** Whether this poll reads PSS, USS and sockets, too. */
