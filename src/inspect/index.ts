@@ -29,6 +29,7 @@ export {
 } from "../record/index.js";
 export type { Moment, Recording } from "../recording/types.js";
 export { attachAndRecord, commandOf, detachAgent } from "./live/attach.js";
+export type { AttachProgress } from "./live/attach_progress.js";
 export { diagnoseProcess } from "./live/diagnosis.js";
 export { doctorDocument } from "./live/doctor/doctor.js";
 export { firstRunRemarks } from "./live/doctor/told_once.js";
