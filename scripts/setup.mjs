@@ -11,6 +11,7 @@ import { capture, findOnPath, runAsScript, SetupError, step } from "./command.mj
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const oldestNode = 20;
+/** @type {readonly [number, number]} */
 const oldestPython = [3, 9];
 
 export async function setUp() {

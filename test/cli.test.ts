@@ -275,6 +275,12 @@ describe("run", () => {
     }
   });
 
+  test("starts by python -m in a clone", async () => {
+    const env = { PYTHONPATH: join(repository, "python") };
+    const started = await execute([python, "-m", "tidemark", "--version"], { env });
+    expect(started).toEqual(await execute([tidemark, "--version"]));
+  });
+
   test("says how to build what is not built", async () => {
     const place = join(scratch(), "bare");
     mkdirSync(join(place, "bin"), { recursive: true });

@@ -1,4 +1,5 @@
 /** The pages of `tidemark heap -o` and `heap diff -o` in a real browser, of a live program's heap. */
+
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
 import { heapDocument } from "../src/inspect/live/heap.js";
+import { float64At, uint32At } from "../src/model/base/columns.js";
 import type { HeapDiffJson } from "../src/model/documents/heap_document.js";
 import type { HeapPageDocument } from "../src/model/documents/heap_page.js";
 import { TreeKind } from "../src/model/heap/heap_tree.js";
@@ -207,10 +209,11 @@ describe("the page of a heap", () => {
     expect(tree.rows).toBeLessThan(30_000);
     const own = tree.retained.slice();
     for (let row = 1; row < tree.rows; row++) {
-      own[tree.parent[row]] -= tree.retained[row];
+      own[uint32At(tree.parent, row)] =
+        float64At(own, uint32At(tree.parent, row)) - float64At(tree.retained, row);
     }
     expect(Math.min(...own)).toBeGreaterThan(-1);
-    expect(Math.abs((tree.retained[0] as number) / heap.totals.bytes - 1)).toBeLessThan(0.05);
+    expect(Math.abs(float64At(tree.retained, 0) / heap.totals.bytes - 1)).toBeLessThan(0.05);
     expect(tree.steps.some((steps) => steps.at(-1) === "SESSIONS")).toBe(true);
   });
 

@@ -1,7 +1,9 @@
 /** Who maps files and shared memory, told apart from the memory that a program allocates. */
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { float64At, uint32At } from "../src/model/base/columns.js";
 import type { DiagnosisJson } from "../src/model/documents/diagnosis_document.js";
 import {
   Domain,
@@ -26,12 +28,12 @@ function byFunction(
 ): Record<string, number> {
   const sums: Record<string, number> = {};
   for (let row = 0; row < sites.length; row++) {
-    let node = sites.stack[row] as number;
-    while (node > 0 && frames.kind[stacks.frame[node] as number] !== FrameKind.python) {
-      node = stacks.parent[node] as number;
+    let node = uint32At(sites.stack, row);
+    while (node > 0 && frames.kind[uint32At(stacks.frame, node)] !== FrameKind.python) {
+      node = uint32At(stacks.parent, node);
     }
-    const name = strings[frames.function[stacks.frame[node] as number] as number] ?? "";
-    sums[name] = (sums[name] ?? 0) + (sites[figure][row] as number);
+    const name = strings[uint32At(frames.function, uint32At(stacks.frame, node))] ?? "";
+    sums[name] = (sums[name] ?? 0) + float64At(sites[figure], row);
   }
   return sums;
 }

@@ -1,5 +1,6 @@
 /** A document for the tests of the report page: a service that leaks in one place. */
 
+import { float64At } from "../src/model/base/columns.js";
 import type { ReportDocument } from "../src/model/documents/report_document.js";
 import {
   Domain,
@@ -152,8 +153,9 @@ export function serviceReport({
   }));
   const looks = [0.02, 0.1, 0.22, 0.35, 0.5, 0.68, 0.84, 1].map((part) => serviceLook(rows, part));
   const points = 600;
-  const series = [rootSeries(points, withPss), childSeries(points)];
-  const rss = series[0].values.get("treeRssBytes") as Float64Array;
+  const root = rootSeries(points, withPss);
+  const series = [root, childSeries(points)];
+  const rss = root.values.get("treeRssBytes") as Float64Array;
   const peakAt = rss.indexOf(Math.max(...rss));
   return {
     schema: "tidemark.report/1",
@@ -163,7 +165,11 @@ export function serviceReport({
       target: { pid: 4242, command: ["python", "serve.py"], python: "3.11.7", startedMs: START_MS },
       window: { startMs: START_MS, endMs, points },
       atMs: endMs,
-      rss: { peakBytes: rss[peakAt], peakMs: series[0].timesMs[peakAt], endBytes: rss[points - 1] },
+      rss: {
+        peakBytes: float64At(rss, peakAt),
+        peakMs: float64At(root.timesMs, peakAt),
+        endBytes: float64At(rss, points - 1),
+      },
       processes: [
         {
           pid: 4242,
@@ -341,7 +347,7 @@ function addLabel(builder: ProfileTablesBuilder, text: string | undefined): numb
   if (text === undefined) {
     return 0;
   }
-  const [key, value] = text.split("=");
+  const [key = "", value = ""] = text.split("=");
   return builder.label(0, builder.string(key), builder.string(value));
 }
 

@@ -1,5 +1,7 @@
 /** Compares a profile with what a program (test/programs/truth.py) says of its own memory. */
+
 import { expect } from "vitest";
+import { float64At, itemAt, uint32At } from "../src/model/base/columns.js";
 import { Domain, FrameKind, type Profile } from "../src/model/profile/profile.js";
 
 export interface KnownSite {
@@ -49,23 +51,25 @@ export function bytesByLine(
   { through = false, domain }: { through?: boolean; domain?: Domain } = {},
 ): Map<string, Estimate> {
   const { sites } = profile;
-  const [bytes, variance] = {
-    live: [sites.liveBytes, sites.liveVariance],
-    peak: [sites.peakBytes, sites.peakVariance],
-    allocated: [sites.allocatedBytes, sites.allocatedVariance],
-  }[figure];
+  const [bytes, variance] = (
+    {
+      live: [sites.liveBytes, sites.liveVariance],
+      peak: [sites.peakBytes, sites.peakVariance],
+      allocated: [sites.allocatedBytes, sites.allocatedVariance],
+    } as const
+  )[figure];
   const found = new Map<string, Estimate>();
   for (let site = 0; site < sites.length; site++) {
     if (domain !== undefined && sites.domain[site] !== domain) {
       continue;
     }
-    const places = pythonPlaces(profile, sites.stack[site]);
+    const places = pythonPlaces(profile, uint32At(sites.stack, site));
     for (const place of through ? new Set(places) : places.slice(0, 1)) {
       const before = found.get(place) ?? { bytes: 0, standardError: 0, samples: 0 };
       found.set(place, {
-        bytes: before.bytes + bytes[site],
-        standardError: Math.sqrt(before.standardError ** 2 + variance[site]),
-        samples: before.samples + sites.liveSamples[site],
+        bytes: before.bytes + float64At(bytes, site),
+        standardError: Math.sqrt(before.standardError ** 2 + float64At(variance, site)),
+        samples: before.samples + uint32At(sites.liveSamples, site),
       });
     }
   }
@@ -75,13 +79,14 @@ export function bytesByLine(
 /** "function file:line" of a stack's Python frames, leaf first; a word for a stack without any. */
 function pythonPlaces({ frames, stacks, strings }: Profile, stack: number): string[] {
   const places: string[] = [];
-  for (let node = stack; node !== 0; node = stacks.parent[node]) {
-    const frame = stacks.frame[node];
+  for (let node = stack; node !== 0; node = uint32At(stacks.parent, node)) {
+    const frame = uint32At(stacks.frame, node);
     if (frames.kind[frame] !== FrameKind.python) {
       continue;
     }
-    const [name, file] = [strings[frames.function[frame]], strings[frames.file[frame]]];
-    places.push(placeName(name, file, frames.line[frame]));
+    const name = itemAt(strings, uint32At(frames.function, frame));
+    const file = itemAt(strings, uint32At(frames.file, frame));
+    places.push(placeName(name, file, uint32At(frames.line, frame)));
   }
   return places.length > 0 ? places : ["(no Python frame)"];
 }
@@ -175,9 +180,9 @@ export function liveOf({ sites }: Profile, belongs: (site: number) => boolean): 
     if (!belongs(site)) {
       continue;
     }
-    bytes += sites.liveBytes[site];
-    variance += sites.liveVariance[site];
-    samples += sites.liveSamples[site];
+    bytes += float64At(sites.liveBytes, site);
+    variance += float64At(sites.liveVariance, site);
+    samples += uint32At(sites.liveSamples, site);
   }
   return { bytes, standardError: Math.sqrt(variance), samples };
 }

@@ -1,5 +1,6 @@
 /** A document of any size, for the tests of the report page and its bench. */
 
+import { uint8At, uint32At } from "../src/model/base/columns.js";
 import { randomFrom } from "../src/model/base/random.fixture.js";
 import type { ReportDocument } from "../src/model/documents/report_document.js";
 import type { ProfileTables } from "../src/model/profile/profile.js";
@@ -16,11 +17,11 @@ export function wideReport(nodes: number): ReportDocument {
   const random = randomFrom(12345);
   for (let node = 1; node < nodes; node++) {
     let above = Math.floor(random() ** 2 * node);
-    while (depth[above] >= 40) {
-      above = parent[above];
+    while (uint8At(depth, above) >= 40) {
+      above = uint32At(parent, above);
     }
     parent[node] = above;
-    depth[node] = depth[above] + 1;
+    depth[node] = uint8At(depth, above) + 1;
     frame[node] = Math.floor(random() * functions);
   }
   const strings = [""];

@@ -21,7 +21,7 @@ test("what failed is named with its own words", () => {
   const unittest = ["FAIL: test_x", "AssertionError", "Ran 2 tests in 0.1s", "FAILED (failures=1)"];
   expect(countOfUnittest(unittest, 1)?.failures).toEqual(unittest.slice(0, 3));
   const failed = { ...file("failed", "failed", "passed"), name: `${root}/test/some.test.ts` };
-  failed.assertionResults[0] = { ...failed.assertionResults[0], failureMessages: ["one\ntwo"] };
+  Object.assign(failed.assertionResults[0] ?? {}, { failureMessages: ["one\ntwo"] });
   const broken = {
     ...file("failed"),
     name: `${root}/test/broken.test.ts`,

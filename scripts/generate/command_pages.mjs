@@ -7,7 +7,7 @@ const program = fileURLToPath(new URL("../../dist/program/main.js", import.meta.
 /** @returns {Map<string, string>} path in the repository -> text; needs a build */
 export function commandPages() {
   const overview = help();
-  const names = [...overview.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1]);
+  const names = [...overview.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name = ""]) => name);
   const parts = [
     "# Commands",
     "Made by `npm run generate` from `--help`; exit codes: 0 done, 1 a finding, 2 bad usage or input,",

@@ -18,7 +18,7 @@ export function errorPage() {
     .map((name) => readFileSync(new URL(name, model), "utf8"));
   const rows = sources
     .flatMap((source) => [...source.matchAll(CLASS)])
-    .map(([, id, text, thrown, code]) => {
+    .map(([, id = "", text = "", thrown = "", code = ""]) => {
       if (id !== thrown) {
         throw new Error(`the comment says ${id}, the code ${thrown}`);
       }

@@ -7,113 +7,9 @@ import {
   oneLine,
   TidemarkError,
 } from "../model/errors/errors.js";
-
+import { COMMANDS } from "./command_list.js";
+import { COMMAND_GROUPS } from "./options/about.js";
 import { columnsOf, drawableColumns } from "./text/columns.js";
-
-interface CommandEntry {
-  readonly name: string;
-  readonly summary: string;
-  /** Loaded only when it is called for: `--help` stays quick. */
-  readonly load: () => Promise<{ buildCommand: () => Command }>;
-}
-
-const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: "run",
-    summary: "run a program and record where its memory goes",
-    load: () => import("./commands/run.js"),
-  },
-  {
-    name: "attach",
-    summary: "record a process that runs already, then leave it as it was",
-    load: () => import("./commands/attach.js"),
-  },
-  {
-    name: "detach",
-    summary: "end what a recorder that died left in a process",
-    load: () => import("./commands/detach.js"),
-  },
-  {
-    name: "summary",
-    summary: "sum a recording up, at its end, its peak or any time",
-    load: () => import("./commands/summary.js"),
-  },
-  {
-    name: "diagnose",
-    summary: "the verdict: whether it leaks, what, where, how fast, what to do",
-    load: () => import("./commands/diagnose.js"),
-  },
-  {
-    name: "report",
-    summary: "write a recording as one self-contained HTML page",
-    load: () => import("./commands/report.js"),
-  },
-  {
-    name: "diff",
-    summary: "what grew between two recordings, or two times of one",
-    load: () => import("./commands/diff.js"),
-  },
-  {
-    name: "lines",
-    summary: "memory by source line",
-    load: () => import("./commands/lines.js"),
-  },
-  {
-    name: "export",
-    summary: "write a recording in another tool's format",
-    load: () => import("./commands/export.js"),
-  },
-  {
-    name: "import",
-    summary: "make a recording of what an agent left behind",
-    load: () => import("./commands/import.js"),
-  },
-  {
-    name: "ledger",
-    summary: "where each byte of a process's resident memory is",
-    load: () => import("./commands/ledger.js"),
-  },
-  {
-    name: "heap",
-    summary: "the Python objects of a process or core file, and who holds them",
-    load: () => import("./commands/heap.js"),
-  },
-  {
-    name: "stacks",
-    summary: "the Python stacks of all threads, and asyncio's tasks",
-    load: () => import("./commands/stacks.js"),
-  },
-  {
-    name: "ps",
-    summary: "the Python processes of this host and their memory",
-    load: () => import("./commands/ps.js"),
-  },
-  {
-    name: "top",
-    summary: "the same as a live view of the terminal",
-    load: () => import("./commands/top.js"),
-  },
-  {
-    name: "live",
-    summary: "a live view of what is being recorded",
-    load: () => import("./commands/live.js"),
-  },
-  {
-    name: "completion",
-    summary: "the script by which bash, zsh or fish completes tidemark",
-    load: () => import("./commands/completion.js"),
-  },
-  {
-    name: "doctor",
-    summary: "check what works on this machine, and how to enable what does not",
-    load: () => import("./commands/doctor.js"),
-  },
-  {
-    name: "gpu",
-    summary: "what fills a CUDA device, from a snapshot or an error's text",
-    load: () => import("./commands/gpu.js"),
-  },
-];
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);
 
@@ -172,7 +68,7 @@ export async function buildProgram(...wanted: string[]): Promise<Command> {
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
-    .helpCommand("help [command]", "the same as COMMAND --help")
+    .helpCommand(false) // `understand` answers `help`
     .usage("COMMAND [options] | PID | FILE...")
     .enablePositionalOptions()
     .addHelpText(
@@ -186,11 +82,14 @@ export async function buildProgram(...wanted: string[]): Promise<Command> {
         "  $ tidemark COMMAND --help",
       ].join("\n"),
     );
-  for (const entry of COMMANDS) {
-    const loaded = wanted.includes(entry.name)
-      ? (await entry.load()).buildCommand()
-      : new Command(entry.name);
-    program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
+  for (const [group, heading] of Object.entries(COMMAND_GROUPS)) {
+    for (const entry of COMMANDS.filter((command) => command.group === group)) {
+      const loaded = wanted.includes(entry.name)
+        ? (await entry.load()).buildCommand()
+        : new Command(entry.name);
+      loaded.summary(entry.summary).helpGroup(heading);
+      program.addCommand(loaded.helpOption("-h, --help", "show this help"));
+    }
   }
   program.hook("preAction", (_program, called) => refuseSwallowedFlags(called));
   for (const command of [program, ...program.commands]) {

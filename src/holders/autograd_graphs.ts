@@ -13,6 +13,7 @@ import { readDictEntries, readWords } from "../cpython/heap/objects/small_object
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
 import { SHAPE_DICT } from "../cpython/heap/objects/type_table.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import { float64At, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -53,13 +54,13 @@ export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): 
 /** What stands at this moment where the copy has the tensor: in an item of a dict, in an attribute. */
 function nameOf(objects: ObjectGraph, tensor: NodeId): () => Address {
   const { graph, copy, layout, types, paths } = objects;
-  const address = graph.address[tensor] as Address;
-  const holder = paths.before[tensor] as NodeId;
+  const address = float64At(graph.address, tensor);
+  const holder = uint32At(paths.before, tensor);
   if (holder < FIRST_OBJECT) {
     return () => address;
   }
-  if (types.shapes[graph.type[holder] as number] === SHAPE_DICT) {
-    const dict = graph.address[holder] as Address;
+  if (types.of(uint32At(graph.type, holder)).shape === SHAPE_DICT) {
+    const dict = float64At(graph.address, holder);
     const entries = (memory: Memory) => readDictEntries(memory, layout, dict) ?? [];
     const item = entries(copy).find(({ value }) => value === address);
     return () => entries(copy.source).find(({ key }) => key === item?.key)?.value ?? address;

@@ -8,7 +8,9 @@
  * stands in no object stands in a structure of C's: its start is not known, so the next pass wants any of the
  * places shortly before it. After a few passes what is still without an object has none within reach.
  */
+
 import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
+import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -37,8 +39,8 @@ export function conservativeOwners(
     const next = new Map<Address, number>();
     const leads = new Uint32Array(addresses.length);
     for (const { place, row } of wordsLeadingTo(objects, wanted)) {
-      leads[row] = (leads[row] as number) + 1;
-      if (owners[row] !== 0 || (leads[row] as number) > MOST_LEADS) {
+      leads[row] = uint32At(leads, row) + 1;
+      if (owners[row] !== 0 || uint32At(leads, row) > MOST_LEADS) {
         continue;
       }
       const node = nodeAt(objects, place);
@@ -66,17 +68,17 @@ function wordsLeadingTo(
   const filter = new Uint32Array(FILTER_BITS / 32);
   for (const address of wanted.keys()) {
     const bit = (address >>> 3) & (FILTER_BITS - 1);
-    filter[bit >>> 5] = (filter[bit >>> 5] as number) | (1 << (bit & 31));
+    filter[bit >>> 5] = uint32At(filter, bit >>> 5) | (1 << (bit & 31));
   }
   const found: { place: Address; row: number }[] = [];
   const { words } = copy;
   for (const { start, end } of copy.ranges) {
     let at = copy.index(start);
     for (let place = start; place < end; place += 8, at += 2) {
-      const low = words[at] as number;
+      const low = uint32At(words, at);
       const bit = (low >>> 3) & (FILTER_BITS - 1);
-      if ((((filter[bit >>> 5] as number) >>> (bit & 31)) & 1) === 1) {
-        const row = wanted.get(low + (words[at + 1] as number) * 2 ** 32);
+      if (((uint32At(filter, bit >>> 5) >>> (bit & 31)) & 1) === 1) {
+        const row = wanted.get(low + uint32At(words, at + 1) * 2 ** 32);
         if (row !== undefined) {
           found.push({ place, row });
         }

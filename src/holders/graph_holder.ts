@@ -1,4 +1,5 @@
 /** Who holds what an autograd graph keeps. */
+
 import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import {
   type Holder,
@@ -8,7 +9,7 @@ import {
   type ObjectGraph,
 } from "../cpython/heap/index.js";
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
-import type { Address } from "../model/base/units.js";
+import { float64At } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
 import { graphsBehind } from "./autograd_graphs.js";
@@ -31,7 +32,7 @@ export function hasTensors(objects: ObjectGraph): boolean {
 /** A tensor that a graph made, or its storage. */
 export function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): boolean {
   const tensor = node < end ? node : (pathTo(paths, node).at(-2) ?? 0);
-  return tensor >= graph.firstObject && isMadeByGraph(copy, graph.address[tensor] as Address);
+  return tensor >= graph.firstObject && isMadeByGraph(copy, float64At(graph.address, tensor));
 }
 
 /** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of the results of
@@ -55,7 +56,7 @@ export function graphHolder(objects: ObjectGraph): Holder | null {
 /** On a stack, and no variable's: it is being worked on. */
 function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean {
   const [root, ...way] = pathTo(paths, node);
-  const words = frames.wordsTo(graph.address[node] as Address);
+  const words = frames.wordsTo(float64At(graph.address, node));
   return (
     root === ROOT_STACKS && way.length === 1 && !(words?.at(-1)?.startsWith("local ") ?? false)
   );

@@ -11,6 +11,7 @@
  */
 
 import { FIRST_OBJECT, nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
+import { uint32At } from "../model/base/columns.js";
 import type { StackId } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import type { SampledStack } from "./lookup_request.js";
@@ -52,7 +53,7 @@ function recordsOf(objects: ObjectGraph, handles: readonly NodeId[]): ReadonlySe
   }
   const { retainedNodes } = objects.tree;
   const small = [...counts].filter(
-    ([node, count]) => count <= MOST_HANDLES && (retainedNodes[node] as number) <= MOST_OBJECTS,
+    ([node, count]) => count <= MOST_HANDLES && uint32At(retainedNodes, node) <= MOST_OBJECTS,
   );
   return new Set(small.map(([node]) => node));
 }
@@ -62,7 +63,7 @@ function ancestors({ tree }: ObjectGraph, node: NodeId): NodeId[] {
   const found: NodeId[] = [];
   for (let at = node; at >= FIRST_OBJECT && found.length < MOST_LEVELS; ) {
     found.push(at);
-    at = tree.dominator[at] as NodeId;
+    at = uint32At(tree.dominator, at);
   }
   return found;
 }

@@ -2,7 +2,9 @@
  * The objects of a program that stand for what the kernel keeps for it: open files, sockets, mappings,
  * connections, threads. By their types, and by types that come from these.
  */
+
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
+import { uint32At } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import type { Metric } from "../model/profile/series.js";
 
@@ -34,7 +36,7 @@ export function handleObjects(
   const kinds = Array.from({ length: types.count }, (_, row) => kindOf(types, row, growing));
   const byKind = new Map<string, NodeId[]>();
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    const kind = kinds[graph.type[node] as number];
+    const kind = kinds[uint32At(graph.type, node)];
     if (kind !== undefined && kind !== null) {
       const same = byKind.get(kind) ?? [];
       byKind.set(kind, same);
@@ -60,7 +62,7 @@ function kindOf(
   type: number,
   growing: ReadonlySet<Metric>,
 ): string | null {
-  for (let row = type; row >= 0; row = types.bases[row] as number) {
+  for (let row = type; row >= 0; row = types.of(row).base) {
     const name = types.name(row);
     if (TOLD_BY[name]?.some((metric) => growing.has(metric))) {
       return name;

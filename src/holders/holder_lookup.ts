@@ -33,6 +33,7 @@ import {
 import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import { float64At, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
 import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
 import { analysisTooLarge } from "../model/errors/heap_errors.js";
@@ -143,7 +144,7 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
 
 function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
   const functions = nodesOfType(objects, "function");
-  const addresses = functions.map((node) => objects.graph.address[node] as Address);
+  const addresses = functions.map((node) => float64At(objects.graph.address, node));
   return new CodeUsesReader(python, objects.copy).read(addresses, isOwnFile);
 }
 
@@ -247,7 +248,7 @@ function rowOf(
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
   // What is made anew all the time may be gone from where it was: a word that still leads there is a chance one.
   const isLarge = (node: NodeId) =>
-    swelling !== null && (objects.graph.shallow[node] as Bytes) >= swelling.least / 2;
+    swelling !== null && float64At(objects.graph.shallow, node) >= swelling.least / 2;
   const anew =
     swelling !== null && !found.some((node) => isHeld(node) && isLarge(node))
       ? newest(objects, swelling.least, swelling.most)
@@ -287,8 +288,8 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const { graph, types, paths, frames } = objects;
   const nodes: NodeId[] = [];
   for (let node = graph.firstObject; node < graph.nodes; node++) {
-    const own = graph.shallow[node] as number;
-    const shape = types.shapes[graph.type[node] as number] as number;
+    const own = float64At(graph.shallow, node);
+    const shape = types.of(uint32At(graph.type, node)).shape;
     if (own >= least && own <= most && !WITH_TABLE.has(shape)) {
       nodes.push(node);
     }
@@ -296,7 +297,7 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const named = nodes.filter((node) => {
     const [root, ...way] = pathTo(paths, node);
     // Up to 3.10 a frame is an object on the way.
-    const isLocal = (one: NodeId) => frames.wordsTo(graph.address[one] as Address) !== null;
+    const isLocal = (one: NodeId) => frames.wordsTo(float64At(graph.address, one)) !== null;
     return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
   });
   return named.length > 2 ? [] : named;
@@ -373,9 +374,9 @@ function boundOf(objects: ObjectGraph, holder: NodeId): number {
   const isOf = (node: NodeId | undefined, type: RegExp): node is NodeId =>
     node !== undefined &&
     node >= graph.firstObject &&
-    type.test(graph.typeNames[graph.type[node] as number] ?? "");
+    type.test(graph.typeNames[uint32At(graph.type, node)] ?? "");
   if (isOf(holder, DEQUE)) {
-    return bounded(copy.word((graph.address[holder] as Address) + DEQUE_MAXLEN));
+    return bounded(copy.word(float64At(graph.address, holder) + DEQUE_MAXLEN));
   }
   const cache = pathTo(paths, holder)
     .slice(-2)
@@ -383,7 +384,7 @@ function boundOf(objects: ObjectGraph, holder: NodeId): number {
   if (cache === undefined) {
     return 0;
   }
-  const address = graph.address[cache] as Address;
+  const address = float64At(graph.address, cache);
   // Only where its dict stands where it should: another layout says nothing.
   return index.at(copy.word(address + LRU_CACHE)) === 0
     ? 0

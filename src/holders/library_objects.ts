@@ -5,9 +5,11 @@
  *
  *     object ── ob_type ──> type ── tp_dealloc ──> code of a file beside, or of, the one with the allocator
  */
+
 import { dirname } from "node:path";
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
 import type { Mapping } from "../linux/memory/memory.js";
+import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -32,11 +34,11 @@ export function libraryObjects(
     ({ executable, path }) => executable && folders.has(dirname(path)),
   );
   const isOfLibrary = Array.from({ length: code.length === 0 ? 0 : types.count }, (_, row) =>
-    lies(code, copy.word((types.addresses[row] as Address) + TP_DEALLOC)),
+    lies(code, copy.word(types.of(row).address + TP_DEALLOC)),
   );
   const byType = new Map<string, NodeId[]>();
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    const row = graph.type[node] as number;
+    const row = uint32At(graph.type, node);
     if (isOfLibrary[row]) {
       const name = types.name(row);
       const same = byType.get(name) ?? [];

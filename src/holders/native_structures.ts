@@ -31,6 +31,7 @@ import {
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "../cpython/heap/objects/type_table.js";
+import { float64At, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -76,7 +77,7 @@ export function structureOwners(
   const { graph, types, end } = objects;
   const structures = new Structures(objects, new Set(addresses));
   for (let node = FIRST_OBJECT; node < end; node++) {
-    if (!KNOWN.has(types.shapes[graph.type[node] as number] as number)) {
+    if (!KNOWN.has(types.of(uint32At(graph.type, node)).shape)) {
       structures.followObject(node);
     }
   }
@@ -101,7 +102,7 @@ class Structures {
   }
 
   followObject(node: NodeId): void {
-    const start = (this.objects.graph.address[node] as Address) + HEAD;
+    const start = float64At(this.objects.graph.address, node) + HEAD;
     this.#follow(start, bytesInPlace(this.objects, node) - HEAD, node);
   }
 

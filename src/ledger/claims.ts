@@ -2,8 +2,10 @@
  * Stretches of memory of which more is known than their mapping's name: Python's arenas first, then
  * glibc's heaps and blocks, then stacks. Ascending and apart.
  */
+
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { AddressRange } from "../linux/memory/memory.js";
+import { float64At, uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
@@ -57,7 +59,7 @@ export function claimsOf(
       }
     }
     heap.mmapped.ranges.starts.forEach((start, index) => {
-      const end = heap.mmapped.ranges.ends[index]!;
+      const end = float64At(heap.mmapped.ranges.ends, index);
       claims.push({ start, end, used: "malloc.used", free: null });
     });
   }
@@ -97,14 +99,14 @@ function apart(claims: Claim[]): Claim[] {
 function freeOfPools(arenas: PythonArenas, pools: PoolCounts): FreeRanges {
   const { poolBytes } = arenas;
   const order = Uint32Array.from(pools.addresses, (_, index) => index).sort(
-    (a, b) => pools.addresses[a]! - pools.addresses[b]!,
+    (a, b) => float64At(pools.addresses, a) - float64At(pools.addresses, b),
   );
   const starts: number[] = [];
   const shares: number[] = [];
   for (const index of order) {
-    const share = 1 - pools.usedBytes[index]! / poolBytes;
+    const share = 1 - float64At(pools.usedBytes, index) / poolBytes;
     if (share > 0) {
-      starts.push(pools.addresses[index]!);
+      starts.push(float64At(pools.addresses, index));
       shares.push(share);
     }
   }
@@ -118,8 +120,9 @@ function freeOfArenas(arenas: PythonArenas): FreeRanges {
     (a, b) => a.start - b.start,
   );
   const shareOf = (row: number): number => {
-    const carved = (arenas.unusedFrom[row]! - arenas.firstPools[row]!) / poolBytes;
-    const free = freePools[row]! - (totalPools[row]! - carved);
+    const carved =
+      (float64At(arenas.unusedFrom, row) - float64At(arenas.firstPools, row)) / poolBytes;
+    const free = uint32At(freePools, row) - (uint32At(totalPools, row) - carved);
     return carved > 0 ? Math.max(0, free / carved) : 0;
   };
   return {
@@ -132,7 +135,7 @@ function freeOfArenas(arenas: PythonArenas): FreeRanges {
 /** Pools that no block was ever taken from; resident only where the kernel gave huge pages. */
 function neverUsed({ addresses, unusedFrom, arenaBytes }: PythonArenas): AddressRange[] {
   return Array.from(addresses, (address, row): AddressRange => {
-    return { start: unusedFrom[row]!, end: address + arenaBytes };
+    return { start: float64At(unusedFrom, row), end: address + arenaBytes };
   }).filter(({ start, end }) => end > start);
 }
 

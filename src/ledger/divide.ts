@@ -10,7 +10,9 @@
  * that a page which used and free memory share is divided by their bytes. pagemap and smaps are read one
  * after the other: the figures are scaled to smaps' and rounded so that the sum stays exact.
  */
+
 import type { AddressRange } from "../linux/memory/memory.js";
+import { float64At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim, FreeRanges } from "./claims.js";
@@ -88,11 +90,12 @@ function freeBytes(present: readonly AddressRange[], ranges: FreeRanges): number
 function overlap({ starts, ends, shares }: FreeRanges, start: Address, end: Address): number {
   let bytes = 0;
   for (let index = firstEndAbove(ends, start); index < starts.length; index++) {
-    if (starts[index]! >= end) {
+    if (float64At(starts, index) >= end) {
       break;
     }
-    const common = Math.min(end, ends[index]!) - Math.max(start, starts[index]!);
-    bytes += common * (shares === null ? 1 : shares[index]!);
+    const common =
+      Math.min(end, float64At(ends, index)) - Math.max(start, float64At(starts, index));
+    bytes += common * (shares === null ? 1 : float64At(shares, index));
   }
   return bytes;
 }
@@ -108,8 +111,8 @@ export function wholePages(
   const HEADER = 48;
   let bytes = 0;
   for (let index = 0; index < starts.length; index++) {
-    const start = Math.ceil((starts[index]! + HEADER) / PAGE) * PAGE;
-    const end = Math.floor(ends[index]! / PAGE) * PAGE;
+    const start = Math.ceil((float64At(starts, index) + HEADER) / PAGE) * PAGE;
+    const end = Math.floor(float64At(ends, index) / PAGE) * PAGE;
     if (end > start) {
       for (const range of residentOf(start, end)) {
         bytes += range.end - range.start;
@@ -151,7 +154,7 @@ function firstEndAbove(ends: Float64Array, address: Address): number {
   let high = ends.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (ends[middle]! <= address) {
+    if (float64At(ends, middle) <= address) {
       low = middle + 1;
     } else {
       high = middle;

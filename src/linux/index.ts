@@ -16,6 +16,7 @@ export {
 } from "./hold/held_threads.js";
 export { type Held, holdProcess, ProcessHolder, type ThreadRegisters } from "./hold/hold.js";
 export { readStackPointers } from "./hold/stack_pointers.js";
+export { ForeignSharedMemory } from "./memory/foreign_shared_memory.js";
 export { mappedInodes } from "./memory/mapped_files.js";
 export type { AddressRange, Mapping, Memory } from "./memory/memory.js";
 export { MemoryReader } from "./memory/memory_reader.js";

@@ -10,11 +10,13 @@
  * Fails: another C library, or libc's data swapped out: null. Torn or damaged parts are left out, counted
  * in `unreadBytes` and named in `problems`; every walk and list has a bound.
  */
+
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
 import { ResidentWords } from "../linux/memory/resident_words.js";
+import { float64At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
-import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
+import { type ArenaState, findGlibcState, GlibcPlace, type GlibcState } from "./glibc_layout.js";
 import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.js";
 import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
 import { ChunkPieces, walkRegion } from "./glibc_walk.js";
@@ -80,17 +82,19 @@ const TORN: readonly GlibcProblem[] = ["arenas", "regions", "lists"];
 
 /**
  * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.
+ * @param place where the process's main arena was found before
  * @returns null where there is no glibc heap to be read.
  */
 export function readGlibcHeap(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],
+  place = new GlibcPlace(),
 ): GlibcHeap | null {
-  let best = lookAtHeap(memory, depth, known);
+  let best = lookAtHeap(memory, depth, known, place);
   for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
     memory.refresh();
-    const next = lookAtHeap(memory, depth, known);
+    const next = lookAtHeap(memory, depth, known, place);
     // What is missed is free memory, never memory in use.
     if (next !== null && (!isTorn(next) || freeIn(next) > freeIn(best))) {
       best = next;
@@ -111,14 +115,15 @@ function lookAtHeap(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],
+  place: GlibcPlace,
 ): GlibcHeap | null {
   const words = new ResidentWords(memory);
-  let state = findGlibcState(memory, words);
+  let state = findGlibcState(memory, words, place);
   for (let again = 1; state === null && again < TRIES; again++) {
     // The heap may have grown out of what was mapped when that was last read.
     memory.refresh();
     words.forget();
-    state = findGlibcState(memory, words);
+    state = findGlibcState(memory, words, place);
   }
   if (state === null) {
     return null;
@@ -272,6 +277,6 @@ function readMmapped(
 function append(to: RangeColumns, from: RangeColumns): void {
   const { starts, ends } = from;
   for (let index = 0; index < starts.length; index++) {
-    to.push(starts[index]!, ends[index]!);
+    to.push(float64At(starts, index), float64At(ends, index));
   }
 }

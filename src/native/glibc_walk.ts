@@ -10,6 +10,7 @@
  * stop making sense the walk looks for the next place from which several chunks lie end to end, and says
  * how many bytes it could not read as chunks.
  */
+
 import type { Memory } from "../linux/memory/memory.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
@@ -42,11 +43,14 @@ const HIGH = 2 ** 32;
 const PREVIOUS_IN_USE = 1;
 const MMAPPED = 2;
 
-/** `pieces` is reused from region to region. */
+/** One for all walks of this thread, which go one after the other: a new one for each would be touched anew. */
+let piece: Uint8Array | null = null;
+
+/** Its content is good from {@link ChunkPieces.enter} to the end of one walk. */
 export class ChunkPieces {
   readonly #memory: Memory;
-  readonly #bytes = new Uint8Array(PIECE);
-  readonly #words = new Uint32Array(this.#bytes.buffer);
+  readonly #bytes: Uint8Array;
+  readonly #words: Uint32Array;
   #start = 0;
   #end = 0;
   /** Resident ranges of the region, ascending. */
@@ -55,6 +59,9 @@ export class ChunkPieces {
 
   constructor(memory: Memory) {
     this.#memory = memory;
+    piece ??= new Uint8Array(PIECE);
+    this.#bytes = piece;
+    this.#words = new Uint32Array(piece.buffer);
   }
 
   enter(start: Address, end: Address): void {
@@ -124,8 +131,8 @@ export function walkRegion(
   let at = region.firstChunk;
   while (at < end || (at === end && before !== 0 && region.top !== 0)) {
     const index = pieces.at(at);
-    const low = index < 0 ? 0 : words[index + 2]!;
-    const size = index < 0 ? 0 : low - (low & 7) + words[index + 3]! * HIGH;
+    const low = index < 0 ? 0 : (words[index + 2] ?? 0);
+    const size = index < 0 ? 0 : low - (low & 7) + (words[index + 3] ?? 0) * HIGH;
     if (before !== 0 && index >= 0) {
       const bytes = at - before;
       if ((low & PREVIOUS_IN_USE) === 0) {
@@ -184,8 +191,8 @@ function findSequence(pieces: ChunkPieces, from: Address, end: Address): Address
     // A sequence is followed inside what is at hand: each step of the search reads nothing anew.
     while (at < end && count < CERTAIN && (at === start || pieces.holds(at))) {
       const index = pieces.at(at);
-      const low = index < 0 ? 0 : pieces.words[index + 2]!;
-      const size = index < 0 ? 0 : low - (low & 7) + pieces.words[index + 3]! * HIGH;
+      const low = index < 0 ? 0 : (pieces.words[index + 2] ?? 0);
+      const size = index < 0 ? 0 : low - (low & 7) + (pieces.words[index + 3] ?? 0) * HIGH;
       if (index < 0 || !isHeader(low, size, end - at)) {
         at = -1;
         break;

@@ -28,16 +28,18 @@ export class RangeColumns {
     this.#length += 1;
   }
 
-  /** The same ranges by address; where they overlap (memory that changed while it was read), the later
-   * one gives way. */
+  /**
+   * The same memory by address, in ranges that do not overlap (memory that changed while it was read does). Starts and
+   * ends are sorted by themselves: as many ranges cover each place as before.
+   */
   sorted(): RangeColumns {
-    const order = Uint32Array.from(this.starts, (_, index) => index);
-    order.sort((a, b) => this.#starts[a]! - this.#starts[b]!);
+    const starts = this.starts.slice().sort();
+    const ends = this.ends.slice().sort();
     const result = new RangeColumns();
     let before = 0;
-    for (const index of order) {
-      const start = Math.max(before, this.#starts[index]!);
-      const end = this.#ends[index]!;
+    for (let index = 0; index < starts.length; index++) {
+      const start = Math.max(before, starts[index]!);
+      const end = ends[index]!;
       if (end > start) {
         result.push(start, end);
         before = end;

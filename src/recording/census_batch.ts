@@ -3,6 +3,7 @@
  * of the heap made for that lookup or, if the heap is too large to copy, in the running program.
  */
 
+import { float64At } from "../model/base/columns.js";
 import type { Bytes, Pid, TimeMs } from "../model/base/units.js";
 import type { TypeCounts } from "../model/heap/heap_graph.js";
 import { checkTable } from "./batch_check.js";
@@ -18,13 +19,13 @@ export function censusBatch(
   told: ReadonlySet<string> = new Set(),
 ): CensusBatch {
   const rows = types.flatMap((type, row) =>
-    (bytes[row] as Bytes) >= SMALLEST_TYPE_BYTES || told.has(type) ? [row] : [],
+    float64At(bytes, row) >= SMALLEST_TYPE_BYTES || told.has(type) ? [row] : [],
   );
   return {
     pid,
     types: rows.map((row) => types[row] as string),
-    objects: Float64Array.from(rows, (row) => objects[row] as number),
-    bytes: Float64Array.from(rows, (row) => bytes[row] as Bytes),
+    objects: Float64Array.from(rows, (row) => float64At(objects, row)),
+    bytes: Float64Array.from(rows, (row) => float64At(bytes, row)),
   };
 }
 

@@ -1,9 +1,10 @@
 /** CRC-32 as in zlib, gzip and PNG (polynomial 0xedb88320): Node has it itself only from 20.15 on. */
+
 export function crc32(...parts: readonly Uint8Array[]): number {
   let crc = 0xffffffff;
   for (const part of parts) {
     for (let i = 0; i < part.length; i++) {
-      crc = (TABLE[(crc ^ (part[i] as number)) & 0xff] as number) ^ (crc >>> 8);
+      crc = (TABLE[(crc ^ (part[i] ?? 0)) & 0xff] ?? 0) ^ (crc >>> 8);
     }
   }
   return (crc ^ 0xffffffff) >>> 0;

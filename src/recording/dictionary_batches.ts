@@ -1,4 +1,5 @@
 /** The dictionaries that all profiles of a recording share: written as they grow, put together on reading. */
+import { float64At, uint32At } from "../model/base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -128,19 +129,19 @@ export class DictionaryReader {
     appendAll(this.labels, checked.labels);
     checked.threads.row.forEach((row, i) => {
       this.threads[row] = {
-        process: checked.threads.process[i] as number,
-        tid: checked.threads.tid[i] as number,
+        process: uint32At(checked.threads.process, i),
+        tid: uint32At(checked.threads.tid, i),
         name: checked.threads.name[i] as string,
         isMain: checked.threads.isMain[i] === 1,
       };
     });
     checked.processes.row.forEach((row, i) => {
       this.processes[row] = {
-        pid: checked.processes.pid[i] as number,
-        parentPid: checked.processes.parentPid[i] as number,
+        pid: uint32At(checked.processes.pid, i),
+        parentPid: uint32At(checked.processes.parentPid, i),
         command: checked.processes.command[i] as readonly string[],
         python: checked.processes.python[i] as string,
-        startedMs: checked.processes.startedMs[i] as number,
+        startedMs: float64At(checked.processes.startedMs, i),
         periodBytes: 0,
       };
     });

@@ -1,3 +1,4 @@
+import { addAt, float64At, uint16At } from "../model/base/columns.js";
 import type { Bytes, ProcessIndex, TimeMs } from "../model/base/units.js";
 import { foldSites } from "../model/profile/fold_sites.js";
 import type { Profile, SiteTable } from "../model/profile/profile.js";
@@ -41,7 +42,7 @@ function greatestPeak(
   const { sites, peakMs } = profile;
   const bytes = new Float64Array(profile.processes.length);
   for (let row = 0; row < sites.length; row++) {
-    bytes[sites.process[row] as number]! += sites.peakBytes[row] as number;
+    addAt(bytes, uint16At(sites.process, row), float64At(sites.peakBytes, row));
   }
   let greatest: { process: ProcessIndex; timeMs: TimeMs; bytes: Bytes } | null = null;
   bytes.forEach((peakBytes, process) => {
@@ -57,7 +58,7 @@ function greatestPeak(
 function peakRows(sites: SiteTable, process: ProcessIndex): SiteTable {
   const rows = rowsOf(
     sites,
-    (row) => sites.process[row] === process && (sites.peakBytes[row] as number) > 0,
+    (row) => sites.process[row] === process && float64At(sites.peakBytes, row) > 0,
   );
   const picked = pickSites(sites, rows, 0);
   return {

@@ -1,3 +1,4 @@
+import { float64At, uint32At } from "../model/base/columns.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
@@ -306,15 +307,15 @@ export class OpenRecording implements Recording {
     const batch = value as ProcessBatch;
     batch.series.forEach((series, i) => {
       demand(series <= this.rows.length, `process ${series} does not follow on`);
-      const endedMs = batch.endedMs[i] as number;
+      const endedMs = float64At(batch.endedMs, i);
       this.rows[series] = {
         series,
-        pid: batch.pid[i] as number,
-        parentPid: batch.parentPid[i] as number,
+        pid: uint32At(batch.pid, i),
+        parentPid: uint32At(batch.parentPid, i),
         command: batch.command[i] as readonly string[],
         python: batch.python[i] as string,
         profiled: batch.profiled[i] === 1,
-        startedMs: batch.startedMs[i] as number,
+        startedMs: float64At(batch.startedMs, i),
         endedMs: Number.isNaN(endedMs) ? null : endedMs,
       };
     });
@@ -355,13 +356,13 @@ export class OpenRecording implements Recording {
     );
     const batch = value as EventBatch;
     batch.kind.forEach((kind, i) => {
-      const timeMs = batch.timeMs[i] as number;
+      const timeMs = float64At(batch.timeMs, i);
       demand(EVENT_KINDS.has(kind), `an event's kind is unknown: ${kind}`);
       demand(Number.isFinite(timeMs), "an event has no time");
-      const number = batch.value[i] as number;
+      const number = float64At(batch.value, i);
       this.events.push({
         timeMs,
-        pid: batch.pid[i] as number,
+        pid: uint32At(batch.pid, i),
         kind: kind as TimelineEvent["kind"],
         detail: batch.detail[i] as string,
         ...(Number.isNaN(number) ? {} : { value: number }),

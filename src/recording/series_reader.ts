@@ -1,3 +1,4 @@
+import { float64At, uint8At, uint32At } from "../model/base/columns.js";
 import { METRICS, type MemorySeries, type Metric } from "../model/profile/series.js";
 import { checkIds, checkTable, demand } from "./batch_check.js";
 import type { MetricBatch, SeriesRow } from "./batches.js";
@@ -21,13 +22,13 @@ export class SeriesReader {
     checkIds(batch.series, processCount, "a metric's process");
     demand(batch.timeMs.every(Number.isFinite), "a metric has no time");
     for (let i = 0; i < batch.series.length; i++) {
-      const columns = this.columnsOf(batch.series[i] as number);
-      const poll = pollAt(columns.timesMs, batch.timeMs[i] as number);
+      const columns = this.columnsOf(uint32At(batch.series, i));
+      const poll = pollAt(columns.timesMs, float64At(batch.timeMs, i));
       setAt(
         columns.values,
-        batch.names[batch.name[i] as number] as Metric,
+        batch.names[uint8At(batch.name, i)] as Metric,
         poll,
-        batch.value[i] as number,
+        float64At(batch.value, i),
       );
     }
   }

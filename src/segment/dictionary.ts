@@ -1,6 +1,7 @@
 /** One process's strings, frames, stacks, labels and threads, taken over into the tables that all share.
  * Records name each other by numbers that may be garbage: what points nowhere becomes a mark. */
 
+import { uint32At } from "../model/base/columns.js";
 import type {
   Address,
   FrameId,
@@ -289,8 +290,8 @@ export function labelWords(
   if (label === 0) {
     return "";
   }
-  const key = strings[labels.key[label]!]!;
-  const value = strings[labels.value[label]!]!;
+  const key = strings[uint32At(labels.key, label)]!;
+  const value = strings[uint32At(labels.value, label)]!;
   return key === "step" ? value : `${key}=${value}`;
 }
 

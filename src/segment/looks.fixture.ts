@@ -1,4 +1,5 @@
 /** The process that most tests look at, and looks at it. */
+import { float64At, uint32At } from "../model/base/columns.js";
 import { Domain, type ProfileLook, type ProfileTables } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { type PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
@@ -57,12 +58,12 @@ export function stackTexts({
 }): string[] {
   return Array.from(look.sites.stack, (leaf) => {
     const names: string[] = [];
-    for (let stack = leaf; stack !== 0; stack = tables.stacks.parent[stack]!) {
-      const frame = tables.stacks.frame[stack]!;
-      const name = tables.strings[tables.frames.function[frame]!]!;
+    for (let stack = leaf; stack !== 0; stack = uint32At(tables.stacks.parent, stack)) {
+      const frame = uint32At(tables.stacks.frame, stack);
+      const name = tables.strings[uint32At(tables.frames.function, frame)]!;
       names.unshift(
         name ||
-          `${tables.strings[tables.frames.file[frame]!]}+${tables.frames.address[frame]!.toString(16)}`,
+          `${tables.strings[uint32At(tables.frames.file, frame)]}+${float64At(tables.frames.address, frame).toString(16)}`,
       );
     }
     return names.join(";");

@@ -1,4 +1,5 @@
 /** Private copies of a segment's sections, renewed look by look without reading what did not change. */
+import { uint8At, uint32At } from "../model/base/columns.js";
 import type { SectionHeader } from "./header.js";
 
 /** Fills `target` from byte `offset` of the segment; gives the bytes that were there. */
@@ -90,7 +91,7 @@ export class RewrittenCopy {
     for (let block = 0; block * size < covered; block++) {
       const from = block * size;
       const to = Math.min(from + size, wanted);
-      const generation = section.blockGeneration[block]!;
+      const generation = uint32At(section.blockGeneration, block);
       // A block that was copied up to a smaller count has rows yet unread.
       if (this.#copied[block] !== generation || to > before) {
         this.#copied[block] = this.#copyRows(read, section, from, to) ? generation : -1;
@@ -148,10 +149,10 @@ export class RewrittenCopy {
 
 function u32(bytes: Uint8Array, at: number): number {
   return (
-    ((bytes[at] as number) |
-      ((bytes[at + 1] as number) << 8) |
-      ((bytes[at + 2] as number) << 16) |
-      ((bytes[at + 3] as number) << 24)) >>>
+    (uint8At(bytes, at) |
+      (uint8At(bytes, at + 1) << 8) |
+      (uint8At(bytes, at + 2) << 16) |
+      (uint8At(bytes, at + 3) << 24)) >>>
     0
   );
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { float64At, uint32At } from "../model/base/columns.js";
 import { Domain } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SEGMENT_HEADER, SITE } from "./layout.js";
@@ -41,9 +42,9 @@ describe("a segment", () => {
       [42, "python", true],
       [43, "loader", false],
     ]);
-    const label = look.sites.label[1]!;
-    expect(tables.strings[tables.labels.key[label]!]).toBe("endpoint");
-    expect(tables.strings[tables.labels.value[label]!]).toBe("/x");
+    const label = uint32At(look.sites.label, 1);
+    expect(tables.strings[uint32At(tables.labels.key, label)]).toBe("endpoint");
+    expect(tables.strings[uint32At(tables.labels.value, label)]).toBe("/x");
     expect(look.sites.label[0]).toBe(0);
     expect(look.durationMs).toBe(4000);
   });
@@ -119,7 +120,7 @@ describe("a segment", () => {
     for (let site = 0; site < look.sites.length; site++) {
       const cohorts = look.sites.cohortBytes.subarray(site * 16, site * 16 + 16);
       expect(cohorts.reduce((sum, bytes) => sum + bytes, 0)).toBeCloseTo(
-        look.sites.liveBytes[site]!,
+        float64At(look.sites.liveBytes, site),
       );
     }
   });

@@ -1,5 +1,6 @@
 /** Sites and live allocations of one look -> rows of the model's site table. */
 
+import { addAt, float64At } from "../model/base/columns.js";
 import type { ProcessIndex, TimeMs } from "../model/base/units.js";
 import { LIFETIME_BUCKETS, type SiteTable } from "../model/profile/profile.js";
 import { newSiteTable, pickSites } from "../model/profile/site_columns.js";
@@ -68,7 +69,11 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
     sites.lifetimes[row * LIFETIME_BUCKETS + bucket] =
       objects > 0 && Number.isFinite(objects) ? objects : 0;
   }
-  return sites.allocatedBytes[row]! > 0 || sites.liveBytes[row]! > 0 || sites.peakBytes[row]! > 0;
+  return (
+    float64At(sites.allocatedBytes, row) > 0 ||
+    float64At(sites.liveBytes, row) > 0 ||
+    float64At(sites.peakBytes, row) > 0
+  );
 }
 
 /** The live table tells when each site's bytes were born. It was read a moment before the sites, and a
@@ -97,19 +102,20 @@ function fillCohorts(
     }
     const estimate = readUint64(view, at + LIVE.bytes) / probability;
     const cohort = cohortOf(bounds, startMs, readUint64(view, at + LIVE.birth_ms) + toRealtime);
-    cohortBytes[site * width + cohort]! += estimate;
-    sums[site]! += estimate;
+    addAt(cohortBytes, site * width + cohort, estimate);
+    addAt(sums, site, estimate);
   }
   const recordView = new DataView(look.sites.bytes.buffer, look.sites.bytes.byteOffset);
   for (let row = 0; row < sites.length; row++) {
-    if (sums[row]! > 0) {
-      const scale = liveBytes[row]! / sums[row]!;
+    if (float64At(sums, row) > 0) {
+      const scale = float64At(liveBytes, row) / float64At(sums, row);
       for (let cohort = 0; cohort < width; cohort++) {
-        cohortBytes[row * width + cohort]! *= scale;
+        const at = row * width + cohort;
+        cohortBytes[at] = float64At(cohortBytes, at) * scale;
       }
-    } else if (liveBytes[row]! > 0) {
+    } else if (float64At(liveBytes, row) > 0) {
       const lastMs = readUint64(recordView, row * SITE.size + SITE.last_ms) + toRealtime;
-      cohortBytes[row * width + cohortOf(bounds, startMs, lastMs)] = liveBytes[row]!;
+      cohortBytes[row * width + cohortOf(bounds, startMs, lastMs)] = float64At(liveBytes, row);
     }
   }
 }

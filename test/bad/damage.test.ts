@@ -86,7 +86,7 @@ describe("in this process", () => {
     const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
       const changed = Buffer.from(whole);
-      changed[offset] ^= 1 << (offset % 8);
+      changed.writeUInt8(changed.readUInt8(offset) ^ (1 << (offset % 8)), offset);
       writeFileSync(path, changed);
       expect(readAll(path), `byte ${offset}`).not.toBe("read");
     }

@@ -1,4 +1,5 @@
 /** The census of every CPython here, held against what the interpreter itself counts. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,6 +9,7 @@ import {
   type TakenCensus,
 } from "../../src/cpython/heap/index.js";
 import { openProcessMemory } from "../../src/linux/index.js";
+import { float64At } from "../../src/model/base/columns.js";
 import { anyInterpreter, environment, type Interpreter } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -41,9 +43,9 @@ function rowsOf({ census }: TakenCensus): Map<string, Counted> {
     census.typeNames.map((name, row) => [
       name,
       {
-        objects: census.objects[row] as number,
-        bytes: census.bytes[row] as number,
-        tracked: census.tracked[row] as number,
+        objects: float64At(census.objects, row),
+        bytes: float64At(census.bytes, row),
+        tracked: float64At(census.tracked, row),
       },
     ]),
   );

@@ -1,9 +1,11 @@
 /** Retained sizes of containers as programs have them, held against the interpreter's own account. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { takeGraph } from "../../src/cpython/heap/index.js";
 import { openProcessMemory } from "../../src/linux/index.js";
+import { float64At } from "../../src/model/base/columns.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -22,7 +24,7 @@ test.each(withGil)("Python $version at $path", async ({ path, chroot }) => {
   memory.close();
   const said = waiting.said as Record<string, [address: string, bytes: number]>;
   const retained = (name: string) =>
-    objects.tree.retained[objects.index.at(Number(said[name]?.[0]))] as number;
+    float64At(objects.tree.retained, objects.index.at(Number(said[name]?.[0])));
   for (const name of ["LARGE_SET", "NUMBERS", "RECORDS", "CACHE"]) {
     const expected = said[name]?.[1] as number;
     // Numbers and texts that the interpreter shares between all are nobody's alone.

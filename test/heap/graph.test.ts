@@ -1,4 +1,5 @@
 /** Graph, holders and ways from roots, of live programs and of their core files. */
+
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,6 +22,7 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
+import { float64At, uint32At } from "../../src/model/base/columns.js";
 import type { HeapDiffJson, HeapJson } from "../../src/model/documents/heap_document.js";
 import { pathTo } from "../../src/model/heap/heap_paths.js";
 import { anyInterpreter, environment } from "../environment.js";
@@ -69,9 +71,9 @@ describe.each(
     expect(types.length).toBe(census.typeNames.length);
     for (const [row, type] of census.typeNames.entries()) {
       const own = counted.get(type) as number;
-      expect([type, objects[own]]).toEqual([type, census.objects[row]]);
+      expect([type, float64At(objects, own)]).toEqual([type, float64At(census.objects, row)]);
       // The graph counts values of attributes that getsizeof leaves out.
-      const least = (census.bytes[row] as number) + (census.bufferBytes[row] as number);
+      const least = float64At(census.bytes, row) + float64At(census.bufferBytes, row);
       expect(bytes[own], type).toBeGreaterThanOrEqual(least);
     }
   });
@@ -107,8 +109,7 @@ describe.each(
     );
     expect(containers.length).toBeGreaterThan(1000);
     const claimed = containers.filter((node) => {
-      const ends =
-        (graph.address[node] as number) + (types.basicSizes[graph.type[node] as number] as number);
+      const ends = float64At(graph.address, node) + types.of(uint32At(graph.type, node)).basicSize;
       return nodeAt(taken.objects, ends) === node;
     });
     expect(claimed).toEqual([]);
@@ -148,8 +149,8 @@ describe.each(
 
   test("few objects are held by something that was not found", () => {
     const { graph } = taken.objects;
-    const native = graph.edgeStart[5] as number;
-    expect(native - (graph.edgeStart[4] as number)).toBeLessThan(graph.nodes * 0.005);
+    const native = uint32At(graph.edgeStart, 5);
+    expect(native - uint32At(graph.edgeStart, 4)).toBeLessThan(graph.nodes * 0.005);
   });
 
   test.runIf(chroot === undefined)(
@@ -157,7 +158,7 @@ describe.each(
     async () => {
       const { graph, paths } = taken.objects;
       const pairs: [string, string][] = [];
-      const hex = (node: number) => `0x${(graph.address[node] as number).toString(16)}`;
+      const hex = (node: number) => `0x${float64At(graph.address, node).toString(16)}`;
       for (const type of ["__main__.Session", "float", "dict", "weakref.ReferenceType"]) {
         for (const node of nodesOfType(taken.objects, type).slice(0, 4000)) {
           const way = pathTo(paths, node);

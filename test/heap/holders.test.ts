@@ -10,6 +10,7 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { openProcessMemory } from "../../src/linux/index.js";
+import { float64At } from "../../src/model/base/columns.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -106,7 +107,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       const nodes = nodesOfType(objects, "__main__.InCache");
       const holder = holderOf(objects, nodes);
       expect(holder?.path.slice(0, 2)).toEqual(["module __main__", "cached"]);
-      const least = nodes.reduce((sum, node) => sum + (objects.tree.retained[node] as number), 0);
+      const least = nodes.reduce((sum, node) => sum + float64At(objects.tree.retained, node), 0);
       expect(holder?.retainedBytes).toBeGreaterThanOrEqual(least);
     });
 

@@ -1,4 +1,5 @@
 /** Arrays, frames and tensors: their data counts for them, and for whoever holds them. */
+
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import {
@@ -13,6 +14,7 @@ import {
 import { isMadeByGraph } from "../../src/cpython/heap/objects/tensor.js";
 import { structureOwners } from "../../src/holders/native_structures.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
+import { float64At } from "../../src/model/base/columns.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -53,7 +55,7 @@ function nodeOf({ index }: ObjectGraph, name: string): number {
 }
 
 function retained(objects: ObjectGraph, name: string): number {
-  return objects.tree.retained[nodeOf(objects, name)] as number;
+  return float64At(objects.tree.retained, nodeOf(objects, name));
 }
 
 describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
@@ -107,7 +109,7 @@ describe.runIf(environment.torchPython !== null)("torch", () => {
     });
     expect(retained(objects, "array")).toBeGreaterThanOrEqual(3 * MIB);
     const array = nodeOf(objects, "array");
-    const data = objects.copy.word((objects.graph.address[array] as number) + 16); // PyArrayObject.data
+    const data = objects.copy.word(float64At(objects.graph.address, array) + 16); // PyArrayObject.data
     expect(nodeAt(objects, data)).toBe(array);
   });
 

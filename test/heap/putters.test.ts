@@ -1,4 +1,5 @@
 /** Who puts things into containers, read from the code of functions, on every CPython here. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -7,6 +8,7 @@ import { type CodeUses, CodeUsesReader } from "../../src/cpython/heap/objects/co
 import { locatePython } from "../../src/cpython/index.js";
 import { puttersInto } from "../../src/holders/container_putters.js";
 import { openProcessMemory } from "../../src/linux/index.js";
+import { float64At } from "../../src/model/base/columns.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -26,8 +28,8 @@ describe.each(
     waiting = await start(chroot === undefined ? words : ["chroot", chroot, ...words]);
     const memory = openProcessMemory(waiting.pid);
     const { objects } = await takeGraph(memory, { maxPauseMs: 60_000 }, 0);
-    const functions = nodesOfType(objects, "function").map(
-      (node) => objects.graph.address[node] as number,
+    const functions = nodesOfType(objects, "function").map((node) =>
+      float64At(objects.graph.address, node),
     );
     uses = new CodeUsesReader(locatePython(memory), objects.copy).read(
       functions,

@@ -102,7 +102,9 @@ function commandFor({ path, chroot }: Interpreter, program: string): string[] {
   if (chroot === undefined) {
     return [path, join(programs, program)];
   }
-  const places = [join(repository, "dist"), programs].map((place) => [place, join(chroot, place)]);
+  const places = [join(repository, "dist"), programs].map(
+    (place) => [place, join(chroot, place)] as const,
+  );
   for (const [, inside] of places) {
     if (existsSync(inside)) {
       continue;

@@ -1,10 +1,12 @@
 /** Programs as people write them, with the packages that they use. */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
+import { itemAt } from "../../src/model/base/columns.js";
 import { compare, expectSame } from "../behaviour.js";
 import { environment } from "../environment.js";
 import {
@@ -132,7 +134,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
       },
     });
     expect(outcome.stderr).toMatch(/Application shutdown complete/);
-    const [known] = truthIn(outcome.stdout).sites;
+    const known = itemAt(truthIn(outcome.stdout).sites, 0);
     const recording = outcome.open();
     const coarsest = coarsestPeriod(recording);
     expectFigure(recording.profileAt("peak"), known, "peak", known.liveBytes, 0.04, coarsest);

@@ -62,7 +62,12 @@ describe.each(
 )("Python %s", (_version, interpreter) => {
   test("a chain of native blocks is held by the objects at its start; a ring of them, and raw blocks, by nobody", async () => {
     waiting = await startPython(interpreter, program);
-    const { deepest, lost, raw, rows: ofRows } = waiting.said as Record<string, string[]>;
+    const {
+      deepest,
+      lost,
+      raw,
+      rows: ofRows,
+    } = waiting.said as Record<"deepest" | "lost" | "raw" | "rows", string[]>;
     const sites = [
       { site: "rows", python: true, addresses: ofRows.map(Number), swelling: null },
       { site: "deepest", python: false, addresses: deepest.map(Number), swelling: null },

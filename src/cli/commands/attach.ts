@@ -10,6 +10,7 @@ import {
 import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type CommonOptions,
@@ -42,7 +43,14 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly native?: boolean;
   readonly period?: number;
   readonly follow: boolean;
+  readonly children?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "record a running process, then leave it as it was",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("attach")
@@ -68,7 +76,9 @@ export function buildCommand(): Command {
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", (text) =>
       Math.max(1, parseBytes(text)),
     )
-    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"));
+    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"))
+    .option("--children", "record all its Python children, whatever program they run")
+    .option("--no-children", "leave the children that it has already unprofiled");
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
@@ -100,6 +110,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       ...deviceWatchOf(options),
       native: options.native === true,
       follow: options.follow,
+      ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,
       forMs: options.for,
       until: interrupt.signal,

@@ -1,8 +1,15 @@
 import { Argument, Command } from "commander";
 import type { CompletionJson } from "../../model/documents/documents.js";
 import { completionScript, SHELLS, type Shell } from "../completion/scripts.js";
+import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { printJson } from "../text/output.js";
+
+export const about: CommandAbout = {
+  group: "machine",
+  summary: "print the script that completes tidemark in bash, zsh or fish",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("completion")

@@ -15,6 +15,7 @@ import {
 } from "../../model/documents/diagnosis_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { openRecordingAt } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -37,6 +38,12 @@ interface DiagnoseOptions extends CommonOptions, ListOptions {
 }
 
 const DEFAULT_FOR: Millis = 60_000;
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "report whether memory leaks, where, how fast, and what to do",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("diagnose")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { doctorDocument } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
+import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
 import { printDoctor } from "../screens/doctor.js";
@@ -10,6 +11,12 @@ import { withProgress } from "../text/progress.js";
 interface DoctorOptions extends CommonOptions {
   readonly pid?: Pid;
 }
+
+export const about: CommandAbout = {
+  group: "machine",
+  summary: "check what works on this machine, and how to enable the rest",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("doctor")

@@ -15,6 +15,7 @@ import { ownExport } from "../files/own_files.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   withCommonOptions,
@@ -42,6 +43,12 @@ interface ExportCommandOptions extends CommonOptions {
   readonly at: string;
   readonly value: SiteValue;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "write a recording in another tool's format",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("export")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { badUsage } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   withCommonOptions,
   withExamples,
@@ -13,6 +14,12 @@ import { gpuOomCommand } from "./gpu_oom.js";
 import { showGpuProcess } from "./gpu_process.js";
 import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
 import { gpuTopCommand } from "./gpu_top.js";
+
+export const about: CommandAbout = {
+  group: "devices",
+  summary: "show what fills a CUDA device: a snapshot, a process or a log",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("gpu")

@@ -8,6 +8,7 @@ import { encodeHeap } from "../../model/documents/heap_file.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -39,6 +40,12 @@ interface HeapDiffOptions extends CommonOptions, ListOptions {
   readonly output?: string;
   readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "list Python objects by type, and what holds them",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("heap")

@@ -5,12 +5,19 @@ import { statOf } from "../files/files.js";
 import { ownKind } from "../files/own_files.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
   readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "convert an agent's pool file to a recording",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("import")

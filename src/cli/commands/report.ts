@@ -5,6 +5,7 @@ import { openRecordingAt } from "../files/recordings.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   withCommonOptions,
@@ -17,6 +18,12 @@ interface ReportOptions extends CommonOptions {
   readonly output?: string;
   readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "write a recording as one self-contained HTML page",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("report")

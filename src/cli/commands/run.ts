@@ -13,6 +13,7 @@ import { programNotStarted } from "../../model/errors/program_errors.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
@@ -42,6 +43,12 @@ interface RunOptions extends ListOptions, DeviceOptions {
   readonly quiet?: boolean;
   readonly debug?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "run a program and record where its memory goes",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("run")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { diagnoseRecording, summarize } from "../../inspect/index.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -19,6 +20,12 @@ import { withProgress } from "../text/progress.js";
 interface SummaryOptions extends CommonOptions, ListOptions {
   readonly at: string;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "summarize a recording at its end, its peak or any other time",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("summary")

@@ -49,7 +49,10 @@ export function printDiagnosis(
 }
 
 /** The verdict alone: what `run` says at its end. */
-export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson): void {
+export function printVerdict(
+  screen: Screen,
+  { verdict, growth, alsoFound = [] }: DiagnosisJson,
+): void {
   const { paint } = screen;
   const colour = CALM.has(verdict.kind)
     ? paint.green
@@ -63,6 +66,13 @@ export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson)
     (text) => paint.bold(colour(text)),
   );
   printLabelled(screen, "", verdict.summary);
+  for (const { kind, share, summary } of alsoFound) {
+    printLabelled(
+      screen,
+      "Also found",
+      `${kind} (${formatShare(share)} of the growth): ${summary}`,
+    );
+  }
   if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
     printLabelled(
       screen,
@@ -84,7 +94,7 @@ function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
 
 function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
   const { paint } = screen;
-  const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
+  const pid = placeInTree(document, suspect);
   const head = suspect.reads ? readingWords(suspect) : growthWords(suspect);
   printLabelled(screen, `Suspect ${suspect.rank}`, `${head}${pid}`, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
@@ -108,6 +118,13 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   if (!suspect.reads) {
     printAges(screen, suspect);
   }
+}
+
+function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: SuspectJson): string {
+  if (processes.length > 1) {
+    return ` in ${processes.length} processes (most in ${pid})`;
+  }
+  return pid === target.pid ? "" : ` in process ${pid}`;
 }
 
 function growthWords(suspect: SuspectJson): string {

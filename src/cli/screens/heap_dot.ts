@@ -6,6 +6,7 @@ import {
   type ObjectGraph,
   StepNames,
 } from "../../cpython/heap/index.js";
+import { float64At } from "../../model/base/columns.js";
 import { formatBytes } from "../../model/base/numbers.js";
 import type { NodeId } from "../../model/heap/heap_graph.js";
 import { pathTo } from "../../model/heap/heap_paths.js";
@@ -34,7 +35,7 @@ export function dotOf(objects: ObjectGraph, nodes: readonly NodeId[]): string {
   }
   const boxes = [...seen].map(
     (node) =>
-      `  ${node} [label=${quote(`${names.describe(node)}\n${formatBytes(objects.tree.retained[node])}`)}];`,
+      `  ${node} [label=${quote(`${names.describe(node)}\n${formatBytes(float64At(objects.tree.retained, node))}`)}];`,
   );
   const arrows = [...edges].map(([edge, label]) => `  ${edge} [label=${quote(label)}];`);
   return `digraph heap {\n  rankdir=LR;\n  node [shape=box];\n${[...boxes, ...arrows].join("\n")}\n}\n`;

@@ -2,7 +2,12 @@
 
 import { basename, relative } from "node:path";
 import { addUp, type Estimate, groupSites } from "../../inspect/index.js";
-import { formatBytes, formatCount, formatDuration } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatGrowthInterval,
+} from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
@@ -71,6 +76,18 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   screen.line(`          ${paint.dim(facts.join(" · "))}`);
 }
 
+/** Left out for a run that is too short to show any. */
+function printGrowth(screen: Screen, { series }: SummaryJson): void {
+  const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
+  if (low !== undefined && high !== undefined) {
+    printFacts(screen, "Growth", [
+      formatGrowthInterval(series.growthBytesPerHour, low, high),
+      `minimum ${formatBytes(series.minBytes)}`,
+      `baseline ${formatBytes(series.baselineBytes)}`,
+    ]);
+  }
+}
+
 function printFigures(screen: Screen, context: SummaryContext): void {
   const { summary } = context;
   const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
@@ -81,7 +98,22 @@ function printFigures(screen: Screen, context: SummaryContext): void {
           `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
-  printFacts(screen, "RSS", rss, context);
+  if (summary.pss) {
+    const { peakBytes, peakMs, endBytes } = summary.pss;
+    printFacts(
+      screen,
+      "PSS",
+      [
+        `peak ${formatBytes(peakBytes)} at ${since(peakMs)}`,
+        `end ${formatBytes(endBytes)}`,
+        `sum of RSS ${formatBytes(summary.rss.peakBytes)}`,
+      ],
+      context,
+    );
+  } else {
+    printFacts(screen, "RSS", rss, context);
+  }
+  printGrowth(screen, summary);
   printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
     screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));

@@ -201,13 +201,13 @@ export function sparkline(
   }
   const columns = new Array<number>(Math.min(width, timesMs.length)).fill(Number.NaN);
   for (let i = 0; i < timesMs.length; i++) {
-    const value = values[i];
-    if (value === undefined || !Number.isFinite(value)) {
+    const [timeMs, value] = [timesMs[i], values[i]];
+    if (timeMs === undefined || value === undefined || !Number.isFinite(value)) {
       continue;
     }
-    const share = last > first ? (timesMs[i] - first) / (last - first) : 0;
+    const share = last > first ? (timeMs - first) / (last - first) : 0;
     const column = Math.min(columns.length - 1, Math.floor(share * columns.length));
-    const before = columns[column];
+    const before = columns[column] ?? Number.NaN;
     columns[column] = Number.isNaN(before) ? value : Math.max(before, value);
   }
   const highest = Math.max(...columns.filter((value) => !Number.isNaN(value)));

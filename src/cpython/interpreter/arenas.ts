@@ -19,6 +19,7 @@
  * on) have arenas of their own: their states, which lie anywhere, are asked for them where the interpreter's
  * layout is known. Source: Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
  */
+
 import { findMapping } from "../../linux/memory/maps.js";
 import type { AddressRange, Mapping, Memory } from "../../linux/memory/memory.js";
 import { MemoryReader } from "../../linux/memory/memory_reader.js";
@@ -225,8 +226,8 @@ function visitPointers(
     for (let from = range.start; from < range.end; from += PIECE) {
       const length = memory.readInto(from, piece.subarray(0, Math.min(PIECE, range.end - from)));
       for (let index = 0; index + 1 < length / 4; index += 2) {
-        const high = values[index + 1]!;
-        const low = values[index]!;
+        const high = values[index + 1] ?? 0;
+        const low = values[index] ?? 0;
         const target = low + high * HIGH;
         if (high < 0x8000 && (low & 15) === 0 && findMapping(possible, target) >= 0) {
           visit(target, from + index * 4);
@@ -350,7 +351,7 @@ export interface PoolCounts {
 export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
   const { poolBytes, firstPools, unusedFrom, indexes } = arenas;
   const most = firstPools.reduce(
-    (sum, first, row) => sum + (unusedFrom[row]! - first) / poolBytes,
+    (sum, first, row) => sum + ((unusedFrom[row] ?? 0) - first) / poolBytes,
     0,
   );
   const addresses = new Float64Array(most);
@@ -360,11 +361,11 @@ export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
   let count = 0;
   let unread = 0;
   firstPools.forEach((first, row) => {
-    for (let pool = first; pool < unusedFrom[row]!; pool += poolBytes) {
+    for (let pool = first; pool < (unusedFrom[row] ?? 0); pool += poolBytes) {
       const used = words.word32(pool);
       const size = (words.word32(pool + 36) + 1) * 16;
       const capacity = Math.floor((poolBytes - POOL_HEADER) / size);
-      const readable = isPool(words, pool, indexes[row]!) && used <= capacity;
+      const readable = isPool(words, pool, indexes[row] ?? 0) && used <= capacity;
       unread += readable ? 0 : 1;
       addresses[count] = pool;
       usedBlocks[count] = readable ? used : 0;

@@ -9,6 +9,7 @@
  *           13: svarint   14: svarint, 3 varints   15: no line
  */
 
+import { uint8At } from "../../model/base/columns.js";
 import type { VersionFacts } from "../interpreter/version_facts.js";
 
 /** @param offset of the instruction in bytes; below 0: before the first one
@@ -36,11 +37,11 @@ function lineOfPairs(table: Uint8Array, firstLine: number, offset: number): numb
   let line = firstLine;
   let address = 0;
   for (let at = 0; at + 1 < table.length; at += 2) {
-    address += table[at]!;
+    address += uint8At(table, at);
     if (address > offset) {
       break;
     }
-    line += signed(table[at + 1]!);
+    line += signed(uint8At(table, at + 1));
   }
   return line;
 }
@@ -51,8 +52,8 @@ function lineOfRanges(table: Uint8Array, firstLine: number, offset: number): num
   let line = firstLine;
   let end = 0;
   for (let at = 0; at + 1 < table.length; at += 2) {
-    const delta = signed(table[at + 1]!);
-    end += table[at]!;
+    const delta = signed(uint8At(table, at + 1));
+    end += uint8At(table, at);
     if (delta !== NO_LINE) {
       line += delta;
     }
@@ -78,7 +79,7 @@ function lineOfLocations(table: Uint8Array, firstLine: number, offset: number): 
   let end = 0;
   let at = 0;
   while (at < table.length) {
-    const head = table[at]!;
+    const head = uint8At(table, at);
     const kind = (head >> 3) & 15;
     end += ((head & 7) + 1) * INSTRUCTION_BYTES;
     if (kind === NO_COLUMNS || kind === LONG) {
@@ -91,7 +92,7 @@ function lineOfLocations(table: Uint8Array, firstLine: number, offset: number): 
     }
     do {
       at++;
-    } while (at < table.length && (table[at]! & ENTRY_START) === 0);
+    } while (at < table.length && (uint8At(table, at) & ENTRY_START) === 0);
   }
   return 0;
 }
@@ -101,7 +102,7 @@ function signedVarint(table: Uint8Array, start: number): number {
   let value = 0;
   let shift = 0;
   for (let at = start; at < table.length && shift < 36; at++, shift += 6) {
-    const byte = table[at]!;
+    const byte = uint8At(table, at);
     value += (byte & 63) * 2 ** shift;
     if ((byte & 64) === 0) {
       break;

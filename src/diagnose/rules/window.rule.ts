@@ -40,28 +40,33 @@ function snapshotAlone(devices: readonly GpuDeviceJson[]): Finding {
   };
 }
 
-/** A window too short to tell growth from a start. */
+/** A window too short to distinguish growth from start-up. */
 export const window: Rule = {
   name: "window",
   judge(observations) {
-    const { windowMs, target } = observations;
+    const { windowMs, target, evidence } = observations;
     if (target.process.series.timesMs.length === 0 && snapshotDevices(observations).length > 0) {
       return snapshotAlone(snapshotDevices(observations));
     }
     if (deviceTold(observations)) {
-      return silent("What a device's allocator tells stands, however short the window.");
+      return silent("Device-allocator figures are reliable even in short windows.");
     }
     const points = target.readings("rssBytes").values.length;
+    if (windowMs >= SHORTEST_MS && points === 0 && evidence.sites) {
+      return silent(
+        `Memory was not polled; the profile of ${formatDurationBriefly(windowMs)} shows what is kept by the ages of live allocations.`,
+      );
+    }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
       return silent(
-        `${formatDurationBriefly(windowMs)} with ${points} readings are enough to tell.`,
+        `${formatDurationBriefly(windowMs)} with ${points} readings are enough for a verdict.`,
       );
     }
     return {
       says: "silent",
       kind: "insufficient-evidence",
       weight: 0.995,
-      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be told from a start. ${formatDurationBriefly(30_000)} or more would settle it.`,
+      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be distinguished from start-up. ${formatDurationBriefly(30_000)} or more would settle it.`,
     };
   },
 };

@@ -1,4 +1,5 @@
 /** The sites as a table of comma-separated values by RFC 4180: lines end in CRLF, quotes are doubled. */
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { frameName, framePlace, framesOf, labelPairs } from "../../model/profile/frame_text.js";
 import type { Profile } from "../../model/profile/profile.js";
 import type { ProfileExporter } from "../format.js";
@@ -40,36 +41,36 @@ const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 function toCsv(profile: Profile): string {
   const { sites, frames, strings } = profile;
   const order = Uint32Array.from({ length: sites.length }, (_, site) => site).sort(
-    (a, b) => sites.liveBytes[b]! - sites.liveBytes[a]! || a - b,
+    (a, b) => float64At(sites.liveBytes, b) - float64At(sites.liveBytes, a) || a - b,
   );
   const lines: string[] = [COLUMNS.join(",")];
   for (const site of order) {
-    const stack = framesOf(profile, sites.stack[site]!);
+    const stack = framesOf(profile, uint32At(sites.stack, site));
     const leaf = stack[0];
     const row: Record<(typeof COLUMNS)[number], string | number> = {
       pid: profile.processes[sites.process[site]!]?.pid ?? 0,
-      thread: profile.threads[sites.thread[site]!]?.name ?? "",
-      domain: DOMAIN_NAMES[sites.domain[site]!] ?? "",
-      labels: Array.from(labelPairs(profile, sites.label[site]!), (pair) => pair.join("=")).join(
-        ";",
-      ),
+      thread: profile.threads[uint32At(sites.thread, site)]?.name ?? "",
+      domain: DOMAIN_NAMES[uint8At(sites.domain, site)] ?? "",
+      labels: Array.from(labelPairs(profile, uint32At(sites.label, site)), (pair) =>
+        pair.join("="),
+      ).join(";"),
       function: leaf === undefined ? "" : frameName(profile, leaf),
-      file: leaf === undefined ? "" : strings[frames.file[leaf]!]!,
-      line: leaf === undefined ? 0 : frames.line[leaf]!,
+      file: leaf === undefined ? "" : strings[uint32At(frames.file, leaf)]!,
+      line: leaf === undefined ? 0 : uint32At(frames.line, leaf),
       stack: stack
         .map((frame) => `${frameName(profile, frame)} (${framePlace(profile, frame)})`)
         .reverse()
         .join(";"),
-      live_bytes: Math.round(sites.liveBytes[site]!),
-      live_standard_error: Math.round(Math.sqrt(sites.liveVariance[site]!)),
-      live_objects: Math.round(sites.liveObjects[site]!),
-      live_samples: sites.liveSamples[site]!,
-      peak_bytes: Math.round(sites.peakBytes[site]!),
-      peak_standard_error: Math.round(Math.sqrt(sites.peakVariance[site]!)),
-      peak_objects: Math.round(sites.peakObjects[site]!),
-      allocated_bytes: Math.round(sites.allocatedBytes[site]!),
-      allocated_standard_error: Math.round(Math.sqrt(sites.allocatedVariance[site]!)),
-      allocated_objects: Math.round(sites.allocatedObjects[site]!),
+      live_bytes: Math.round(float64At(sites.liveBytes, site)),
+      live_standard_error: Math.round(Math.sqrt(float64At(sites.liveVariance, site))),
+      live_objects: Math.round(float64At(sites.liveObjects, site)),
+      live_samples: uint32At(sites.liveSamples, site),
+      peak_bytes: Math.round(float64At(sites.peakBytes, site)),
+      peak_standard_error: Math.round(Math.sqrt(float64At(sites.peakVariance, site))),
+      peak_objects: Math.round(float64At(sites.peakObjects, site)),
+      allocated_bytes: Math.round(float64At(sites.allocatedBytes, site)),
+      allocated_standard_error: Math.round(Math.sqrt(float64At(sites.allocatedVariance, site))),
+      allocated_objects: Math.round(float64At(sites.allocatedObjects, site)),
     };
     lines.push(COLUMNS.map((column) => cell(row[column])).join(","));
   }

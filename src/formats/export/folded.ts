@@ -3,6 +3,7 @@
  * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
  */
 
+import { addAt, float64At, uint32At } from "../../model/base/columns.js";
 import type { FrameId } from "../../model/base/units.js";
 import { frameName, framePlace, framesOf } from "../../model/profile/frame_text.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -25,7 +26,7 @@ function toFolded(profile: Profile, { value }: Pick<ExportOptions, "value">): st
   const own = new Float64Array(stacks.length);
   const values = sites[value];
   for (let site = 0; site < sites.length; site++) {
-    own[sites.stack[site]!]! += values[site]!;
+    addAt(own, uint32At(sites.stack, site), float64At(values, site));
   }
   const names = new Map<FrameId, string>();
   const nameOf = (frame: FrameId): string => {
@@ -35,10 +36,10 @@ function toFolded(profile: Profile, { value }: Pick<ExportOptions, "value">): st
   };
   const lines = new Map<string, number>();
   for (let stack = 0; stack < stacks.length; stack++) {
-    if (own[stack]! > 0) {
+    if (float64At(own, stack) > 0) {
       const path =
         stack === 0 ? "[no stack]" : framesOf(profile, stack).reverse().map(nameOf).join(";");
-      lines.set(path, (lines.get(path) ?? 0) + own[stack]!);
+      lines.set(path, (lines.get(path) ?? 0) + float64At(own, stack));
     }
   }
   const rows = Array.from(lines, ([path, figure]) => [path, Math.round(figure)] as const).filter(

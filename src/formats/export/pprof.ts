@@ -2,6 +2,7 @@
  * A profile in pprof's format: a gzipped protocol buffer with the four sample types of Go's heap profiles.
  * Source: https://github.com/google/pprof/blob/main/proto/profile.proto
  */
+
 import { gzipSync } from "node:zlib";
 import {
   Location,
@@ -10,6 +11,7 @@ import {
   Profile as PprofProfile,
   StringTable,
 } from "pprof-format";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import type { FrameId, SiteIndex } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
@@ -72,14 +74,16 @@ function samplesOf(profile: Profile, places: Places, strings: StringTable) {
   const samples = [];
   for (let site = 0; site < sites.length; site++) {
     const values = [
-      sites.allocatedObjects[site]!,
-      sites.allocatedBytes[site]!,
-      sites.liveObjects[site]!,
-      sites.liveBytes[site]!,
+      float64At(sites.allocatedObjects, site),
+      float64At(sites.allocatedBytes, site),
+      float64At(sites.liveObjects, site),
+      float64At(sites.liveBytes, site),
     ].map(Math.round);
     if (values.some((value) => value > 0)) {
       samples.push({
-        locationId: framesOf(profile, sites.stack[site]!).map((frame) => places.location(frame)),
+        locationId: framesOf(profile, uint32At(sites.stack, site)).map((frame) =>
+          places.location(frame),
+        ),
         value: values,
         label: labelsOf(profile, site, strings),
       });
@@ -99,9 +103,9 @@ function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
         .trim()
         .slice(0, 120),
     ],
-    ["thread", threads[sites.thread[site]!]?.name ?? ""],
-    ["domain", DOMAIN_NAMES[sites.domain[site]!] ?? ""],
-    ...labelPairs(profile, sites.label[site]!),
+    ["thread", threads[uint32At(sites.thread, site)]?.name ?? ""],
+    ["domain", DOMAIN_NAMES[uint8At(sites.domain, site)] ?? ""],
+    ...labelPairs(profile, uint32At(sites.label, site)),
   ]);
   return Array.from(pairs, ([key, text]) => ({
     key: strings.dedup(key),
@@ -137,8 +141,8 @@ class Places {
       new Location({
         id,
         mappingId,
-        address: mappingId === 0 ? 0 : mappingId * OBJECT_SPACE + frames.address[frame]!,
-        line: [{ functionId: this.#function(frame), line: frames.line[frame]! }],
+        address: mappingId === 0 ? 0 : mappingId * OBJECT_SPACE + float64At(frames.address, frame),
+        line: [{ functionId: this.#function(frame), line: uint32At(frames.line, frame) }],
       }),
     );
     this.#locationIds.set(frame, id);
@@ -148,8 +152,8 @@ class Places {
   #function(frame: FrameId): number {
     const { frames, strings } = this.#profile;
     const name = frameName(this.#profile, frame);
-    const file = strings[frames.file[frame]!]!;
-    const startLine = frames.firstLine[frame]!;
+    const file = strings[uint32At(frames.file, frame)]!;
+    const startLine = uint32At(frames.firstLine, frame);
     const key = JSON.stringify([name, file, startLine]);
     let id = this.#functionIds.get(key);
     if (id === undefined) {
@@ -172,12 +176,12 @@ class Places {
   /** 0 where the object of the frame has no mapping: there are too many, or the address is too large. */
   #mapping(frame: FrameId): number {
     const { frames, strings } = this.#profile;
-    const file = frames.file[frame]!;
+    const file = uint32At(frames.file, frame);
     let id = this.#mappingIds.get(file);
     if (
       id === undefined &&
       this.mappings.length < MAX_OBJECTS &&
-      frames.address[frame]! < OBJECT_SPACE
+      float64At(frames.address, frame) < OBJECT_SPACE
     ) {
       id = this.mappings.length + 1;
       this.mappings.push(
@@ -192,6 +196,6 @@ class Places {
       );
       this.#mappingIds.set(file, id);
     }
-    return id !== undefined && frames.address[frame]! < OBJECT_SPACE ? id : 0;
+    return id !== undefined && float64At(frames.address, frame) < OBJECT_SPACE ? id : 0;
   }
 }

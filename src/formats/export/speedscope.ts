@@ -3,6 +3,7 @@
  * Source: https://www.speedscope.app/file-format-schema.json
  */
 
+import { addAt, float64At, uint32At } from "../../model/base/columns.js";
 import type { FrameId } from "../../model/base/units.js";
 import { frameName, framesOf } from "../../model/profile/frame_text.js";
 import type { Profile, SiteValue } from "../../model/profile/profile.js";
@@ -34,8 +35,8 @@ function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">)
   const indexOf = (frame: FrameId): number => {
     let index = frameIndexes.get(frame);
     if (index === undefined) {
-      const line = profile.frames.line[frame]!;
-      const file = profile.strings[profile.frames.file[frame]!]!;
+      const line = uint32At(profile.frames.line, frame);
+      const file = profile.strings[uint32At(profile.frames.file, frame)]!;
       index = frames.push({ name: frameName(profile, frame), file, ...(line > 0 && { line }) }) - 1;
       frameIndexes.set(frame, index);
     }
@@ -45,16 +46,16 @@ function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">)
     const own = new Float64Array(profile.stacks.length);
     const values = profile.sites[value];
     for (let site = 0; site < profile.sites.length; site++) {
-      own[profile.sites.stack[site]!]! += values[site]!;
+      addAt(own, uint32At(profile.sites.stack, site), float64At(values, site));
     }
     const samples: number[][] = [];
     const weights: number[] = [];
     let total = 0;
     for (let stack = 0; stack < own.length; stack++) {
-      if (own[stack]! > 0) {
+      if (float64At(own, stack) > 0) {
         samples.push(framesOf(profile, stack).reverse().map(indexOf));
-        weights.push(own[stack]!);
-        total += own[stack]!;
+        weights.push(float64At(own, stack));
+        total += float64At(own, stack);
       }
     }
     return { type: "sampled", name, unit, startValue: 0, endValue: total, samples, weights };

@@ -1,4 +1,5 @@
 /** All that `tidemark gpu` says of one snapshot. */
+import { float64At } from "../../model/base/columns.js";
 import type {
   GpuAdviceJson,
   GpuCategory,
@@ -47,14 +48,14 @@ export function analyseDevice(snapshot: GpuSnapshot, replay: GpuReplay): GpuDevi
     complete: replay.complete,
     end: end.totals,
     peak: {
-      requestedBytes: replay.requested[peak]!,
-      reservedBytes: replay.reserved[peak]!,
+      requestedBytes: float64At(replay.requested, peak),
+      reservedBytes: float64At(replay.reserved, peak),
       eventIndex: peak,
-      timeUs: peak === 0 ? 0 : snapshot.events.timeUs[replay.firstEvent + peak - 1]!,
+      timeUs: peak === 0 ? 0 : float64At(snapshot.events.timeUs, replay.firstEvent + peak - 1),
       sites: sitesOf(snapshot, replay, heldAt(replay, peak), categoryOf),
     },
     timeline: timelineOf(replay),
-    highestReservedBytes: replay.reserved[highestOf(replay.reserved)]!,
+    highestReservedBytes: float64At(replay.reserved, highestOf(replay.reserved)),
     waste: end.waste,
     largestFreeBytes: end.largestFreeBytes,
     fragmentation: end.fragmentation,
@@ -78,7 +79,7 @@ export function analyseDevice(snapshot: GpuSnapshot, replay: GpuReplay): GpuDevi
 function highestOf(values: Float64Array): number {
   let highest = 0;
   for (let at = 1; at < values.length; at++) {
-    if (values[at]! > values[highest]!) {
+    if (float64At(values, at) > float64At(values, highest)) {
       highest = at;
     }
   }
@@ -94,8 +95,8 @@ function timelineOf({ requested, reserved, events }: GpuReplay): GpuDeviceJson["
     const to = Math.max(from + 1, Math.floor(((part + 1) * (events + 1)) / parts));
     const highest = { eventIndex: from, requestedBytes: 0, reservedBytes: 0 };
     for (let moment = from; moment < to; moment++) {
-      highest.requestedBytes = Math.max(highest.requestedBytes, requested[moment]!);
-      highest.reservedBytes = Math.max(highest.reservedBytes, reserved[moment]!);
+      highest.requestedBytes = Math.max(highest.requestedBytes, float64At(requested, moment));
+      highest.reservedBytes = Math.max(highest.reservedBytes, float64At(reserved, moment));
     }
     return highest;
   });

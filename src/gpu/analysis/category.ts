@@ -2,6 +2,7 @@
  * What an allocation is for, told from its stack and, where that names only the phase, from how long it
  * lives. PyTorch's profiler follows tensors to be sure; a snapshot has only this.
  */
+import { int32At, uint32At } from "../../model/base/columns.js";
 import type { GpuCategory } from "../../model/documents/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
@@ -86,18 +87,18 @@ export function categories(
     return phase;
   };
   return (row) => {
-    const phase = phaseAt(allocations.stack[row]!);
-    const end = allocations.end[row]!;
+    const phase = phaseAt(uint32At(allocations.stack, row));
+    const end = int32At(allocations.end, row);
     const lasting = end === events;
-    const freed = allocations.freed[row]!;
+    const freed = int32At(allocations.freed, row);
     if (phase === "forward" && !lasting && freed >= 0) {
-      const freer = phaseAt(snapshot.events.stack[firstEvent + freed]!);
+      const freer = phaseAt(uint32At(snapshot.events.stack, firstEvent + freed));
       // What the backward pass lets go, it needed: that is what an activation is.
       if (freer === "backward" || freer === "gradient") {
         return { category: "activations", sure: true };
       }
     }
-    const brief = !lasting && end - Math.max(0, allocations.start[row]!) < BRIEF;
+    const brief = !lasting && end - Math.max(0, int32At(allocations.start, row)) < BRIEF;
     return classify(phase, brief, lasting);
   };
 }

@@ -8,6 +8,7 @@
  *   cached    segments without any used block: the allocator gives them back before it raises
  */
 
+import { float64At, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { GpuFragmentationJson, GpuTotalsJson } from "../../model/documents/gpu_document.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -60,7 +61,7 @@ export function endOf(snapshot: SegmentView, device: number): EndOfDevice {
     }
     count += 1;
     const use = usageOf(snapshot, row);
-    const size = segments.size[row]!;
+    const size = float64At(segments.size, row);
     const inUse = use.active > 0;
     totals.reservedBytes += size;
     totals.allocatedBytes += use.allocated;
@@ -69,8 +70,8 @@ export function endOf(snapshot: SegmentView, device: number): EndOfDevice {
     waste.roundingBytes += use.active - use.requested;
     waste.splitBytes += inUse ? use.free : 0;
     waste.cachedBytes += inUse ? 0 : use.free;
-    const pool = strings[segments.pool[row]!]!.replace(/[[\]\s]/g, "");
-    const type = strings[segments.type[row]!]!;
+    const pool = strings[uint32At(segments.pool, row)]!.replace(/[[\]\s]/g, "");
+    const type = strings[uint32At(segments.type, row)]!;
     const stream = streams[segments.stream[row]!] ?? 0;
     const expandable = segments.expandable[row] === 1;
     const key = `${pool} ${stream} ${type} ${expandable}`;
@@ -118,17 +119,17 @@ function emptyGroup(
 /** What is not in an active block is free, whether the file lists it as a block or not. */
 function usageOf({ segments, blocks }: SegmentView, segment: number): SegmentUse {
   const use = { allocated: 0, active: 0, requested: 0, free: 0, largestFree: 0 };
-  const first = segments.firstBlock[segment]!;
-  for (let block = first; block < first + segments.blockCount[segment]!; block++) {
-    const size = blocks.size[block]!;
+  const first = uint32At(segments.firstBlock, segment);
+  for (let block = first; block < first + uint32At(segments.blockCount, segment); block++) {
+    const size = float64At(blocks.size, block);
     if (blocks.state[block] === BlockState.inactive) {
       use.largestFree = Math.max(use.largestFree, size);
       continue;
     }
     use.active += size;
     use.allocated += blocks.state[block] === BlockState.allocated ? size : 0;
-    use.requested += blocks.requested[block]!;
+    use.requested += float64At(blocks.requested, block);
   }
-  use.free = Math.max(0, segments.size[segment]! - use.active);
+  use.free = Math.max(0, float64At(segments.size, segment) - use.active);
   return use;
 }

@@ -3,6 +3,7 @@
  * own temporaries are gone. Setting up is no growth: the first quarter of the steps is left out.
  */
 
+import { addAt, float64At, int32At, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
@@ -31,8 +32,8 @@ export function growthOf(
   const levels = levelsByStack(replay, bounds);
   const growing = new Map<string, GpuGrowthJson>();
   for (const [stack, { level, rows }] of levels) {
-    const first = level[0]!;
-    const last = level[level.length - 1]!;
+    const first = float64At(level, 0);
+    const last = float64At(level, level.length - 1);
     const bytesPerStep = (last - first) / ((level.length - 1) * perBound);
     if (bytesPerStep < GROWTH_PER_STEP / 8 || !rises(level) || stack === 0) {
       continue;
@@ -63,24 +64,27 @@ function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
   const last = bounds[bounds.length - 1]!;
   const found = new Map<number, { level: Float64Array; rows: number[] }>();
   for (let row = 0; row < length; row++) {
-    if (!(start[row]! < last && last <= end[row]!)) {
+    if (!(int32At(start, row) < last && last <= int32At(end, row))) {
       continue;
     }
-    const entry = found.get(stack[row]!) ?? { level: new Float64Array(bounds.length), rows: [] };
+    const entry = found.get(uint32At(stack, row)) ?? {
+      level: new Float64Array(bounds.length),
+      rows: [],
+    };
     entry.rows.push(row);
-    found.set(stack[row]!, entry);
+    found.set(uint32At(stack, row), entry);
   }
   for (let row = 0; row < length; row++) {
-    const level = found.get(stack[row]!)?.level;
+    const level = found.get(uint32At(stack, row))?.level;
     if (level === undefined) {
       continue;
     }
     for (
-      let at = firstAbove(bounds, start[row]!);
-      at < bounds.length && bounds[at]! <= end[row]!;
+      let at = firstAbove(bounds, int32At(start, row));
+      at < bounds.length && bounds[at]! <= int32At(end, row);
       at++
     ) {
-      level[at]! += size[row]!;
+      addAt(level, at, float64At(size, row));
     }
   }
   return found;
@@ -103,12 +107,12 @@ function firstAbove(bounds: readonly number[], event: number): number {
 /** It rises in most steps, and no fall takes back half of what it gained. */
 function rises(level: Float64Array): boolean {
   let up = 0;
-  let highest = level[0]!;
-  const gained = level[level.length - 1]! - level[0]!;
+  let highest = float64At(level, 0);
+  const gained = float64At(level, level.length - 1) - float64At(level, 0);
   for (let at = 1; at < level.length; at++) {
-    up += level[at]! > level[at - 1]! ? 1 : 0;
-    highest = Math.max(highest, level[at]!);
-    if (highest - level[at]! > gained / 2) {
+    up += float64At(level, at) > float64At(level, at - 1) ? 1 : 0;
+    highest = Math.max(highest, float64At(level, at));
+    if (highest - float64At(level, at) > gained / 2) {
       return false;
     }
   }

@@ -1,4 +1,5 @@
 /** Allocations of a moment, summed up by stack and category. */
+import { float64At, uint32At } from "../../model/base/columns.js";
 import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -20,11 +21,11 @@ export function sitesOf(
   >();
   for (let at = 0; at < rows.length; at++) {
     const row = rows[at]!;
-    const stack = allocations.stack[row]!;
+    const stack = uint32At(allocations.stack, row);
     const { category, sure } = categoryOf(row);
     const key = `${stack} ${category}`;
     const site = byStack.get(key) ?? { stack, category, sure, bytes: 0, allocations: 0 };
-    site.bytes += allocations.size[row]!;
+    site.bytes += float64At(allocations.size, row);
     site.allocations += 1;
     byStack.set(key, site);
   }

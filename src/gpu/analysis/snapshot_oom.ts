@@ -1,4 +1,5 @@
 /** The out-of-memory events of a trace, and the state that each met. */
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import type { GpuOutOfMemoryJson } from "../../model/documents/gpu_document.js";
 import { type GpuReplay, gapsAt } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -14,17 +15,17 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
     if (events.action[row] !== GpuAction.outOfMemory) {
       continue;
     }
-    const requestedBytes = events.size[row]!;
+    const requestedBytes = float64At(events.size, row);
     // Before it gave up, the allocator gave every whole free segment back: what is left is split.
     const { free, largest } = freeFor(snapshot, replay, event, events.stream[row]!);
     found.push({
       eventIndex: event,
-      timeUs: events.timeUs[row]!,
+      timeUs: float64At(events.timeUs, row),
       requestedBytes,
-      deviceFreeBytes: events.address[row]!,
-      stack: tellingFrames(snapshot, events.stack[row]!),
-      reservedBytes: replay.reserved[event]!,
-      liveBytes: replay.requested[event]!,
+      deviceFreeBytes: float64At(events.address, row),
+      stack: tellingFrames(snapshot, uint32At(events.stack, row)),
+      reservedBytes: float64At(replay.reserved, event),
+      liveBytes: float64At(replay.requested, event),
       freeInSegmentsBytes: free,
       largestFreeBytes: largest,
       kind: free >= requestedBytes ? "fragmentation" : "genuine",
@@ -62,7 +63,7 @@ export function cacheReleasesOf(
   let beforeRequest = 0;
   let releasing = false;
   for (let event = 0; event < replay.events; event++) {
-    const action = events.action[replay.firstEvent + event]!;
+    const action = uint8At(events.action, replay.firstEvent + event);
     const release = action === GpuAction.segmentFree || action === GpuAction.segmentUnmap;
     if (release && !releasing) {
       count += 1;

@@ -2,6 +2,7 @@
  * Where a program's steps begin, as moments of a trace: from what it marked itself (profiler steps,
  * Optimizer.step), else from the optimizer's allocations, else from a site that comes back in an even beat.
  */
+import { float64At, int32At, uint32At } from "../../model/base/columns.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 
@@ -42,7 +43,10 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
 function givesBack({ allocations: { start, end, length }, events }: GpuReplay): boolean {
   let soon = 0;
   for (let row = 0; row < length; row++) {
-    soon += end[row]! < events && end[row]! - start[row]! <= events * SOON ? 1 : 0;
+    soon +=
+      int32At(end, row) < events && int32At(end, row) - int32At(start, row) <= events * SOON
+        ? 1
+        : 0;
   }
   return soon >= LEAST_GIVEN_BACK * length;
 }
@@ -66,8 +70,8 @@ function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   const { annotations, strings, events } = snapshot;
   const times = new Map<string, number[]>();
   for (let row = 0; row < annotations.length; row++) {
-    const name = strings[annotations.name[row]!]!;
-    if (strings[annotations.stage[row]!] !== "START" || !/step/i.test(name)) {
+    const name = strings[uint32At(annotations.name, row)]!;
+    if (strings[uint32At(annotations.stage, row)] !== "START" || !/step/i.test(name)) {
       continue;
     }
     if (annotations.device[row] !== replay.device) {
@@ -75,7 +79,7 @@ function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
     }
     // "ProfilerStep#7": the same mark, numbered.
     const mark = name.replace(/#\d+$/, "");
-    times.set(mark, [...(times.get(mark) ?? []), annotations.timeUs[row]!]);
+    times.set(mark, [...(times.get(mark) ?? []), float64At(annotations.timeUs, row)]);
   }
   const most = [...times.values()].sort((a, b) => b.length - a.length)[0] ?? [];
   const moments = most
@@ -90,7 +94,7 @@ function momentAt(timeUs: Float64Array, replay: GpuReplay, wanted: number): numb
   let high = replay.events;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (timeUs[replay.firstEvent + middle]! < wanted) {
+    if (float64At(timeUs, replay.firstEvent + middle) < wanted) {
       low = middle + 1;
     } else {
       high = middle;
@@ -110,7 +114,7 @@ function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
     if (events.action[row] !== GpuAction.alloc) {
       continue;
     }
-    const stack = events.stack[row]!;
+    const stack = uint32At(events.stack, row);
     let optimizer = known.get(stack);
     if (optimizer === undefined) {
       optimizer = gpuFramesOf(snapshot, stack).some(({ file }) =>
@@ -138,12 +142,12 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
     if (events.action[row] !== GpuAction.alloc || events.stack[row] === 0) {
       continue;
     }
-    const list = bySite.get(events.stack[row]!) ?? [];
+    const list = bySite.get(uint32At(events.stack, row)) ?? [];
     // Sites within a step's inner loops come back far more often than any step does.
     if (list.length <= 10_000) {
       list.push(event);
     }
-    bySite.set(events.stack[row]!, list);
+    bySite.set(uint32At(events.stack, row), list);
   }
   let best: number[] = [];
   for (const list of bySite.values()) {

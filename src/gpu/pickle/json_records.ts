@@ -58,7 +58,7 @@ export class JsonRecords {
   }
 
   #valueText({ kinds, values }: PickleMachine, at: number): string {
-    const value = values[at]!;
+    const value = values[at] ?? 0;
     switch (kinds[at]) {
       case Kind.number:
         return Number.isFinite(value) ? String(value) : "null";

@@ -2,6 +2,7 @@
  * The pickle's memo: tokens by number, in pieces so that growing never copies. Entries hold ids, rows and
  * memo numbers, all below 2^32; anything else (a number, which no pickler remembers) stands in `#others`.
  */
+
 const SHIFT = 12;
 const PIECE = 2 ** SHIFT;
 const OTHER = 0xffffffff;
@@ -35,11 +36,11 @@ export class Memo {
   }
 
   kind(index: number): number {
-    return this.#kinds[index >>> SHIFT]![index & (PIECE - 1)]!;
+    return this.#kinds[index >>> SHIFT]![index & (PIECE - 1)] ?? 0;
   }
 
   value(index: number): number {
-    const value = this.#values[index >>> SHIFT]![index & (PIECE - 1)]!;
+    const value = this.#values[index >>> SHIFT]![index & (PIECE - 1)] ?? 0;
     return value === OTHER ? this.#others.get(index)! : value;
   }
 }

@@ -80,7 +80,7 @@ export class PickleMachine {
       throw this.damaged("the pickle ends with values left over");
     }
     this.#memo = new Memo();
-    return { kind: this.kinds[0]!, value: this.values[0]! };
+    return { kind: this.kinds[0] ?? 0, value: this.values[0] ?? 0 };
   }
 
   damaged(detail: string): Error {
@@ -93,14 +93,14 @@ export class PickleMachine {
     const view = new DataView(bytes.buffer, bytes.byteOffset, end);
     let at = 0;
     while (at < end) {
-      const opcode = bytes[at]!;
+      const opcode = bytes[at] ?? 0;
       this.offset = this.#base + at;
       switch (opcode) {
         case Opcode.BINGET:
           if (at + 2 > end) {
             return at;
           }
-          this.#get(bytes[at + 1]!);
+          this.#get(bytes[at + 1] ?? 0);
           at += 2;
           break;
         case Opcode.LONG_BINGET:
@@ -118,7 +118,7 @@ export class PickleMachine {
           if (at + 2 > end) {
             return at;
           }
-          this.#put(bytes[at + 1]!);
+          this.#put(bytes[at + 1] ?? 0);
           at += 2;
           break;
         case Opcode.LONG_BINPUT:
@@ -129,7 +129,7 @@ export class PickleMachine {
           at += 5;
           break;
         case Opcode.LONG1: {
-          const length = end > at + 1 ? bytes[at + 1]! : 0;
+          const length = end > at + 1 ? (bytes[at + 1] ?? 0) : 0;
           if (at + 2 + length > end) {
             return at;
           }
@@ -148,7 +148,7 @@ export class PickleMachine {
           if (at + 2 > end) {
             return at;
           }
-          this.#push(Kind.number, bytes[at + 1]!);
+          this.#push(Kind.number, bytes[at + 1] ?? 0);
           at += 2;
           break;
         case Opcode.BININT2:
@@ -240,8 +240,8 @@ export class PickleMachine {
           if (at + 2 > end) {
             return at;
           }
-          if (bytes[at + 1]! > NEWEST_PROTOCOL) {
-            throw this.damaged(`pickle protocol ${bytes[at + 1]} is not known`);
+          if ((bytes[at + 1] ?? 0) > NEWEST_PROTOCOL) {
+            throw this.damaged(`pickle protocol ${bytes[at + 1] ?? 0} is not known`);
           }
           at += 2;
           break;
@@ -264,7 +264,7 @@ export class PickleMachine {
     }
     const length =
       width === 1
-        ? bytes[at + 1]!
+        ? (bytes[at + 1] ?? 0)
         : view.getUint32(at + 1, true) + (width === 8 ? view.getUint32(at + 5, true) * 2 ** 32 : 0);
     if (length > LONGEST_STRING) {
       throw tooLarge(
@@ -316,11 +316,11 @@ export class PickleMachine {
     if (index > this.#memo.length) {
       throw this.damaged(`memo entry ${index} leaves a gap`);
     }
-    const kind = this.kinds[top]!;
+    const kind = this.kinds[top] ?? 0;
     if (kind === Kind.openDict || kind === Kind.openList) {
       this.values[top] = index;
     }
-    this.#memo.set(index, kind, this.values[top]!);
+    this.#memo.set(index, kind, this.values[top] ?? 0);
   }
 
   #get(index: number): void {
@@ -340,8 +340,8 @@ export class PickleMachine {
     if (target < this.#floor() || target < 0 || from > this.#top) {
       throw this.damaged("a container is missing");
     }
-    const kind = this.kinds[target]!;
-    const value = this.values[target]!;
+    const kind = this.kinds[target] ?? 0;
+    const value = this.values[target] ?? 0;
     const memo = kind === open ? value : NO_MEMO;
     if (memo !== NO_MEMO && this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo)) {
       throw this.damaged("a container is used before it is filled");
@@ -380,8 +380,8 @@ export class PickleMachine {
 function longOf(bytes: Uint8Array, from: number, length: number): number {
   let value = 0;
   for (let at = from + length - 1; at >= from; at--) {
-    value = value * 256 + bytes[at]!;
+    value = value * 256 + (bytes[at] ?? 0);
   }
-  const negative = length > 0 && bytes[from + length - 1]! >= 0x80;
+  const negative = length > 0 && (bytes[from + length - 1] ?? 0) >= 0x80;
   return negative ? value - 256 ** length : value;
 }

@@ -1,4 +1,5 @@
 /** Strings stored once, by their UTF-8 bytes; the id is the order of first sight, 0 is "". */
+
 const EMPTY = -1;
 
 export class StringPool {
@@ -20,7 +21,7 @@ export class StringPool {
     const hash = hashOf(bytes, from, to);
     const mask = this.#slots.length - 1;
     let slot = hash & mask;
-    for (let id = this.#slots[slot]!; id !== EMPTY; id = this.#slots[slot]!) {
+    for (let id = this.#slots[slot] ?? 0; id !== EMPTY; id = this.#slots[slot] ?? 0) {
       if (this.#hashes[id] === hash && this.#same(id, bytes, from, to)) {
         return id;
       }
@@ -36,24 +37,26 @@ export class StringPool {
   }
 
   text(id: number): string {
-    return new TextDecoder().decode(this.#bytes.subarray(this.#starts[id]!, this.#starts[id + 1]!));
+    return new TextDecoder().decode(
+      this.#bytes.subarray(this.#starts[id] ?? 0, this.#starts[id + 1] ?? 0),
+    );
   }
 
   /** Bytes of a string. */
   size(id: number): number {
-    return this.#starts[id + 1]! - this.#starts[id]!;
+    return (this.#starts[id + 1] ?? 0) - (this.#starts[id] ?? 0);
   }
 
   texts(): string[] {
     const decoder = new TextDecoder();
     return Array.from({ length: this.length }, (_, id) =>
-      decoder.decode(this.#bytes.subarray(this.#starts[id]!, this.#starts[id + 1]!)),
+      decoder.decode(this.#bytes.subarray(this.#starts[id] ?? 0, this.#starts[id + 1] ?? 0)),
     );
   }
 
   #same(id: number, bytes: Uint8Array, from: number, to: number): boolean {
-    const start = this.#starts[id]!;
-    if (this.#starts[id + 1]! - start !== to - from) {
+    const start = this.#starts[id] ?? 0;
+    if ((this.#starts[id + 1] ?? 0) - start !== to - from) {
       return false;
     }
     for (let at = from, own = start; at < to; at++, own++) {
@@ -80,7 +83,7 @@ export class StringPool {
       this.#hashes = hashes;
     }
     for (let at = from; at < to; at++) {
-      this.#bytes[this.#used++] = bytes[at]!;
+      this.#bytes[this.#used++] = bytes[at] ?? 0;
     }
     this.#starts[id + 1] = this.#used;
     this.#hashes[id] = hash;
@@ -94,7 +97,7 @@ export class StringPool {
     const slots = new Int32Array(this.#slots.length * 2).fill(EMPTY);
     const mask = slots.length - 1;
     for (let id = 0; id < this.length; id++) {
-      let slot = this.#hashes[id]! & mask;
+      let slot = (this.#hashes[id] ?? 0) & mask;
       while (slots[slot] !== EMPTY) {
         slot = (slot + 1) & mask;
       }
@@ -108,7 +111,7 @@ export class StringPool {
 function hashOf(bytes: Uint8Array, from: number, to: number): number {
   let hash = 0x811c9dc5;
   for (let at = from; at < to; at++) {
-    hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+    hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
   }
   return (hash ^ (hash >>> 15)) >>> 0;
 }

@@ -3,6 +3,7 @@
  * snapshot's segments. Only a trace that lost nothing can be followed so.
  */
 
+import { float64At, uint8At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -24,9 +25,9 @@ export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): Forwa
   let reserved = 0;
   for (let event = 0; event < replay.events; event++) {
     const row = replay.firstEvent + event;
-    const address = events.address[row]!;
-    const size = events.size[row]!;
-    switch (events.action[row]) {
+    const address = float64At(events.address, row);
+    const size = float64At(events.size, row);
+    switch (uint8At(events.action, row)) {
       case GpuAction.alloc:
         live.set(address, size);
         requested += size;
@@ -54,7 +55,7 @@ function compareEnd({ allocations, events }: GpuReplay, live: Map<Address, Bytes
     if (allocations.end[row] !== events) {
       continue;
     }
-    const address = allocations.address[row]!;
+    const address = float64At(allocations.address, row);
     if (live.get(address) !== allocations.size[row]) {
       found.push({
         event: events,

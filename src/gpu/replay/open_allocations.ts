@@ -1,5 +1,6 @@
 /** Allocations while a trace is followed backwards: those held at the moment by address, and all lives. */
 
+import { float64At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { GpuAllocationColumns } from "../../model/gpu/gpu_replay.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -41,14 +42,14 @@ export class OpenAllocations {
     state: number,
   ): void {
     const columns = this.#columns;
-    this.#held.set(blocks.address[block]!, columns.address.length);
-    columns.address.push(blocks.address[block]!);
-    columns.size.push(blocks.requested[block]!);
-    columns.blockSize.push(blocks.size[block]!);
+    this.#held.set(float64At(blocks.address, block), columns.address.length);
+    columns.address.push(float64At(blocks.address, block));
+    columns.size.push(float64At(blocks.requested, block));
+    columns.blockSize.push(float64At(blocks.size, block));
     columns.start.push(BEFORE_TRACE);
     columns.freed.push(state === BlockState.pendingFree ? AWAITED : this.events);
     columns.end.push(this.events);
-    columns.stack.push(blocks.stack[block]!);
+    columns.stack.push(uint32At(blocks.stack, block));
     columns.stream.push(stream);
     columns.pool.push(pool);
   }

@@ -1,4 +1,5 @@
 /** The replay beside a simulated allocator that counts what it holds in a second way. */
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { pickle } from "../../../test/gpu/pickle_writer.mjs";
 import { type Schema, snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomWorkload } from "../../../test/gpu/workload.mjs";
+import { float64At, int32At, uint32At } from "../../model/base/columns.js";
 import { gapsAt, heldAt, rangesAt } from "../../model/gpu/gpu_replay.js";
 import { type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 import { readSnapshot } from "../snapshot/read_snapshot.js";
@@ -53,11 +55,11 @@ describe.each(SHAPES)("$name", (shape) => {
       expect(replay.complete).toBe(shape.ring === undefined);
       for (const moment of [1, replay.events >> 1, replay.events]) {
         const held = heldAt(replay, moment);
-        const sum = held.reduce((total, row) => total + replay.allocations.size[row]!, 0);
-        expect(sum).toBe(replay.requested[moment]);
+        const sum = held.reduce((total, row) => total + float64At(replay.allocations.size, row), 0);
+        expect(sum).toBe(float64At(replay.requested, moment));
         const ranges = rangesAt(replay, moment);
-        const mapped = ranges.reduce((total, row) => total + replay.ranges.size[row]!, 0);
-        expect(mapped).toBe(replay.reserved[moment]);
+        const mapped = ranges.reduce((total, row) => total + float64At(replay.ranges.size, row), 0);
+        expect(mapped).toBe(float64At(replay.reserved, moment));
       }
       const free = gapsAt(replay, replay.events).reduce((total, gap) => total + gap.size, 0);
       expect(free).toBe(allocator.totals.reserved - allocator.totals.active);
@@ -86,8 +88,8 @@ test("several devices, streams and private pools are kept apart", async () => {
     expect(replay.requested[replay.events]).toBe(allocator.totals.requested);
     const ofPool = new Map<string, number>();
     for (const row of heldAt(replay, replay.events)) {
-      const pool = snapshot.strings[replay.allocations.pool[row]!]!;
-      ofPool.set(pool, (ofPool.get(pool) ?? 0) + replay.allocations.size[row]!);
+      const pool = snapshot.strings[uint32At(replay.allocations.pool, row)]!;
+      ofPool.set(pool, (ofPool.get(pool) ?? 0) + float64At(replay.allocations.size, row));
     }
     const truth = new Map<string, number>();
     for (const { pool, blocks } of allocator.segments) {
@@ -105,21 +107,21 @@ test("an allocation keeps its stack, and its life is the events'", async () => {
   const snapshot = await read(snapshotOf([allocator], "plain"));
   const { allocations } = replayDevice(snapshot, 0);
   for (let row = 0; row < allocations.length; row++) {
-    const entry = allocator.trace[allocations.start[row]!]!;
+    const entry = allocator.trace[int32At(allocations.start, row)]!;
     expect(entry).toMatchObject({
       action: "alloc",
-      addr: allocations.address[row],
-      size: allocations.size[row],
+      addr: float64At(allocations.address, row),
+      size: float64At(allocations.size, row),
     });
-    expect(gpuFramesOf(snapshot, allocations.stack[row]!)).toEqual(
+    expect(gpuFramesOf(snapshot, uint32At(allocations.stack, row))).toEqual(
       entry.frames.map(({ name, filename, line }) => ({ function: name, file: filename, line })),
     );
-    if (allocations.end[row]! < allocator.trace.length) {
-      expect(allocator.trace[allocations.end[row]!]).toMatchObject({
+    if (int32At(allocations.end, row) < allocator.trace.length) {
+      expect(allocator.trace[int32At(allocations.end, row)]).toMatchObject({
         action: "free_completed",
         addr: entry.addr,
       });
-      expect(allocator.trace[allocations.freed[row]!]).toMatchObject({
+      expect(allocator.trace[int32At(allocations.freed, row)]).toMatchObject({
         action: "free_requested",
         addr: entry.addr,
       });

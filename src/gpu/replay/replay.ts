@@ -13,6 +13,7 @@
  * Where an event does not fit what is held, the held state stands, and the event is reported.
  */
 
+import { addAt, float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
 import {
@@ -69,8 +70,8 @@ class BackwardReplay {
   run(): GpuReplay {
     this.#startAtEnd();
     for (let event = this.#count - 1; event >= 0; event--) {
-      this.#requested[event] = this.#requested[event + 1]!;
-      this.#reserved[event] = this.#reserved[event + 1]!;
+      this.#requested[event] = float64At(this.#requested, event + 1);
+      this.#reserved[event] = float64At(this.#reserved, event + 1);
       this.#undo(event);
     }
     return {
@@ -100,14 +101,14 @@ class BackwardReplay {
       if (segments.device[row] !== this.device) {
         continue;
       }
-      const address = segments.address[row]!;
-      const size = segments.size[row]!;
+      const address = float64At(segments.address, row);
+      const size = float64At(segments.size, row);
       const range = {
         address,
         size,
         end: this.#count,
         stream: segments.stream[row]!,
-        pool: segments.pool[row]!,
+        pool: uint32At(segments.pool, row),
         expandable: segments.expandable[row] === 1,
       };
       if (size > 0 && !this.#ranges.add(range)) {
@@ -115,16 +116,20 @@ class BackwardReplay {
         continue;
       }
       reserved += size;
-      const first = segments.firstBlock[row]!;
+      const first = uint32At(segments.firstBlock, row);
       let at = address;
-      for (let block = first; block < first + segments.blockCount[row]!; block++) {
+      for (let block = first; block < first + uint32At(segments.blockCount, row); block++) {
         if (blocks.address[block] !== at) {
-          this.#report(this.#count, blocks.address[block]!, "a segment's blocks leave a gap");
+          this.#report(
+            this.#count,
+            float64At(blocks.address, block),
+            "a segment's blocks leave a gap",
+          );
         }
-        at = blocks.address[block]! + blocks.size[block]!;
-        const state = blocks.state[block]!;
+        at = float64At(blocks.address, block) + float64At(blocks.size, block);
+        const state = uint8At(blocks.state, block);
         if (state !== BlockState.inactive) {
-          requested += blocks.requested[block]!;
+          requested += float64At(blocks.requested, block);
           this.#allocations.heldAtEnd(this.snapshot, block, range, state);
         }
       }
@@ -139,7 +144,7 @@ class BackwardReplay {
   #undo(event: number): void {
     const { events } = this.snapshot;
     const row = this.#first + event;
-    switch (events.action[row]) {
+    switch (uint8At(events.action, row)) {
       case GpuAction.freeCompleted:
         this.#undoFreeCompleted(event, row);
         break;
@@ -158,26 +163,34 @@ class BackwardReplay {
         this.#undoTaken(event, row);
         break;
       case GpuAction.snapshot:
-        this.#checkSnapshot(event, events.size[row]!);
+        this.#checkSnapshot(event, float64At(events.size, row));
         break;
     }
   }
 
   #undoAlloc(event: number, row: number): void {
     const { address, size, stack } = this.snapshot.events;
-    const held = this.#allocations.begin(address[row]!, event, stack[row]!);
+    const held = this.#allocations.begin(float64At(address, row), event, uint32At(stack, row));
     if (held === undefined) {
-      this.#report(event, address[row]!, "allocated, never freed, and not there at the end");
+      this.#report(
+        event,
+        float64At(address, row),
+        "allocated, never freed, and not there at the end",
+      );
       return;
     }
-    this.#requested[event]! -= held;
+    this.#requested[event] = float64At(this.#requested, event) - held;
     if (held !== size[row]) {
-      this.#report(event, address[row]!, `allocated with ${size[row]} bytes, later it has ${held}`);
+      this.#report(
+        event,
+        float64At(address, row),
+        `allocated with ${float64At(size, row)} bytes, later it has ${held}`,
+      );
     }
   }
 
   #undoFreeCompleted(event: number, row: number): void {
-    const address = this.snapshot.events.address[row]!;
+    const address = float64At(this.snapshot.events.address, row);
     if (this.#allocations.holds(address)) {
       this.#beginUnseen(event, address, "freed, and held afterwards without a new allocation");
     }
@@ -185,7 +198,7 @@ class BackwardReplay {
   }
 
   #undoFreeRequested(event: number, row: number): void {
-    const address = this.snapshot.events.address[row]!;
+    const address = float64At(this.snapshot.events.address, row);
     if (this.#allocations.requestFree(address, event)) {
       return;
     }
@@ -199,14 +212,15 @@ class BackwardReplay {
 
   /** What is held there began after this event, whose entry is not in the trace. */
   #beginUnseen(event: number, address: Address, detail: string): void {
-    this.#requested[event]! -= this.#allocations.begin(address, event, 0) ?? 0;
+    this.#requested[event] =
+      float64At(this.#requested, event) - (this.#allocations.begin(address, event, 0) ?? 0);
     this.#report(event, address, detail);
   }
 
   #appear(event: number, row: number, requestedFree: boolean): void {
     const { events } = this.snapshot;
-    const address = events.address[row]!;
-    const size = events.size[row]!;
+    const address = float64At(events.address, row);
+    const size = float64At(events.size, row);
     const range = this.#ranges.holding(address);
     if (range === undefined) {
       this.#report(event, address, "freed in memory that no segment holds");
@@ -217,42 +231,46 @@ class BackwardReplay {
       event,
       requestedFree,
       stream: events.stream[row]!,
-      pool: events.pool[row]! || (range?.pool ?? 0),
+      pool: uint32At(events.pool, row) || (range?.pool ?? 0),
     });
-    this.#requested[event]! += size;
+    addAt(this.#requested, event, size);
   }
 
   #undoGivenBack(event: number, row: number): void {
     const { events } = this.snapshot;
     const added = this.#ranges.add({
-      address: events.address[row]!,
-      size: events.size[row]!,
+      address: float64At(events.address, row),
+      size: float64At(events.size, row),
       end: event,
       stream: events.stream[row]!,
-      pool: events.pool[row]!,
+      pool: uint32At(events.pool, row),
       expandable: events.action[row] === GpuAction.segmentUnmap,
     });
     if (added) {
-      this.#reserved[event]! += events.size[row]!;
+      addAt(this.#reserved, event, float64At(events.size, row));
     } else {
-      this.#report(event, events.address[row]!, "given back, and held afterwards");
+      this.#report(event, float64At(events.address, row), "given back, and held afterwards");
     }
   }
 
   #undoTaken(event: number, row: number): void {
     const { action, address, size } = this.snapshot.events;
     const whole = action[row] === GpuAction.segmentAlloc;
-    if (this.#ranges.close(address[row]!, size[row]!, event, whole)) {
-      this.#reserved[event]! -= size[row]!;
+    if (this.#ranges.close(float64At(address, row), float64At(size, row), event, whole)) {
+      this.#reserved[event] = float64At(this.#reserved, event) - float64At(size, row);
     } else {
-      this.#report(event, address[row]!, "taken from the driver, and not held afterwards");
+      this.#report(
+        event,
+        float64At(address, row),
+        "taken from the driver, and not held afterwards",
+      );
     }
   }
 
   /** torch/c10 writes the bytes in active blocks into the entry: at least what was asked for. */
   #checkSnapshot(event: number, active: number): void {
-    const requested = this.#requested[event + 1]!;
-    if (active < requested || active > this.#reserved[event + 1]!) {
+    const requested = float64At(this.#requested, event + 1);
+    if (active < requested || active > float64At(this.#reserved, event + 1)) {
       this.#report(
         event,
         0,

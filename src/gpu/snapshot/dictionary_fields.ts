@@ -22,13 +22,13 @@ export class DictionaryFields {
   read(machine: PickleMachine, from: number, to: number): void {
     const { kinds, values } = machine;
     this.#turn += 1;
-    for (let at = from; at < to; at += 2) {
+    for (let at = from; at + 1 < to; at += 2) {
       if (kinds[at] === Kind.string) {
-        const key = this.#keyOf(values[at]!);
+        const key = this.#keyOf(values[at] ?? 0);
         if (key !== NO_KEY) {
           this.#seen[key] = this.#turn;
-          this.kinds[key] = kinds[at + 1]!;
-          this.values[key] = values[at + 1]!;
+          this.kinds[key] = kinds[at + 1] ?? 0;
+          this.values[key] = values[at + 1] ?? 0;
         }
       }
     }
@@ -47,7 +47,7 @@ export class DictionaryFields {
           this.strings.size(id) > LONGEST_KEY ? NO_KEY : keyOf(this.strings.text(id));
       }
     }
-    return this.#keys[id]!;
+    return this.#keys[id] ?? 0;
   }
 
   has(key: number): boolean {
@@ -60,7 +60,7 @@ export class DictionaryFields {
 
   /** Bytes or an address. */
   size(machine: PickleMachine, key: number): number {
-    const value = this.values[key]!;
+    const value = this.values[key] ?? 0;
     if (!this.has(key) || this.kinds[key] !== Kind.number || !(value >= 0)) {
       throw machine.damaged(`"${KEYS[key]}" is no size or address`);
     }
@@ -71,7 +71,7 @@ export class DictionaryFields {
   }
 
   numberOr(key: number, otherwise: number): number {
-    return this.has(key) && this.kinds[key] === Kind.number ? this.values[key]! : otherwise;
+    return this.has(key) && this.kinds[key] === Kind.number ? (this.values[key] ?? 0) : otherwise;
   }
 
   finiteOr(key: number, otherwise: number): number {
@@ -81,13 +81,15 @@ export class DictionaryFields {
 
   text(key: number): string {
     return this.has(key) && this.kinds[key] === Kind.string
-      ? this.strings.text(this.values[key]!)
+      ? this.strings.text(this.values[key] ?? 0)
       : "";
   }
 
   /** String id of a text or record; 0 otherwise. */
   textId(key: number): number {
-    const kind = this.kinds[key];
-    return this.has(key) && (kind === Kind.string || kind === Kind.record) ? this.values[key]! : 0;
+    const kind = this.kinds[key] ?? 0;
+    return this.has(key) && (kind === Kind.string || kind === Kind.record)
+      ? (this.values[key] ?? 0)
+      : 0;
   }
 }

@@ -1,4 +1,5 @@
 /** The columns of a snapshot whose pickle was read to its end. */
+import { float64At, uint32At } from "../../model/base/columns.js";
 import { notASnapshot } from "../../model/errors/errors.js";
 import { type GpuSnapshot, HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import type { PickleMachine } from "../pickle/pickle_machine.js";
@@ -96,13 +97,13 @@ function placeBlocks(
   blocks: { address: Float64Array; size: Float64Array },
 ): void {
   for (let segment = 0; segment < segments.length; segment++) {
-    const first = segments.firstBlock[segment]!;
-    let address = segments.address[segment]!;
-    for (let block = first; block < first + segments.blockCount[segment]!; block++) {
-      if (Number.isNaN(blocks.address[block]!)) {
+    const first = uint32At(segments.firstBlock, segment);
+    let address = float64At(segments.address, segment);
+    for (let block = first; block < first + uint32At(segments.blockCount, segment); block++) {
+      if (Number.isNaN(float64At(blocks.address, block))) {
         blocks.address[block] = address;
       }
-      address = blocks.address[block]! + blocks.size[block]!;
+      address = float64At(blocks.address, block) + float64At(blocks.size, block);
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Reading what is a snapshot, and refusing in one line what is none. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { afterAll, describe, expect, inject, test } from "vitest";
 import { PythonTuple, pickle } from "../../../test/gpu/pickle_writer.mjs";
 import { snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomFrom, randomWorkload, stackOf } from "../../../test/gpu/workload.mjs";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 import { devicesOf, replayDevice } from "../replay/replay.js";
@@ -35,20 +37,20 @@ function contentOf(snapshot: GpuSnapshot) {
     action: [...events.action],
     address: [...events.address],
     size: [...events.size],
-    stream: [...events.stream].map((row) => streams[row]),
+    stream: [...events.stream].map((row) => float64At(streams, row)),
     timeUs: [...events.timeUs],
     stacks: [...events.stack].map((stack) => gpuFramesOf(snapshot, stack)),
     segments: [...segments.address].map((address, row) => ({
       address,
-      size: segments.size[row],
-      pool: strings[segments.pool[row]!],
-      type: strings[segments.type[row]!],
+      size: float64At(segments.size, row),
+      pool: strings[uint32At(segments.pool, row)],
+      type: strings[uint32At(segments.type, row)],
     })),
     blocks: [...blocks.address].map((address, row) => ({
       address,
-      size: blocks.size[row],
-      requested: blocks.requested[row],
-      state: blocks.state[row],
+      size: float64At(blocks.size, row),
+      requested: float64At(blocks.requested, row),
+      state: uint8At(blocks.state, row),
     })),
   };
 }
@@ -87,8 +89,8 @@ describe("a snapshot", () => {
     expect(replay.disagreements).toEqual([]);
     expect([
       replay.events,
-      replay.requested[replay.events],
-      replay.reserved[replay.events],
+      float64At(replay.requested, replay.events),
+      float64At(replay.reserved, replay.events),
     ]).toEqual([401, 248_471_421, 880_803_840]);
   });
 
@@ -115,7 +117,7 @@ describe("a snapshot", () => {
         }),
       ),
     );
-    expect(JSON.parse(snapshot.strings[snapshot.events.metadata[0]!]!)).toEqual({
+    expect(JSON.parse(snapshot.strings[uint32At(snapshot.events.metadata, 0)]!)).toEqual({
       step: 3,
       tags: ["a", [1, null]],
     });
@@ -126,7 +128,7 @@ describe("a snapshot", () => {
     const deep = stackOf(...Array.from({ length: 2500 }, (_, depth) => `f${depth} /a.py:${depth}`));
     const trace = [{ action: "alloc", addr: 512, size: 8, stream: 0, frames: deep }];
     const snapshot = await readSnapshot(fileOf(pickle({ segments: [], device_traces: [trace] })));
-    const frames = gpuFramesOf(snapshot, snapshot.events.stack[0]!);
+    const frames = gpuFramesOf(snapshot, uint32At(snapshot.events.stack, 0));
     expect([frames.length, frames[0]?.line, frames[2499]?.line]).toEqual([2500, 0, 2499]);
   });
 

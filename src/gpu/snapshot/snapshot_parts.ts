@@ -1,5 +1,6 @@
 /** The outermost dictionary of a snapshot: which rows are whose. */
 
+import { float64At, uint8At } from "../../model/base/columns.js";
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import { Kind } from "../pickle/token.js";
 import type { DictionaryFields } from "./dictionary_fields.js";
@@ -45,7 +46,7 @@ export function readParts(
 
   function rows(key: number, kind: number): RowRange {
     const range = fields.has(key)
-      ? lists.rangeOf(fields.kinds[key]!, fields.values[key]!, kind)
+      ? lists.rangeOf(uint8At(fields.kinds, key), float64At(fields.values, key), kind)
       : { kind, first: 0, count: 0 };
     if (range === undefined) {
       throw machine.damaged(`"${KEYS[key]}" holds something else`);
@@ -54,21 +55,21 @@ export function readParts(
   }
 
   function traces(key: number): readonly RowRange[] {
-    const kind = fields.kinds[key];
+    const kind = uint8At(fields.kinds, key);
     if (!fields.has(key) || kind === Kind.openList || kind === Kind.none) {
       return [];
     }
     if (kind !== Kind.traces) {
       throw machine.damaged(`"${KEYS[key]}" holds something else`);
     }
-    return lists.tracesOf(fields.values[key]!);
+    return lists.tracesOf(float64At(fields.values, key));
   }
 
   /** One list of entries, or a list of such lists as devices have it: they follow one another. */
   function hostTrace(): RowRange {
     const key = KEY.host_traces;
     const one = fields.has(key)
-      ? lists.rangeOf(fields.kinds[key]!, fields.values[key]!, Kind.event)
+      ? lists.rangeOf(uint8At(fields.kinds, key), float64At(fields.values, key), Kind.event)
       : undefined;
     const all = one === undefined ? traces(key).filter(({ count }) => count > 0) : [one];
     return {

@@ -12,6 +12,7 @@
  *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
+import { float64At, uint8At } from "../../model/base/columns.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import { type Bracket, JsonRecords } from "../pickle/json_records.js";
@@ -92,7 +93,7 @@ export class SnapshotShapes implements Shapes {
 
   list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
     const { kinds } = machine;
-    const first = kinds[from]!;
+    const first = uint8At(kinds, from);
     if (kind === Kind.record) {
       return this.#extendRecord(machine, value, from, to, "[");
     }
@@ -141,7 +142,7 @@ export class SnapshotShapes implements Shapes {
 
   #stackAt(key: number): number {
     return this.#fields.has(key) && this.#fields.kinds[key] === Kind.stack
-      ? this.#fields.values[key]!
+      ? float64At(this.#fields.values, key)
       : 0;
   }
 
@@ -218,8 +219,8 @@ export class SnapshotShapes implements Shapes {
     }
     const line = this.#fields.numberOr(KEY.line, 0);
     this.result = this.stacks.frame(
-      this.#fields.values[name]!,
-      this.#fields.values[filename]!,
+      float64At(this.#fields.values, name),
+      float64At(this.#fields.values, filename),
       line >= 0 && line < 2 ** 32 ? Math.floor(line) : 0,
     );
     return Kind.frame;
@@ -228,7 +229,11 @@ export class SnapshotShapes implements Shapes {
   #segment(machine: PickleMachine): number {
     const { segments } = this.rows;
     const blocks = this.#fields.has(KEY.blocks)
-      ? this.rangeOf(this.#fields.kinds[KEY.blocks]!, this.#fields.values[KEY.blocks]!, Kind.block)
+      ? this.rangeOf(
+          uint8At(this.#fields.kinds, KEY.blocks),
+          float64At(this.#fields.values, KEY.blocks),
+          Kind.block,
+        )
       : { first: 0, count: 0 };
     if (blocks === undefined) {
       throw machine.damaged("a segment's blocks are no blocks");
@@ -239,7 +244,7 @@ export class SnapshotShapes implements Shapes {
     }
     if (inBlocks > this.#fields.size(machine, KEY.total_size)) {
       throw machine.damaged(
-        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.values[KEY.total_size]}`,
+        `blocks of ${inBlocks} bytes in a segment of ${float64At(this.#fields.values, KEY.total_size)}`,
       );
     }
     segments.device.push(this.#device(machine));
@@ -259,7 +264,7 @@ export class SnapshotShapes implements Shapes {
 
   #numberOrTrue(key: number): number {
     return this.#fields.has(key) && this.#fields.kinds[key] === Kind.boolean
-      ? this.#fields.values[key]!
+      ? float64At(this.#fields.values, key)
       : 0;
   }
 
@@ -270,8 +275,8 @@ export class SnapshotShapes implements Shapes {
     let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
     const newest = this.#fields.has(KEY.history)
       ? this.rangeOf(
-          this.#fields.kinds[KEY.history]!,
-          this.#fields.values[KEY.history]!,
+          uint8At(this.#fields.kinds, KEY.history),
+          float64At(this.#fields.values, KEY.history),
           Kind.history,
         )
       : undefined;
@@ -333,9 +338,9 @@ export class SnapshotShapes implements Shapes {
   }
 
   #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
-    const rowKind = m.kinds[from]!;
+    const rowKind = uint8At(m.kinds, from);
     const before = kind === Kind.rows ? this.#ranges[value]! : undefined;
-    const first = before?.first ?? m.values[from]!;
+    const first = before?.first ?? float64At(m.values, from);
     const known = before?.count ?? 0;
     if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {
       throw m.damaged("a list mixes values of different kinds");
@@ -355,7 +360,7 @@ export class SnapshotShapes implements Shapes {
     const lists: RowRange[] = [];
     for (let at = from; at < to; at++) {
       // A list of other lists is no trace: it only must not pass as one.
-      const range = this.rangeOf(m.kinds[at]!, m.values[at]!, Kind.event);
+      const range = this.rangeOf(uint8At(m.kinds, at), float64At(m.values, at), Kind.event);
       lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
     }
     if (lists.length > MOST_DEVICES) {

@@ -4,6 +4,7 @@
  * each: whole stacks are therefore looked up by a hash of their frames and compared on a hit, and only a
  * new one walks the tree.
  */
+import { int32At, uint32At } from "../../model/base/columns.js";
 import { growingUint32 } from "../../model/base/growing_column.js";
 
 const EMPTY = -1;
@@ -21,7 +22,7 @@ class TripleTable {
     const [first, second, third] = this.columns;
     const mask = this.#slots.length - 1;
     let slot = mix(a, b, c) & mask;
-    for (let row = this.#slots[slot]!; row !== EMPTY; row = this.#slots[slot]!) {
+    for (let row = int32At(this.#slots, slot); row !== EMPTY; row = int32At(this.#slots, slot)) {
       if (first.at(row) === a && second.at(row) === b && third.at(row) === c) {
         return row;
       }
@@ -86,7 +87,11 @@ export class StackTable {
     hash >>>= 0;
     const mask = this.#slots.length - 1;
     let slot = hash & mask;
-    for (let entry = this.#slots[slot]!; entry !== 0; entry = this.#slots[slot]!) {
+    for (
+      let entry = uint32At(this.#slots, slot);
+      entry !== 0;
+      entry = uint32At(this.#slots, slot)
+    ) {
       if (this.#hashes.at(entry - 1) === hash) {
         const node = this.#roots.at(entry - 1);
         if (this.#same(node, values, from, to)) {

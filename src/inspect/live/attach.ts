@@ -22,7 +22,8 @@ const LONGEST_MS: Millis = 600_000;
 /** A verdict of at least this confidence counts as settled when the next one agrees. */
 const SURE = 0.9;
 
-interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
+interface AttachRequest
+  extends Omit<AttachOptions, "forMs" | "enough" | "onWaiting" | "libraryPath"> {
   /** How long to record; "auto": until two verdicts in a row agree, 10 minutes at most. */
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */
@@ -39,17 +40,18 @@ export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
     forMs === "auto" ? null : forMs,
     onProgress,
   );
-  const enough =
+  const settled =
     forMs === "auto"
       ? verdictIsSettled(({ kind, confidence }) => {
           progress.verdict = `${kind} (${formatShare(confidence)} sure)`;
         })
-      : (elapsedMs: Millis) => elapsedMs >= forMs;
+      : null;
   return record({
     ...options,
-    enough(elapsedMs, path) {
+    ...(forMs === "auto" ? {} : { forMs }),
+    async enough(elapsedMs, path) {
       progress.recorded(elapsedMs, path);
-      return enough(elapsedMs, path);
+      return (await settled?.(elapsedMs, path)) ?? false;
     },
     onWaiting: (doing) => onWaiting(doing, readStatus(options.pid)?.rssBytes ?? 0),
   });

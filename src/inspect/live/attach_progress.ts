@@ -26,7 +26,7 @@ const INTERVAL_MS: Millis = 1_000;
 const FIRST_READING_MS: Millis = 3_000;
 const READING_FACTOR = 1.3;
 
-/** Calls `tell` about once a second. */
+/** Calls `tell` about once a second. @internal */
 export class AttachProgressReader {
   /** The latest verdict, in words. */
   verdict = "";

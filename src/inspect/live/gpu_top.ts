@@ -3,6 +3,7 @@
 import type { DeviceLook } from "../../gpu/devices/device_totals.js";
 import { readDevices } from "../../gpu/devices/device_totals.js";
 import { readCommand, readStatus } from "../../linux/process/process.js";
+import { float64At } from "../../model/base/columns.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/documents/gpu_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -20,7 +21,7 @@ interface AllocatorFigures {
 }
 
 /** The recording that is being written of each process. Finding one needs a walk over all open files of the host, so
- * repeated polls keep this map. */
+ * repeated polls keep this map. @internal */
 export type KnownRecordings = Map<Pid, string | null>;
 
 /** @throws TidemarkError TM-E065 where no driver answers */
@@ -99,7 +100,7 @@ function lastFigures({ timesMs, values }: MemorySeries, recording: string): Allo
     const reservedBytes = reserved?.[at] ?? Number.NaN;
     const allocatedBytes = allocated?.[at] ?? Number.NaN;
     if (reservedBytes > 0 && !Number.isNaN(allocatedBytes)) {
-      found.push({ reservedBytes, allocatedBytes, atMs: timesMs[at]!, recording });
+      found.push({ reservedBytes, allocatedBytes, atMs: float64At(timesMs, at), recording });
     }
   }
   return found;

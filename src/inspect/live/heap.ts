@@ -1,4 +1,5 @@
 /** A program's objects as their document: `tidemark heap`. */
+
 import {
   countObjectsExactly,
   countObjectsTogether,
@@ -23,6 +24,7 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
+import { float64At, uint32At } from "../../model/base/columns.js";
 import type { Bytes, Millis, Objects } from "../../model/base/units.js";
 import type { HeapJson, HeapTypeJson } from "../../model/documents/heap_document.js";
 import {
@@ -135,10 +137,10 @@ function documentOf(memory: Memory, { census, python, pauseMs }: TakenCensus): H
     return {
       type,
       module: census.modules[row] ?? "",
-      objects: census.objects[row],
-      bytes: census.bytes[row] + census.bufferBytes[row],
-      bufferBytes: census.bufferBytes[row],
-      trackedObjects: census.tracked[row],
+      objects: float64At(census.objects, row),
+      bytes: float64At(census.bytes, row) + float64At(census.bufferBytes, row),
+      bufferBytes: float64At(census.bufferBytes, row),
+      trackedObjects: float64At(census.tracked, row),
     };
   });
   return {
@@ -209,7 +211,7 @@ function graphParts(
 
 function pathsTo(objects: ObjectGraph, to: string): NonNullable<HeapJson["paths"]> {
   const nodes = nodesOf(objects, to);
-  const type = objects.graph.typeNames[objects.graph.type[nodes[0] as NodeId] as number] as string;
+  const type = objects.graph.typeNames[uint32At(objects.graph.type, nodes[0] as NodeId)] as string;
   return findRootPaths(objects, nodes).map(({ path, retainedBytes, objects: count }) => ({
     to: isAddress(to) ? to : type,
     path: [...path],

@@ -7,7 +7,7 @@ import type { Bytes } from "../../model/base/units.js";
 const FREE_SHARE = 0.7;
 
 /** What this machine, and the control group that this command runs in, have to spare: a tool that looks for
- * lost memory must not be what the OOM killer is called for. */
+ * lost memory must not be what the OOM killer is called for. @internal */
 export function spareMemory(): Bytes {
   const place = findCgroup(process.pid);
   const group = place === null ? null : readLimiting(place);

@@ -5,6 +5,7 @@ import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js"
 import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
 import { isOwn } from "../../model/documents/own_code.js";
 
+/** @internal */
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;
   const given = new Set(

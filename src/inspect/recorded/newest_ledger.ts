@@ -1,5 +1,6 @@
 /** What RSS was made of when its ledgers were last read. */
 
+import { float64At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { LEDGER_PARTS } from "../../model/profile/ledger.js";
@@ -7,11 +8,11 @@ import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 
 /** The last ledgers of the processes that had one when the run's last was read, added up; empty where the
- * recording holds none (a run of a few seconds, a process that may not be looked into). */
+ * recording holds none (a run of a few seconds, a process that may not be looked into). @internal */
 export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
   const lasts = series.flatMap((one) => {
     const row = lastRow(one);
-    return row < 0 ? [] : [{ one, row, timeMs: one.timesMs[row] as TimeMs }];
+    return row < 0 ? [] : [{ one, row, timeMs: float64At(one.timesMs, row) as TimeMs }];
   });
   if (lasts.length === 0) {
     return {};

@@ -15,6 +15,7 @@ export interface MovingSite {
   readonly allocatedPerSecond: Bytes;
 }
 
+/** @internal */
 export interface SiteMovement {
   readonly summary: SummaryJson;
   readonly sites: readonly MovingSite[];
@@ -26,7 +27,7 @@ export interface SiteMovement {
 const LEAST_COMPARED_MS = 30_000;
 const MS_PER_MINUTE = 60_000;
 
-/** Compares the sites of the last look with those of an earlier one. */
+/** Compares the sites of the last look with those of an earlier one. @internal */
 export function siteMovement(recording: Recording): SiteMovement {
   const summary = summarize(recording, "end");
   const last = recording.looks.at(-1);

@@ -1,4 +1,5 @@
-import { theilSen } from "../../diagnose/index.js";
+import { totalGrowth } from "../../diagnose/index.js";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
 import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
@@ -45,6 +46,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     rss: treeRss(recording),
+    ...treePss(recording),
     processes: recording.processes.map((process, index) => {
       const series = recording.series[index];
       return {
@@ -59,7 +61,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
       };
     }),
     sites: profile ? sitesOf(profile, recording.profileAt("peak")) : [],
-    series: growthOf(root),
+    series: growthOf(recording),
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
     limits: [...recording.limits, ...unprofiled(recording)],
@@ -87,6 +89,15 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   };
 }
 
+/** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */
+function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
+  const peak = highest(root, "treePssBytes");
+  const endBytes = lastReading(root, "treePssBytes") ?? 0;
+  return processes.length > 1 && peak.value > 0
+    ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
+    : {};
+}
+
 /** The highest reading and when it was first reached; 0 where there is none. */
 function highest(
   series: MemorySeries | undefined,
@@ -97,7 +108,7 @@ function highest(
   series?.values.get(metric)?.forEach((reading, i) => {
     if (reading > value) {
       value = reading;
-      timeMs = series.timesMs[i] as number;
+      timeMs = float64At(series.timesMs, i);
     }
   });
   return { value, timeMs };
@@ -108,41 +119,36 @@ function lastReading(series: MemorySeries | undefined, metric: Metric): number |
   return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? null;
 }
 
-/** The first third of the window is start-up and left out; the slope is Theil-Sen's over the rest, and
- * the baseline that line's level where it begins. */
-function growthOf(root: MemorySeries | undefined): SummaryJson["series"] {
-  const pss = readingsOf(root, "treePssBytes");
-  const { times, values } = pss.times.length >= 3 ? pss : readingsOf(root, "treeRssBytes");
-  const first = times[0] ?? 0;
-  const settled = first + ((times.at(-1) ?? 0) - first) / 3;
-  const from = Math.max(
-    0,
-    times.findIndex((time) => time >= settled),
-  );
-  const trend = theilSen(times.slice(from), values.slice(from));
+/** The growth that the verdict uses, too. */
+function growthOf(recording: Recording): SummaryJson["series"] {
+  const { series: [series] = [], processes } = recording;
+  if (series === undefined) {
+    return {
+      startBytes: 0,
+      minBytes: 0,
+      baselineBytes: 0,
+      growthBytesPerHour: 0,
+      points: 0,
+      treePssBytes: 0,
+    };
+  }
+  const endedMs = processes[0]?.endedMs ?? null;
+  const { readings, shape, ...growth } = totalGrowth({ series, endedMs }, processes.length);
+  const { values } = readings;
   return {
     startBytes: values[0] ?? 0,
     minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
-    baselineBytes: trend.start,
-    growthBytesPerHour: trend.slope * MS_PER_HOUR,
+    baselineBytes: growth.baseline,
+    growthBytesPerHour: growth.slope * MS_PER_HOUR,
+    ...(shape === "short"
+      ? {}
+      : {
+          growthLowBytesPerHour: growth.low * MS_PER_HOUR,
+          growthHighBytesPerHour: growth.high * MS_PER_HOUR,
+        }),
     points: values.length,
-    treePssBytes: lastReading(root, "treePssBytes") ?? 0,
+    treePssBytes: lastReading(series, "treePssBytes") ?? 0,
   };
-}
-
-function readingsOf(
-  series: MemorySeries | undefined,
-  metric: Metric,
-): { times: number[]; values: number[] } {
-  const times: number[] = [];
-  const values: number[] = [];
-  series?.values.get(metric)?.forEach((value, i) => {
-    if (!Number.isNaN(value)) {
-      times.push(series.timesMs[i] as number);
-      values.push(value);
-    }
-  });
-  return { times, values };
 }
 
 function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {
@@ -163,7 +169,7 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
 }
 
 /** The most that lay between two samples, on average, at any time until then: what lives may have come when
- * samples were rarer than they are now. */
+ * samples were rarer than they are now. @internal */
 export function coarsestPeriod(
   { meta, looks, events }: Recording,
   untilMs: TimeMs = Number.POSITIVE_INFINITY,
@@ -212,8 +218,8 @@ interface SiteSum {
 function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   const sums = new Map<number, SiteSum>();
   const at = ({ sites }: Profile, row: number): SiteSum => {
-    const stack = sites.stack[row] as number;
-    const domain = sites.domain[row] as number;
+    const stack = uint32At(sites.stack, row);
+    const domain = uint8At(sites.domain, row);
     const key = stack * 4 + domain;
     let sum = sums.get(key);
     if (!sum) {
@@ -235,17 +241,17 @@ function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   };
   for (let row = 0; row < profile.sites.length; row++) {
     const sum = at(profile, row);
-    sum.liveBytes += profile.sites.liveBytes[row] as number;
-    sum.liveObjects += profile.sites.liveObjects[row] as number;
-    sum.liveVariance += profile.sites.liveVariance[row] as number;
-    sum.allocatedBytes += profile.sites.allocatedBytes[row] as number;
-    sum.allocatedObjects += profile.sites.allocatedObjects[row] as number;
-    sum.allocatedVariance += profile.sites.allocatedVariance[row] as number;
+    sum.liveBytes += float64At(profile.sites.liveBytes, row);
+    sum.liveObjects += float64At(profile.sites.liveObjects, row);
+    sum.liveVariance += float64At(profile.sites.liveVariance, row);
+    sum.allocatedBytes += float64At(profile.sites.allocatedBytes, row);
+    sum.allocatedObjects += float64At(profile.sites.allocatedObjects, row);
+    sum.allocatedVariance += float64At(profile.sites.allocatedVariance, row);
   }
   for (let row = 0; row < peak.sites.length; row++) {
     const sum = at(peak, row);
-    sum.peakBytes += peak.sites.liveBytes[row] as number;
-    sum.peakVariance += peak.sites.liveVariance[row] as number;
+    sum.peakBytes += float64At(peak.sites.liveBytes, row);
+    sum.peakVariance += float64At(peak.sites.liveVariance, row);
   }
   const stacks = new StackNames(profile);
   return [...sums.values()]
@@ -294,8 +300,8 @@ class StackNames {
   frames(stack: StackId): FrameJson[] {
     const { parent, frame } = this.profile.stacks;
     const frames: FrameJson[] = [];
-    for (let node = stack; node > 0; node = parent[node] as number) {
-      frames.push(this.frame(frame[node] as number));
+    for (let node = stack; node > 0; node = uint32At(parent, node)) {
+      frames.push(this.frame(uint32At(frame, node)));
     }
     return frames;
   }
@@ -303,10 +309,10 @@ class StackNames {
   private frame(id: number): FrameJson {
     const { strings, frames } = this.profile;
     this.made[id] ??= {
-      function: strings[frames.function[id] as number] ?? "",
-      file: strings[frames.file[id] as number] ?? "",
-      line: frames.line[id] as number,
-      kind: KIND_NAMES[frames.kind[id] as number] ?? "mark",
+      function: strings[uint32At(frames.function, id)] ?? "",
+      file: strings[uint32At(frames.file, id)] ?? "",
+      line: uint32At(frames.line, id),
+      kind: KIND_NAMES[uint8At(frames.kind, id)] ?? "mark",
     };
     return this.made[id];
   }

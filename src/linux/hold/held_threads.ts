@@ -12,6 +12,7 @@
  *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
  */
 
+import { float64At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { NativeStack } from "../../model/profile/native_stack.js";
 import { findMapping } from "../memory/maps.js";
@@ -89,7 +90,7 @@ export function copyThreads(
     return copyStack(memory, from, share, room);
   };
   return registers.map((thread) => {
-    const pointer = thread.values[STACK_POINTER] as number;
+    const pointer = float64At(thread.values, STACK_POINTER);
     const stack = copy(pointer);
     const below = stack === null ? null : interruptedStack(stack, pointer);
     const interrupted = below === null ? null : copy(below);

@@ -249,6 +249,6 @@ export class ProcessHolder {
 
 function guardMissing(cause: Error): Error {
   return (cause as NodeJS.ErrnoException).code === "ENOENT"
-    ? notInstalled(`${GUARD_PATH} is missing`, "build it with: npm run build")
+    ? notInstalled(`${GUARD_PATH} is missing`)
     : internalError(cause);
 }

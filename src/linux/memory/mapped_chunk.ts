@@ -15,11 +15,11 @@ const MISSING = 16;
 
 /** Whole pages of the block whose head's first u32 is `words[index]`; 0 for anything else. */
 export function mappedChunkBytes(words: Uint32Array, index: number): Bytes {
-  const low = words[index + 2] as number;
+  const low = words[index + 2] ?? 0;
   if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== IS_MAPPED) {
     return 0;
   }
-  return mappedBlockBytes(low - IS_MAPPED + (words[index + 3] as number) * 2 ** 32);
+  return mappedBlockBytes(low - IS_MAPPED + (words[index + 3] ?? 0) * 2 ** 32);
 }
 
 /** Of a size without its flags; 0 where it is no mapped block's. */

@@ -8,6 +8,7 @@
  * as it was until `forget`: a second look at a running process begins with it.
  */
 
+import { uint8At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { unreadableMemory } from "../../model/errors/errors.js";
 import type { Memory } from "./memory.js";
@@ -35,7 +36,7 @@ export class MemoryReader {
   }
 
   uint8(address: Address): number {
-    return this.#pool[this.#locate(address, 1)]!;
+    return uint8At(this.#pool, this.#locate(address, 1));
   }
 
   uint16(address: Address): number {

@@ -2,7 +2,9 @@
  * Which pages of a process are in memory: /proc/PID/pagemap, one u64 a page (Linux,
  * Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62 swapped out, bit 61 file or shared.
  */
+
 import { readSync } from "node:fs";
+import { uint8At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { AddressRange } from "./memory.js";
 
@@ -34,7 +36,7 @@ export function appendPresent(
       return;
     }
     for (let index = 0; index < count; index++) {
-      if ((entries[index * ENTRY_BYTES + 7]! & PRESENT) !== 0) {
+      if ((uint8At(entries, index * ENTRY_BYTES + 7) & PRESENT) !== 0) {
         appendPage((page + index) * PAGE_BYTES, found);
       }
     }

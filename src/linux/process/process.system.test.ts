@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 /** Starts a Python program that prints one line of JSON and waits; gives that line. */
-async function python(program: string): Promise<{ pid: number; says: Record<string, never> }> {
+async function python(program: string): Promise<{ pid: number; says: Record<string, unknown> }> {
   const child = spawn("python3", ["-c", `${program}\nsys.stdin.read()`], {
     stdio: ["pipe", "pipe", "inherit"],
   });
@@ -63,9 +63,9 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     expect(status?.namespacePids.at(0)).toBe(pid);
     expect(status?.rssBytes).toBeGreaterThan(64 << 20);
     expect(status?.vmsBytes).toBeGreaterThanOrEqual(status?.rssBytes ?? 0);
-    expect(Math.abs((status?.vmHwmBytes ?? 0) - says.peak)).toBeLessThan(4 << 20);
+    expect(Math.abs((status?.vmHwmBytes ?? 0) - Number(says.peak))).toBeLessThan(4 << 20);
     const rollup = readRollup(pid);
-    expect(Math.abs((rollup?.ussBytes ?? 0) - says.private)).toBeLessThan(1 << 20);
+    expect(Math.abs((rollup?.ussBytes ?? 0) - Number(says.private))).toBeLessThan(1 << 20);
     expect(rollup?.pssBytes).toBeGreaterThanOrEqual(rollup?.ussBytes ?? 0);
     expect(says.sockets).toBeGreaterThanOrEqual(2);
     expect([countOpenFiles(pid), countSockets(pid)]).toEqual([says.fds, says.sockets]);

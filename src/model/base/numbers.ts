@@ -58,6 +58,18 @@ export function formatGrowth(bytesPerHour: number): string {
   return `${sign}${text} MiB/h`;
 }
 
+/** "+578 MiB/h (+567 to +589)"; "not measurable (-3.0 to +5.0 MiB/h)" where zero lies in the 95 % interval;
+ * "window too short" where there is no interval. Bytes per hour. */
+export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: number): string {
+  if (low === undefined || high === undefined) {
+    return "window too short";
+  }
+  const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
+  return low <= 0 && high >= 0
+    ? `not measurable (${range})`
+    : `${formatGrowth(bytesPerHour)} (${range.replace(" MiB/h", "")})`;
+}
+
 // --- counts and shares ---------------------------------------------------------------------------
 
 /** "1,204"; from `shortenedFrom` on three digits and a letter: "120 k", "3.40 M". */

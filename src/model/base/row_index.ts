@@ -1,5 +1,6 @@
 /** A hash index over the rows of some columnar table: open addressing in typed arrays, no object a row.
  * The table keeps the rows and says when two are the same. */
+
 export class RowIndex {
   #size = 0;
   /** Row + 1; 0 is empty. */
@@ -11,7 +12,7 @@ export class RowIndex {
     const mask = this.#rows.length - 1;
     const wanted = hash >>> 0;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const entry = this.#rows[slot]!;
+      const entry = this.#rows[slot] ?? 0;
       if (entry === 0) {
         return -1;
       }
@@ -47,7 +48,7 @@ export class RowIndex {
     this.#hashes = new Uint32Array(rows.length * 2);
     for (let slot = 0; slot < rows.length; slot++) {
       if (rows[slot] !== 0) {
-        this.#place(hashes[slot]!, rows[slot]!);
+        this.#place(hashes[slot] ?? 0, rows[slot] ?? 0);
       }
     }
   }

@@ -9,6 +9,7 @@
  *   ..  f64 columns, one after the other: of types objects, bytes, bufferBytes, tracked, retained (NaN: no
  *       graph); of holders retained, objects, entries
  */
+import { float64At } from "../base/columns.js";
 import { damagedInput, notOurs, unknownVersion } from "../errors/errors.js";
 import type { HeapHolderJson, HeapJson, HeapTypeJson } from "./heap_document.js";
 
@@ -103,7 +104,7 @@ export function decodeHeap(file: Uint8Array, name: string): SavedHeap {
     pauseMs: head.pauseMs,
     limits: head.limits,
     types: head.types.map((type, row): HeapTypeJson => {
-      const value = (column: number) => values[column * types + row];
+      const value = (column: number) => float64At(values, column * types + row);
       return {
         type,
         module: head.modules[row] ?? "",
@@ -117,7 +118,8 @@ export function decodeHeap(file: Uint8Array, name: string): SavedHeap {
     ...(head.graph
       ? {
           holders: head.holders.map(([path, type, address], row): HeapHolderJson => {
-            const value = (column: number) => values[types * TYPE_COLUMNS + column * holders + row];
+            const value = (column: number) =>
+              float64At(values, types * TYPE_COLUMNS + column * holders + row);
             return {
               path,
               type,

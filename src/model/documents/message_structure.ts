@@ -5,6 +5,7 @@
  *
  * Source: https://github.com/msgpack/msgpack/blob/master/spec.md, "Formats".
  */
+import { float64At } from "../base/columns.js";
 
 /** Arrays and objects within each other; far above what any of our documents nests. */
 const MAX_DEPTH = 64;
@@ -26,7 +27,7 @@ export function checkMessageStructure(bytes: Uint8Array): void {
     while (pending[depth] === 0) {
       depth -= 1;
     }
-    pending[depth]! -= 1;
+    pending[depth] = float64At(pending, depth) - 1;
     promised -= 1;
 
     const header = headerAt(view, position);

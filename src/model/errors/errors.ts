@@ -182,7 +182,10 @@ export function tooLarge(what: string, limit: string): TidemarkError {
 }
 
 /** TM-E012: a platform, part or file of the installation that is missing. */
-export function notInstalled(what: string, next: string): TidemarkError {
+export function notInstalled(
+  what: string,
+  next = "install Tidemark again, or build it in a clone: npm run build",
+): TidemarkError {
   return new TidemarkError("TM-E012", 4, what, "", next);
 }
 

@@ -8,6 +8,7 @@
  * An allocation is held at moments m with start < m <= end; start is -1 where it was there before the
  * trace, end is the number of events where it still is.
  */
+import { float64At, int32At, uint32At } from "../base/columns.js";
 import type { Address, Bytes } from "../base/units.js";
 
 export interface GpuAllocationColumns {
@@ -68,28 +69,30 @@ export function heldAt({ allocations }: GpuReplay, moment: number): Uint32Array 
   const { start, end, address, length } = allocations;
   let count = 0;
   for (let row = 0; row < length; row++) {
-    if (start[row]! < moment && moment <= end[row]!) {
+    if (int32At(start, row) < moment && moment <= int32At(end, row)) {
       count++;
     }
   }
   const rows = new Uint32Array(count);
   for (let row = 0, at = 0; row < length; row++) {
-    if (start[row]! < moment && moment <= end[row]!) {
+    if (int32At(start, row) < moment && moment <= int32At(end, row)) {
       rows[at++] = row;
     }
   }
-  return rows.sort((a, b) => address[a]! - address[b]!);
+  return rows.sort((a, b) => float64At(address, a) - float64At(address, b));
 }
 
 /** Rows of `ranges` held at a moment, in the order of their addresses. */
 export function rangesAt({ ranges }: GpuReplay, moment: number): Uint32Array {
   const rows: number[] = [];
   for (let row = 0; row < ranges.length; row++) {
-    if (ranges.start[row]! < moment && moment <= ranges.end[row]!) {
+    if (int32At(ranges.start, row) < moment && moment <= int32At(ranges.end, row)) {
       rows.push(row);
     }
   }
-  return Uint32Array.from(rows.sort((a, b) => ranges.address[a]! - ranges.address[b]!));
+  return Uint32Array.from(
+    rows.sort((a, b) => float64At(ranges.address, a) - float64At(ranges.address, b)),
+  );
 }
 
 /** Memory in which a block may lie: a segment, or neighbouring mapped ranges of an expandable one. */
@@ -114,10 +117,10 @@ export function spansAt(replay: GpuReplay, moment: number): Span[] {
       last.stream === stream[row] &&
       (last.pool === pool[row] || last.pool === 0 || pool[row] === 0);
     const span = {
-      address: joins ? last.address : address[row]!,
-      size: size[row]! + (joins ? last.size : 0),
+      address: joins ? last.address : float64At(address, row),
+      size: float64At(size, row) + (joins ? last.size : 0),
       stream: stream[row]!,
-      pool: joins ? last.pool || pool[row]! : pool[row]!,
+      pool: joins ? last.pool || uint32At(pool, row) : uint32At(pool, row),
       expandable: expandable[row] === 1,
     };
     if (joins) {
@@ -145,16 +148,20 @@ export function gapsAt(replay: GpuReplay, moment: number): Gap[] {
   for (const span of spansAt(replay, moment)) {
     const to = span.address + span.size;
     let at = span.address;
-    while (next < held.length && allocations.address[held[next]!]! < at) {
+    while (next < held.length && float64At(allocations.address, uint32At(held, next)) < at) {
       next++;
     }
-    for (; next < held.length && allocations.address[held[next]!]! < to; next++) {
-      const block = held[next]!;
-      const address = allocations.address[block]!;
+    for (
+      ;
+      next < held.length && float64At(allocations.address, uint32At(held, next)) < to;
+      next++
+    ) {
+      const block = uint32At(held, next);
+      const address = float64At(allocations.address, block);
       if (address > at) {
         gaps.push({ span, address: at, size: address - at });
       }
-      at = Math.max(at, address + allocations.blockSize[block]!);
+      at = Math.max(at, address + float64At(allocations.blockSize, block));
     }
     if (to > at) {
       gaps.push({ span, address: at, size: to - at });

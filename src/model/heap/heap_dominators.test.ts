@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { float64At, uint8At, uint32At } from "../base/columns.js";
 import { wholeNumbersFrom } from "../base/random.fixture.js";
 import { findDominators } from "./heap_dominators.js";
 import type { HeapGraph } from "./heap_graph.js";
@@ -7,15 +8,17 @@ import type { HeapGraph } from "./heap_graph.js";
 function graphOf(nodes: number, edges: readonly (readonly [number, number])[]): HeapGraph {
   const edgeStart = new Uint32Array(nodes + 1);
   for (const [from] of edges) {
-    edgeStart[from + 1] += 1;
+    edgeStart[from + 1] = uint32At(edgeStart, from + 1) + 1;
   }
   for (let n = 0; n < nodes; n++) {
-    edgeStart[n + 1] += edgeStart[n];
+    edgeStart[n + 1] = uint32At(edgeStart, n + 1) + uint32At(edgeStart, n);
   }
   const next = edgeStart.slice();
   const edgeTo = new Uint32Array(edges.length);
   for (const [from, to] of edges) {
-    edgeTo[next[from]++] = to;
+    const at = uint32At(next, from);
+    edgeTo[at] = to;
+    next[from] = at + 1;
   }
   return {
     nodes,
@@ -33,13 +36,13 @@ function reachable({ nodes, edgeStart, edgeTo }: HeapGraph, without: number): Ui
   const seen = new Uint8Array(nodes);
   const stack = without === 0 ? [] : [0];
   for (let n = stack.pop(); n !== undefined; n = stack.pop()) {
-    if (seen[n]) {
+    if (uint8At(seen, n)) {
       continue;
     }
     seen[n] = 1;
-    for (let e = edgeStart[n]; e < edgeStart[n + 1]; e++) {
-      if (edgeTo[e] !== without && !seen[edgeTo[e]]) {
-        stack.push(edgeTo[e]);
+    for (let e = uint32At(edgeStart, n); e < uint32At(edgeStart, n + 1); e++) {
+      if (edgeTo[e] !== without && !seen[uint32At(edgeTo, e)]) {
+        stack.push(uint32At(edgeTo, e));
       }
     }
   }
@@ -53,7 +56,7 @@ function retainedByDefinition(graph: HeapGraph, node: number): number {
   let sum = 0;
   for (let n = 0; n < graph.nodes; n++) {
     if (before[n] && !after[n]) {
-      sum += graph.shallow[n];
+      sum += float64At(graph.shallow, n);
     }
   }
   return sum;
@@ -72,7 +75,7 @@ describe("dominators", () => {
       const tree = findDominators(graph);
       const reached = reachable(graph, -1);
       for (let n = 0; n < nodes; n++) {
-        expect(tree.reached[n]).toBe(reached[n]);
+        expect(tree.reached[n]).toBe(uint8At(reached, n));
         expect(tree.retained[n]).toBe(reached[n] ? retainedByDefinition(graph, n) : 0);
       }
     }

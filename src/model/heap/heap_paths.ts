@@ -35,9 +35,9 @@ export function searchPaths(
       queue[tail++] = root;
     }
     while (head < tail) {
-      const node = queue[head++];
-      for (let edge = edgeStart[node]; edge < edgeStart[node + 1]; edge++) {
-        const to = edgeTo[edge];
+      const node = queue[head++] ?? 0;
+      for (let edge = edgeStart[node] ?? 0; edge < (edgeStart[node + 1] ?? 0); edge++) {
+        const to = edgeTo[edge] ?? 0;
         if (reached[to] === 0) {
           before[to] = before[to] || node;
           if (held.size === 0 || !held.has(to)) {
@@ -58,7 +58,7 @@ export function pathTo({ before, reached }: PathTree, node: NodeId): NodeId[] {
     return [];
   }
   const path: NodeId[] = [];
-  for (let at = node; at !== 0; at = before[at]) {
+  for (let at = node; at !== 0; at = before[at] ?? 0) {
     path.push(at);
   }
   return path.reverse();

@@ -1,4 +1,5 @@
 /** Retained sizes of groups: what would be freed if all objects of one type went. */
+import { addAt } from "../base/columns.js";
 import type { DominatorTree, HeapGraph } from "./heap_graph.js";
 
 /**
@@ -17,20 +18,20 @@ export function retainedByGroup(
   const inOrder = new Uint32Array(order.length);
   next[0] = 1;
   for (const node of order.subarray(1)) {
-    const above = dominator[node];
-    place[node] = next[above];
-    next[above] += retainedNodes[node];
-    next[node] = place[node] + 1;
-    inOrder[place[node]] = node;
+    const above = dominator[node] ?? 0;
+    place[node] = next[above] ?? 0;
+    next[above] = (next[above] ?? 0) + (retainedNodes[node] ?? 0);
+    next[node] = (place[node] ?? 0) + 1;
+    inOrder[place[node] ?? 0] = node;
   }
   const bytes = new Float64Array(groups);
   const coveredTo = new Uint32Array(groups);
   for (let at = 0; at < inOrder.length; at++) {
-    const node = inOrder[at];
-    const group = groupOf[node];
-    if (node >= firstObject && at >= coveredTo[group]) {
-      bytes[group] += retained[node];
-      coveredTo[group] = at + retainedNodes[node];
+    const node = inOrder[at] ?? 0;
+    const group = groupOf[node] ?? 0;
+    if (node >= firstObject && at >= (coveredTo[group] ?? 0)) {
+      addAt(bytes, group, retained[node] ?? 0);
+      coveredTo[group] = at + (retainedNodes[node] ?? 0);
     }
   }
   return bytes;

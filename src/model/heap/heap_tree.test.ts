@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { float64At, uint8At, uint32At } from "../base/columns.js";
 import { wholeNumbersFrom } from "../base/random.fixture.js";
 import { findDominators } from "./heap_dominators.js";
 import type { HeapGraph } from "./heap_graph.js";
@@ -14,15 +15,17 @@ function graphOf(
 ): HeapGraph {
   const edgeStart = new Uint32Array(nodes + 1);
   for (const [from] of edges) {
-    edgeStart[from + 1] += 1;
+    edgeStart[from + 1] = uint32At(edgeStart, from + 1) + 1;
   }
   for (let n = 0; n < nodes; n++) {
-    edgeStart[n + 1] += edgeStart[n];
+    edgeStart[n + 1] = uint32At(edgeStart, n + 1) + uint32At(edgeStart, n);
   }
   const next = edgeStart.slice();
   const edgeTo = new Uint32Array(edges.length);
   for (const [from, to] of edges) {
-    edgeTo[next[from]++] = to;
+    const at = uint32At(next, from);
+    edgeTo[at] = to;
+    next[from] = at + 1;
   }
   return {
     nodes,
@@ -42,7 +45,8 @@ const sum = (values: Iterable<number>) => [...values].reduce((a, b) => a + b, 0)
 function ownOf(cut: CutTree): Float64Array {
   const own = cut.retained.slice();
   for (let row = 1; row < cut.rows; row++) {
-    own[cut.parent[row]] -= cut.retained[row];
+    own[uint32At(cut.parent, row)] =
+      float64At(own, uint32At(cut.parent, row)) - float64At(cut.retained, row);
   }
   return own;
 }
@@ -68,15 +72,15 @@ describe("cutting a dominator tree", () => {
       };
       const cut = cutTree(graph, tree, bounds);
       const reached = [...tree.order].filter((node) => node >= FIRST_OBJECT);
-      expect(cut.retained[0]).toBe(sum(reached.map((node) => graph.shallow[node])));
+      expect(cut.retained[0]).toBe(sum(reached.map((node) => float64At(graph.shallow, node))));
       expect(cut.objects[0]).toBe(tree.order.length);
       expect([...cut.kind].filter((kind) => kind === TreeKind.object).length).toBeLessThanOrEqual(
         bounds.nodes,
       );
       ownOf(cut).forEach((own, row) => {
         // What a row of one object has beside the rows below it is the object itself.
-        if (cut.kind[row] <= TreeKind.root) {
-          expect(own).toBe(cut.shallow[row]);
+        if (uint8At(cut.kind, row) <= TreeKind.root) {
+          expect(own).toBe(float64At(cut.shallow, row));
         }
         if (row > 0) {
           expect(cut.parent[row]).toBeLessThan(row);
@@ -84,15 +88,18 @@ describe("cutting a dominator tree", () => {
       });
       const { start, row, objects, bytes } = cut.places;
       cut.typeNames.forEach((name, type) => {
-        const places = Array.from({ length: start[type + 1] - start[type] }, (_, n) => {
-          return start[type] + n;
-        });
-        const own = reached.filter((node) => graph.typeNames[graph.type[node]] === name);
-        expect(sum(places.map((place) => objects[place]))).toBe(own.length);
-        expect(sum(places.map((place) => bytes[place]))).toBe(
-          sum(own.map((node) => graph.shallow[node])),
+        const places = Array.from(
+          { length: uint32At(start, type + 1) - uint32At(start, type) },
+          (_, n) => {
+            return uint32At(start, type) + n;
+          },
         );
-        expect(new Set(places.map((place) => row[place])).size).toBe(places.length);
+        const own = reached.filter((node) => graph.typeNames[uint32At(graph.type, node)] === name);
+        expect(sum(places.map((place) => float64At(objects, place)))).toBe(own.length);
+        expect(sum(places.map((place) => float64At(bytes, place)))).toBe(
+          sum(own.map((node) => float64At(graph.shallow, node))),
+        );
+        expect(new Set(places.map((place) => uint32At(row, place))).size).toBe(places.length);
       });
     }
   });

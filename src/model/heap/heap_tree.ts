@@ -97,7 +97,9 @@ export function cutTree(
   const worthy = nodesWithin(tree, firstObject, bounds);
   const above = sizeAbove(worthy, tree.retained, bounds.nodes);
   const selected = worthy.filter((node) =>
-    node < firstObject ? node === 0 || tree.retained[node] > 0 : tree.retained[node] > above,
+    node < firstObject
+      ? node === 0 || (tree.retained[node] ?? 0) > 0
+      : (tree.retained[node] ?? 0) > above,
   );
   // Of each node the row that it counts to: its own, or from `selected.length` on that of a group.
   const place = new Uint32Array(graph.nodes);
@@ -119,14 +121,14 @@ export function cutTree(
   };
   selected.forEach((node, row) => {
     const isRoot = node < firstObject;
-    cut.parent[row] = place[tree.dominator[node]];
+    cut.parent[row] = place[tree.dominator[node] ?? 0] ?? 0;
     cut.kind[row] = isRoot ? TreeKind.root : TreeKind.object;
-    cut.type[row] = isRoot ? 0 : typeOf[graph.type[node]];
+    cut.type[row] = isRoot ? 0 : (typeOf[graph.type[node] ?? 0] ?? 0);
     cut.count[row] = isRoot ? 0 : 1;
-    cut.shallow[row] = graph.shallow[node];
-    cut.retained[row] = tree.retained[node];
-    cut.objects[row] = tree.retainedNodes[node];
-    cut.address[row] = isRoot ? 0 : graph.address[node];
+    cut.shallow[row] = graph.shallow[node] ?? 0;
+    cut.retained[row] = tree.retained[node] ?? 0;
+    cut.objects[row] = tree.retainedNodes[node] ?? 0;
+    cut.address[row] = isRoot ? 0 : (graph.address[node] ?? 0);
     cut.node[row] = node;
   });
   kept.forEach((group, n) => {
@@ -140,8 +142,8 @@ export function cutTree(
     cut.objects[row] = group.objects;
   });
   const rowOf = (node: NodeId) => {
-    const at = place[node];
-    return at < selected.length ? at : rowOfGroup[at - selected.length];
+    const at = place[node] ?? 0;
+    return at < selected.length ? at : (rowOfGroup[at - selected.length] ?? 0);
   };
   return { ...cut, places: findPlaces(graph, tree, typeOf, cut, rowOf, bounds.places) };
 }
@@ -155,10 +157,10 @@ function nodesWithin(
   // Below the root of all roots; `levels + 1` and more: no row.
   const level = new Uint32Array(dominator.length);
   return order.filter((node) => {
-    const above = dominator[node];
-    const isLarge = above < firstObject || retained[node] >= retained[above] * share;
-    level[node] = node === 0 ? 0 : isLarge ? level[above] + 1 : levels + 1;
-    return level[node] <= levels;
+    const above = dominator[node] ?? 0;
+    const isLarge = above < firstObject || (retained[node] ?? 0) >= (retained[above] ?? 0) * share;
+    level[node] = node === 0 ? 0 : isLarge ? (level[above] ?? 0) + 1 : levels + 1;
+    return (level[node] ?? 0) <= levels;
   });
 }
 
@@ -167,8 +169,8 @@ function sizeAbove(nodes: Uint32Array, retained: Float64Array, most: number): By
   if (nodes.length <= most) {
     return -1;
   }
-  const sizes = Float64Array.from(nodes, (node) => retained[node]).sort();
-  return sizes[sizes.length - most - 1];
+  const sizes = Float64Array.from(nodes, (node) => retained[node] ?? 0).sort();
+  return sizes[sizes.length - most - 1] ?? 0;
 }
 
 /** Fills `place`, and sums what has no row of its own by the row that it is under and by type. */
@@ -188,24 +190,24 @@ function gather(
       place[node] = next++;
       continue;
     }
-    const parent = place[dominator[node]];
+    const parent = place[dominator[node] ?? 0] ?? 0;
     if (parent >= selected.length) {
       place[node] = parent; // deeper within a group
       continue;
     }
-    const key = parent * types + typeOf[type[node]];
+    const key = parent * types + (typeOf[type[node] ?? 0] ?? 0);
     let at = known.get(key);
     if (at === undefined) {
       at = groups.length;
       known.set(key, at);
-      const ofType = typeOf[type[node]];
+      const ofType = typeOf[type[node] ?? 0] ?? 0;
       groups.push({ parent, type: ofType, count: 0, shallow: 0, retained: 0, objects: 0 });
     }
     add(groups[at] as Group, {
       count: 1,
-      shallow: shallow[node],
-      retained: retained[node],
-      objects: retainedNodes[node],
+      shallow: shallow[node] ?? 0,
+      retained: retained[node] ?? 0,
+      objects: retainedNodes[node] ?? 0,
     });
     place[node] = selected.length + at;
   }
@@ -263,7 +265,7 @@ function findPlaces(
       continue;
     }
     const row = rowOf(node);
-    const ofType = typeOf[type[node]];
+    const ofType = typeOf[type[node] ?? 0] ?? 0;
     const key = ofType * rows + row;
     let place = known.get(key);
     if (place === undefined) {
@@ -272,7 +274,7 @@ function findPlaces(
       byType[ofType]?.push(place);
     }
     place.objects += 1;
-    place.bytes += shallow[node];
+    place.bytes += shallow[node] ?? 0;
   }
   const largest = byType.map((places) =>
     places.sort((a, b) => b.bytes - a.bytes || b.objects - a.objects).slice(0, most),
@@ -280,7 +282,7 @@ function findPlaces(
   const all = largest.flat();
   const start = new Uint32Array(typeNames.length + 1);
   largest.forEach((places, n) => {
-    start[n + 1] = start[n] + places.length;
+    start[n + 1] = (start[n] ?? 0) + places.length;
   });
   return {
     start,

@@ -8,6 +8,7 @@
  *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
  */
 
+import { addAt, float64At, uint8At, uint32At } from "../base/columns.js";
 import { mixHash, RowIndex } from "../base/row_index.js";
 import type { FrameId } from "../base/units.js";
 import {
@@ -52,10 +53,10 @@ export function stackWeights(
       const values = look.sites[column];
       let total = 0;
       for (const row of rows) {
-        total += values[row]!;
+        total += float64At(values, row);
       }
       for (const row of total > 0 ? rows : []) {
-        weights[look.sites.stack[row]!]! += values[row]! / total;
+        addAt(weights, uint32At(look.sites.stack, row), float64At(values, row) / total);
       }
     }
   }
@@ -68,9 +69,9 @@ export function calleesBelow(tables: ProfileTables, weights: Float64Array): Call
   const keys = frameKeys(tables);
   const used = new Uint8Array(stacks.length);
   for (let stack = stacks.length - 1; stack > 0; stack--) {
-    if (used[stack] === 1 || weights[stack]! > 0) {
+    if (used[stack] === 1 || float64At(weights, stack) > 0) {
       used[stack] = 1;
-      used[stacks.parent[stack]!] = 1;
+      used[uint32At(stacks.parent, stack)] = 1;
     }
   }
   // The stack table is this tree already where every frame is unlike all others.
@@ -79,11 +80,11 @@ export function calleesBelow(tables: ProfileTables, weights: Float64Array): Call
   const nodeOfStack = new Uint32Array(stacks.length);
   for (let stack = 1; stack < stacks.length; stack++) {
     if (used[stack] === 1) {
-      const frame = stacks.frame[stack]!;
-      const parent = nodeOfStack[stacks.parent[stack]!]!;
+      const frame = uint32At(stacks.frame, stack);
+      const parent = uint32At(nodeOfStack, uint32At(stacks.parent, stack));
       nodeOfStack[stack] = asItIs
         ? nodes.add(parent, frame, frame)
-        : nodes.child(parent, frame, keys[frame]!);
+        : nodes.child(parent, frame, uint32At(keys, frame));
     }
   }
   return nodes.tree(nodeOfStack);
@@ -105,24 +106,27 @@ export function callersBelow(
   const smallest = weights.reduce((sum, weight) => sum + weight, 0) * smallestShare;
   /** The stacks under way, and where each is now. */
   const leaves = Uint32Array.from(weights.keys()).filter(
-    (stack) => stack !== 0 && weights[stack]! > 0,
+    (stack) => stack !== 0 && float64At(weights, stack) > 0,
   );
   const places = leaves.slice();
   for (let going = leaves.length; going > 0; ) {
     const firstNew = nodes.beginLevel();
     const levelWeights = new Float64Array(going);
     for (let index = 0; index < going; index++) {
-      const leaf = leaves[index]!;
-      const frame = stacks.frame[places[index]!]!;
-      const node = nodes.child(nodeOfStack[leaf]!, frame, keys[frame]!);
+      const leaf = uint32At(leaves, index);
+      const frame = uint32At(stacks.frame, uint32At(places, index));
+      const node = nodes.child(uint32At(nodeOfStack, leaf), frame, uint32At(keys, frame));
       nodeOfStack[leaf] = node;
-      levelWeights[node - firstNew]! += weights[leaf]!;
+      addAt(levelWeights, node - firstNew, float64At(weights, leaf));
     }
     let left = 0;
     for (let index = 0; index < going; index++) {
-      const leaf = leaves[index]!;
-      const caller = stacks.parent[places[index]!]!;
-      if (caller !== 0 && levelWeights[nodeOfStack[leaf]! - firstNew]! >= smallest) {
+      const leaf = uint32At(leaves, index);
+      const caller = uint32At(stacks.parent, uint32At(places, index));
+      if (
+        caller !== 0 &&
+        float64At(levelWeights, uint32At(nodeOfStack, leaf) - firstNew) >= smallest
+      ) {
         leaves[left] = leaf;
         places[left++] = caller;
       }
@@ -142,7 +146,7 @@ export function ownFigures(
   const own = new Float64Array(length);
   const values = sites[column];
   for (const row of rows) {
-    own[nodeOfStack[sites.stack[row]!]!]! += values[row]!;
+    addAt(own, uint32At(nodeOfStack, uint32At(sites.stack, row)), float64At(values, row));
   }
   return own;
 }
@@ -151,7 +155,7 @@ export function ownFigures(
 export function withDescendants({ length, parent }: CallTree, own: Float64Array): Float64Array {
   const total = own.slice();
   for (let node = length - 1; node > 0; node--) {
-    total[parent[node]!]! += total[node]!;
+    addAt(total, uint32At(parent, node), float64At(total, node));
   }
   return total;
 }
@@ -170,7 +174,7 @@ export function mainDomains(
   const main = new Uint8Array(tree.length);
   for (let domain = 1; domain < byDomain.length; domain++) {
     for (let node = 0; node < tree.length; node++) {
-      if (byDomain[domain]![node]! > byDomain[main[node]!]![node]!) {
+      if (float64At(byDomain[domain]!, node) > float64At(byDomain[uint8At(main, node)]!, node)) {
         main[node] = domain;
       }
     }
@@ -185,7 +189,9 @@ function frameKeys({ frames }: ProfileTables): Uint32Array {
   let frame: FrameId = 0;
   // Native code without a symbol is told apart by its address, as nothing else does.
   const addressOf = (row: FrameId) =>
-    frames.kind[row] === FrameKind.native && frames.function[row] === 0 ? frames.address[row]! : 0;
+    frames.kind[row] === FrameKind.native && frames.function[row] === 0
+      ? float64At(frames.address, row)
+      : 0;
   const alike = (row: FrameId) =>
     frames.function[row] === frames.function[frame] &&
     frames.file[row] === frames.file[frame] &&
@@ -194,7 +200,10 @@ function frameKeys({ frames }: ProfileTables): Uint32Array {
     addressOf(row) === addressOf(frame);
   for (; frame < frames.length; frame++) {
     const hash = mixHash(
-      mixHash(mixHash(frames.function[frame]!, frames.file[frame]!), frames.line[frame]!),
+      mixHash(
+        mixHash(uint32At(frames.function, frame), uint32At(frames.file, frame)),
+        uint32At(frames.line, frame),
+      ),
       addressOf(frame) | 0,
     );
     const found = index.find(hash, alike);

@@ -1,3 +1,4 @@
+import { addAt, float64At, uint8At, uint32At } from "../base/columns.js";
 import { mixHash, RowIndex } from "../base/row_index.js";
 import { LIFETIME_BUCKETS, type SiteTable } from "./profile.js";
 import { newSiteTable, SITE_FIGURES, SITE_KEYS } from "./site_columns.js";
@@ -21,8 +22,11 @@ export function foldSites(tables: readonly SiteTable[], cohortCount: number): Si
       folded.domain[candidate] === domain[row];
     for (; row < table.length; row++) {
       const hash = mixHash(
-        mixHash(mixHash(mixHash(stack[row]!, process[row]!), thread[row]!), label[row]!),
-        domain[row]!,
+        mixHash(
+          mixHash(mixHash(uint32At(stack, row), process[row]!), uint32At(thread, row)),
+          uint32At(label, row),
+        ),
+        uint8At(domain, row),
       );
       let target = index.find(hash, isSame);
       if (target < 0) {
@@ -53,7 +57,11 @@ function addRow(
       from.lifetimes[fromRow * LIFETIME_BUCKETS + bucket]!;
   }
   for (let cohort = 0; cohort < cohorts; cohort++) {
-    to.cohortBytes[toRow * cohorts + cohort]! += from.cohortBytes[fromRow * cohorts + cohort]!;
+    addAt(
+      to.cohortBytes,
+      toRow * cohorts + cohort,
+      float64At(from.cohortBytes, fromRow * cohorts + cohort),
+    );
   }
 }
 

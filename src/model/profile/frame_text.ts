@@ -1,3 +1,4 @@
+import { float64At, uint32At } from "../base/columns.js";
 import type { FrameId, LabelId, StackId } from "../base/units.js";
 import { FrameKind, type ProfileTables } from "./profile.js";
 
@@ -6,22 +7,39 @@ export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
+/** Names under which IPython compiles cells: in a terminal with the cell's number, in a kernel with a hash. */
+const TERMINAL_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
+const KERNEL_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
+
+export function isNotebookCell(file: string): boolean {
+  return TERMINAL_CELL.test(file) || KERNEL_CELL.test(file);
+}
+
+/** A file's name for people: of a notebook cell "In [5]", or "notebook cell" where its name does not hold a number. */
+export function readableFile(file: string): string {
+  const [, number] = TERMINAL_CELL.exec(file) ?? [];
+  if (number !== undefined) {
+    return `In [${number}]`;
+  }
+  return KERNEL_CELL.test(file) ? "notebook cell" : file;
+}
+
 /** What a frame is called: its function, or object and address where no symbol was found. */
 export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const name = strings[frames.function[frame]!]!;
+  const name = strings[uint32At(frames.function, frame)]!;
   if (name !== "") {
     return name;
   }
-  const file = baseName(strings[frames.file[frame]!]!) || "?";
+  const file = baseName(strings[uint32At(frames.file, frame)]!) || "?";
   return frames.kind[frame] === FrameKind.native
-    ? `${file}+0x${frames.address[frame]!.toString(16)}`
+    ? `${file}+0x${float64At(frames.address, frame).toString(16)}`
     : file;
 }
 
 /** Where a frame's code is: "app.py:41", or the object's name for native code; "" where it has no file. */
 export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const file = strings[frames.file[frame]!]!;
-  const line = frames.line[frame]!;
+  const file = readableFile(strings[uint32At(frames.file, frame)] ?? "");
+  const line = uint32At(frames.line, frame);
   if (frames.kind[frame] === FrameKind.native && line === 0) {
     return baseName(file);
   }
@@ -31,8 +49,8 @@ export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): 
 /** The frames of a stack, leaf first. */
 export function framesOf({ stacks }: ProfileTables, stack: StackId): FrameId[] {
   const frames: FrameId[] = [];
-  for (let node = stack; node !== 0; node = stacks.parent[node]!) {
-    frames.push(stacks.frame[node]!);
+  for (let node = stack; node !== 0; node = uint32At(stacks.parent, node)) {
+    frames.push(uint32At(stacks.frame, node));
   }
   return frames;
 }
@@ -43,10 +61,10 @@ export function labelPairs(
   label: LabelId,
 ): Map<string, string> {
   const pairs = new Map<string, string>();
-  for (let row = label; row !== 0; row = labels.parent[row]!) {
-    const key = strings[labels.key[row]!]!;
+  for (let row = label; row !== 0; row = uint32At(labels.parent, row)) {
+    const key = strings[uint32At(labels.key, row)]!;
     if (!pairs.has(key)) {
-      pairs.set(key, strings[labels.value[row]!]!);
+      pairs.set(key, strings[uint32At(labels.value, row)]!);
     }
   }
   return pairs;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { float64At, uint8At, uint32At } from "../base/columns.js";
 import {
   type CallTree,
   calleesBelow,
@@ -26,10 +27,12 @@ function textOf(tree: CallTree, profiles: readonly Profile[]): string {
     const own = ownFigures(tree, profile.sites, everything(profile).rows, "liveBytes");
     return { own, total: withDescendants(tree, own) };
   });
-  const size = (node: number) => Math.max(...figures.map(({ total }) => total[node]!));
+  const size = (node: number) => Math.max(...figures.map(({ total }) => float64At(total, node)));
   const text = (node: number): string => {
-    const name = node === 0 ? "all" : frameName(tables, tree.frame[node]!);
-    const said = figures.map(({ own, total }) => `${total[node]}/${own[node]}`).join(" ");
+    const name = node === 0 ? "all" : frameName(tables, uint32At(tree.frame, node));
+    const said = figures
+      .map(({ own, total }) => `${float64At(total, node)}/${float64At(own, node)}`)
+      .join(" ");
     const children = Array.from(tree.parent.keys())
       .filter((child) => child > 0 && tree.parent[child] === node)
       .sort((a, b) => size(b) - size(a))
@@ -131,11 +134,12 @@ describe("mainDomains", () => {
     const tree = calleesBelow(profile, weightsOf(profile));
     const main = mainDomains(tree, profile.sites, everything(profile).rows, "liveBytes");
     const named = (name: string) =>
-      main[
+      uint8At(
+        main,
         Array.from(tree.frame.keys()).findIndex(
-          (node) => node > 0 && frameName(profile, tree.frame[node]!) === name,
-        )
-      ];
+          (node) => node > 0 && frameName(profile, uint32At(tree.frame, node)) === name,
+        ),
+      );
     expect(["main", "load", "read", "map", "parse"].map(named)).toEqual([0, 0, 1, 2, 0]);
   });
 });
@@ -147,9 +151,8 @@ describe("selectSites", () => {
     main;idle 4 pid=43 label=step:1
   `);
   const bytes = (filter: Partial<SiteFilter>, of = profile) =>
-    Array.from(
-      selectSites(of, of.sites, { ...EVERY_SITE, ...filter }),
-      (site) => of.sites.liveBytes[site],
+    Array.from(selectSites(of, of.sites, { ...EVERY_SITE, ...filter }), (site) =>
+      float64At(of.sites.liveBytes, site),
     );
 
   it("takes process, thread, allocator and label", () => {
@@ -158,9 +161,9 @@ describe("selectSites", () => {
     expect(bytes({ thread: 1 })).toEqual([2]);
     expect(bytes({ domain: Domain.native })).toEqual([2]);
     expect(bytes({ thread: 1, process: 1 })).toEqual([]);
-    const endpoint = profile.sites.label[0]!;
+    const endpoint = uint32At(profile.sites.label, 0);
     expect(bytes({ label: endpoint })).toEqual([1, 2]);
-    const step = profile.sites.label[2]!;
+    const step = uint32At(profile.sites.label, 2);
     expect(bytes({ label: step })).toEqual([2, 4]);
   });
 

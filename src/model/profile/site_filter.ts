@@ -1,5 +1,6 @@
 /** Which sites count: by process, thread, label and allocator. */
 
+import { uint8At, uint32At } from "../base/columns.js";
 import type { LabelId, ProcessIndex, ThreadIndex } from "../base/units.js";
 import type { Domain, ProfileTables, SiteTable } from "./profile.js";
 
@@ -28,7 +29,7 @@ export function selectSites(
       (filter.process === null || sites.process[site] === filter.process) &&
       (filter.thread === null || sites.thread[site] === filter.thread) &&
       (filter.domain === null || sites.domain[site] === filter.domain) &&
-      (labels === null || labels[sites.label[site]!] === 1)
+      (labels === null || labels[uint32At(sites.label, site)] === 1)
     ) {
       rows[count++] = site;
     }
@@ -43,7 +44,7 @@ function labelsWith({ labels }: ProfileTables, wanted: LabelId): Uint8Array {
     if (labels.key[row] === labels.key[wanted]) {
       holds[row] = labels.value[row] === labels.value[wanted] ? 1 : 0;
     } else {
-      holds[row] = holds[labels.parent[row]!]!;
+      holds[row] = uint8At(holds, uint32At(labels.parent, row));
     }
   }
   return holds;
@@ -56,7 +57,7 @@ export function labelChoices({
 }: ProfileTables): { readonly label: LabelId; readonly name: string }[] {
   const choices = new Map<string, LabelId>();
   for (let row = 1; row < labels.length; row++) {
-    const name = `${strings[labels.key[row]!]}=${strings[labels.value[row]!]}`;
+    const name = `${strings[uint32At(labels.key, row)]}=${strings[uint32At(labels.value, row)]}`;
     if (!choices.has(name)) {
       choices.set(name, row);
     }

@@ -1,4 +1,5 @@
 /** Sites grouped for the tables: one row for each place in the code and allocator. */
+import { addAt, float32At, float64At, int32At, uint8At, uint32At } from "../base/columns.js";
 import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "./profile.js";
 
 export interface SiteGroup {
@@ -34,27 +35,27 @@ export function groupSites(
   const groups = new Map<number, SiteGroup>();
   const frameOf = placeFrames(tables);
   for (const row of rows) {
-    const frame = frameOf[sites.stack[row]];
-    const domain = sites.domain[row];
+    const frame = int32At(frameOf, uint32At(sites.stack, row));
+    const domain = uint8At(sites.domain, row);
     const key = (frame + 1) * DOMAINS + domain;
     let group = groups.get(key);
     if (!group) {
       group = emptyGroup(key, frame, domain, cohorts);
       groups.set(key, group);
     }
-    group.liveBytes += sites.liveBytes[row];
-    group.liveObjects += sites.liveObjects[row];
-    group.liveVariance += sites.liveVariance[row];
-    group.liveSamples += sites.liveSamples[row];
-    group.peakBytes += sites.peakBytes[row];
-    group.allocatedBytes += sites.allocatedBytes[row];
-    group.allocatedObjects += sites.allocatedObjects[row];
-    group.allocatedVariance += sites.allocatedVariance[row];
+    group.liveBytes += float64At(sites.liveBytes, row);
+    group.liveObjects += float64At(sites.liveObjects, row);
+    group.liveVariance += float64At(sites.liveVariance, row);
+    group.liveSamples += uint32At(sites.liveSamples, row);
+    group.peakBytes += float64At(sites.peakBytes, row);
+    group.allocatedBytes += float64At(sites.allocatedBytes, row);
+    group.allocatedObjects += float64At(sites.allocatedObjects, row);
+    group.allocatedVariance += float64At(sites.allocatedVariance, row);
     for (let i = 0; i < LIFETIME_BUCKETS; i++) {
-      group.lifetimes[i] += sites.lifetimes[row * LIFETIME_BUCKETS + i];
+      addAt(group.lifetimes, i, float32At(sites.lifetimes, row * LIFETIME_BUCKETS + i));
     }
     for (let i = 0; i < cohorts; i++) {
-      group.cohortBytes[i] += sites.cohortBytes[row * cohorts + i];
+      addAt(group.cohortBytes, i, float64At(sites.cohortBytes, row * cohorts + i));
     }
   }
   return [...groups.values()];
@@ -83,10 +84,10 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
   const place = new Int32Array(stacks.length).fill(NO_FRAME);
   const isPython = new Uint8Array(stacks.length);
   for (let stack = 1; stack < stacks.length; stack++) {
-    const own = frames.kind[stacks.frame[stack]] === FrameKind.python;
-    const above = stacks.parent[stack];
+    const own = frames.kind[uint32At(stacks.frame, stack)] === FrameKind.python;
+    const above = uint32At(stacks.parent, stack);
     const inherits = !own && isPython[above] === 1;
-    place[stack] = inherits ? place[above] : stacks.frame[stack];
+    place[stack] = inherits ? int32At(place, above) : uint32At(stacks.frame, stack);
     isPython[stack] = own || inherits ? 1 : 0;
   }
   return place;
@@ -99,11 +100,11 @@ export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number):
     return Number.NaN;
   }
   let older = 0;
-  for (let i = 0; i < look.cohorts.length; i++) {
-    const bytes = group.cohortBytes[i];
+  for (const [i, bound] of look.cohorts.entries()) {
+    const bytes = float64At(group.cohortBytes, i);
     if (older + bytes >= total / 2) {
-      const begin = i === 0 ? Math.min(startMs, look.cohorts[0]) : look.cohorts[i - 1];
-      const end = Math.min(look.cohorts[i], look.timeMs);
+      const begin = look.cohorts[i - 1] ?? Math.min(startMs, bound);
+      const end = Math.min(bound, look.timeMs);
       const within = bytes > 0 ? (total / 2 - older) / bytes : 0;
       return Math.max(look.timeMs - (begin + (end - begin) * within), 0);
     }
@@ -120,7 +121,7 @@ export function medianLifetime(group: SiteGroup): number {
   }
   let shorter = 0;
   for (let i = 0; i < LIFETIME_BUCKETS; i++) {
-    const objects = group.lifetimes[i];
+    const objects = float64At(group.lifetimes, i);
     if (shorter + objects >= total / 2) {
       const within = (total / 2 - shorter) / objects;
       // Buckets double in width, so half-way is taken on the logarithm.

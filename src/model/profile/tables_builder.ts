@@ -1,3 +1,4 @@
+import { float64At, uint8At, uint32At } from "../base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -109,29 +110,32 @@ export class ProfileTablesBuilder {
     const frameIds = new Uint32Array(frames.length);
     for (let row = 0; row < frames.length; row++) {
       frameIds[row] = this.frame(
-        strings[frames.function[row]!]!,
-        strings[frames.file[row]!]!,
-        frames.line[row]!,
-        frames.firstLine[row]!,
-        frames.kind[row]! as FrameKind,
-        frames.address[row]!,
+        uint32At(strings, uint32At(frames.function, row)),
+        uint32At(strings, uint32At(frames.file, row)),
+        uint32At(frames.line, row),
+        uint32At(frames.firstLine, row),
+        uint8At(frames.kind, row) as FrameKind,
+        float64At(frames.address, row),
       );
     }
     const stackIds = new Uint32Array(stacks.length);
     for (let row = 1; row < stacks.length; row++) {
-      stackIds[row] = this.stack(stackIds[stacks.parent[row]!]!, frameIds[stacks.frame[row]!]!);
+      stackIds[row] = this.stack(
+        uint32At(stackIds, uint32At(stacks.parent, row)),
+        uint32At(frameIds, uint32At(stacks.frame, row)),
+      );
     }
     const labelIds = new Uint32Array(labels.length);
     for (let row = 1; row < labels.length; row++) {
       labelIds[row] = this.label(
-        labelIds[labels.parent[row]!]!,
-        strings[labels.key[row]!]!,
-        strings[labels.value[row]!]!,
+        uint32At(labelIds, uint32At(labels.parent, row)),
+        uint32At(strings, uint32At(labels.key, row)),
+        uint32At(strings, uint32At(labels.value, row)),
       );
     }
     const processes = Uint32Array.from(tables.processes, (process) => this.#sameProcess(process));
     const threads = Uint32Array.from(tables.threads, (thread) =>
-      this.#sameThread({ ...thread, process: processes[thread.process]! }),
+      this.#sameThread({ ...thread, process: uint32At(processes, thread.process) }),
     );
     return { frames: frameIds, stacks: stackIds, labels: labelIds, processes, threads };
   }

@@ -1,4 +1,5 @@
 /** Bytes that are no unwinding information, and registers that lead anywhere: an end in words, always. */
+
 import { afterAll, afterEach, expect, test } from "vitest";
 import {
   type HeldThread,
@@ -6,6 +7,7 @@ import {
   type Memory,
   openProcessMemory,
 } from "../../linux/index.js";
+import { float64At } from "../../model/base/columns.js";
 import { copyOnce, OPTIMISED, Programs, settled } from "./programs.fixture.js";
 import { Unwinder } from "./unwinder.js";
 
@@ -123,8 +125,8 @@ test("registers that lead anywhere end in words", async () => {
           : kind === 1
             ? mapping.start + next(mapping.end - mapping.start)
             : kind === 2
-              ? (other[register] as number)
-              : (values[register] as number) + next(4096) - 2048;
+              ? float64At(other, register)
+              : float64At(values, register) + next(4096) - 2048;
     }
     const { frames, cut } = unwinder.unwind({ ...thread, values });
     expect(frames.length + (cut === null ? 0 : 1)).toBeGreaterThan(0);

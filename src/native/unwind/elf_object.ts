@@ -12,8 +12,10 @@
  * A program linked with -static has no .eh_frame_hdr: its section is found by name in the file and read once.
  * Source: System V ABI, chapters 4 and 5; Linux Standard Base, section .eh_frame_hdr.
  */
+
 import { readSync } from "node:fs";
 import type { Mapping, MemoryReader } from "../../linux/index.js";
+import { uint32At } from "../../model/base/columns.js";
 import { growingFloat64 } from "../../model/base/growing_column.js";
 import type { Address } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor, NO_POINTER } from "./dwarf_cursor.js";
@@ -150,8 +152,8 @@ export class ElfObject {
     );
     return {
       length: order.length,
-      startOf: (row) => starts.at(order[row] as number),
-      descriptionOf: (row) => places.at(order[row] as number),
+      startOf: (row) => starts.at(uint32At(order, row)),
+      descriptionOf: (row) => places.at(uint32At(order, row)),
     };
   }
 

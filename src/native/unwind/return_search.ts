@@ -10,8 +10,10 @@
  * in nothing, or in a `ret` to what is no call's successor, is given up for the next one kept.
  * Source of the instructions' meaning: iced-x86, and Intel's manual, volume 2.
  */
+
 import { createRequire } from "node:module";
 import type { MemoryReader } from "../../linux/index.js";
+import { float64At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import { RBP, RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 import type { ThreadView } from "./thread_view.js";
@@ -198,7 +200,7 @@ class WayOut {
 
   private returned(way: Way): Float64Array | null {
     const { registers } = way;
-    const stack = registers[RSP] as number;
+    const stack = float64At(registers, RSP);
     const address = this.word(way, stack);
     if (!(stack >= this.view.stackPointer && this.isReturn(address))) {
       return null;
@@ -212,13 +214,13 @@ class WayOut {
     const { instruction, iced } = this;
     const { registers } = way;
     const { Mnemonic, OpKind } = iced;
-    const stack = registers[RSP] as number;
+    const stack = float64At(registers, RSP);
     const { mnemonic } = instruction;
     if (mnemonic === Mnemonic.Push) {
       registers[RSP] = stack - 8;
       this.store(way, stack - 8, this.operand(way, 0));
     } else if (mnemonic === Mnemonic.Leave) {
-      const frame = registers[RBP] as number;
+      const frame = float64At(registers, RBP);
       registers[RBP] = this.word(way, frame);
       registers[RSP] = frame + 8;
     } else if (this.destination() >= 0) {
@@ -243,7 +245,7 @@ class WayOut {
     const { Mnemonic } = this.iced;
     switch (this.instruction.mnemonic) {
       case Mnemonic.Pop:
-        return this.word(way, way.registers[RSP] as number);
+        return this.word(way, float64At(way.registers, RSP));
       case Mnemonic.Mov:
         return this.operand(way, 1);
       case Mnemonic.Lea:
@@ -299,7 +301,7 @@ class WayOut {
     const kind = instruction.opKind(index);
     if (kind === OpKind.Register) {
       const number = this.numberOf(instruction.opRegister(index));
-      return number < 0 ? Number.NaN : (way.registers[number] as number);
+      return number < 0 ? Number.NaN : float64At(way.registers, number);
     }
     if (kind === OpKind.Memory) {
       return this.word(way, this.place(way));

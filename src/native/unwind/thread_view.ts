@@ -1,5 +1,7 @@
 /** A thread as it stood in one of its frames: registers, and the copy of its stack. */
+
 import type { HeldThread, MemoryReader } from "../../linux/index.js";
+import { float64At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { RETURN_ADDRESS, RSP } from "./call_frame_program.js";
 
@@ -25,11 +27,11 @@ export class ThreadView {
   }
 
   get instruction(): Address {
-    return this.registers[RETURN_ADDRESS] as number;
+    return float64At(this.registers, RETURN_ADDRESS);
   }
 
   get stackPointer(): Address {
-    return this.registers[RSP] as number;
+    return float64At(this.registers, RSP);
   }
 
   register(number: number): number {

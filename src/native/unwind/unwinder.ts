@@ -19,6 +19,7 @@
  * | a stack longer than its copy | ends there, and says so |
  * | the thread has just begun, or ends | no frames, and says so |
  */
+
 import {
   type HeldThread,
   type Mapping,
@@ -26,6 +27,7 @@ import {
   MemoryReader,
   type ThreadUnwinder,
 } from "../../linux/index.js";
+import { float64At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import { orNull, TidemarkError } from "../../model/errors/errors.js";
 import { baseName } from "../../model/profile/frame_text.js";
@@ -120,7 +122,7 @@ export class Unwinder implements ThreadUnwinder {
       if (!forward || places.length === MOST_FRAMES) {
         return "the way back leads in a circle";
       }
-      if (!this.#isCode(caller.registers[RETURN_ADDRESS] as number)) {
+      if (!this.#isCode(float64At(caller.registers, RETURN_ADDRESS))) {
         return beyond(thread, high)
           ? "only so much of its stack was copied"
           : "the way back leads to no code";

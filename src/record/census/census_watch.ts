@@ -19,6 +19,7 @@ import {
   type TypeCourse,
 } from "../../diagnose/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
+import { float64At } from "../../model/base/columns.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/base/units.js";
 import type { TypeCounts } from "../../model/heap/heap_graph.js";
 import { librarySite } from "../../model/profile/lookup_sites.js";
@@ -150,7 +151,7 @@ export class CensusWatch {
       if (answer.kind === "census") {
         const { types, bytes, objects } = answer;
         const column = (values: Float64Array) =>
-          new Map(types.map((type, row) => [type, values[row] as number]));
+          new Map(types.map((type, row) => [type, float64At(values, row)]));
         this.counts.push({ timeMs, bytes: column(bytes), objects: column(objects) });
       }
     });

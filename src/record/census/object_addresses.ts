@@ -1,11 +1,13 @@
 /** Which objects are new: CPython keeps no time of birth, but an address at which no object lay before is one
  * of an object that came since. */
+
 import { wholeRegions } from "../../cpython/heap/memory/heap_parts.js";
 import { type HeapLayout, heapLayout } from "../../cpython/heap/memory/layout.js";
 import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/objects/heap_scan.js";
 import { TypeTable } from "../../cpython/heap/objects/type_table.js";
 import { locatePython } from "../../cpython/interpreter/locate.js";
 import type { Memory } from "../../linux/memory/memory.js";
+import { float64At, int32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 
 /** Of a type; evenly over its addresses. */
@@ -53,7 +55,7 @@ export class ObjectAddresses {
     let high = this.known.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.known[middle] as number) < address) {
+      if (float64At(this.known, middle) < address) {
         low = middle + 1;
       } else {
         high = middle;
@@ -69,7 +71,7 @@ function scan(memory: Memory, visit: (address: Address, type: () => string) => v
   const visitor = {
     objects: (found: FoundObjects) => {
       for (let n = 0; n < found.count; n++) {
-        visit(addressOf(found, n), () => types.name(found.types[n] as number));
+        visit(addressOf(found, n), () => types.name(int32At(found.types, n)));
       }
     },
   };

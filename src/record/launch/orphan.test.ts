@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { float64At, uint32At } from "../../model/base/columns.js";
 import { FileSink } from "../../recording/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
@@ -84,8 +85,8 @@ function figures() {
   const { strings, frames, stacks, sites } = profile;
   return Object.fromEntries(
     Array.from(sites.stack, (stack, row) => [
-      strings[frames.function[stacks.frame[stack]!]!],
-      [sites.liveBytes[row], sites.allocatedBytes[row]],
+      strings[uint32At(frames.function, uint32At(stacks.frame, stack))],
+      [float64At(sites.liveBytes, row), float64At(sites.allocatedBytes, row)],
     ]),
   );
 }

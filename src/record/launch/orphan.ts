@@ -5,8 +5,10 @@
  *   the program has ended    in REC.orphan, the used slots, which the guard left
  *   the guard was killed     nowhere: the recording ends with its last look
  */
+
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
 import { processLives } from "../../linux/process/process_identity.js";
+import { uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
 import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
@@ -208,7 +210,7 @@ function merge(
 
 function translate(sites: SiteTable, map: TablesMap): SiteTable {
   const through = (ids: Uint32Array | Uint16Array, to: Uint32Array) =>
-    Uint32Array.from(ids, (id) => to[id] as number);
+    Uint32Array.from(ids, (id) => uint32At(to, id));
   return {
     ...sites,
     stack: through(sites.stack, map.stacks),

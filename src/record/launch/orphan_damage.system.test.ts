@@ -112,7 +112,7 @@ test(
     for (let offset = 0; offset < usedBytes; offset += offset < 128 ? 1 : step) {
       for (const mask of [1, 0x80, 0xff]) {
         const changed = Buffer.from(whole);
-        changed[offset] ^= mask;
+        changed.writeUInt8(changed.readUInt8(offset) ^ mask, offset);
         fold(changed);
       }
     }

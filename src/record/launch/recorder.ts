@@ -7,7 +7,7 @@ import {
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric, TimelineEvent } from "../../model/profile/series.js";
+import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { CpuBudget } from "../process/cpu_budget.js";
@@ -24,8 +24,9 @@ const FLUSH_MS = 1_000;
 const SHORTEST_LEASE_MS = 30_000;
 /** multiprocessing's resource tracker and fork server are gone so soon after the program. */
 const HELPERS_END_MS = 300;
-/** One read of a few bytes: so often at most between two polls. */
+/** One read of a few bytes, between two polls: often while processes come, else rarely. */
 const CROWD_CHECK_MS = 250;
+const QUIET_CHECK_MS = 1_000;
 
 interface RecorderOptions {
   readonly writer: RecordingWriter;
@@ -44,7 +45,7 @@ interface RecorderOptions {
   readonly budget: CpuBudget;
 }
 
-/** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
+/** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
   private readonly tree: ProcessTree;
   private readonly polls: PollSchedule;
@@ -61,6 +62,8 @@ export class Recorder {
   private timer: NodeJS.Timeout | null = null;
   private pendingMetrics: MetricRow[] = [];
   private flushedMs = 0;
+  /** CPU time of this process up to the end of the last step. */
+  private steppedCpuMs: Millis = 0;
 
   constructor(private readonly options: RecorderOptions) {
     const { budget } = options;
@@ -81,6 +84,7 @@ export class Recorder {
       root: options.pid,
       startMs: options.startedMs,
       budget,
+      tell: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
       found: (timeMs, batch) => options.writer.holders(timeMs, batch),
       counted: (timeMs, census) => options.writer.census(timeMs, census),
     });
@@ -101,9 +105,9 @@ export class Recorder {
     const { writer, pool, devices } = this.options;
     const poll = this.tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    pool?.adoptStrays(this.tree, this.options.startTicks, timeMs, poll);
-    pool?.lastPoll(this.tree, timeMs, poll, report?.exitCode == null);
-    this.pollCgroup(timeMs, poll);
+    pool?.adoptStrays(poll, this.options.startTicks);
+    pool?.lastPoll(poll, report?.exitCode == null);
+    this.pollCgroup(poll);
     if (this.highest) {
       const { timeMs: peakMs, bytes } = this.highest;
       poll.events.push({
@@ -114,14 +118,14 @@ export class Recorder {
         value: bytes,
       });
     }
-    this.take(timeMs, poll);
+    this.take(poll);
     this.look("end", timeMs);
-    this.take(timeMs, this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    this.take(this.tree.end(timeMs, await this.countOutliving(timeMs)));
     pool?.close();
     this.flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.suspects.settled();
-    this.suspects.close();
+    this.suspects.close(monotonicMs() - this.startMs, timeMs);
     this.leaveBudget();
     writer.end({
       timeMs,
@@ -142,8 +146,8 @@ export class Recorder {
         // The last of them may have forked before it ended, as a daemon does: at any moment since the
         // walk that saw it alive.
         const poll = this.tree.newPoll(timeMs);
-        pool?.adoptStrays(this.tree, startTicks, timeMs, poll);
-        this.take(timeMs, poll);
+        pool?.adoptStrays(poll, startTicks);
+        this.take(poll);
       }
       const count = this.tree.outliving().length;
       if (count === 0 || monotonicMs() >= giveUpMs) {
@@ -159,11 +163,12 @@ export class Recorder {
       clearTimeout(this.timer);
       this.timer = null;
     }
-    this.suspects.close();
     this.leaveBudget();
     this.options.devices?.leave();
-    this.poll(monotonicMs() - this.startMs);
+    const elapsedMs = monotonicMs() - this.startMs;
+    this.poll(elapsedMs);
     const timeMs = nowMs();
+    this.suspects.close(elapsedMs, timeMs);
     this.look("end", timeMs);
     this.options.pool?.close();
     this.flush(timeMs);
@@ -190,9 +195,11 @@ export class Recorder {
   /** One poll, a look where one is due, and the timer for the next. */
   private step(): void {
     const elapsedMs = monotonicMs() - this.startMs;
+    // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
+    const waitCpuMs = this.suspects.isBusy ? 0 : this.cpu() - this.steppedCpuMs;
     const pollCpu = threadCpu();
     const polledMs = this.poll(elapsedMs);
-    this.polls.polled(elapsedMs, pollCpu());
+    this.polls.polled(elapsedMs, pollCpu() + waitCpuMs);
     const { pool } = this.options;
     if (pool) {
       const due = this.looks.due(elapsedMs, pool.liveBytes);
@@ -210,14 +217,16 @@ export class Recorder {
     }
     const distance = this.polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
+    this.steppedCpuMs = this.cpu();
     this.wait(distance);
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */
   private wait(distance: Millis): void {
-    const part = Math.min(distance, CROWD_CHECK_MS);
+    const { pool } = this.options;
+    const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
     this.timer = setTimeout(() => {
-      if (distance > part && !this.options.pool?.crowded) {
+      if (distance > part && !pool?.crowded) {
         this.wait(distance - part);
       } else {
         this.step();
@@ -234,10 +243,10 @@ export class Recorder {
     if (expensive) {
       this.polls.expensiveRead(elapsedMs, treeCpu());
     }
-    this.options.pool?.poll(this.tree, timeMs, poll);
-    this.options.devices?.poll(this.tree.livingSeries, timeMs, poll);
-    this.pollCgroup(timeMs, poll);
-    this.take(timeMs, poll);
+    this.options.pool?.poll(poll);
+    this.options.devices?.poll(poll);
+    this.pollCgroup(poll);
+    this.take(poll);
     if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.flush(timeMs);
       this.flushedMs = elapsedMs;
@@ -256,18 +265,18 @@ export class Recorder {
     this.options.writer.limits(timeMs, limits);
   }
 
-  private pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
+  private pollCgroup(poll: TreePoll): void {
     const memory = this.cgroup && readLimiting(this.cgroup);
     if (!memory) {
       return;
     }
-    this.noticeOomKill(timeMs, memory, poll.events);
+    this.noticeOomKill(memory, poll);
     if (!this.rootLives) {
       return; // the figures are kept with the root's, which has ended
     }
     const add = (metric: Metric, value: number | null) => {
       if (value !== null) {
-        poll.metrics.push({ timeMs, series: 0, metric, value });
+        poll.measure({ series: 0 }, metric, value);
       }
     };
     add("cgroupUsageBytes", memory.usageBytes);
@@ -277,7 +286,7 @@ export class Recorder {
     add("cgroupMaxEvents", memory.maxEvents);
   }
 
-  private noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
+  private noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
     if (memory.oomKills !== null) {
       if (this.oomKills !== null && memory.oomKills > this.oomKills) {
         events.push({
@@ -305,8 +314,9 @@ export class Recorder {
     }
   }
 
-  private take(timeMs: TimeMs, poll: TreePoll): void {
+  private take(poll: TreePoll): void {
     const { writer } = this.options;
+    const { timeMs } = poll;
     if (poll.rows.length > 0) {
       writer.processes(timeMs, poll.rows);
     }

@@ -1,5 +1,6 @@
 /** Frames, stacks and labels as rows, each once, and their ids: worked out once for a dictionary's row. */
 
+import { uint8At, uint32At } from "../../model/base/columns.js";
 import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
@@ -32,16 +33,18 @@ export class DictionaryRows {
         contentId(
           "frame",
           frameName(tables, frame),
-          strings[frames.file[frame]!]!,
-          frames.line[frame]!,
-          frames.kind[frame]!,
+          strings[uint32At(frames.file, frame)]!,
+          uint32At(frames.line, frame),
+          uint8At(frames.kind, frame),
         ),
       );
     }
     // Of the parent's and the own frame's: parents come first.
     for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
-      const parent = this.#stackIds[stacks.parent[stack]!]!;
-      this.#stackIds.push(contentId("stack", parent, this.#frameIds[stacks.frame[stack]!]!));
+      const parent = this.#stackIds[uint32At(stacks.parent, stack)]!;
+      this.#stackIds.push(
+        contentId("stack", parent, this.#frameIds[uint32At(stacks.frame, stack)]!),
+      );
     }
     if (this.#stackSeen.length < stacks.length) {
       const seen = new Uint8Array(stacks.length);
@@ -96,9 +99,9 @@ export class DictionaryRows {
         "frames",
         id,
         frameName(tables, frame),
-        strings[frames.file[frame]!]!,
-        Math.min(frames.line[frame]!, MAX_INTEGER),
-        KIND_NAMES[frames.kind[frame]!] ?? "mark",
+        strings[uint32At(frames.file, frame)]!,
+        Math.min(uint32At(frames.line, frame), MAX_INTEGER),
+        KIND_NAMES[uint8At(frames.kind, frame)] ?? "mark",
       );
     }
     return id;

@@ -1,5 +1,6 @@
 /** A recording as rows of the store's tables. */
 
+import { float64At } from "../../model/base/columns.js";
 import type { Tell } from "../../model/base/units.js";
 import type { MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
@@ -45,11 +46,11 @@ function addMetrics(series: MemorySeries, rows: SeriesRows, add: AddRow): void {
   if (timesMs.length === 0) {
     return;
   }
-  const id = rows.of(series.pid, timesMs[0]!);
+  const id = rows.of(series.pid, float64At(timesMs, 0));
   for (const [name, column] of values) {
     for (let row = 0; row < timesMs.length; row++) {
-      if (!Number.isNaN(column[row]!)) {
-        add("metrics", id, whole(timesMs[row]!), name, column[row]!);
+      if (!Number.isNaN(float64At(column, row))) {
+        add("metrics", id, whole(float64At(timesMs, row)), name, float64At(column, row));
       }
     }
   }

@@ -1,5 +1,6 @@
 /** The profiles of a recording as rows: profiles, samples, and the dictionaries' rows that they name. */
 
+import { addAt, float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import type { SiteIndex, TimeMs } from "../../model/base/units.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
@@ -79,12 +80,12 @@ export class SampleRows {
     for (; site < sites.length; site++) {
       const hash = siteHash(sites, site);
       const known = before === null ? -1 : before.index.find(hash, same);
-      let objects = sites.allocatedObjects[site]!;
-      let bytes = sites.allocatedBytes[site]!;
+      let objects = float64At(sites.allocatedObjects, site);
+      let bytes = float64At(sites.allocatedBytes, site);
       if (known >= 0) {
         found[known] = 1;
-        objects -= before!.sites.allocatedObjects[known]!;
-        bytes -= before!.sites.allocatedBytes[known]!;
+        objects -= float64At(before!.sites.allocatedObjects, known);
+        bytes -= float64At(before!.sites.allocatedBytes, known);
       }
       this.#addSite(look, owners[sites.process[site]!]!, site, objects, bytes);
       index.add(hash, site);
@@ -112,8 +113,8 @@ export class SampleRows {
           liveObjects: 0,
           liveBytes: 0,
           liveVariance: 0,
-          allocatedObjects: -allocatedObjects[site]!,
-          allocatedBytes: -allocatedBytes[site]!,
+          allocatedObjects: -float64At(allocatedObjects, site),
+          allocatedBytes: -float64At(allocatedBytes, site),
           peakBytes: 0,
         });
       }
@@ -149,17 +150,17 @@ export class SampleRows {
     allocatedBytes: number,
   ): void {
     const { sites, cohorts } = look.profile;
-    const live = sites.liveBytes[site]!;
+    const live = float64At(sites.liveBytes, site);
     let objects = allocatedObjects;
     let bytes = allocatedBytes;
-    let peakBytes = sites.peakBytes[site]!;
+    let peakBytes = float64At(sites.peakBytes, site);
     const add = (bucket: number, aged: number): void => {
       if (aged > 0 || bytes !== 0 || peakBytes > 0) {
         const share = live > 0 ? aged / live : 0;
         const row = this.#addRow(look, owner, sites, site);
         // Independent parts of a sum: their variances are shares of its own.
-        const variance = sites.liveVariance[site]! * share;
-        const liveObjects = sites.liveObjects[site]! * share;
+        const variance = float64At(sites.liveVariance, site) * share;
+        const liveObjects = float64At(sites.liveObjects, site) * share;
         this.#setFigures(row, {
           ageBucket: bucket,
           liveObjects,
@@ -177,10 +178,10 @@ export class SampleRows {
     const first = site * cohorts.length;
     let aged = false;
     for (let cohort = 0; cohort < cohorts.length; cohort++) {
-      look.bytes[look.slots[cohort]!]! += sites.cohortBytes[first + cohort]!;
+      addAt(look.bytes, uint32At(look.slots, cohort), float64At(sites.cohortBytes, first + cohort));
     }
     for (let slot = 0; slot < look.buckets.length; slot++) {
-      const slotBytes = look.bytes[slot]!;
+      const slotBytes = float64At(look.bytes, slot);
       if (slotBytes > 0) {
         look.bytes[slot] = 0;
         aged = true;
@@ -195,8 +196,8 @@ export class SampleRows {
   /** A row with what it is of; its figures are still to be set. */
   #addRow(look: LookRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
     const { profile } = look;
-    const stackId = this.#dictionaries.stackId(profile, sites.stack[site]!);
-    const labelId = this.#dictionaries.labelId(profile, sites.label[site]!);
+    const stackId = this.#dictionaries.stackId(profile, uint32At(sites.stack, site));
+    const labelId = this.#dictionaries.labelId(profile, uint32At(sites.label, site));
     const row = this.#samples.nextRow();
     const { vectors } = this.#samples;
     vectors.day.setItem(row, look.day);
@@ -204,9 +205,9 @@ export class SampleRows {
     vectors.ts_ms.setItem(row, look.timeMs);
     vectors.profile_id.setItem(row, owner.profileId);
     vectors.stack_id.setItem(row, stackId);
-    vectors.thread.setItem(row, profile.threads[sites.thread[site]!]?.name ?? "");
+    vectors.thread.setItem(row, profile.threads[uint32At(sites.thread, site)]?.name ?? "");
     vectors.label_id.setItem(row, labelId);
-    vectors.domain.setItem(row, DOMAIN_NAMES[sites.domain[site]!] ?? "");
+    vectors.domain.setItem(row, DOMAIN_NAMES[uint8At(sites.domain, site)] ?? "");
     return row;
   }
 
@@ -235,10 +236,10 @@ function lookRows(profile: Profile): LookRows {
 }
 
 function siteHash(sites: SiteTable, site: SiteIndex): number {
-  const place = mixHash(mixHash(0, sites.stack[site]!), sites.thread[site]!);
+  const place = mixHash(mixHash(0, uint32At(sites.stack, site)), uint32At(sites.thread, site));
   return mixHash(
-    mixHash(place, sites.label[site]!),
-    sites.process[site]! * 4 + sites.domain[site]!,
+    mixHash(place, uint32At(sites.label, site)),
+    sites.process[site]! * 4 + uint8At(sites.domain, site),
   );
 }
 

@@ -1,5 +1,6 @@
 /** What stands around the flame graph: the way back out, the comparison, the tooltip. */
 
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
@@ -17,7 +18,7 @@ interface BreadcrumbProps {
 
 export function Breadcrumb({ report, flame, focused, choices, focus }: BreadcrumbProps) {
   const path: number[] = [];
-  for (let at = focused; at > 0; at = flame.layout.parent[at]) {
+  for (let at = focused; at > 0; at = uint32At(flame.layout.parent, at)) {
     path.unshift(at);
   }
   const shown = path.slice(-4);
@@ -82,9 +83,9 @@ interface TooltipProps {
 }
 
 export function Tooltip({ report, flame, hover, measure, choices }: TooltipProps) {
-  const node = flame.layout.node[hover.position];
+  const node = uint32At(flame.layout.node, hover.position);
   const label = labelOf(report, flame, hover.position, choices);
-  const amount = flame.total[node];
+  const amount = float64At(flame.total, node);
   const before = flame.totalBefore?.[node];
   const right = hover.x > innerWidth - 340;
   return (

@@ -1,5 +1,7 @@
 /** What is selected in the flame graph: where it is in the source, and all its figures. */
+
 import { useMemo, useState } from "react";
+import { addAt, float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
@@ -43,8 +45,8 @@ function Selected({
   close,
 }: FlameDetailsProps) {
   const { graph, layout, total, own, totalBefore, variance } = flame;
-  const node = layout.node[position];
-  const words = position === 0 ? null : frameWords(report.tables, graph.frame[node]);
+  const node = uint32At(layout.node, position);
+  const words = position === 0 ? null : frameWords(report.tables, uint32At(graph.frame, node));
   const totals = useMemo(() => sumsUnder(flame, look, rows, node), [flame, look, rows, node]);
   const whole = total[0] || 1;
   const measure = (amount: number) =>
@@ -61,23 +63,26 @@ function Selected({
       </div>
       {words && <Source words={words} />}
       <p className="details-main">
-        <b data-testid="selected-value">{measure(total[node])}</b>
-        {variance && <span> ± {formatBytes(Math.sqrt(variance[node]))}</span>}
-        <span className="share">{formatShare(total[node] / whole)}</span>
+        <b data-testid="selected-value">{measure(float64At(total, node))}</b>
+        {variance && <span> ± {formatBytes(Math.sqrt(float64At(variance, node)))}</span>}
+        <span className="share">{formatShare(float64At(total, node) / whole)}</span>
       </p>
       {before !== undefined && (
         <p className="details-change">
-          {measure(before)} → {measure(total[node])},{" "}
+          {measure(before)} → {measure(float64At(total, node))},{" "}
           <b>
             {isObjects(choices.value)
-              ? formatCount(total[node] - before)
-              : formatSignedBytes(total[node] - before)}
+              ? formatCount(float64At(total, node) - before)
+              : formatSignedBytes(float64At(total, node) - before)}
           </b>
         </p>
       )}
       <table className="plain">
         <tbody>
-          <Row name={choices.reversed ? "ends here" : "itself"} value={measure(own[node])} />
+          <Row
+            name={choices.reversed ? "ends here" : "itself"}
+            value={measure(float64At(own, node))}
+          />
           <Row name="live" value={formatBytes(totals.liveBytes)} />
           <Row name="at peak" value={formatBytes(totals.peakBytes)} />
           <Row name="allocated" value={formatBytes(totals.allocatedBytes)} />
@@ -166,27 +171,23 @@ function linkTo(
 
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
-function DomainSplit({ parts }: { parts: readonly number[] }) {
+function DomainSplit({ parts }: { parts: Float64Array }) {
   const sum = parts.reduce((a, b) => a + b, 0);
+  const shares = DOMAIN_NAMES.map((name, domain) => [name, (parts[domain] ?? 0) / sum] as const);
   if (!(sum > 0)) {
     return null;
   }
   return (
     <>
       <div className="split" aria-hidden="true">
-        {DOMAIN_NAMES.map((name, domain) => (
-          <i
-            key={name}
-            className={`dot-${name}`}
-            style={{ width: `${(parts[domain] / sum) * 100}%` }}
-          />
+        {shares.map(([name, share]) => (
+          <i key={name} className={`dot-${name}`} style={{ width: `${share * 100}%` }} />
         ))}
       </div>
       <p className="split-words">
-        {DOMAIN_NAMES.map((name, domain) =>
-          parts[domain] > 0 ? `${name} ${formatShare(parts[domain] / sum)}` : "",
-        )
-          .filter(Boolean)
+        {shares
+          .filter(([, share]) => share > 0)
+          .map(([name, share]) => `${name} ${formatShare(share)}`)
           .join(" · ")}
       </p>
     </>
@@ -198,7 +199,7 @@ function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, 
   const inside = new Uint8Array(graph.length);
   inside[top] = 1;
   for (let node = top + 1; node < graph.length; node++) {
-    inside[node] = inside[node] | inside[graph.parent[node]];
+    inside[node] = uint8At(inside, node) | uint8At(inside, uint32At(graph.parent, node));
   }
   const { sites } = look;
   const sums = {
@@ -206,17 +207,17 @@ function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, 
     peakBytes: 0,
     allocatedBytes: 0,
     liveObjects: 0,
-    byDomain: [0, 0, 0],
+    byDomain: new Float64Array(DOMAIN_NAMES.length),
   };
   for (const row of rows) {
-    if (inside[graph.nodeOfStack[sites.stack[row]]] === 0) {
+    if (inside[uint32At(graph.nodeOfStack, uint32At(sites.stack, row))] === 0) {
       continue;
     }
-    sums.liveBytes += sites.liveBytes[row];
-    sums.peakBytes += sites.peakBytes[row];
-    sums.allocatedBytes += sites.allocatedBytes[row];
-    sums.liveObjects += sites.liveObjects[row];
-    sums.byDomain[sites.domain[row]] += sites.liveBytes[row];
+    sums.liveBytes += float64At(sites.liveBytes, row);
+    sums.peakBytes += float64At(sites.peakBytes, row);
+    sums.allocatedBytes += float64At(sites.allocatedBytes, row);
+    sums.liveObjects += float64At(sites.liveObjects, row);
+    addAt(sums.byDomain, uint8At(sites.domain, row), float64At(sites.liveBytes, row));
   }
   return sums;
 }

@@ -1,5 +1,7 @@
 /** The flame graph with its breadcrumb, search, tooltip and the details of what is selected. */
+
 import { useDeferredValue, useMemo } from "react";
+import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
@@ -142,7 +144,7 @@ function useFlame(
       frames &&
       findMatches(
         flame.layout,
-        (position) => flame.graph.frame[flame.layout.node[position]],
+        (position) => uint32At(flame.graph.frame, uint32At(flame.layout.node, position)),
         frames,
       )
     );

@@ -1,4 +1,5 @@
 /** One frame of the flame graph: only rows in sight, only rectangles of a pixel or more. */
+import { float64At, itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import { type FlameLayout, visitRow } from "./layout.js";
 import type { SearchMatches } from "./search.js";
 
@@ -133,8 +134,11 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
     runEnd = -1;
   };
   visitRow(layout, row, { start: view.start, end: view.end, unitsPerPixel }, (from, to) => {
-    const x = Math.max((layout.start[from] - view.start) / unitsPerPixel, 0);
-    const right = Math.min((layout.end[to - 1] - view.start) / unitsPerPixel, view.width);
+    const x = Math.max((float64At(layout.start, from) - view.start) / unitsPerPixel, 0);
+    const right = Math.min(
+      (float64At(layout.end, to - 1) - view.start) / unitsPerPixel,
+      view.width,
+    );
     const fill = fillOf(scene, from, to);
     const width = right - x;
     if (width < 3) {
@@ -163,9 +167,11 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
 
 function fillOf({ matches, palette, colour }: FlameScene, from: number, to: number): string {
   if (matches === null) {
-    return palette.fills[colour[from]];
+    return itemAt(palette.fills, uint8At(colour, from));
   }
-  return matches.countBetween(from, to) > 0 ? palette.match : palette.faded[colour[from]];
+  return matches.countBetween(from, to) > 0
+    ? palette.match
+    : itemAt(palette.faded, uint8At(colour, from));
 }
 
 function drawLabels({ context, scene, labels }: Picture, font: FlameFont): void {
@@ -198,8 +204,11 @@ function drawOutline(picture: Picture, position: number, thickness: number): voi
   if (row < 0) {
     return;
   }
-  const left = Math.max((layout.start[position] - view.start) / unitsPerPixel, 0);
-  const right = Math.min((layout.end[position] - view.start) / unitsPerPixel, view.width);
+  const left = Math.max((float64At(layout.start, position) - view.start) / unitsPerPixel, 0);
+  const right = Math.min(
+    (float64At(layout.end, position) - view.start) / unitsPerPixel,
+    view.width,
+  );
   if (right < 0 || left > view.width) {
     return;
   }
@@ -218,7 +227,7 @@ function drawOutline(picture: Picture, position: number, thickness: number): voi
 function visibleRowOf({ scene, firstRow, lastRow }: Picture, position: number): number {
   const { rowStart } = scene.layout;
   for (let row = firstRow; row <= lastRow; row++) {
-    if (position >= rowStart[row] && position < rowStart[row + 1]) {
+    if (position >= uint32At(rowStart, row) && position < uint32At(rowStart, row + 1)) {
       return row;
     }
   }

@@ -1,4 +1,5 @@
 /** The flame graph's canvas: view, animation, pointer and keyboard. Knows rectangles, not profiles. */
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import {
   drawFlame,
   type FlameFont,
@@ -94,7 +95,10 @@ export class FlameCanvas {
       return;
     }
     this.focused = position;
-    this.zoomTo(this.scene.layout.start[position], this.scene.layout.end[position]);
+    this.zoomTo(
+      float64At(this.scene.layout.start, position),
+      float64At(this.scene.layout.end, position),
+    );
     this.reveal(position);
     this.events.onFocus(position);
   }
@@ -107,7 +111,8 @@ export class FlameCanvas {
     if (position >= 0) {
       const { layout } = this.scene;
       const within =
-        layout.start[position] < this.view.end && layout.end[position] > this.view.start;
+        float64At(layout.start, position) < this.view.end &&
+        float64At(layout.end, position) > this.view.start;
       if (!within) {
         this.focus(this.ancestorAtFocus(position));
       }
@@ -120,7 +125,7 @@ export class FlameCanvas {
   /** One step out: the parent of what fills the width. */
   zoomOut(): void {
     if (this.scene && this.focused > 0) {
-      this.focus(this.scene.layout.parent[this.focused]);
+      this.focus(uint32At(this.scene.layout.parent, this.focused));
     }
   }
 
@@ -133,9 +138,12 @@ export class FlameCanvas {
     let at = this.focused;
     while (
       at > 0 &&
-      !(layout.start[at] <= layout.start[position] && layout.end[at] >= layout.end[position])
+      !(
+        float64At(layout.start, at) <= float64At(layout.start, position) &&
+        float64At(layout.end, at) >= float64At(layout.end, position)
+      )
     ) {
-      at = layout.parent[at];
+      at = uint32At(layout.parent, at);
     }
     return at;
   }
@@ -274,16 +282,16 @@ export class FlameCanvas {
     if (this.view.selected < 0 && event.key.startsWith("Arrow")) {
       this.select(this.focused);
     } else if (event.key === deeper) {
-      const child = positionAt(layout, row + 1, layout.start[at]);
+      const child = positionAt(layout, row + 1, float64At(layout.start, at));
       if (child >= 0 && layout.parent[child] === at) {
         this.select(child);
       }
     } else if (event.key === shallower) {
-      this.select(layout.parent[at]);
+      this.select(uint32At(layout.parent, at));
     } else if (event.key === "ArrowLeft") {
-      this.select(Math.max(layout.rowStart[row], at - 1));
+      this.select(Math.max(uint32At(layout.rowStart, row), at - 1));
     } else if (event.key === "ArrowRight") {
-      this.select(Math.min(layout.rowStart[row + 1] - 1, at + 1));
+      this.select(Math.min(uint32At(layout.rowStart, row + 1) - 1, at + 1));
     } else if (event.key === "Enter" || event.key === " ") {
       this.focus(at);
     } else if (event.key === "Escape" || event.key === "Backspace") {

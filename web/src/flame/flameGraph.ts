@@ -1,4 +1,5 @@
 /** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
+import { float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import {
   type CallTree,
   calleesBelow,
@@ -64,7 +65,7 @@ export function buildFlameGraph(
     } else if (differenceWidth === "growth") {
       widths = withDescendants(
         graph,
-        own.map((bytes, node) => Math.max(bytes - ownBefore[node], 0)),
+        own.map((bytes, node) => Math.max(bytes - float64At(ownBefore, node), 0)),
       );
     }
   }
@@ -95,28 +96,31 @@ export function colourPositions(
   const hues = fileNumbers(tables, FILE_HUES);
   colours[0] = KINDS.mark * SHADES;
   for (let at = 0; at < colours.length; at++) {
-    const node = layout.node[at];
+    const node = uint32At(layout.node, at);
     if (totalBefore) {
-      colours[at] = DIFF_BASE + DIFF_STEPS + differenceStep(total[node], totalBefore[node]);
+      colours[at] =
+        DIFF_BASE +
+        DIFF_STEPS +
+        differenceStep(float64At(total, node), float64At(totalBefore, node));
       continue;
     }
     if (at === 0) {
       continue;
     }
-    const frame = graph.frame[node];
-    const kind = frames.kind[frame];
+    const frame = uint32At(graph.frame, node);
+    const kind = uint8At(frames.kind, frame);
     if (mode === "file") {
-      colours[at] = FILE_BASE + hues[frame];
+      colours[at] = FILE_BASE + uint8At(hues, frame);
     } else if (kind === FrameKind.mark) {
       colours[at] = KINDS.mark * SHADES;
     } else {
       const shown =
         mode === "allocator"
-          ? domain[node]
+          ? uint8At(domain, node)
           : kind === FrameKind.native
             ? KINDS.native
             : KINDS.python;
-      colours[at] = shown * SHADES + shades[frame];
+      colours[at] = shown * SHADES + uint8At(shades, frame);
     }
   }
   return colours;
@@ -133,7 +137,7 @@ function fileNumbers({ frames, strings }: ProfileTables, count: number): Uint8Ar
   const byString = new Map<number, number>();
   const numbers = new Uint8Array(frames.length);
   for (let frame = 0; frame < frames.length; frame++) {
-    const file = frames.file[frame];
+    const file = uint32At(frames.file, frame);
     let number = byString.get(file);
     if (number === undefined) {
       let hash = 0;

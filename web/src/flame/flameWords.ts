@@ -1,4 +1,5 @@
 /** The words of the flame graph. */
+import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { frameWords } from "../frames/frameNames.js";
@@ -14,7 +15,10 @@ export function labelOf(
   if (position === 0) {
     return { name: `all ${describe(choices)}`, place: "" };
   }
-  const words = frameWords(report.tables, flame.graph.frame[flame.layout.node[position]]);
+  const words = frameWords(
+    report.tables,
+    uint32At(flame.graph.frame, uint32At(flame.layout.node, position)),
+  );
   return { name: words.function, place: words.place };
 }
 

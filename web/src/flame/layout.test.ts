@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import {
   type FlameLayout,
   firstEndingAfter,
@@ -35,8 +36,8 @@ describe("layOut", () => {
     widths[0] = 99.99999;
     const wide = layOut({ length: many + 1, parent: new Uint32Array(many + 1) }, widths);
     for (let at = 2; at <= many; at++) {
-      expect(wide.start[at]).toBeGreaterThanOrEqual(wide.end[at - 1]);
-      expect(wide.end[at]).toBeLessThanOrEqual(wide.end[0]);
+      expect(wide.start[at]).toBeGreaterThanOrEqual(float64At(wide.end, at - 1));
+      expect(wide.end[at]).toBeLessThanOrEqual(float64At(wide.end, 0));
     }
   });
 });
@@ -58,9 +59,9 @@ describe("finding", () => {
   test("binary search finds what a scan finds, in random rows", () => {
     const { random, wide } = randomRow(5000);
     for (let i = 0; i < 500; i++) {
-      const x = random() * wide.end[0] * 1.02;
-      let scanned = wide.rowStart[1];
-      while (scanned < wide.rowStart[2] && wide.end[scanned] <= x) {
+      const x = random() * float64At(wide.end, 0) * 1.02;
+      let scanned = uint32At(wide.rowStart, 1);
+      while (scanned < uint32At(wide.rowStart, 2) && float64At(wide.end, scanned) <= x) {
         scanned++;
       }
       expect(firstEndingAfter(wide, 1, x)).toBe(scanned);
@@ -72,8 +73,8 @@ describe("visitRow", () => {
   test("covers every rectangle in sight exactly once and never more than the pixels allow", () => {
     const { random, wide } = randomRow(20_000);
     for (let i = 0; i < 50; i++) {
-      const start = random() * wide.end[0];
-      const end = start + random() * (wide.end[0] - start);
+      const start = random() * float64At(wide.end, 0);
+      const end = start + random() * (float64At(wide.end, 0) - start);
       const pixels = 800;
       let expected = firstEndingAfter(wide, 1, start);
       let visits = 0;
@@ -82,12 +83,14 @@ describe("visitRow", () => {
         expect(to).toBeGreaterThan(from);
         // What is melted together fits into one pixel.
         if (to > from + 1) {
-          expect(wide.end[to - 1] - wide.start[from]).toBeLessThanOrEqual((end - start) / pixels);
+          expect(float64At(wide.end, to - 1) - float64At(wide.start, from)).toBeLessThanOrEqual(
+            (end - start) / pixels,
+          );
         }
         expected = to;
         visits++;
       });
-      expect(expected === wide.rowStart[2] || wide.start[expected] >= end).toBe(true);
+      expect(expected === wide.rowStart[2] || float64At(wide.start, expected) >= end).toBe(true);
       expect(visits).toBeLessThanOrEqual(2 * pixels + 2);
     }
   });

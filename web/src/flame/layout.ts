@@ -6,6 +6,8 @@
  *   row        0 | 1         1     | 2   2   2       rowStart = [0, 1, 3, 6]
  *   start..end  the node's interval in units of the value (bytes, objects)
  */
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
+
 interface FlameTree {
   readonly length: number;
   /** `parent[i] < i`; row 0 is the root. */
@@ -39,8 +41,8 @@ export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
   const end = new Float64Array(length);
   const rowStart = [0];
   let placed = 0;
-  if (length > 0 && width[0] > 0) {
-    end[0] = width[0];
+  if (length > 0 && float64At(width, 0) > 0) {
+    end[0] = float64At(width, 0);
     position[0] = 0;
     placed = 1;
   }
@@ -48,16 +50,16 @@ export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
     const rowEnd = placed;
     rowStart.push(rowEnd);
     for (let at = rowBegin; at < rowEnd; at++) {
-      const owner = node[at];
-      let x = start[at];
-      for (let i = offsets[owner]; i < offsets[owner + 1]; i++) {
-        const child = children[i];
+      const owner = uint32At(node, at);
+      let x = float64At(start, at);
+      for (let i = uint32At(offsets, owner); i < uint32At(offsets, owner + 1); i++) {
+        const child = uint32At(children, i);
         node[placed] = child;
         above[placed] = at;
         position[child] = placed;
         start[placed] = x;
         // Rounding must not push a child over its parent's edge: rows have to stay sorted.
-        x = Math.min(x + width[child], end[at]);
+        x = Math.min(x + float64At(width, child), float64At(end, at));
         end[placed] = x;
         placed++;
       }
@@ -79,23 +81,27 @@ export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
 function childrenByParent({ length, parent }: FlameTree, width: Float64Array) {
   const offsets = new Uint32Array(length + 1);
   for (let i = 1; i < length; i++) {
-    if (width[i] > 0) {
-      offsets[parent[i] + 1]++;
+    if (float64At(width, i) > 0) {
+      offsets[uint32At(parent, i) + 1] = uint32At(offsets, uint32At(parent, i) + 1) + 1;
     }
   }
   for (let i = 0; i < length; i++) {
-    offsets[i + 1] += offsets[i];
+    offsets[i + 1] = uint32At(offsets, i + 1) + uint32At(offsets, i);
   }
   const next = offsets.slice(0, length);
-  const children = new Uint32Array(offsets[length]);
+  const children = new Uint32Array(uint32At(offsets, length));
   for (let i = 1; i < length; i++) {
-    if (width[i] > 0) {
-      children[next[parent[i]]++] = i;
+    if (float64At(width, i) > 0) {
+      const at = uint32At(next, uint32At(parent, i));
+      children[at] = i;
+      next[uint32At(parent, i)] = at + 1;
     }
   }
   for (let i = 0; i < length; i++) {
-    if (offsets[i + 1] - offsets[i] > 1) {
-      children.subarray(offsets[i], offsets[i + 1]).sort((a, b) => width[b] - width[a] || a - b);
+    if (uint32At(offsets, i + 1) - uint32At(offsets, i) > 1) {
+      children
+        .subarray(uint32At(offsets, i), uint32At(offsets, i + 1))
+        .sort((a, b) => float64At(width, b) - float64At(width, a) || a - b);
     }
   }
   return { offsets, children };
@@ -103,7 +109,12 @@ function childrenByParent({ length, parent }: FlameTree, width: Float64Array) {
 
 /** First position in a row whose rectangle ends after `x`; the row's end where there is none. */
 export function firstEndingAfter(layout: FlameLayout, row: number, x: number): number {
-  return firstAbove(layout.end, layout.rowStart[row], layout.rowStart[row + 1], x);
+  return firstAbove(
+    layout.end,
+    uint32At(layout.rowStart, row),
+    uint32At(layout.rowStart, row + 1),
+    x,
+  );
 }
 
 /** The position at `x` in a row, or -1 where the row is empty there. */
@@ -112,7 +123,7 @@ export function positionAt(layout: FlameLayout, row: number, x: number): number 
     return -1;
   }
   const at = firstEndingAfter(layout, row, x);
-  return at < layout.rowStart[row + 1] && layout.start[at] <= x ? at : -1;
+  return at < uint32At(layout.rowStart, row + 1) && float64At(layout.start, at) <= x ? at : -1;
 }
 
 /** Row of a position. */
@@ -121,7 +132,7 @@ export function rowOf(layout: FlameLayout, position: number): number {
   let high = layout.rows - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (layout.rowStart[middle] <= position) {
+    if (uint32At(layout.rowStart, middle) <= position) {
       low = middle;
     } else {
       high = middle - 1;
@@ -139,12 +150,12 @@ export function visitRow(
   visit: (from: number, to: number) => void,
 ): void {
   const { start, end } = layout;
-  const stop = layout.rowStart[row + 1];
+  const stop = uint32At(layout.rowStart, row + 1);
   let at = firstEndingAfter(layout, row, view.start);
-  while (at < stop && start[at] < view.end) {
+  while (at < stop && float64At(start, at) < view.end) {
     let next = at + 1;
-    if (end[at] - start[at] < view.unitsPerPixel) {
-      next = Math.max(next, firstAbove(end, next, stop, start[at] + view.unitsPerPixel));
+    if (float64At(end, at) - float64At(start, at) < view.unitsPerPixel) {
+      next = Math.max(next, firstAbove(end, next, stop, float64At(start, at) + view.unitsPerPixel));
     }
     visit(at, next);
     at = next;
@@ -156,14 +167,14 @@ export function visitRow(
 function firstAbove(column: Float64Array, from: number, to: number, limit: number): number {
   let step = 1;
   let low = from;
-  while (low + step < to && column[low + step - 1] <= limit) {
+  while (low + step < to && float64At(column, low + step - 1) <= limit) {
     low += step;
     step *= 2;
   }
   let high = Math.min(low + step, to);
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (column[middle] <= limit) {
+    if (float64At(column, middle) <= limit) {
       low = middle + 1;
     } else {
       high = middle;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { uint32At } from "../../../src/model/base/columns.js";
 import { layOut } from "./layout.js";
 import { findMatches } from "./search.js";
 
@@ -9,7 +10,7 @@ const layout = layOut({ length: 6, parent }, Float64Array.from([10, 6, 4, 3, 2, 
 const find = (...frames: number[]) =>
   findMatches(
     layout,
-    (position) => frame[layout.node[position]],
+    (position) => uint32At(frame, uint32At(layout.node, position)),
     Uint8Array.from([0, 1, 2], (one) => Number(frames.includes(one))),
   );
 
@@ -31,7 +32,7 @@ describe("findMatches", () => {
     const first = found.next(-1, 1);
     const second = found.next(first, 1);
     expect(first).toBe(found.first);
-    expect([first, second].map((at) => layout.node[at])).toEqual([5, 4]);
+    expect([first, second].map((at) => uint32At(layout.node, at))).toEqual([5, 4]);
     expect(found.next(second, 1)).toBe(first);
     expect(found.next(first, -1)).toBe(second);
     expect(found.next(second, -1)).toBe(first);

@@ -1,4 +1,5 @@
 /** Which rectangles a search finds, and how much of the whole they hold. */
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { FlameLayout } from "./layout.js";
 
 export interface SearchMatches {
@@ -27,27 +28,28 @@ export function findMatches(
   for (let at = 0; at < positions; at++) {
     // The root is no frame: nothing about it can match.
     const matches = at > 0 && frameMatches[frameOf(at)] === 1;
-    before[at + 1] = before[at] + (matches ? 1 : 0);
-    const inside = at > 0 && covered[layout.parent[at]] === 1;
+    before[at + 1] = uint32At(before, at) + (matches ? 1 : 0);
+    const inside = at > 0 && covered[uint32At(layout.parent, at)] === 1;
     if (matches && !inside) {
-      matchedWidth += layout.end[at] - layout.start[at];
+      matchedWidth += float64At(layout.end, at) - float64At(layout.start, at);
     }
     covered[at] = matches || inside ? 1 : 0;
   }
-  const total = positions > 0 ? layout.end[0] - layout.start[0] : 0;
-  const isMatch = (at: number) => before[at + 1] > before[at];
+  const total = positions > 0 ? float64At(layout.end, 0) - float64At(layout.start, 0) : 0;
+  const isMatch = (at: number) => uint32At(before, at + 1) > uint32At(before, at);
 
   return {
-    nodes: before[positions],
+    nodes: uint32At(before, positions),
     share: total > 0 ? matchedWidth / total : 0,
     first: firstWithCount(1),
-    countBetween: (from, to) => before[to] - before[from],
+    countBetween: (from, to) => uint32At(before, to) - uint32At(before, from),
     next(position, step) {
-      const count = before[positions];
+      const count = uint32At(before, positions);
       if (count === 0) {
         return -1;
       }
-      const rank = before[Math.max(position, 0)] + (position >= 0 && isMatch(position) ? 1 : 0);
+      const rank =
+        uint32At(before, Math.max(position, 0)) + (position >= 0 && isMatch(position) ? 1 : 0);
       const wanted = step === 1 ? rank + 1 : rank - (position >= 0 && isMatch(position) ? 1 : 0);
       return firstWithCount(((wanted - 1 + count) % count) + 1);
     },
@@ -55,14 +57,14 @@ export function findMatches(
 
   /** Position of the `count`-th match, by binary search in the ascending counts. */
   function firstWithCount(count: number): number {
-    if (count < 1 || count > before[positions]) {
+    if (count < 1 || count > uint32At(before, positions)) {
       return -1;
     }
     let low = 0;
     let high = positions;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (before[middle] < count) {
+      if (uint32At(before, middle) < count) {
         low = middle + 1;
       } else {
         high = middle;

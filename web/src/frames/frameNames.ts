@@ -1,5 +1,6 @@
 /** What a frame is called on screen. */
-import { baseName, frameName } from "../../../src/model/profile/frame_text.js";
+import { itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
+import { baseName, frameName, readableFile } from "../../../src/model/profile/frame_text.js";
 import { FrameKind, type ProfileTables } from "../../../src/model/profile/profile.js";
 
 export interface FrameWords {
@@ -19,10 +20,10 @@ const KIND_NAMES = {
 
 export function frameWords(tables: ProfileTables, frame: number): FrameWords {
   const { frames, strings } = tables;
-  const file = strings[frames.file[frame]] ?? "";
-  const line = frames.line[frame];
-  const kind = KIND_NAMES[frames.kind[frame] as FrameKind] ?? "mark";
-  const base = baseName(file);
+  const file = strings[uint32At(frames.file, frame)] ?? "";
+  const line = uint32At(frames.line, frame);
+  const kind = KIND_NAMES[uint8At(frames.kind, frame) as FrameKind] ?? "mark";
+  const base = baseName(readableFile(file));
   const place = kind === "mark" || base === "" ? "" : line > 0 ? `${base}:${line}` : base;
   return { function: frameName(tables, frame), file, line, kind, place };
 }
@@ -37,8 +38,9 @@ export function framesMatching(tables: ProfileTables, text: string): Uint8Array 
   const { frames, strings } = tables;
   const matches = new Uint8Array(frames.length);
   for (let frame = 0; frame < frames.length; frame++) {
-    const name = strings[frames.function[frame]];
-    if (test(name) || test(`${strings[frames.file[frame]]}:${frames.line[frame]}`)) {
+    const name = itemAt(strings, uint32At(frames.function, frame));
+    const file = itemAt(strings, uint32At(frames.file, frame));
+    if (test(name) || test(`${file}:${uint32At(frames.line, frame)}`)) {
       matches[frame] = 1;
     }
   }
@@ -47,10 +49,10 @@ export function framesMatching(tables: ProfileTables, text: string): Uint8Array 
 
 /** What a search field means: a part of a word, or a pattern between slashes. */
 export function matcher(text: string): ((candidate: string) => boolean) | null {
-  const pattern = /^\/(.+)\/$/.exec(text);
-  if (pattern) {
+  const pattern = /^\/(.+)\/$/.exec(text)?.[1];
+  if (pattern !== undefined) {
     try {
-      const expression = new RegExp(pattern[1], "i");
+      const expression = new RegExp(pattern, "i");
       return (candidate) => expression.test(candidate);
     } catch {
       return null;

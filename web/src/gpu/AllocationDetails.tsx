@@ -1,5 +1,12 @@
 /** The allocation that was clicked: size, life, what for, stack. */
 import {
+  float64At,
+  int32At,
+  uint8At,
+  uint16At,
+  uint32At,
+} from "../../../src/model/base/columns.js";
+import {
   GPU_CATEGORIES,
   type GpuPageDevice,
   type GpuPageDocument,
@@ -21,19 +28,19 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
     );
   }
   const { allocations, events } = device.replay;
-  const start = allocations.start[row]!;
-  const end = allocations.end[row]!;
-  const frames = [...shownFrames(tables, allocations.stack[row]!)];
+  const start = int32At(allocations.start, row);
+  const end = int32At(allocations.end, row);
+  const frames = [...shownFrames(tables, uint32At(allocations.stack, row))];
   return (
     <div className="gpu-details">
       <dl>
         <dt>Size</dt>
         <dd>
-          {formatBytes(allocations.size[row]!)}{" "}
-          <small>in a block of {formatBytes(allocations.blockSize[row]!)}</small>
+          {formatBytes(float64At(allocations.size, row))}{" "}
+          <small>in a block of {formatBytes(float64At(allocations.blockSize, row))}</small>
         </dd>
         <dt>For</dt>
-        <dd>{GPU_CATEGORIES[device.category[row]!]}</dd>
+        <dd>{GPU_CATEGORIES[uint8At(device.category, row)]}</dd>
         <dt>Life</dt>
         <dd>
           {start < 0 ? (
@@ -55,8 +62,8 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
         </dd>
         <dt>Address</dt>
         <dd>
-          0x{allocations.address[row]!.toString(16)}, stream{" "}
-          {tables.streams[allocations.stream[row]!] ?? 0}
+          0x{float64At(allocations.address, row).toString(16)}, stream{" "}
+          {tables.streams[uint16At(allocations.stream, row)] ?? 0}
         </dd>
       </dl>
       <ol>
@@ -73,8 +80,8 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
 }
 
 function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number): string {
-  const from = timeUs[start];
-  const to = timeUs[end];
+  const from = float64At(timeUs, start);
+  const to = float64At(timeUs, end);
   if (end === replay.events || from === undefined || to === undefined || from === 0) {
     return "";
   }

@@ -1,5 +1,7 @@
 /** The page of a device's snapshot: timeline, address space, flame graph and details of one moment. */
+
 import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { GpuJson } from "../../../src/model/documents/gpu_document.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/documents/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu/gpu_replay.js";
@@ -210,7 +212,7 @@ function bytesFound(
   }
   let sum = 0;
   for (const row of held) {
-    sum += found[allocations.stack[row]!] === 1 ? allocations.size[row]! : 0;
+    sum += found[uint32At(allocations.stack, row)] === 1 ? float64At(allocations.size, row) : 0;
   }
   return sum;
 }

@@ -1,5 +1,7 @@
 /** The scrubber below a timeline: the moment in words, and the ways to those that matter. */
+
 import type { ReactNode } from "react";
+import { float64At } from "../../../src/model/base/columns.js";
 import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
 import type { GpuPageDevice } from "../../../src/model/documents/gpu_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
@@ -29,8 +31,8 @@ export function MomentBar({ device: { replay }, summary, moment, onMoment, child
       />
       <output>
         event {formatCount(moment)} of {formatCount(replay.events)}:{" "}
-        {formatBytes(replay.requested[moment]!)} requested, {formatBytes(replay.reserved[moment]!)}{" "}
-        reserved
+        {formatBytes(float64At(replay.requested, moment))} requested,{" "}
+        {formatBytes(float64At(replay.reserved, moment))} reserved
       </output>
       <button type="button" className="button" onClick={() => onMoment(summary.peak.eventIndex)}>
         Peak

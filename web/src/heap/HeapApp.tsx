@@ -1,5 +1,7 @@
 /** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
+
 import { useMemo, useState } from "react";
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import {
   formatBytes,
@@ -109,7 +111,7 @@ interface HoldsProps {
 function Holds({ view, theme, selected, chosenType, onOpen }: HoldsProps) {
   const { tree } = view;
   // A row without rows below is looked at among its neighbours.
-  const zoom = view.children(selected).length > 0 ? selected : tree.parent[selected]!;
+  const zoom = view.children(selected).length > 0 ? selected : uint32At(tree.parent, selected);
   const shared = { view, theme, zoom, selected, onOpen };
   const lit = useMemo(
     () => (chosenType === null ? null : new Set(placesOf(tree, chosenType).map(({ row }) => row))),
@@ -143,7 +145,7 @@ function Crumbs({
   return (
     <nav className="heap-crumbs" aria-label="Where the map is">
       <button type="button" className="quiet" disabled={zoom === 0} onClick={() => onOpen(0)}>
-        All, {formatBytes(tree.retained[0]!)}
+        All, {formatBytes(float64At(tree.retained, 0))}
       </button>
       {rows.length > shown.length && <span>› … {rows.length - shown.length} more</span>}
       {shown.map((row) => (
@@ -162,8 +164,8 @@ function Crumbs({
       ))}
       {zoom !== 0 && (
         <span className="heap-zoomed">
-          {formatBytes(tree.retained[zoom]!)},{" "}
-          {formatShare(tree.retained[zoom]! / tree.retained[0]!)}
+          {formatBytes(float64At(tree.retained, zoom))},{" "}
+          {formatShare(float64At(tree.retained, zoom) / float64At(tree.retained, 0))}
         </span>
       )}
     </nav>

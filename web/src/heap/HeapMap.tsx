@@ -1,4 +1,5 @@
 /** The treemap of retained sizes: click to look into a rectangle, Backspace to step out. */
+
 import {
   type KeyboardEvent,
   type PointerEvent,
@@ -7,6 +8,7 @@ import {
   useRef,
   useState,
 } from "react";
+import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import { formatBytes, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { useWidth } from "../widgets/useWidth.js";
@@ -47,17 +49,17 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
     return tileAt(tiles, event.clientX - box.left, event.clientY - box.top);
   };
   const pressed = (event: KeyboardEvent) => {
-    const siblings = view.children(tree.parent[selected]!);
+    const siblings = view.children(uint32At(tree.parent, selected));
     const place = siblings.indexOf(selected);
     const next =
       event.key === "ArrowDown"
-        ? view.children(selected)[0]
+        ? uint32At(view.children(selected), 0)
         : event.key === "ArrowRight"
-          ? siblings[place + 1]
+          ? uint32At(siblings, place + 1)
           : event.key === "ArrowLeft"
-            ? siblings[place - 1]
+            ? uint32At(siblings, place - 1)
             : event.key === "ArrowUp" || event.key === "Backspace" || event.key === "Escape"
-              ? tree.parent[selected]
+              ? uint32At(tree.parent, selected)
               : undefined;
     if (next === undefined) {
       return;
@@ -92,8 +94,8 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
         <b>{nameOf(tree, told)}</b>
         {typeOf(tree, told) !== null && <span>{typeOf(tree, told)}</span>}
         <span>
-          {formatBytes(tree.retained[told]!)},{" "}
-          {formatShare(tree.retained[told]! / tree.retained[0]!)} of all
+          {formatBytes(float64At(tree.retained, told))},{" "}
+          {formatShare(float64At(tree.retained, told) / float64At(tree.retained, 0))} of all
         </span>
       </p>
     </div>

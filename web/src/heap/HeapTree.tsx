@@ -1,5 +1,7 @@
 /** The tree beside the map: the same rows, in words, opened line by line. */
+
 import { Fragment, useEffect, useRef, useState } from "react";
+import { float64At } from "../../../src/model/base/columns.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { nameOf, rowsTo, type TreeView, typeOf } from "./treeView.js";
@@ -74,7 +76,7 @@ function Lines({ above, depth, ...shared }: LinesProps) {
       {Array.from(children.subarray(0, count), (row) => {
         const below = view.children(row).length > 0;
         const isOpen = below && open.has(row) && depth < MOST_DEPTH;
-        const share = tree.retained[row]! / tree.retained[above]!;
+        const share = float64At(tree.retained, row) / float64At(tree.retained, above);
         return (
           <Fragment key={row}>
             <div
@@ -123,7 +125,7 @@ function Lines({ above, depth, ...shared }: LinesProps) {
                 {nameOf(tree, row)}
               </span>
               <span className="heap-size" title={`${formatShare(share)} of the line above`}>
-                {formatBytes(tree.retained[row]!)}
+                {formatBytes(float64At(tree.retained, row))}
               </span>
             </div>
             {isOpen && <Lines {...shared} above={row} depth={depth + 1} />}

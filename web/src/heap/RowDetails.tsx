@@ -1,4 +1,5 @@
 /** What is selected: the way to it from a root, in words, and its figures. */
+import { float64At } from "../../../src/model/base/columns.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
@@ -15,18 +16,18 @@ export function RowDetails({ view, row }: { view: TreeView; row: number }) {
     );
   }
   const type = typeOf(tree, row);
-  const own = tree.shallow[row]!;
+  const own = float64At(tree.shallow, row);
   return (
     <div className="heap-details" aria-live="polite" data-testid="heap-details">
       <Way words={wayTo(tree, row)} />
       <p>
-        {type !== null && <b>{type}</b>} retains <b>{formatBytes(tree.retained[row]!)}</b> (
-        {formatShare(tree.retained[row]! / tree.retained[0]!)} of all) in{" "}
-        {formatCount(tree.objects[row]!)} objects
+        {type !== null && <b>{type}</b>} retains <b>{formatBytes(float64At(tree.retained, row))}</b>{" "}
+        ({formatShare(float64At(tree.retained, row) / float64At(tree.retained, 0))} of all) in{" "}
+        {formatCount(float64At(tree.objects, row))} objects
         {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what hangs on it</>}
-        {tree.address[row]! > 0 && (
+        {float64At(tree.address, row) > 0 && (
           <>
-            ; at <code>0x{tree.address[row]!.toString(16)}</code>
+            ; at <code>0x{float64At(tree.address, row).toString(16)}</code>
           </>
         )}
       </p>

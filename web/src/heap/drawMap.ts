@@ -1,4 +1,5 @@
 /** Paints the treemap. */
+import { float64At } from "../../../src/model/base/columns.js";
 import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
@@ -47,7 +48,7 @@ export function drawMap(
     const width = x1 - x0 - 8;
     if (width >= LEAST_TEXT_WIDTH && y1 - y0 >= LEAST_TEXT_HEIGHT) {
       context.fillStyle = ink;
-      const size = formatBytes(view.tree.retained[row]!);
+      const size = formatBytes(float64At(view.tree.retained, row));
       const name = nameOf(view.tree, row);
       const oneLine = headed || y1 - y0 < 2 * LEAST_TEXT_HEIGHT;
       const top = y0 + (headed ? HEAD_HEIGHT : Math.min(y1 - y0, HEAD_HEIGHT)) / 2;

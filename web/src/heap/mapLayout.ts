@@ -1,5 +1,7 @@
 /** The treemap's rectangles: nested, squarified, down to what can be seen. */
+
 import { type HierarchyRectangularNode, hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
+import { float64At } from "../../../src/model/base/columns.js";
 import type { TreeView } from "./treeView.js";
 
 interface Cell {
@@ -27,7 +29,7 @@ const MOST_DEPTH = 24;
 /** Rectangles of `zoom` and what is below, each behind the one that it lies in. */
 export function layOut(view: TreeView, zoom: number, width: number, height: number): Tile[] {
   const { retained } = view.tree;
-  const whole = retained[zoom]!;
+  const whole = float64At(retained, zoom);
   if (width < 8 || height < 8 || !(whole > 0)) {
     return [];
   }
@@ -36,13 +38,13 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
     depth >= MOST_DEPTH
       ? []
       : Array.from(view.children(row))
-          .filter((child) => retained[child]! >= least && retained[child]! > 0)
+          .filter((child) => float64At(retained, child) >= least && float64At(retained, child) > 0)
           .map((child) => ({ row: child, depth: depth + 1 }));
   const root = hierarchy<Cell>({ row: zoom, depth: 0 }, shown)
     .sum(() => 0)
     .each((node) => {
       // What is left out below stays in its parent's size, as ground that no rectangle covers.
-      (node as { value: number }).value = retained[node.data.row]!;
+      (node as { value: number }).value = float64At(retained, node.data.row);
     });
   const laid = treemap<Cell>()
     .tile(treemapSquarify.ratio(1.3))

@@ -1,4 +1,5 @@
 /** Children, names and ways of the rows of a heap's tree. */
+import { float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatCount } from "../format/numbers.js";
@@ -13,28 +14,33 @@ export function viewTree(tree: NamedHeapTree): TreeView {
   const { rows, parent, retained } = tree;
   const start = new Uint32Array(rows + 1);
   for (let row = 1; row < rows; row++) {
-    start[parent[row]! + 1]! += 1;
+    start[uint32At(parent, row) + 1] = uint32At(start, uint32At(parent, row) + 1) + 1;
   }
   for (let row = 0; row < rows; row++) {
-    start[row + 1]! += start[row]!;
+    start[row + 1] = uint32At(start, row + 1) + uint32At(start, row);
   }
   const bySize = Uint32Array.from({ length: Math.max(rows - 1, 0) }, (_, n) => n + 1).sort(
-    (a, b) => retained[b]! - retained[a]! || a - b,
+    (a, b) => float64At(retained, b) - float64At(retained, a) || a - b,
   );
   const next = start.slice();
   const below = new Uint32Array(bySize.length);
   for (const row of bySize) {
-    below[next[parent[row]!]!++] = row;
+    const at = uint32At(next, uint32At(parent, row));
+    below[at] = row;
+    next[uint32At(parent, row)] = at + 1;
   }
-  return { tree, children: (row) => below.subarray(start[row], start[row + 1]) };
+  return {
+    tree,
+    children: (row) => below.subarray(uint32At(start, row), uint32At(start, row + 1)),
+  };
 }
 
 /** The type of a row's objects; null where no one type is meant. */
 export function typeOf(tree: NamedHeapTree, row: number): string | null {
-  const kind = tree.kind[row];
+  const kind = uint8At(tree.kind, row);
   return kind === TreeKind.root || kind === TreeKind.others
     ? null
-    : (tree.typeNames[tree.type[row]!] ?? null);
+    : (tree.typeNames[uint32At(tree.type, row)] ?? null);
 }
 
 /** What a tile or a line is called: "CACHE", "12,000 × app.Session". */
@@ -42,8 +48,8 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
   if (row === 0) {
     return "all";
   }
-  const count = tree.count[row]!;
-  switch (tree.kind[row]) {
+  const count = float64At(tree.count, row);
+  switch (uint8At(tree.kind, row)) {
     case TreeKind.together:
       return count === 1
         ? (typeOf(tree, row) ?? "")
@@ -63,7 +69,7 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
 /** Rows from below the root of all roots to the row itself. */
 export function rowsTo(tree: NamedHeapTree, row: number): number[] {
   const rows: number[] = [];
-  for (let at = row; at !== 0; at = tree.parent[at]!) {
+  for (let at = row; at !== 0; at = uint32At(tree.parent, at)) {
     rows.push(at);
   }
   return rows.reverse();
@@ -98,10 +104,10 @@ interface Place {
 /** Where the objects of a type are, most bytes first. */
 export function placesOf({ places, typeNames }: NamedHeapTree, type: string): Place[] {
   const at = typeNames.indexOf(type);
-  const [from, to] = at < 0 ? [0, 0] : [places.start[at]!, places.start[at + 1]!];
+  const [from, to] = at < 0 ? [0, 0] : [uint32At(places.start, at), uint32At(places.start, at + 1)];
   return Array.from({ length: to - from }, (_, n) => ({
-    row: places.row[from + n]!,
-    objects: places.objects[from + n]!,
-    bytes: places.bytes[from + n]!,
+    row: uint32At(places.row, from + n),
+    objects: float64At(places.objects, from + n),
+    bytes: float64At(places.bytes, from + n),
   }));
 }

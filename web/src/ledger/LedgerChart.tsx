@@ -45,25 +45,28 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
     };
   }, [times, parts, theme, startMs, endMs, drawn]);
 
-  if (times.length === 0) {
+  const at = shown !== null && shown < times.length ? shown : times.length - 1;
+  const time = times[at];
+  if (time === undefined) {
     return null;
   }
-  const at = shown !== null && shown < times.length ? shown : times.length - 1;
   const rss = parts.at(-1)?.stacked[at] ?? 0;
   return (
     <section className="panel" aria-label="Ledger">
       <figure className="timeline" aria-label="What RSS was made of">
         <figcaption className="timeline-legend" ref={legend}>
           <b>RSS by part</b>
-          {parts.map(({ part, bytes }) => (
-            <span key={part} className={`key ledger-key ledger-${part.replace(".", "-")}`}>
-              {part} {formatBytes(bytes[at])}
-              {rss > 0 && <small> {formatShare(bytes[at] / rss)}</small>}
-            </span>
-          ))}
+          {parts
+            .map(({ part, bytes }) => [part, bytes[at] ?? 0] as const)
+            .map(([part, bytes]) => (
+              <span key={part} className={`key ledger-key ledger-${part.replace(".", "-")}`}>
+                {part} {formatBytes(bytes)}
+                {rss > 0 && <small> {formatShare(bytes / rss)}</small>}
+              </span>
+            ))}
           <span className="timeline-readout">
             <span>
-              {formatBytes(rss)} at {formatElapsed(times[at] * 1000, startMs)}
+              {formatBytes(rss)} at {formatElapsed(time * 1000, startMs)}
             </span>
           </span>
         </figcaption>
@@ -95,7 +98,8 @@ function stackedChart(
   { fills, window, onLedger }: StackOptions,
 ): uPlot {
   const { startMs, endMs } = window;
-  const order = parts.map((_, index) => index).reverse(); // the tallest is painted first
+  // The tallest is painted first.
+  const order = parts.map((part, index) => ({ ...part, fill: fills[index] ?? "" })).reverse();
   return new uPlot(
     {
       width: host.clientWidth,
@@ -110,17 +114,17 @@ function stackedChart(
       axes: axes(chartColours(host), startMs, false, 4),
       series: [
         {},
-        ...order.map((index) => ({
-          label: parts[index].part,
-          stroke: fills[index],
-          fill: fills[index],
+        ...order.map(({ part, fill }) => ({
+          label: part,
+          stroke: fill,
+          fill,
           width: 1,
           points: { show: false },
         })),
       ],
       hooks: { setCursor: [({ cursor }) => onLedger(cursor.idx ?? null)] },
     },
-    [times, ...order.map((index) => parts[index].stacked)],
+    [times, ...order.map(({ stacked }) => stacked)],
     host,
   );
 }

@@ -1,5 +1,6 @@
 /** The recorded ledgers as stacked curves: what RSS was made of over time. */
 
+import { addAt, float64At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { LEDGER_PARTS, type LedgerPartName } from "../../../src/model/profile/ledger.js";
 import { ledgerMetric, type MemorySeries } from "../../../src/model/profile/series.js";
@@ -23,28 +24,27 @@ export function ledgerCurves(report: ReportDocument, pid: number | null): Ledger
     .map(ledgersOf)
     .filter(({ timesMs }) => timesMs.length > 0);
   const times = [...new Set(ledgers.flatMap(({ timesMs }) => timesMs))].sort((a, b) => a - b);
-  const sums = LEDGER_PARTS.map(() => new Array<number>(times.length).fill(0));
+  const sums = LEDGER_PARTS.map((part) => ({ part, bytes: new Float64Array(times.length) }));
   for (const ledger of ledgers) {
     times.forEach((timeMs, at) => {
       const row = rowAt(ledger, timeMs);
       if (row < 0) {
         return;
       }
-      LEDGER_PARTS.forEach((_, part) => {
-        (sums[part] as number[])[at] += ledger.bytes[part]?.[row] ?? 0;
-      });
+      for (const [part, { bytes }] of sums.entries()) {
+        addAt(bytes, at, ledger.bytes[part]?.[row] ?? 0);
+      }
     });
   }
-  const below = new Array<number>(times.length).fill(0);
-  const parts = LEDGER_PARTS.flatMap((part, index) => {
-    const bytes = sums[index] as number[];
+  const below = new Float64Array(times.length);
+  const parts = sums.flatMap(({ part, bytes }) => {
     if (!bytes.some((value) => value > 0)) {
       return [];
     }
     bytes.forEach((value, at) => {
-      below[at] += value;
+      addAt(below, at, value);
     });
-    return [{ part, bytes, stacked: [...below] }];
+    return [{ part, bytes: [...bytes], stacked: [...below] }];
   });
   return { times: times.map((timeMs) => timeMs / 1000), parts };
 }
@@ -61,10 +61,10 @@ interface ProcessLedgers {
 function ledgersOf({ timesMs, values }: MemorySeries): ProcessLedgers {
   const columns = LEDGER_PARTS.map((part) => values.get(ledgerMetric(part)));
   const rows = Array.from(timesMs, (_, row) => row).filter((row) =>
-    columns.some((column) => column !== undefined && !Number.isNaN(column[row])),
+    columns.some((column) => column !== undefined && !Number.isNaN(float64At(column, row))),
   );
   return {
-    timesMs: rows.map((row) => timesMs[row]),
+    timesMs: rows.map((row) => float64At(timesMs, row)),
     bytes: columns.map((column) => rows.map((row) => column?.[row] || 0)),
     startMs: timesMs[0] ?? 0,
     endMs: timesMs.at(-1) ?? 0,
@@ -77,7 +77,7 @@ function rowAt({ timesMs, startMs, endMs }: ProcessLedgers, timeMs: number): num
     return -1;
   }
   let row = 0;
-  while (row + 1 < timesMs.length && timesMs[row + 1] <= timeMs) {
+  while ((timesMs[row + 1] ?? Number.POSITIVE_INFINITY) <= timeMs) {
     row += 1;
   }
   return row;

@@ -12,6 +12,9 @@ export function TabList({ tabs, tab, choose }: TabListProps) {
   const list = useRef<HTMLDivElement>(null);
   const step = (by: number) => {
     const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length];
+    if (next === undefined) {
+      return;
+    }
     choose(next);
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };

@@ -1,5 +1,7 @@
 /** The choices that all views follow: which figure, which look, which processes and threads. */
+
 import type { RefObject } from "react";
+import { itemAt } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { Domain, type SiteValue } from "../../../src/model/profile/profile.js";
 import { labelChoices, type SiteFilter } from "../../../src/model/profile/site_filter.js";
@@ -32,7 +34,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
   const lookName = (index: number) =>
-    `${formatElapsed(looks[index].timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
+    `${formatElapsed(itemAt(looks, index).timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
       {flame && (

@@ -1,5 +1,7 @@
 /** When what survives was born: memory that keeps being born and never dies is what leaks. */
+
 import { useMemo } from "react";
+import { float64At } from "../../../src/model/base/columns.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { medianAge } from "../../../src/model/profile/site_groups.js";
 import { formatBytes, formatDuration, formatElapsed } from "../format/numbers.js";
@@ -24,7 +26,7 @@ export function AgesTable(props: SiteViewProps) {
     const sums = new Float64Array(look?.cohorts.length ?? 0);
     for (const { cohortBytes } of surviving) {
       for (let cohort = 0; cohort < sums.length; cohort++) {
-        sums[cohort] += cohortBytes[cohort];
+        sums[cohort] = float64At(sums, cohort) + float64At(cohortBytes, cohort);
       }
     }
     return sums;
@@ -41,8 +43,8 @@ export function AgesTable(props: SiteViewProps) {
           <Histogram
             bars={Array.from(all, (bytes, cohort) => ({
               value: bytes,
-              label: formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs),
-              title: `born before ${formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(bytes)}`,
+              label: cohortEnd(look, cohort, startMs),
+              title: `born before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(bytes)}`,
             }))}
           />
           <p className="note">
@@ -97,6 +99,11 @@ function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
   ];
 }
 
+/** Until when a cohort's objects were born: the last cohort ends with the look. */
+function cohortEnd({ cohorts, timeMs }: ProfileLook, cohort: number, startMs: number): string {
+  return formatElapsed(Math.min(cohorts[cohort] ?? timeMs, timeMs), startMs);
+}
+
 function Cohorts({
   bytes,
   look,
@@ -113,7 +120,7 @@ function Cohorts({
         <i
           key={look.cohorts[cohort]}
           style={{ "--share": most > 0 ? value / most : 0 } as React.CSSProperties}
-          title={`born before ${formatElapsed(Math.min(look.cohorts[cohort], look.timeMs), startMs)}: ${formatBytes(value)}`}
+          title={`born before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(value)}`}
         />
       ))}
     </span>

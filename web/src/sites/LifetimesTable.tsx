@@ -1,6 +1,8 @@
 /** Temporaries that churn: allocated much, soon gone. They cost time and raise the peak, and no figure of
  * live bytes shows them. */
+
 import { useMemo } from "react";
+import { float64At } from "../../../src/model/base/columns.js";
 import { LIFETIME_BUCKETS } from "../../../src/model/profile/profile.js";
 import { medianLifetime } from "../../../src/model/profile/site_groups.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "../format/numbers.js";
@@ -24,7 +26,7 @@ export function LifetimesTable(props: SiteViewProps) {
     const sums = new Float64Array(LIFETIME_BUCKETS);
     for (const { lifetimes } of churning) {
       for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
-        sums[bucket] += lifetimes[bucket];
+        sums[bucket] = float64At(sums, bucket) + float64At(lifetimes, bucket);
       }
     }
     return sums;

@@ -1,5 +1,7 @@
 /** Every place that allocates, with all its figures. */
+
 import { useMemo } from "react";
+import { float64At } from "../../../src/model/base/columns.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
@@ -30,7 +32,9 @@ export function SitesTable(props: SiteViewProps) {
 
 /** Of all rows that pass the filter, whatever is searched for. */
 function liveTotal({ look, rows }: SiteViewProps): number {
-  return look === null ? 0 : rows.reduce((sum, row) => sum + look.sites.liveBytes[row], 0);
+  return look === null
+    ? 0
+    : rows.reduce((sum, row) => sum + float64At(look.sites.liveBytes, row), 0);
 }
 
 function siteColumns(total: number): Column<NamedGroup>[] {

@@ -17,10 +17,8 @@ export function TimelineReadout({ timeMs, startMs, curves, events, span }: Timel
   const rss = lastBefore(memory.times, memory.rss, timeMs / 1000);
   const pss = lastBefore(memory.times, memory.pss, timeMs / 1000);
   const held = device && lastBefore(memory.times, device.reserved, timeMs / 1000);
-  const total =
-    live.stacked.length > 0
-      ? lastBefore(live.times, live.stacked[live.stacked.length - 1], timeMs / 1000)
-      : null;
+  const whole = live.stacked.at(-1);
+  const total = whole === undefined ? null : lastBefore(live.times, whole, timeMs / 1000);
   const near = events.filter((event) => Math.abs(event.timeMs - timeMs) < span * 6).slice(0, 2);
   return (
     <>
@@ -47,7 +45,10 @@ function lastBefore(
   time: number,
 ): number | null {
   let found: number | null = null;
-  for (let i = 0; i < times.length && times[i] <= time; i++) {
+  for (const [i, at] of times.entries()) {
+    if (at > time) {
+      break;
+    }
     found = values[i] ?? found;
   }
   return found;

@@ -1,5 +1,6 @@
 /** Device memory on the axis of RSS: what the allocators of the processes held at each time. */
 
+import { float64At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import {
   deviceMetric,
@@ -46,9 +47,9 @@ function summed(
       let at = 0;
       let last: number | null = null;
       times.forEach((time, row) => {
-        for (; at < timesMs.length && timesMs[at] <= time * 1000; at++) {
-          if (!Number.isNaN(column[at])) {
-            last = column[at];
+        for (; at < timesMs.length && float64At(timesMs, at) <= time * 1000; at++) {
+          if (!Number.isNaN(float64At(column, at))) {
+            last = float64At(column, at);
           }
         }
         if (last !== null) {

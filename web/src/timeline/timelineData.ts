@@ -1,5 +1,6 @@
 /** Series as uPlot takes them: one time axis, one array a curve, null where nothing was read. */
 
+import { addAt, float64At, uint8At, uint16At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import {
   Domain,
@@ -48,7 +49,7 @@ function joined(series: readonly MemorySeries[], rss: Metric, pss: Metric): Curv
   const points: [number, number | null, number | null][] = [];
   for (const one of series) {
     for (let i = 0; i < one.timesMs.length; i++) {
-      points.push([one.timesMs[i] / 1000, reading(one, rss, i), reading(one, pss, i)]);
+      points.push([float64At(one.timesMs, i) / 1000, reading(one, rss, i), reading(one, pss, i)]);
     }
   }
   points.sort((a, b) => a[0] - b[0]);
@@ -82,7 +83,7 @@ function summed(series: readonly MemorySeries[]): Curves {
   const times: number[] = [];
   const rss: number[] = [];
   for (const { timeMs, which, value } of steps) {
-    sum += value - now[which];
+    sum += value - float64At(now, which);
     now[which] = value;
     if (times.at(-1) === timeMs / 1000) {
       rss[rss.length - 1] = sum;
@@ -106,20 +107,23 @@ export function liveCurves(
   pid: number | null,
 ): LiveCurves {
   const domains = Object.values(Domain);
-  const stacked = domains.map(() => new Array<number>(looks.length).fill(0));
+  const stacked = domains.map(() => new Float64Array(looks.length));
   looks.forEach(({ sites }, at) => {
     for (let row = 0; row < sites.length; row++) {
-      if (pid !== null && tables.processes[sites.process[row]].pid !== pid) {
+      if (pid !== null && tables.processes[uint16At(sites.process, row)]?.pid !== pid) {
         continue;
       }
-      for (let domain = sites.domain[row]; domain < domains.length; domain++) {
-        stacked[domain][at] += sites.liveBytes[row];
-      }
+      const own = uint8At(sites.domain, row);
+      stacked.forEach((bytes, domain) => {
+        if (domain >= own) {
+          addAt(bytes, at, float64At(sites.liveBytes, row));
+        }
+      });
     }
   });
   return {
     times: looks.map((look) => look.timeMs / 1000),
-    stacked,
+    stacked: stacked.map((bytes) => [...bytes]),
     total: Math.max(0, ...(stacked.at(-1) ?? [])),
   };
 }
@@ -127,9 +131,12 @@ export function liveCurves(
 /** The look nearest to a time: its number. */
 export function nearestLook(looks: readonly ProfileLook[], timeMs: number): number {
   let best = 0;
-  for (let i = 1; i < looks.length; i++) {
-    if (Math.abs(looks[i].timeMs - timeMs) <= Math.abs(looks[best].timeMs - timeMs)) {
+  let least = Number.POSITIVE_INFINITY;
+  for (const [i, look] of looks.entries()) {
+    const distance = Math.abs(look.timeMs - timeMs);
+    if (distance <= least) {
       best = i;
+      least = distance;
     }
   }
   return best;
@@ -141,5 +148,5 @@ export function tellingLook(looks: readonly ProfileLook[]): number {
   const live = looks.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
   const most = Math.max(0, ...live);
   const last = Math.max(looks.length - 1, 0);
-  return live[last] >= most / 2 ? last : live.indexOf(most);
+  return (live[last] ?? 0) >= most / 2 ? last : live.indexOf(most);
 }

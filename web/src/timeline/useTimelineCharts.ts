@@ -122,14 +122,14 @@ function liveChart(host: HTMLElement, { live }: TimelineCurves, context: ChartCo
         {},
         ...order.map((domain) => ({
           label: String(domain),
-          stroke: context.colours.domains[domain],
-          fill: context.colours.domains[domain],
+          stroke: context.colours.domains[domain] ?? "",
+          fill: context.colours.domains[domain] ?? "",
           width: 1,
           points: { show: live.times.length < 3 },
         })),
       ],
     },
-    [live.times, ...order.map((domain) => live.stacked[domain])],
+    [live.times, ...order.map((domain) => live.stacked[domain] ?? [])],
     host,
   );
 }

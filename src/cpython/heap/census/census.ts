@@ -3,7 +3,9 @@
  * heap (heap_scan.ts). Tables that lie outside their object are looked up at the end, in the order of
  * their addresses, so that memory is read forwards and in large pieces.
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
+import { addAt } from "../../../model/base/columns.js";
 import type { Bytes } from "../../../model/base/units.js";
 import { HashedAddresses } from "../memory/hashed_addresses.js";
 import { type HeapPart, wholeRegions } from "../memory/heap_parts.js";
@@ -88,7 +90,12 @@ export function joinShares(shares: readonly CensusShare[]): Census {
     const of = share.typeNames.map((name, n) => {
       const row = rows.get(name) ?? new CensusRow(name, share.modules[n] as string);
       rows.set(name, row);
-      row.add(share.objects[n], share.bytes[n], share.bufferBytes[n], share.tracked[n]);
+      row.add(
+        share.objects[n] ?? 0,
+        share.bytes[n] ?? 0,
+        share.bufferBytes[n] ?? 0,
+        share.tracked[n] ?? 0,
+      );
       return row;
     });
     for (const { row, data, bytes } of share.storages) {
@@ -197,30 +204,31 @@ class CensusCounter implements HeapVisitor {
     this.#makeRoom(types.count);
     const [objects, bytes, tracked] = [this.#objects, this.#bytes, this.#tracked];
     for (let n = 0; n < found.count; n++) {
-      const row = found.types[n] as TypeRow;
-      const at = places[n] as number;
-      const room = rooms[n] as Bytes;
+      const row = found.types[n] ?? 0;
+      const at = places[n] ?? 0;
+      const room = rooms[n] ?? 0;
       const effort = this.#efforts[row] || this.#judge(row);
-      objects[row] += 1;
+      addAt(objects, row, 1);
       if (effort & SEE_TRACKED && (words[at - 4] !== 0 || words[at - 3] !== 0)) {
-        tracked[row] += 1;
+        addAt(tracked, row, 1);
       }
       if (effort & MEASURE_STR) {
-        bytes[row] += types.preHeaders[row] + strBytes(layout, words, at, room);
+        bytes[row] =
+          (bytes[row] ?? 0) + (types.of(row).preHeader + strBytes(layout, words, at, room));
       } else if (effort & MEASURE_INT) {
-        const own = intBytes(layout, types.basicSizes[row] as Bytes, words, at);
-        bytes[row] += types.preHeaders[row] + Math.min(own, room);
+        const own = intBytes(layout, types.of(row).basicSize, words, at);
+        bytes[row] = (bytes[row] ?? 0) + (types.of(row).preHeader + Math.min(own, room));
       } else if (effort & MEASURE) {
-        bytes[row] += ownBytes(types, layout, row, words, at, room);
+        bytes[row] = (bytes[row] ?? 0) + ownBytes(types, layout, row, words, at, room);
       }
       if (effort & FOLLOW_DICT) {
-        const keys = words[at + 8] + words[at + 9] * 2 ** 32;
+        const keys = (words[at + 8] ?? 0) + (words[at + 9] ?? 0) * 2 ** 32;
         const isSplit = words[at + 10] !== 0 || words[at + 11] !== 0;
         // Most tables lie near their dict, in what was read already.
-        const isNear = keys >= base && keys + TABLE_HEAD < end && (words[at + 8] & 7) === 0;
+        const isNear = keys >= base && keys + TABLE_HEAD < end && ((words[at + 8] ?? 0) & 7) === 0;
         const table = isNear && !isSplit ? ownTableBytes(layout, words, (keys - base) >>> 2) : 0;
         if (table > 0) {
-          bytes[row] += table;
+          bytes[row] = (bytes[row] ?? 0) + table;
         } else {
           this.#deferred.addDict(row, keys, isSplit);
         }
@@ -232,18 +240,18 @@ class CensusCounter implements HeapVisitor {
 
   #judge(row: TypeRow): number {
     const { types } = this;
-    const shape = types.shapes[row] as number;
+    const shape = types.of(row).shape;
     const measure = fixedBytes(types, row) === null ? (MEASURES.get(shape) ?? MEASURE) : 0;
     const effort =
-      JUDGED | (types.isGc[row] ? SEE_TRACKED : 0) | measure | (FOLLOWS.get(shape) ?? 0);
+      JUDGED | (types.of(row).isGc ? SEE_TRACKED : 0) | measure | (FOLLOWS.get(shape) ?? 0);
     this.#efforts[row] = effort;
     return effort;
   }
 
   #follow(row: TypeRow, found: FoundObjects, n: number): void {
     const { words } = found;
-    const at = found.places[n] as number;
-    switch (this.types.shapes[row]) {
+    const at = found.places[n] ?? 0;
+    switch (this.types.of(row).shape) {
       case SHAPE_TYPE:
         this.#deferred.addTypeKeys(row, addressOf(found, n) + this.layout.heapTypeCachedKeys);
         break;
@@ -254,7 +262,7 @@ class CensusCounter implements HeapVisitor {
         this.#deferred.addArray(row, words, at);
         break;
       case SHAPE_C_DATA:
-        this.#buffers[row] += ownDataBytes(words, at);
+        addAt(this.#buffers, row, ownDataBytes(words, at));
         break;
       case SHAPE_TENSOR:
         this.#deferred.addTensor(row, addressOf(found, n));
@@ -264,24 +272,26 @@ class CensusCounter implements HeapVisitor {
 
   share(figures: ScanFigures): CensusShare {
     this.#deferred.resolve((row, bytes) => {
-      this.#bytes[row] += bytes;
+      addAt(this.#bytes, row, bytes);
     });
     const met = Array.from({ length: this.#objects.length }, (_, row) => row).filter(
-      (row) => this.#objects[row] > 0,
+      (row) => (this.#objects[row] ?? 0) > 0,
     );
     const place = new Map(met.map((row, n) => [row, n]));
-    const column = (values: Float64Array) => Float64Array.from(met, (row) => values[row]);
+    const column = (values: Float64Array) => Float64Array.from(met, (row) => values[row] ?? 0);
     return {
       typeNames: met.map((row) => this.types.name(row)),
       modules: met.map((row) => this.types.module(row)),
       objects: column(this.#objects),
       bytes: Float64Array.from(
         met,
-        (row) => this.#bytes[row] + this.#objects[row] * (fixedBytes(this.types, row) ?? 0),
+        (row) =>
+          (this.#bytes[row] ?? 0) + (this.#objects[row] ?? 0) * (fixedBytes(this.types, row) ?? 0),
       ),
       bufferBytes: Float64Array.from(
         met,
-        (row) => this.#buffers[row] + this.#objects[row] * this.types.inlineValues[row],
+        (row) =>
+          (this.#buffers[row] ?? 0) + (this.#objects[row] ?? 0) * this.types.of(row).inlineValues,
       ),
       tracked: column(this.#tracked),
       figures,

@@ -1,5 +1,6 @@
 /** Objects counted by type: those of a graph, without another pass over the memory, and those of a census. */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
 import type { TypeCounts } from "../../../model/heap/heap_graph.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
@@ -15,21 +16,21 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
   // A storage is a node of its own here; its bytes are those of the first tensor that has it.
   const told = new Uint8Array(graph.nodes - end);
   for (let node = FIRST_OBJECT; node < end; node++) {
-    const count = byRow[graph.type[node] as number];
+    const count = byRow[uint32At(graph.type, node)];
     if (count === undefined) {
       continue;
     }
     count.objects += 1;
-    count.bytes += graph.shallow[node] as Bytes;
+    count.bytes += float64At(graph.shallow, node);
     if (told.length === 0) {
       continue;
     }
-    const stop = graph.edgeStart[node + 1] as number;
-    for (let edge = graph.edgeStart[node] as number; edge < stop; edge++) {
-      const to = graph.edgeTo[edge] as number;
+    const stop = uint32At(graph.edgeStart, node + 1);
+    for (let edge = uint32At(graph.edgeStart, node); edge < stop; edge++) {
+      const to = uint32At(graph.edgeTo, edge);
       if (to >= end && told[to - end] === 0) {
         told[to - end] = 1;
-        count.bytes += graph.shallow[to] as Bytes;
+        count.bytes += float64At(graph.shallow, to);
       }
     }
   }
@@ -45,6 +46,6 @@ export function countsOf({ typeNames, bytes, bufferBytes, objects }: Census): Ty
   return {
     types: typeNames,
     objects,
-    bytes: bytes.map((own, row) => own + (bufferBytes[row] as Bytes)),
+    bytes: bytes.map((own, row) => own + float64At(bufferBytes, row)),
   };
 }

@@ -21,7 +21,7 @@ export class EdgeColumn {
   }
 
   at(row: number): NodeId {
-    return (this.#pieces[Math.floor(row / PIECE)] as Uint32Array)[row % PIECE];
+    return this.#pieces[Math.floor(row / PIECE)]?.[row % PIECE] ?? 0;
   }
 
   /** Takes back what was appended behind a length. */

@@ -7,7 +7,9 @@
  * local of a running function, a variable of C, or something in native memory holds those. What no root
  * leads to lives by references among itself alone: garbage that waits for the collector.
  */
+
 import type { AddressRange } from "../../../linux/memory/memory.js";
+import { addAt } from "../../../model/base/columns.js";
 import type { Address, Bytes, Objects } from "../../../model/base/units.js";
 import { findDominators } from "../../../model/heap/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
@@ -145,13 +147,13 @@ export function buildGraph(
           },
     owns: (buffer, bytes) => {
       buffers.add(buffer, current);
-      shallow[current] += bytes;
+      addAt(shallow, current, bytes);
     },
   });
   for (let node = FIRST_OBJECT; node < end; node++) {
     current = node;
     objectStart[node] = edges.length;
-    references.visit(address[node], type[node], columns.room[node - FIRST_OBJECT]);
+    references.visit(address[node] ?? 0, type[node] ?? 0, columns.room[node - FIRST_OBJECT] ?? 0);
     const storage = storages.ofTensor.get(node);
     if (storage !== undefined) {
       edges.push(storage);
@@ -201,8 +203,8 @@ export function buildGraph(
     figures,
     buffers,
     garbage: {
-      objects: tree.retainedNodes[ROOT_GARBAGE] - 1,
-      bytes: tree.retained[ROOT_GARBAGE],
+      objects: (tree.retainedNodes[ROOT_GARBAGE] ?? 0) - 1,
+      bytes: tree.retained[ROOT_GARBAGE] ?? 0,
     },
     end,
     modules,
@@ -221,7 +223,7 @@ function registersOf({ typeNames, type, nodes }: HeapGraph): NodeId[] {
   const found: NodeId[] = [];
   if (isRegister.includes(1)) {
     for (let node = FIRST_OBJECT; node < nodes; node++) {
-      if (isRegister[type[node]] === 1) {
+      if (isRegister[type[node] ?? 0] === 1) {
         found.push(node);
       }
     }
@@ -239,7 +241,7 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
   });
   const groupOf = Uint32Array.from(graph.type, (type) => groupOfType[type] ?? 0);
   const bytes = retainedByGroup(graph, tree, groupOf, groups.size);
-  return new Map([...groups].map(([name, group]) => [name, bytes[group] as Bytes]));
+  return new Map([...groups].map(([name, group]) => [name, bytes[group] ?? 0]));
 }
 
 /** The same graph with the roots' edges before the objects'. */
@@ -256,7 +258,7 @@ function withRoots(graph: HeapGraph, roots: readonly NodeId[][], types: TypeTabl
     }
   }
   for (let node = FIRST_OBJECT; node <= graph.nodes; node++) {
-    edgeStart[node] = graph.edgeStart[node] + extra;
+    edgeStart[node] = (graph.edgeStart[node] ?? 0) + extra;
   }
   edgeTo.set(graph.edgeTo, extra);
   const typeNames = Array.from({ length: types.count }, (_, row) => types.name(row));

@@ -41,12 +41,12 @@ export class NodeColumns implements HeapVisitor {
   objects(found: FoundObjects): void {
     const { types, layout } = this;
     for (let n = 0; n < found.count; n++) {
-      const row = found.types[n] as number;
-      const room = found.rooms[n] as Bytes;
-      const own = ownBytes(types, layout, row, found.words, found.places[n] as number, room);
+      const row = found.types[n] ?? 0;
+      const room = found.rooms[n] ?? 0;
+      const own = ownBytes(types, layout, row, found.words, found.places[n] ?? 0, room);
       this.#address.push(addressOf(found, n));
       this.#type.push(row);
-      this.#shallow.push(own + (types.inlineValues[row] as Bytes));
+      this.#shallow.push(own + types.of(row).inlineValues);
       this.#room.push(room < MOST_ROOM ? room : MOST_ROOM);
     }
   }
@@ -64,7 +64,7 @@ export class NodeColumns implements HeapVisitor {
 /** The same with a few objects more, each in its place; or instead of what was found there. */
 export function withObjects(columns: ObjectColumns, more: readonly ObjectRow[]): ObjectColumns {
   const rowOf = ({ address }: ObjectRow, { address: all }: ObjectColumns) =>
-    lastAtMost(all.length, (row) => all[row], address);
+    lastAtMost(all.length, (row) => all[row] ?? 0, address);
   const isThere = (object: ObjectRow) => columns.address[rowOf(object, columns)] === object.address;
   const added = more.filter((object) => !isThere(object)).sort((a, b) => a.address - b.address);
   const length = columns.address.length + added.length;

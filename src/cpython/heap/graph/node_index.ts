@@ -29,15 +29,15 @@ export class NodeIndex implements ObjectIndex {
     this.#bits = new Uint32Array(copy.pages * GROUPS_A_PAGE);
     this.#before = new Uint32Array(copy.pages * GROUPS_A_PAGE);
     for (let n = 0; n < addresses.length; n++) {
-      const low = addresses[n] >>> 0;
-      const high = Math.floor(addresses[n] / 2 ** 32);
+      const low = (addresses[n] ?? 0) >>> 0;
+      const high = Math.floor((addresses[n] ?? 0) / 2 ** 32);
       const page = copy.pageAt(low, high);
       this.#places[placeOf(low, high)] = 1;
       const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
       if (this.#bits[group] === 0) {
         this.#before[group] = first + n;
       }
-      this.#bits[group] |= 1 << ((low >>> 4) & 31);
+      this.#bits[group] = (this.#bits[group] ?? 0) | (1 << ((low >>> 4) & 31));
     }
   }
 
@@ -51,12 +51,12 @@ export class NodeIndex implements ObjectIndex {
       return 0;
     }
     const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
-    const bits = this.#bits[group];
+    const bits = this.#bits[group] ?? 0;
     const bit = (low >>> 4) & 31;
     if (((bits >>> bit) & 1) === 0) {
       return 0;
     }
-    return this.#before[group] + countBits(bits & ((1 << bit) - 1));
+    return (this.#before[group] ?? 0) + countBits(bits & ((1 << bit) - 1));
   }
 
   at(address: number): NodeId {

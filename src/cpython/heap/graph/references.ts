@@ -3,10 +3,12 @@
  * of, by the words of the object itself for all others. A word is a reference when an object begins where
  * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
  */
+
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { blockBytes } from "../memory/memory_blocks.js";
+import { signedWordAt } from "../memory/words.js";
 import { BufferReferences, type ReferenceSink } from "../objects/buffer_references.js";
 import { FrameReferences } from "../objects/frame_references.js";
 import { type KeysTable, parseKeys, valuesPrefix } from "../objects/small_objects.js";
@@ -72,8 +74,8 @@ export class References {
   visit(object: Address, row: TypeRow, room: Bytes): void {
     const { types } = this;
     this.#attributes(object, row);
-    const basic = types.basicSizes[row];
-    switch (types.shapes[row]) {
+    const basic = types.of(row).basicSize;
+    switch (types.of(row).shape) {
       case SHAPE_STR:
         // Of a subclass: its fields stand behind the pointer to its characters, which ends a PyUnicodeObject.
         this.#rest(object, this.layout.compactBytes + 8, row);
@@ -144,14 +146,14 @@ export class References {
         this.#rest(object, 16, row);
         return;
       default: {
-        if (types.shapes[row] === SHAPE_C_DATA) {
+        if (types.of(row).shape === SHAPE_C_DATA) {
           this.#buffers.cData(object);
         }
-        const items = types.itemSizes[row] === 0 ? 0 : Math.abs(this.#count(object + 16));
-        const end = Math.min(room, basic + items * types.itemSizes[row]);
+        const items = types.of(row).itemSize === 0 ? 0 : Math.abs(this.#count(object + 16));
+        const end = Math.min(room, basic + items * types.of(row).itemSize);
         this.range(object + 16, end - 16, this.#weakList(object, row));
         this.#type(object, row);
-        if (types.shapes[row] === SHAPE_TABLED) {
+        if (types.of(row).shape === SHAPE_TABLED) {
           this.#tables(object + 16, end - 16, TABLES_DEEP);
         }
       }
@@ -160,7 +162,7 @@ export class References {
 
   /** An instance keeps its class alive: only heap types are objects here. */
   #type(object: Address, row: TypeRow): void {
-    if (this.types.isHeapType[row]) {
+    if (this.types.of(row).isHeapType) {
       this.range(object + 8, 8);
     }
   }
@@ -180,11 +182,11 @@ export class References {
       if (at >= 0) {
         const stop = at + ((pageEnd - address) >>> 2);
         for (let word = at; word + 1 < stop; word += 2) {
-          const low = words[word];
+          const low = words[word] ?? 0;
           if ((low & 15) !== 0 || (low === 0 && words[word + 1] === 0)) {
             continue;
           }
-          const to = index.find(low, words[word + 1]);
+          const to = index.find(low, words[word + 1] ?? 0);
           if (to !== 0 && address + (word - at) * 4 !== skip) {
             sink.edge(to);
           }
@@ -214,7 +216,7 @@ export class References {
 
   /** Where an object keeps its weak references, which refer to it and not it to them; 0: nowhere. */
   #weakList(object: Address, row: TypeRow): Address {
-    const offset = this.types.weakOffsets[row];
+    const offset = this.types.of(row).weakOffset;
     return offset > 0 ? object + offset : 0;
   }
 
@@ -225,12 +227,12 @@ export class References {
 
   #count(address: Address): number {
     const at = this.copy.index(address);
-    return at < 0 ? 0 : this.copy.words[at] + (this.copy.words[at + 1] | 0) * 2 ** 32;
+    return at < 0 ? 0 : signedWordAt(this.copy.words, at);
   }
 
   /** What a subclass adds behind its builtin base: slots and a dict. */
   #rest(object: Address, from: Bytes, row: TypeRow): void {
-    const basic = this.types.basicSizes[row];
+    const basic = this.types.of(row).basicSize;
     if (basic > from) {
       this.range(object + from, basic - from, this.#weakList(object, row));
     }
@@ -244,14 +246,14 @@ export class References {
    */
   #attributes(object: Address, row: TypeRow): void {
     const { types, layout } = this;
-    const offset = types.dictOffsets[row];
+    const offset = types.of(row).dictOffset;
     if (offset < 0) {
       // From the end of a variable object, whose items are counted by ob_size.
       const items = Math.abs(this.#count(object + 16));
-      const end = types.basicSizes[row] + items * types.itemSizes[row];
+      const end = types.of(row).basicSize + items * types.of(row).itemSize;
       this.range(object + Math.ceil(end / 8) * 8 + offset, 8);
     }
-    if (!types.managedDict[row]) {
+    if (!types.of(row).managedDict) {
       return;
     }
     const place = this.#word(object - 24);
@@ -263,17 +265,19 @@ export class References {
     } else {
       this.range(object - 24, 8);
     }
-    if (layout.values === "inline" && types.inlineValues[row] > 0) {
-      const at = object + types.basicSizes[row];
+    if (layout.values === "inline" && types.of(row).inlineValues > 0) {
+      const at = object + types.of(row).basicSize;
       const index = this.copy.index(at);
-      if (index >= 0 && this.copy.words[index] >>> 24 === 1) {
-        this.range(at + 8, (this.copy.words[index] & 0xff) * 8);
+      if (index >= 0 && (this.copy.words[index] ?? 0) >>> 24 === 1) {
+        this.range(at + 8, ((this.copy.words[index] ?? 0) & 0xff) * 8);
       }
     }
   }
 
   #values(values: Address, row: TypeRow): void {
-    const keys = this.#keys(this.#word(this.types.addresses[row] + this.layout.heapTypeCachedKeys));
+    const keys = this.#keys(
+      this.#word(this.types.of(row).address + this.layout.heapTypeCachedKeys),
+    );
     if (values !== 0 && keys !== null) {
       this.range(values, this.#ownsValues(values, keys));
     }
@@ -281,7 +285,7 @@ export class References {
 
   #ownsValues(values: Address, keys: KeysTable): Bytes {
     const at = this.copy.index(values - 8);
-    const prefix = at < 0 ? 0 : valuesPrefix(this.layout, this.copy.words[at + 1]);
+    const prefix = at < 0 ? 0 : valuesPrefix(this.layout, this.copy.words[at + 1] ?? 0);
     const bytes = (keys.used + keys.usable) * 8;
     this.sink.owns(values - prefix, bytes);
     return bytes;
@@ -322,7 +326,7 @@ export class References {
         if (at < 0) {
           return;
         }
-        const to = index.find(words[at], words[at + 1]);
+        const to = index.find(words[at] ?? 0, words[at + 1] ?? 0);
         if (to !== 0) {
           sink.edge(to);
         }
@@ -361,7 +365,7 @@ export class References {
       if (at < 0) {
         return;
       }
-      const to = index.find(copy.words[at], copy.words[at + 1]);
+      const to = index.find(copy.words[at] ?? 0, copy.words[at + 1] ?? 0);
       if (to !== 0) {
         sink.edge(to);
       }

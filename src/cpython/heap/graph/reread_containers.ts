@@ -12,6 +12,7 @@
 
 import { pause } from "../../../linux/hold/pause.js";
 import type { Memory } from "../../../linux/memory/memory.js";
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import type { HeapLayout } from "../memory/layout.js";
@@ -52,9 +53,9 @@ export function renewContainers(
   let left = MOST_ATTEMPTS * copy.words.byteLength;
   let retries = MOST_RETRIES;
   for (const n of largestContainers(copy, types, address, row)) {
-    const object = address[n] as Address;
-    const type = row[n] as number;
-    const isTuple = types.shapes[type] === SHAPE_TUPLE;
+    const object = float64At(address, n);
+    const type = uint32At(row, n);
+    const isTuple = types.of(type).shape === SHAPE_TUPLE;
     const items = copy.word(object + 16);
     for (let attempt = 0; ; attempt++) {
       if (attempt > 0) {
@@ -68,11 +69,11 @@ export function renewContainers(
       const head = readWords(source, object, HEAD_WORDS);
       // Another object lies there by now, or none.
       const isAnother = isTuple && head?.[2] !== items;
-      if (head === null || head[0] === 0 || head[1] !== types.addresses[type] || isAnother) {
+      if (head === null || head[0] === 0 || head[1] !== types.of(type).address || isAnother) {
         gone.push(object);
         break;
       }
-      const table = tableOf(source, layout, types.shapes[type] as number, object, head);
+      const table = tableOf(source, layout, types.of(type).shape, object, head);
       if (table === null || !(table.bytes < left)) {
         break;
       }
@@ -109,9 +110,9 @@ function largestContainers(
 ): number[] {
   const found: { readonly n: number; readonly items: number }[] = [];
   for (let n = 0; n < address.length; n++) {
-    const shape = types.shapes[row[n] as number] as number;
+    const shape = types.of(uint32At(row, n)).shape;
     if (SHAPES.has(shape)) {
-      const items = copy.word((address[n] as Address) + (shape === SHAPE_SET ? 24 : 16));
+      const items = copy.word(float64At(address, n) + (shape === SHAPE_SET ? 24 : 16));
       if (items >= FEWEST_ITEMS) {
         found.push({ n, items });
       }
@@ -151,7 +152,7 @@ function tableOf(
   object: Address,
   head: Float64Array,
 ): Table | null {
-  const word = (n: number) => head[n] as number;
+  const word = (n: number) => float64At(head, n);
   if (shape === SHAPE_TUPLE) {
     // 16 size, then the items; from 3.14 on its hash before them
     const places = { knownBy: null, count: 16 };

@@ -11,6 +11,7 @@
 
 import { pause } from "../../../linux/hold/pause.js";
 import type { AddressRange } from "../../../linux/memory/memory.js";
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { heapRegions } from "../memory/heap_regions.js";
@@ -93,9 +94,14 @@ export function renewValues(
   for (let pass = 0; pass < MOST_PASSES && renewal.gone > gone; pass++) {
     gone = renewal.gone;
     for (let n = 0; n < address.length && left-- > 0 && !renewal.isOver; n++) {
-      const row = type[n];
-      if (mayName(types.shapes[row]) && room[n] <= LARGEST_NAMESPACE) {
-        renewal.renew({ address: address[n], type: row, shallow: shallow[n], room: room[n] });
+      const row = uint32At(type, n);
+      if (mayName(types.of(row).shape) && uint32At(room, n) <= LARGEST_NAMESPACE) {
+        renewal.renew({
+          address: float64At(address, n),
+          type: row,
+          shallow: float64At(shallow, n),
+          room: uint32At(room, n),
+        });
       }
     }
   }
@@ -239,7 +245,7 @@ class ValueRenewal {
           if (value !== null) {
             this.values.push(value);
             this.#unknown.known.add(address);
-            if (!WITHOUT_REFERENCES.has(this.types.shapes[value.type])) {
+            if (!WITHOUT_REFERENCES.has(this.types.of(value.type).shape)) {
               waiting.push(() => this.#visit(value));
             }
           }
@@ -274,7 +280,7 @@ class ValueRenewal {
 
   #visitAnew(object: ObjectRow): void {
     const { address, type, room } = object;
-    const before = this.types.preHeaders[type];
+    const before = this.types.of(type).preHeader;
     this.#copyAnew(address - before, before + room);
     this.#visit(object);
   }
@@ -283,12 +289,12 @@ class ValueRenewal {
   #visit({ address, type, room }: ObjectRow): void {
     const { copy, types } = this;
     // Of other tables a visit tells place and size.
-    if (types.shapes[type] === SHAPE_LIST) {
+    if (types.of(type).shape === SHAPE_LIST) {
       this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
-    } else if (types.shapes[type] === SHAPE_NDARRAY) {
-      const dimensions = copy.words[copy.index(address + 24)];
+    } else if (types.of(type).shape === SHAPE_NDARRAY) {
+      const dimensions = copy.words[copy.index(address + 24)] ?? 0;
       this.#copyAnew(copy.word(address + 32), dimensions * 16);
-    } else if (types.shapes[type] === SHAPE_DICT) {
+    } else if (types.of(type).shape === SHAPE_DICT) {
       const keys = readKeys(copy.source, this.layout, copy.word(address + 32));
       this.#copyAnew(keys?.address ?? 0, keys?.bytes ?? 0);
     }
@@ -319,13 +325,13 @@ class ValueRenewal {
     this.#head.fill(0);
     copy.source.readInto(address, new Uint8Array(this.#head.buffer));
     const own = ownBytes(types, layout, row, this.#head, 0, Number.MAX_SAFE_INTEGER);
-    const before = types.preHeaders[row];
+    const before = types.of(row).preHeader;
     // No more than its own: what stands behind it is another's, as it was.
     this.#copyAnew(address - before, own);
     if (copy.index(address) < 0 || this.#typeAt(address) !== row) {
       return null; // the copy has no room for it, or it was freed meanwhile
     }
-    const values = types.inlineValues[row];
+    const values = types.of(row).inlineValues;
     return { address, type: row, shallow: own + values, room: own - before + values };
   }
 }

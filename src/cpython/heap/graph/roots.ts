@@ -1,4 +1,5 @@
 /** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
+
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
@@ -66,14 +67,18 @@ export function findRoots(
   }
   const known = new Uint32Array(nodes);
   for (let edge = 0; edge < edges.length; edge++) {
-    known[edges.at(edge)] += 1;
+    const to = edges.at(edge);
+    known[to] = (known[to] ?? 0) + 1;
   }
   const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
   const reached = new Reached(graph);
   if (modules !== 0) {
-    const entries = graph.edgeTo.subarray(graph.edgeStart[modules], graph.edgeStart[modules + 1]);
+    const entries = graph.edgeTo.subarray(
+      graph.edgeStart[modules] ?? 0,
+      graph.edgeStart[modules + 1] ?? 0,
+    );
     roots[ROOT_MODULES] = [
-      ...new Set(entries.filter((node) => types.shapes[graph.type[node]] === SHAPE_MODULE)),
+      ...new Set(entries.filter((node) => types.of(graph.type[node] ?? 0).shape === SHAPE_MODULE)),
       modules,
     ];
     reached.from(modules);
@@ -83,13 +88,13 @@ export function findRoots(
     reached.from(frame);
   }
   for (let node = FIRST_OBJECT; node < end; node++) {
-    const count = copy.words[copy.index(graph.address[node])];
+    const count = copy.words[copy.index(graph.address[node] ?? 0)] ?? 0;
     if (reached.has(node) && place[node] !== ROOT_STACKS) {
       continue;
     }
-    if (count > known[node] || count >= LEAST_IMMORTAL) {
-      const frame = types.shapes[graph.type[node]] === SHAPE_FRAME;
-      (roots[frame ? ROOT_STACKS : place[node]] as NodeId[]).push(node);
+    if (count > (known[node] ?? 0) || count >= LEAST_IMMORTAL) {
+      const frame = types.of(graph.type[node] ?? 0).shape === SHAPE_FRAME;
+      (roots[frame ? ROOT_STACKS : (place[node] ?? 0)] as NodeId[]).push(node);
       reached.from(node);
     }
   }
@@ -137,9 +142,9 @@ class Reached {
       stack[depth++] = node;
     }
     while (depth > 0) {
-      const at = stack[--depth];
-      for (let edge = edgeStart[at]; edge < edgeStart[at + 1]; edge++) {
-        const to = edgeTo[edge];
+      const at = stack[--depth] ?? 0;
+      for (let edge = edgeStart[at] ?? 0; edge < (edgeStart[at + 1] ?? 0); edge++) {
+        const to = edgeTo[edge] ?? 0;
         if (reached[to] === 0) {
           reached[to] = 1;
           stack[depth++] = to;

@@ -12,6 +12,7 @@
  * nodes) is told by its first link.
  */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { PathTree } from "../../../model/heap/heap_paths.js";
@@ -107,7 +108,7 @@ function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean
 function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Array[]][] {
   const next = new Map<NodeId, Uint32Array[]>();
   for (const way of ways) {
-    const node = way[depth];
+    const node = uint32At(way, depth);
     if (node !== undefined) {
       const others = next.get(node);
       if (others === undefined) {
@@ -167,7 +168,7 @@ function isContainer(
 
 /** With what goes with it alone, buffers included: a bytearray, an array. A tensor tells more than its storage. */
 function isLarge({ tree, end }: ObjectGraph, node: NodeId): boolean {
-  return node >= FIRST_OBJECT && node < end && tree.retained[node] >= LARGE;
+  return node >= FIRST_OBJECT && node < end && float64At(tree.retained, node) >= LARGE;
 }
 
 /** Of a way to one object: the innermost container, else the object before it. */
@@ -190,7 +191,7 @@ function firstLink(
   for (const [n, step] of steps.entries()) {
     const before = steps[n - 1]?.node ?? 0;
     if (step.node >= FIRST_OBJECT && !isNamespace(objects, names, step.node, before)) {
-      const type = objects.graph.type[step.node];
+      const type = uint32At(objects.graph.type, step.node);
       const same = links.get(type) ?? [];
       links.set(type, same);
       same.push(step);
@@ -206,17 +207,17 @@ function firstLink(
 }
 
 function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
-  return node < FIRST_OBJECT ? -1 : (types.shapes[graph.type[node]] as number);
+  return node < FIRST_OBJECT ? -1 : types.of(uint32At(graph.type, node)).shape;
 }
 
 /** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}: chains may be long. */
 function wayTo({ before, reached }: PathTree, node: NodeId): Uint32Array {
   let length = 0;
-  for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = before[at]) {
+  for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = uint32At(before, at)) {
     length += 1;
   }
   const way = new Uint32Array(Math.min(length, DEEPEST));
-  for (let at = node, n = length - 1; n >= 0; at = before[at], n--) {
+  for (let at = node, n = length - 1; n >= 0; at = uint32At(before, at), n--) {
     if (n < DEEPEST) {
       way[n] = at;
     }

@@ -1,5 +1,6 @@
 /** Containers full of numbers that each are an object of their own, where an array would hold them bare. */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -29,24 +30,24 @@ export function findBoxedNumbers(objects: ObjectGraph): BoxedNumbers[] {
   const names = new StepNames(objects);
   const found: { node: NodeId; of: "float" | "int"; count: Objects; bytes: Bytes }[] = [];
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    const shape = types.shapes[graph.type[node]];
-    const first = graph.edgeStart[node];
-    const edges = graph.edgeStart[node + 1] - first;
+    const shape = types.of(uint32At(graph.type, node)).shape;
+    const first = uint32At(graph.edgeStart, node);
+    const edges = uint32At(graph.edgeStart, node + 1) - first;
     if ((shape !== SHAPE_LIST && shape !== SHAPE_TUPLE) || edges < LEAST_COUNT) {
       continue;
     }
     const counts = { float: 0, int: 0 };
-    let bytes = graph.shallow[node];
+    let bytes = float64At(graph.shallow, node);
     for (let edge = first; edge < first + edges; edge++) {
-      const to = graph.edgeTo[edge];
-      const type = graph.type[to];
+      const to = uint32At(graph.edgeTo, edge);
+      const type = uint32At(graph.type, to);
       if (type === kinds.float) {
         counts.float += 1;
       } else if (type === kinds.int) {
         counts.int += 1;
       }
       if (tree.dominator[to] === node) {
-        bytes += graph.shallow[to];
+        bytes += float64At(graph.shallow, to);
       }
     }
     const of = counts.float >= counts.int ? "float" : "int";

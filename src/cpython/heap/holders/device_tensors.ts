@@ -5,6 +5,7 @@
  * the functions that run now.
  */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -102,13 +103,13 @@ export function findDeviceArrays<One extends DeviceArray>(
 }
 
 export function isTensor({ graph, types }: ObjectGraph, node: NodeId): boolean {
-  return types.shapes[graph.type[node]] === SHAPE_TENSOR;
+  return types.of(uint32At(graph.type, node)).shape === SHAPE_TENSOR;
 }
 
 /** Of a tensor that is a row of indices (int64), how many; null where it is none. */
 export function rowLengthOf({ graph, copy }: ObjectGraph, node: NodeId): number | null {
   for (const at of IMPLEMENTATION_AT) {
-    const implementation = copy.word(graph.address[node] + at);
+    const implementation = copy.word(float64At(graph.address, node) + at);
     const length = implementation > 0 ? readRowLength(copy, implementation) : null;
     if (length !== null) {
       return length;
@@ -126,7 +127,7 @@ interface Found {
 
 function readTensor({ graph, copy }: ObjectGraph, node: NodeId, holds: Holds): Found | null {
   for (const at of IMPLEMENTATION_AT) {
-    const implementation = copy.word(graph.address[node] + at);
+    const implementation = copy.word(float64At(graph.address, node) + at);
     const storage = implementation > 0 ? readTensorStorage(copy, implementation, holds) : null;
     if (storage !== null) {
       return { node, implementation, ...storage };

@@ -1,5 +1,6 @@
 /** Who holds an object: its accumulation point, in words, with what hangs on it. */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes, Objects } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -61,8 +62,9 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
   }
   // Within an object: the last one that begins before, if it reaches so far.
   const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
-  const row = lastAtMost(objectAddresses.length, (n) => objectAddresses[n], address);
-  return row >= 0 && address < objectAddresses[row] + bytesInPlace(objects, row + FIRST_OBJECT)
+  const row = lastAtMost(objectAddresses.length, (n) => float64At(objectAddresses, n), address);
+  return row >= 0 &&
+    address < float64At(objectAddresses, row) + bytesInPlace(objects, row + FIRST_OBJECT)
     ? row + FIRST_OBJECT
     : 0;
 }
@@ -84,14 +86,14 @@ const KEPT_ELSEWHERE: ReadonlySet<number> = new Set([
 
 /** From an object's address to the end of the object itself. */
 export function bytesInPlace({ graph, types }: ObjectGraph, node: NodeId): Bytes {
-  const row = graph.type[node];
-  return KEPT_ELSEWHERE.has(types.shapes[row])
-    ? types.basicSizes[row]
-    : graph.shallow[node] - types.preHeaders[row];
+  const row = uint32At(graph.type, node);
+  return KEPT_ELSEWHERE.has(types.of(row).shape)
+    ? types.of(row).basicSize
+    : float64At(graph.shallow, node) - types.of(row).preHeader;
 }
 
 function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {
-  return graph.address[node] - types.preHeaders[graph.type[node]] - 16;
+  return float64At(graph.address, node) - types.of(uint32At(graph.type, node)).preHeader - 16;
 }
 
 /** For each address what is there. Addresses of nothing known are left out. */
@@ -157,9 +159,9 @@ function retainerOf(
 ): NodeId {
   const { dominator } = objects.tree;
   const keeps = (object: NodeId, node: NodeId) => {
-    let at = dominator[node];
+    let at = uint32At(dominator, node);
     while (at !== 0 && at !== object) {
-      at = dominator[at];
+      at = uint32At(dominator, at);
     }
     return at === object;
   };
@@ -177,7 +179,10 @@ function retainedBy(
   { tree }: ObjectGraph,
   node: NodeId,
 ): Pick<Holder, "retainedBytes" | "objects"> {
-  return { retainedBytes: tree.retained[node], objects: tree.retainedNodes[node] };
+  return {
+    retainedBytes: float64At(tree.retained, node),
+    objects: uint32At(tree.retainedNodes, node),
+  };
 }
 
 /** An object that holds something by itself, as the holder of that. */
@@ -189,7 +194,7 @@ function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): H
   const { graph, paths } = objects;
   return {
     node,
-    address: graph.address[node],
+    address: float64At(graph.address, node),
     type: names.typeName(node),
     path: names.words(pathTo(paths, node)),
     entries: entriesOf(objects, node),
@@ -199,8 +204,8 @@ function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): H
 
 /** ma_used, ob_size or `used` of the builtin containers: all stand behind the type. */
 function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
-  const address = graph.address[node];
-  const place = ENTRIES_AT[types.shapes[graph.type[node]]];
+  const address = float64At(graph.address, node);
+  const place = ENTRIES_AT[types.of(uint32At(graph.type, node)).shape];
   return node < FIRST_OBJECT || place === undefined ? 0 : Math.max(0, copy.word(address + place));
 }
 
@@ -223,23 +228,26 @@ export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
   const drop = new Float64Array(graph.nodes);
   const largestChild = new Float64Array(graph.nodes);
   for (let n = tree.order.length - 1; n > 0; n--) {
-    const node = tree.order[n];
-    const above = tree.dominator[node];
+    const node = uint32At(tree.order, n);
+    const above = uint32At(tree.dominator, node);
     // A storage of one tensor alone is a part of that; one that several share gathers memory by itself.
-    const isPart = node >= end && types.shapes[graph.type[above]] === SHAPE_TENSOR;
+    const isPart = node >= end && types.of(uint32At(graph.type, above)).shape === SHAPE_TENSOR;
     if (!isPart) {
-      largestChild[above] = Math.max(largestChild[above], tree.retained[node]);
+      largestChild[above] = Math.max(
+        float64At(largestChild, above),
+        float64At(tree.retained, node),
+      );
     }
-    drop[node] = isPart ? 0 : tree.retained[node] - largestChild[node];
+    drop[node] = isPart ? 0 : float64At(tree.retained, node) - float64At(largestChild, node);
   }
   const gathering: NodeId[] = [];
-  const least = LEAST_GATHERED * tree.retained[0];
+  const least = LEAST_GATHERED * float64At(tree.retained, 0);
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    if (drop[node] > least) {
+    if (float64At(drop, node) > least) {
       gathering.push(node);
     }
   }
-  gathering.sort((a, b) => drop[b] - drop[a]);
+  gathering.sort((a, b) => float64At(drop, b) - float64At(drop, a));
   const names = new StepNames(objects);
   const byWords = new Map<string, NodeId>();
   for (const node of gathering) {

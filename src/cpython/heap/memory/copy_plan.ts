@@ -2,6 +2,7 @@
  * What a copy of a program's memory is to hold: resident pages of its heaps, and of the data of the program and
  * its libraries. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
  */
+
 import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -117,8 +118,8 @@ function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
   let addresses = 0;
   let zeroes = 0;
   for (let word = 2; word < SAMPLE_WORDS; word++) {
-    const high = words[word * 2 + 1];
-    const low = words[word * 2];
+    const high = words[word * 2 + 1] ?? 0;
+    const low = words[word * 2] ?? 0;
     if (low === 0 && high === 0) {
       zeroes += 1;
     } else if ((low & 7) === 0 && high <= 0x7fff && (high > 0 || low > 0x400000)) {
@@ -127,7 +128,11 @@ function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
   }
   // A dict's table begins with a count of one and its sizes, then indices that look like nothing.
   const table =
-    beginning && words[4] >= 1 && words[4] < 2 ** 24 && words[5] === 0 && words[7] < 2 ** 16;
+    beginning &&
+    (words[4] ?? 0) >= 1 &&
+    (words[4] ?? 0) < 2 ** 24 &&
+    words[5] === 0 &&
+    (words[7] ?? 0) < 2 ** 16;
   return table || addresses * 3 > SAMPLE_WORDS - zeroes;
 }
 

@@ -11,7 +11,7 @@ export class HashedAddresses {
   /** The number of an address, given one if it is new. */
   add(address: Address): number {
     let slot = this.#slotOf(address);
-    let number = this.#slots[slot];
+    let number = this.#slots[slot] ?? 0;
     if (number !== EMPTY) {
       return number;
     }
@@ -27,19 +27,19 @@ export class HashedAddresses {
 
   /** The number of an address; -1 where it is none of the set. */
   find(address: Address): number {
-    const number = this.#slots[this.#slotOf(address)];
+    const number = this.#slots[this.#slotOf(address)] ?? 0;
     return number === EMPTY ? -1 : number;
   }
 
   at(number: number): Address {
-    return this.#addresses[number];
+    return this.#addresses[number] ?? 0;
   }
 
   #slotOf(address: Address): number {
     const mask = this.#slots.length - 1;
     const high = (address / 2 ** 32) >>> 0;
     let slot = (Math.imul((address >>> 3) ^ Math.imul(high, 0x85ebca6b), 0x9e3779b1) >>> 3) & mask;
-    for (let number = this.#slots[slot]; number !== EMPTY; number = this.#slots[slot]) {
+    for (let number = this.#slots[slot] ?? 0; number !== EMPTY; number = this.#slots[slot] ?? 0) {
       if (this.#addresses[number] === address) {
         return slot;
       }
@@ -54,7 +54,7 @@ export class HashedAddresses {
     this.#addresses = grown;
     this.#slots = new Uint32Array(this.#slots.length * 2).fill(EMPTY);
     for (let number = 0; number < this.size - 1; number++) {
-      this.#slots[this.#slotOf(this.#addresses[number])] = number;
+      this.#slots[this.#slotOf(this.#addresses[number] ?? 0)] = number;
     }
   }
 }

@@ -10,9 +10,11 @@
  * copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind the pause: whether one of
  * them refers to an object decides what a root is called, never what is one.
  */
+
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { sumOf } from "./copy_plan.js";
+import { wordAt } from "./words.js";
 
 const PAGE = 4096;
 const WORDS_A_PAGE = PAGE / 4;
@@ -172,7 +174,7 @@ export class HeapCopy implements Memory {
       this.#lastTable = number;
       this.#last = this.#directory.get(number);
     }
-    return this.#last === undefined ? 0 : this.#last[(low >>> 12) & (PAGES_A_TABLE - 1)];
+    return this.#last === undefined ? 0 : (this.#last[(low >>> 12) & (PAGES_A_TABLE - 1)] ?? 0);
   }
 
   index(address: Address): number {
@@ -182,7 +184,7 @@ export class HeapCopy implements Memory {
   /** A word, as a Number; -1 where it was not copied. */
   word(address: Address): number {
     const at = this.index(address);
-    return at < 0 ? -1 : this.words[at] + this.words[at + 1] * 2 ** 32;
+    return at < 0 ? -1 : wordAt(this.words, at);
   }
 
   #bytes(from: Bytes, length: Bytes): Uint8Array {

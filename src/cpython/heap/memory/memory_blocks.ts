@@ -4,6 +4,7 @@
  *   pymalloc  the pool around it: 36 size class  44 offset of its last block
  *   glibc     -8 size of the chunk, with 1 where the one before is in use, 2 where it is mapped by itself
  */
+
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapCopy } from "./heap_copy.js";
 import type { HeapLayout } from "./layout.js";
@@ -26,7 +27,7 @@ export function blockBytes(copy: HeapCopy, layout: HeapLayout, block: Address): 
 function pooledBytes(copy: HeapCopy, { poolBytes }: HeapLayout, block: Address): Bytes {
   const within = block % poolBytes;
   const pool = copy.index(block - within);
-  const sizeClass = pool < 0 ? SIZE_CLASSES : copy.words[pool + 9];
+  const sizeClass = pool < 0 ? SIZE_CLASSES : (copy.words[pool + 9] ?? 0);
   const bytes = (sizeClass + 1) * 16;
   const isPool = sizeClass < SIZE_CLASSES && copy.words[pool + 11] === poolBytes - bytes;
   return isPool && within >= POOL_HEADER && (within - POOL_HEADER) % bytes === 0 ? bytes : 0;
@@ -43,5 +44,5 @@ function chunkBytes(copy: HeapCopy, block: Address): Bytes {
     return block % 4096 === 16 ? bytes - 16 : 0;
   }
   const next = copy.index(block - 8 + bytes);
-  return next >= 0 && (copy.words[next] & 1) === 1 ? bytes - 8 : 0;
+  return next >= 0 && ((copy.words[next] ?? 0) & 1) === 1 ? bytes - 8 : 0;
 }

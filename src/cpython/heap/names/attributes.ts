@@ -1,5 +1,6 @@
 /** Attributes of an instance by name, wherever its class keeps them: a dict, or values in place. */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
@@ -41,9 +42,9 @@ function attributeOf(objects: ObjectGraph, node: NodeId, name: string): Address 
 }
 
 function inDict({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
-  const object = graph.address[node];
-  const row = graph.type[node];
-  const offset = types.managedDict[row] ? -24 : types.dictOffsets[row];
+  const object = float64At(graph.address, node);
+  const row = uint32At(graph.type, node);
+  const offset = types.of(row).managedDict ? -24 : types.of(row).dictOffset;
   const dict = offset === 0 ? 0 : copy.word(object + offset);
   const entries = dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict) : null;
   return (
@@ -67,13 +68,13 @@ export function* valuesInPlace(
   { copy, layout, types, graph }: ObjectGraph,
   node: NodeId,
 ): Iterable<{ readonly key: Address; readonly value: Address; readonly at: Address }> {
-  const row = graph.type[node];
-  if (!types.managedDict[row]) {
+  const row = uint32At(graph.type, node);
+  if (!types.of(row).managedDict) {
     return;
   }
-  const object = graph.address[node];
-  const keys = readKeys(copy, layout, copy.word(types.addresses[row] + layout.heapTypeCachedKeys));
-  let values = object + types.basicSizes[row] + layout.valuesStart;
+  const object = float64At(graph.address, node);
+  const keys = readKeys(copy, layout, copy.word(types.of(row).address + layout.heapTypeCachedKeys));
+  let values = object + types.of(row).basicSize + layout.valuesStart;
   if (layout.values === "pointer") {
     values = copy.word(object - 32);
   } else if (layout.values === "tagged") {

@@ -1,4 +1,5 @@
 /** Chains: an object holds the next of its type, that one the next, and so on (tracebacks, linked nodes, steps). */
+import { uint32At } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import type { StepNames } from "./step_names.js";
@@ -21,13 +22,13 @@ export function chainFrom(
   head: NodeId,
   nodes: readonly NodeId[],
 ): Chain {
-  const type = graph.type[head];
+  const type = uint32At(graph.type, head);
   let longest = { links: 0, next: 0 };
   for (const node of nodes) {
     let links = 0;
     let next = 0;
     let at = node;
-    for (; at !== 0 && at !== head; at = paths.before[at] as NodeId) {
+    for (; at !== 0 && at !== head; at = uint32At(paths.before, at)) {
       if (graph.type[at] === type) {
         links += 1;
         next = at;
@@ -39,7 +40,7 @@ export function chainFrom(
   }
   const link: NodeId[] = [];
   let at = longest.next;
-  for (; at !== 0 && at !== head && link.length < LONGEST_LINK; at = paths.before[at] as NodeId) {
+  for (; at !== 0 && at !== head && link.length < LONGEST_LINK; at = uint32At(paths.before, at)) {
     link.push(at);
   }
   return { links: longest.links, link: at === head ? [head, ...link.reverse()] : [head] };

@@ -67,14 +67,14 @@ export class FieldNames {
     let type = row;
     for (let depth = 0; type >= 0 && depth < MOST_BASES; depth++) {
       try {
-        this.#ownMembers(this.types.addresses[type], found);
+        this.#ownMembers(this.types.of(type).address, found);
       } catch (error) {
         if (!(error instanceof TidemarkError)) {
           throw error;
         }
         // A type that was torn: what was read so far stands.
       }
-      type = this.types.bases[type] as TypeRow;
+      type = this.types.of(type).base;
     }
     return found;
   }
@@ -97,7 +97,7 @@ export class FieldNames {
     if (this.types.name(row) === "traceback") {
       return TRACEBACK_FIELDS;
     }
-    const flags = this.copy.word(this.types.addresses[row] + TYPE_FLAGS);
+    const flags = this.copy.word(this.types.of(row).address + TYPE_FLAGS);
     if (flags < 0 || Math.floor(flags / EXCEPTION_FLAG) % 2 === 0) {
       return [];
     }

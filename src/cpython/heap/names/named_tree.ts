@@ -1,5 +1,6 @@
 /** The dominator tree of a heap, cut to what a page holds, each row with the way to it in words. */
 
+import { uint32At } from "../../../model/base/columns.js";
 import type { NamedHeapTree } from "../../../model/documents/heap_page.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { cutTree, TreeKind } from "../../../model/heap/heap_tree.js";
@@ -17,9 +18,13 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
   const steps: string[][] = Array.from({ length: cut.rows }, () => []);
   // Those that one container holds come one after the other: its keys are then read once.
   const rows = Array.from({ length: cut.rows }, (_, row) => row);
-  rows.sort((a, b) => paths.before[nodes[a]] - paths.before[nodes[b]] || a - b);
+  rows.sort(
+    (a, b) =>
+      uint32At(paths.before, uint32At(nodes, a)) - uint32At(paths.before, uint32At(nodes, b)) ||
+      a - b,
+  );
   for (const row of rows) {
-    const node = nodes[row];
+    const node = uint32At(nodes, row);
     if (cut.kind[row] === TreeKind.root) {
       steps[row] = [ROOT_NAMES[node] as string];
     } else if (cut.kind[row] === TreeKind.object) {
@@ -31,18 +36,18 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
 
 /** The part of the way from a root that lies behind the object's dominator: every way leads through that. */
 function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): string[] {
-  const dominator = tree.dominator[node];
+  const dominator = uint32At(tree.dominator, node);
   const way = [node];
-  let at = paths.before[node];
+  let at = uint32At(paths.before, node);
   while (at !== dominator && at !== 0 && way.length < MOST_STEPS) {
     way.push(at);
-    at = paths.before[at];
+    at = uint32At(paths.before, at);
   }
   const cutShort = at !== dominator && at !== 0;
   if (at !== 0) {
     way.push(at);
     // Of an object's attributes the name alone is told, where the words see whose they are.
-    const owner = paths.before[at];
+    const owner = uint32At(paths.before, at);
     if (owner >= FIRST_OBJECT && names.holdsAttributes(owner, at)) {
       way.push(owner);
     }

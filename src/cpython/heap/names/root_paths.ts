@@ -10,6 +10,7 @@
  * Steps that came to nothing in common are told as they are.
  */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -41,7 +42,7 @@ export function nodesOfType({ graph }: ObjectGraph, type: string): NodeId[] {
   }
   const nodes: NodeId[] = [];
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    if (rows.has(graph.type[node])) {
+    if (rows.has(uint32At(graph.type, node))) {
       nodes.push(node);
     }
   }
@@ -97,7 +98,7 @@ class WayGrouping {
       end: node,
       tail,
       objects: 1,
-      retainedBytes: retained[node],
+      retainedBytes: float64At(retained, node),
       at: { node, tail },
     }));
     for (let level = 0; level < MOST_LEVELS && groups.some(({ at }) => at !== null); level++) {
@@ -114,7 +115,8 @@ class WayGrouping {
         done.push(group);
         continue;
       }
-      const key = this.objects.paths.before[group.at.node] * MOST_TAILS + group.at.tail.id;
+      const key =
+        uint32At(this.objects.paths.before, group.at.node) * MOST_TAILS + group.at.tail.id;
       const others = siblings.get(key);
       if (others === undefined) {
         siblings.set(key, [group]);
@@ -123,7 +125,7 @@ class WayGrouping {
       }
     }
     for (const together of siblings.values()) {
-      const container = this.objects.paths.before[together[0]?.at?.node ?? 0];
+      const container = uint32At(this.objects.paths.before, together[0]?.at?.node ?? 0);
       if (together.length >= LEAST_TOGETHER && container >= FIRST_OBJECT) {
         done.push(this.#joined(container, together));
       } else {
@@ -143,8 +145,8 @@ class WayGrouping {
   #higher(group: Group): Group {
     const { before } = this.objects.paths;
     const { node, tail } = group.at as NonNullable<Group["at"]>;
-    const container = before[node];
-    const above = container < FIRST_OBJECT ? 0 : before[container];
+    const container = uint32At(before, node);
+    const above = container < FIRST_OBJECT ? 0 : uint32At(before, container);
     if (above < FIRST_OBJECT) {
       return { ...group, at: null };
     }
@@ -152,7 +154,7 @@ class WayGrouping {
       this.names.holdsAttributes(above, container) || this.names.typeName(above) === "function";
     const to = isTwo ? above : container;
     const words = this.names.words(isTwo ? [above, container, node] : [container, node]);
-    return before[to] < FIRST_OBJECT
+    return uint32At(before, to) < FIRST_OBJECT
       ? { ...group, at: null }
       : { ...group, at: { node: to, tail: this.#tail([...words, ...tail.words]) } };
   }

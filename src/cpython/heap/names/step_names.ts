@@ -7,6 +7,7 @@
  * between an object and its attributes is no step of its own.
  */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "../graph/graph.js";
@@ -140,7 +141,7 @@ export class StepNames {
   typeName(node: NodeId): string {
     return node < FIRST_OBJECT
       ? (ROOT_NAMES[node] as string)
-      : this.objects.types.name(this.objects.graph.type[node]);
+      : this.objects.types.name(uint32At(this.objects.graph.type, node));
   }
 
   /** Of items from one container that are told together: "list[...]". */
@@ -199,7 +200,7 @@ export class StepNames {
   }
 
   #field(from: NodeId, to: NodeId): string | null {
-    const row = this.objects.graph.type[from];
+    const row = uint32At(this.objects.graph.type, from);
     return this.#fields.nameOf(this.#address(from), row, this.#address(to));
   }
 
@@ -245,7 +246,7 @@ export class StepNames {
     if (!type.includes("hamt")) {
       return null;
     }
-    for (let offset = 24; offset < graph.shallow[from]; offset += 8) {
+    for (let offset = 24; offset < float64At(graph.shallow, from); offset += 8) {
       if (this.#points(from, offset, to)) {
         const variable = copy.word(this.#address(from) + offset - 8);
         return CONTEXT_VARIABLE.test(this.typeName(index.at(variable)))
@@ -296,7 +297,7 @@ export class StepNames {
     const { copy, layout, types } = this.objects;
     // A key of another type may look like a text: its bytes would be values of the program's.
     const type = types.find(...halves(copy.word(address + 8)));
-    if (type < 0 || types.shapes[type] !== SHAPE_STR) {
+    if (type < 0 || types.of(type).shape !== SHAPE_STR) {
       return null;
     }
     const text = readStr(copy, layout, address, LONGEST_KEY + 1);
@@ -321,17 +322,17 @@ export class StepNames {
     }
     const { copy, types, graph } = this.objects;
     const object = this.#address(node);
-    const row = graph.type[node];
-    switch (types.shapes[row]) {
+    const row = uint32At(graph.type, node);
+    switch (types.of(row).shape) {
       case SHAPE_MODULE:
         return copy.word(object + MODULE_DICT);
       case SHAPE_TYPE:
         return copy.word(object + TYPE_DICT);
       default:
-        if (types.managedDict[row]) {
+        if (types.of(row).managedDict) {
           return copy.word(object - 24);
         }
-        return types.dictOffsets[row] > 0 ? copy.word(object + types.dictOffsets[row]) : -1;
+        return types.of(row).dictOffset > 0 ? copy.word(object + types.of(row).dictOffset) : -1;
     }
   }
 
@@ -347,11 +348,13 @@ export class StepNames {
   }
 
   #shape(node: NodeId): number {
-    return node < FIRST_OBJECT ? -1 : this.objects.types.shapes[this.objects.graph.type[node]];
+    return node < FIRST_OBJECT
+      ? -1
+      : this.objects.types.of(uint32At(this.objects.graph.type, node)).shape;
   }
 
   #address(node: NodeId): Address {
-    return this.objects.graph.address[node];
+    return float64At(this.objects.graph.address, node);
   }
 }
 

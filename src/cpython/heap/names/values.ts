@@ -1,5 +1,6 @@
 /** The value of one object as text, for who asks for it by address: strings, bytes and numbers only. */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
@@ -16,9 +17,9 @@ export function readValue(
   { graph, types, copy, layout }: ObjectGraph,
   node: NodeId,
 ): string | null {
-  const address = graph.address[node];
-  const row = graph.type[node];
-  switch (types.shapes[row]) {
+  const address = float64At(graph.address, node);
+  const row = uint32At(graph.type, node);
+  switch (types.of(row).shape) {
     case SHAPE_STR: {
       const text = readStr(copy, layout, address, MOST_CHARACTERS);
       return text === null ? null : JSON.stringify(text);
@@ -32,7 +33,9 @@ export function readValue(
       return readIntAt({ copy, layout }, address);
     default: {
       const at = types.name(row) === "float" ? copy.index(address + 16) : -1;
-      return at < 0 ? null : String(new Float64Array(copy.words.slice(at, at + 2).buffer)[0]);
+      return at < 0
+        ? null
+        : String(float64At(new Float64Array(copy.words.slice(at, at + 2).buffer), 0));
     }
   }
 }
@@ -50,14 +53,14 @@ function readInt(words: Uint32Array, at: number, tagged: boolean): string | null
   if (at < 0) {
     return null;
   }
-  const size = tagged ? words[at] >>> 3 : Math.abs(words[at] | 0);
-  const negative = tagged ? (words[at] & 3) === 2 : (words[at] | 0) < 0;
+  const size = tagged ? (words[at] ?? 0) >>> 3 : Math.abs((words[at] ?? 0) | 0);
+  const negative = tagged ? ((words[at] ?? 0) & 3) === 2 : ((words[at] ?? 0) | 0) < 0;
   if (size > MOST_DIGITS) {
     return `an int of ${size * Number(DIGIT_BITS)} bits`;
   }
   let value = 0n;
   for (let digit = size - 1; digit >= 0; digit--) {
-    value = (value << DIGIT_BITS) | BigInt(words[at + (DIGITS_AT - 16) / 4 + digit]);
+    value = (value << DIGIT_BITS) | BigInt(words[at + (DIGITS_AT - 16) / 4 + digit] ?? 0);
   }
   return String(negative ? -value : value);
 }

@@ -3,6 +3,7 @@
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
+import { signedWordAt } from "../memory/words.js";
 import { ownDataBytes, readWords } from "./small_objects.js";
 
 /** Told for each object in turn. */
@@ -48,19 +49,19 @@ export class BufferReferences {
     const { copy } = this;
     const flags = copy.index(object + 64);
     const data = wordOf(this.copy, object + 16);
-    if (flags < 0 || (copy.words[flags] & NDARRAY_OWNS) === 0 || data === 0) {
+    if (flags < 0 || ((copy.words[flags] ?? 0) & NDARRAY_OWNS) === 0 || data === 0) {
       return;
     }
     const nd = copy.index(object + 24);
     const dimensions = wordOf(this.copy, object + 32);
     let items = 1;
-    for (let n = 0; n < Math.min(copy.words[nd], 64); n++) {
+    for (let n = 0; n < Math.min(copy.words[nd] ?? 0, 64); n++) {
       items *= Math.max(0, countOf(this.copy, dimensions + n * 8));
     }
     const bytes = items * this.#ndarrayItemSize(wordOf(this.copy, object + 56));
-    this.sink.owns(data, (bytes < MOST_WORDS * 64 ? bytes : 0) + copy.words[nd] * 16);
+    this.sink.owns(data, (bytes < MOST_WORDS * 64 ? bytes : 0) + (copy.words[nd] ?? 0) * 16);
     const kind = copy.index(wordOf(this.copy, object + 56) + 24);
-    if (kind >= 0 && (copy.words[kind] & 0xff) === OBJECT_KIND) {
+    if (kind >= 0 && ((copy.words[kind] ?? 0) & 0xff) === OBJECT_KIND) {
       this.range(data, Math.min(items * 8, MOST_WORDS));
     }
   }
@@ -68,7 +69,7 @@ export class BufferReferences {
   #ndarrayItemSize(descriptor: Address): Bytes {
     const at = this.copy.index(descriptor + 32);
     const { words } = this.copy;
-    return at < 0 ? 0 : words[at + 1] !== 0 ? words[at] : words[at + 2];
+    return at < 0 ? 0 : words[at + 1] !== 0 ? (words[at] ?? 0) : (words[at + 2] ?? 0);
   }
 }
 
@@ -79,5 +80,5 @@ function wordOf(copy: HeapCopy, address: Address): Address {
 
 function countOf(copy: HeapCopy, address: Address): number {
   const at = copy.index(address);
-  return at < 0 ? 0 : copy.words[at] + (copy.words[at + 1] | 0) * 2 ** 32;
+  return at < 0 ? 0 : signedWordAt(copy.words, at);
 }

@@ -8,7 +8,9 @@
  *
  * What does not hold up (code that is gone) uses nothing.
  */
+
 import { MemoryReader } from "../../../linux/index.js";
+import { uint8At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
 import { orNull } from "../../../model/errors/errors.js";
 import type { PythonRuntime } from "../../interpreter/locate.js";
@@ -172,8 +174,8 @@ interface Instruction {
 function* instructionsOf(bytes: Uint8Array, opcodes: Opcodes): Iterable<Instruction> {
   let upper = 0;
   for (let at = 0; at + 1 < bytes.length; ) {
-    const instruction = bytes[at] as number;
-    const argument = upper + (bytes[at + 1] as number);
+    const instruction = uint8At(bytes, at);
+    const argument = upper + uint8At(bytes, at + 1);
     const isExtension = instruction === opcodes.extendedArgument;
     if (!isExtension) {
       yield { at, instruction, argument };

@@ -2,10 +2,13 @@
  * What belongs to an object and lies elsewhere: tables of dicts, dimensions of arrays, storages of
  * tensors. Noted while the heap is scanned, read at the end in the order of their addresses.
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import { type GrowingColumn, growingFloat64 } from "../../../model/base/growing_column.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
+import { wordAt } from "../memory/words.js";
 import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
 import { readStorageOf } from "./tensor.js";
 import type { TypeRow } from "./type_table.js";
@@ -69,11 +72,11 @@ export class DeferredTables {
   addNdarray(row: TypeRow, words: Uint32Array, at: number): void {
     this.#ndarrays.push({
       row,
-      data: words[at + 4] + words[at + 5] * 2 ** 32,
-      dimensions: words[at + 6],
-      dimensionsAt: words[at + 8] + words[at + 9] * 2 ** 32,
-      descriptor: words[at + 14] + words[at + 15] * 2 ** 32,
-      owns: (words[at + 16] & NDARRAY_OWNS) !== 0,
+      data: wordAt(words, at + 4),
+      dimensions: words[at + 6] ?? 0,
+      dimensionsAt: wordAt(words, at + 8),
+      descriptor: wordAt(words, at + 14),
+      owns: ((words[at + 16] ?? 0) & NDARRAY_OWNS) !== 0,
     });
   }
 
@@ -81,8 +84,8 @@ export class DeferredTables {
   addArray(row: TypeRow, words: Uint32Array, at: number): void {
     this.#arrays.push({
       row,
-      allocated: words[at + 8] + words[at + 9] * 2 ** 32,
-      descriptor: words[at + 10] + words[at + 11] * 2 ** 32,
+      allocated: wordAt(words, at + 8),
+      descriptor: wordAt(words, at + 10),
     });
   }
 
@@ -132,7 +135,7 @@ export class DeferredTables {
     let last = 0;
     let lastBytes = 0;
     for (let n = 0; n < tables.length; n++) {
-      const address = tables[n];
+      const address = float64At(tables, n);
       if (address === last) {
         sum += lastBytes;
         continue;
@@ -182,7 +185,7 @@ export class DeferredTables {
       const bytes = readBytes(this.memory, descriptor + 32, 16);
       const halves = bytes === null ? new Uint32Array(4) : new Uint32Array(bytes.buffer);
       // Before 2.0 the alignment, never 0, follows the int; after, flags fill the lower half alone.
-      size = halves[1] !== 0 ? halves[0] : halves[2];
+      size = halves[1] !== 0 ? (halves[0] ?? 0) : (halves[2] ?? 0);
       this.#itemSizes.set(descriptor, size);
     }
     return size;
@@ -193,7 +196,7 @@ export class DeferredTables {
     let size = this.#itemSizes.get(descriptor);
     if (size === undefined) {
       const bytes = readBytes(this.memory, descriptor, 8);
-      size = bytes === null ? 0 : new Uint32Array(bytes.buffer)[1];
+      size = bytes === null ? 0 : uint32At(new Uint32Array(bytes.buffer), 1);
       this.#itemSizes.set(descriptor, size <= 16 ? size : 0);
     }
     return size <= 16 ? size : 0;

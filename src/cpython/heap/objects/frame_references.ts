@@ -9,6 +9,7 @@
  * A frame that runs tells no top, but where it called a function of Python's: else all of it is taken, for it is
  * held by who runs it.
  */
+
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { PythonLayout } from "../../layouts/index.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
@@ -97,7 +98,7 @@ export class FrameReferences {
 
   #int32(address: Address): number | null {
     const at = this.copy.index(address - (address % 4));
-    return at < 0 ? null : (this.copy.words[at] as number) | 0;
+    return at < 0 ? null : (this.copy.words[at] ?? 0) | 0;
   }
 
   #int8(address: Address): number | null {

@@ -23,6 +23,7 @@
  * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
  * behind it must say that this one is in use.
  */
+
 import {
   MAPPED_HEAD,
   mappedBlockBytes,
@@ -32,6 +33,7 @@ import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapPart } from "../memory/heap_parts.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "../memory/layout.js";
+import { wordAt } from "../memory/words.js";
 import { fitsChunk } from "./object_size.js";
 import { readWords } from "./small_objects.js";
 import type { TypeRow, TypeTable } from "./type_table.js";
@@ -59,7 +61,7 @@ export interface FoundObjects {
 }
 
 export function addressOf({ base, places }: FoundObjects, n: number): Address {
-  return base + (places[n] as number) * 4;
+  return base + (places[n] ?? 0) * 4;
 }
 
 export interface ScanFigures {
@@ -233,26 +235,26 @@ export class HeapScan {
   }
 
   #isPool(index: number): boolean {
-    const sizeClass = words[index + 9];
+    const sizeClass = words[index + 9] ?? 0;
     if (sizeClass >= 32) {
       return false;
     }
     const size = (sizeClass + 1) * 16;
-    const next = words[index + 10];
+    const next = words[index + 10] ?? 0;
     return (
       words[index + 11] === this.layout.poolBytes - size &&
       next > POOL_HEADER &&
       next <= this.layout.poolBytes &&
       (next - POOL_HEADER) % size === 0 &&
-      words[index] <= (next - POOL_HEADER) / size &&
-      words[index + 8] < 1 << 24
+      (words[index] ?? 0) <= (next - POOL_HEADER) / size &&
+      (words[index + 8] ?? 0) < 1 << 24
     );
   }
 
   #scanPool(address: Address, index: number): void {
-    const size = (words[index + 9] + 1) * 16;
-    const carved = (words[index + 10] - POOL_HEADER) / size;
-    const used = words[index];
+    const size = ((words[index + 9] ?? 0) + 1) * 16;
+    const carved = ((words[index + 10] ?? 0) - POOL_HEADER) / size;
+    const used = words[index] ?? 0;
     this.figures.pools += 1;
     if (used === 0) {
       return;
@@ -262,8 +264,8 @@ export class HeapScan {
     const poolLow = address >>> 0;
     const poolHigh = Math.floor(address / 2 ** 32);
     let freed = 0;
-    let low = words[index + 2];
-    let high = words[index + 3];
+    let low = words[index + 2] ?? 0;
+    let high = words[index + 3] ?? 0;
     while (high === poolHigh && low > poolLow) {
       const offset = low - poolLow;
       const block = ((offset - POOL_HEADER) / size) | 0;
@@ -272,8 +274,8 @@ export class HeapScan {
       }
       isFree[block] = 1;
       freed += 1;
-      low = words[index + (offset >>> 2)];
-      high = words[index + (offset >>> 2) + 1];
+      low = words[index + (offset >>> 2)] ?? 0;
+      high = words[index + (offset >>> 2) + 1] ?? 0;
     }
     if (carved - freed !== used) {
       this.figures.tornPools += 1;
@@ -319,7 +321,7 @@ export class HeapScan {
     for (let before = first; before <= last; before += 16) {
       const head = at + (before >>> 2);
       const row = this.#typeAt(head);
-      if (row >= 0 && types.preHeaders[row] === before - first) {
+      if (row >= 0 && types.of(row).preHeader === before - first) {
         this.#keep(row, head, size - before);
         return;
       }
@@ -328,13 +330,13 @@ export class HeapScan {
 
   /** The debug hooks' mark stands before what begins here. */
   #isMarked(at: number): boolean {
-    return words[at + 3] === MARK && words[at + 2] >>> 8 === 0xfdfdfd;
+    return words[at + 3] === MARK && (words[at + 2] ?? 0) >>> 8 === 0xfdfdfd;
   }
 
   /** A plausible reference count stands at `at`. */
   #isCount(at: number): boolean {
-    const count = words[at];
-    if (count === 0 || (words[at + 1] & this.#countMask) !== 0) {
+    const count = words[at] ?? 0;
+    if (count === 0 || ((words[at + 1] ?? 0) & this.#countMask) !== 0) {
       return false;
     }
     // A program that is not position-independent has its data and its heap below 4 GiB.
@@ -346,8 +348,8 @@ export class HeapScan {
     if (!this.#isCount(at)) {
       return -1;
     }
-    const low = words[at + 2];
-    const high = words[at + 3];
+    const low = words[at + 2] ?? 0;
+    const high = words[at + 3] ?? 0;
     if ((low & 7) !== 0 || high > 0x7fff || (high === 0 && low < 0x10000)) {
       return -1;
     }
@@ -369,14 +371,14 @@ export class HeapScan {
     const end = index + PAGE / 4;
     for (let at = index; at < end; at += 4) {
       // Cheapest first: nearly every place falls to these two.
-      if (words[at] === 0 || words[at + 3] > 0x7fff) {
+      if (words[at] === 0 || (words[at + 3] ?? 0) > 0x7fff) {
         continue;
       }
       if (!this.#isCount(at)) {
         continue;
       }
-      const low = words[at + 2];
-      const high = words[at + 3];
+      const low = words[at + 2] ?? 0;
+      const high = words[at + 3] ?? 0;
       if ((low & 7) !== 0 || (high === 0 && low < 0x10000)) {
         continue;
       }
@@ -384,13 +386,13 @@ export class HeapScan {
       if (row < 0) {
         continue;
       }
-      const before = this.types.preHeaders[row];
+      const before = this.types.of(row).preHeader;
       const room = this.#roomAt(address + (at - index) * 4, before);
       const sampled = room + before === SAMPLED_ROOM;
       if (
         room > 0 &&
         fitsChunk(this.types, this.layout, row, words, at, room, sampled) &&
-        (!this.types.isGc[row] || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
+        (!this.types.of(row).isGc || this.#isLinked(address + (at - index) * 4 - GC_HEAD_BYTES))
       ) {
         this.#keep(row, at, room);
       }
@@ -432,7 +434,7 @@ export class HeapScan {
   #wordAt(address: Address): number {
     if (address >= found.base && address + 8 <= this.#held) {
       const at = (address - found.base) >>> 2;
-      return words[at] + words[at + 1] * 2 ** 32;
+      return wordAt(words, at);
     }
     return readWords(this.memory, address, 1)?.[0] ?? Number.NaN;
   }

@@ -3,8 +3,10 @@
  * that. What stands in the object itself is added up at once; a dict's table and an array's dimensions
  * lie elsewhere, and the caller is told where.
  */
+
 import type { Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
+import { signedWordAt } from "../memory/words.js";
 import {
   SHAPE_ARRAY,
   SHAPE_BYTEARRAY,
@@ -51,9 +53,9 @@ const VARIABLE: ReadonlySet<number> = new Set([
 
 /** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
 export function fixedBytes(types: TypeTable, row: TypeRow): Bytes | null {
-  const shape = types.shapes[row] as number;
-  const hasItems = types.itemSizes[row] !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
-  return VARIABLE.has(shape) || hasItems ? null : types.preHeaders[row] + types.basicSizes[row];
+  const { shape, itemSize, preHeader, basicSize } = types.of(row);
+  const hasItems = itemSize !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
+  return VARIABLE.has(shape) || hasItems ? null : preHeader + basicSize;
 }
 
 /**
@@ -68,9 +70,8 @@ export function ownBytes(
   at: number,
   room: Bytes,
 ): Bytes {
-  const basic = types.basicSizes[row];
-  const before = types.preHeaders[row];
-  switch (types.shapes[row]) {
+  const { shape, basicSize: basic, itemSize, preHeader: before } = types.of(row);
+  switch (shape) {
     case SHAPE_STR:
       return before + strBytes(layout, words, at, room);
     case SHAPE_INT:
@@ -98,17 +99,17 @@ export function ownBytes(
       return before + layout.heapTypeBytes;
     case SHAPE_TUPLE:
     case SHAPE_BYTES:
-      return before + Math.min(basic + countAt(words, at + 4) * types.itemSizes[row], room);
+      return before + Math.min(basic + countAt(words, at + 4) * itemSize, room);
     case SHAPE_FRAME:
       // The size of its frame follows from its code: its block tells, to a word.
       return before + (room < LARGEST_FRAME ? room : basic);
     case SHAPE_ARRAY:
       return before + basic;
     default: {
-      if (types.itemSizes[row] === 0) {
+      if (itemSize === 0) {
         return before + basic;
       }
-      const bytes = basic + Math.abs(signedAt(words, at + 4)) * types.itemSizes[row];
+      const bytes = basic + Math.abs(signedWordAt(words, at + 4)) * itemSize;
       return before + (bytes <= room ? bytes : basic);
     }
   }
@@ -116,18 +117,16 @@ export function ownBytes(
 
 /** A Py_ssize_t that counts something: 0 where it cannot. */
 function countAt(words: Uint32Array, at: number): number {
-  const high = words[at + 1];
-  return high < 256 ? words[at] + high * 2 ** 32 : 0;
-}
-
-function signedAt(words: Uint32Array, at: number): number {
-  return words[at] + (words[at + 1] | 0) * 2 ** 32;
+  const high = words[at + 1] ?? 0;
+  return high < 256 ? (words[at] ?? 0) + high * 2 ** 32 : 0;
 }
 
 /** Without what stands before the object. Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above
  * three bits of sign. */
 export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
-  const digits = layout.taggedInts ? countAt(words, at + 4) / 8 : Math.abs(signedAt(words, at + 4));
+  const digits = layout.taggedInts
+    ? countAt(words, at + 4) / 8
+    : Math.abs(signedWordAt(words, at + 4));
   const head = layout.taggedInts ? basic : INT_HEAD_BYTES;
   return head + Math.max(Math.floor(digits), layout.leastDigits) * 4;
 }
@@ -135,7 +134,7 @@ export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, a
 /** Without what stands before the object. */
 export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
   const length = countAt(words, at + 4);
-  const state = words[at + 8];
+  const state = words[at + 8] ?? 0;
   const kind = (state >>> 2) & 7;
   const compact = (state >>> 5) & 1;
   const ascii = (state >>> 6) & 1;
@@ -169,13 +168,13 @@ export function fitsChunk(
   room: Bytes,
   sampled: boolean,
 ): boolean {
-  const basic = types.basicSizes[row];
+  const { shape, basicSize: basic, itemSize, inlineValues } = types.of(row);
   // A compact str takes less than its type's basic size, which is that of one with a pointer.
-  if (room < basic && types.shapes[row] !== SHAPE_STR) {
+  if (room < basic && shape !== SHAPE_STR) {
     return false;
   }
   let bytes: Bytes;
-  switch (types.shapes[row]) {
+  switch (shape) {
     case SHAPE_STR:
       bytes = strInBlock(layout, words, at);
       break;
@@ -185,20 +184,18 @@ export function fitsChunk(
     case SHAPE_FRAME:
       return room < LARGEST_FRAME;
     default:
-      bytes = basic + Math.abs(signedAt(words, at + 4)) * types.itemSizes[row];
-      if (types.shapes[row] !== SHAPE_TUPLE && types.shapes[row] !== SHAPE_BYTES) {
+      bytes = basic + Math.abs(signedWordAt(words, at + 4)) * itemSize;
+      if (shape !== SHAPE_TUPLE && shape !== SHAPE_BYTES) {
         // What `ob_size` means is the type's own affair: only the least can be asked.
         return sampled || room <= Math.max(bytes, basic + LARGEST_ATTRIBUTES) + SLACK;
       }
   }
   // A subclass keeps attributes behind its items.
-  return (
-    room + 8 >= bytes && (sampled || room <= bytes + types.inlineValues[row] + SLACK + room / 8)
-  );
+  return room + 8 >= bytes && (sampled || room <= bytes + inlineValues + SLACK + room / 8);
 }
 
 function strInBlock(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
-  const state = words[at + 8];
+  const state = words[at + 8] ?? 0;
   const compact = (state >>> 5) & 1;
   if (compact === 0) {
     return layout.compactBytes + 8;

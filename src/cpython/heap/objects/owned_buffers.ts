@@ -1,3 +1,4 @@
+import { uint32At } from "../../../model/base/columns.js";
 import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
@@ -22,8 +23,10 @@ export class OwnedBuffers {
       (a, b) => addresses.at(a) - addresses.at(b),
     );
     const order = this.#order;
-    const place = lastAtMost(order.length, (n) => addresses.at(order[n]), address);
-    return place >= 0 && addresses.at(order[place]) === address ? this.#owners.at(order[place]) : 0;
+    const place = lastAtMost(order.length, (n) => addresses.at(uint32At(order, n)), address);
+    return place >= 0 && addresses.at(uint32At(order, place)) === address
+      ? this.#owners.at(uint32At(order, place))
+      : 0;
   }
 }
 

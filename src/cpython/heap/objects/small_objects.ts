@@ -10,9 +10,11 @@
  *                     24 nentries  32 indices
  *   behind the indices: { hash, key, value }, or { key, value } where kind is not 0
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
+import { wordAt } from "../memory/words.js";
 
 const MOST_TEXT_BYTES = 4096;
 const MOST_ENTRY_BYTES = 1 << 22;
@@ -35,10 +37,7 @@ export function readWords(memory: Memory, address: Address, words: number): Floa
 
 function wordsOf(bytes: Uint8Array): Float64Array {
   const halves = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
-  return Float64Array.from(
-    { length: halves.length >>> 1 },
-    (_, word) => halves[word * 2] + halves[word * 2 + 1] * 2 ** 32,
-  );
+  return Float64Array.from({ length: halves.length >>> 1 }, (_, word) => wordAt(halves, word * 2));
 }
 
 /** Text of a str, cut at `most` characters. */
@@ -54,9 +53,9 @@ export function readStr(
   }
   // In halves: behind the state, padding fills the word with whatever stood there.
   const halves = new Uint32Array(head.buffer);
-  const whole = halves[4] + halves[5] * 2 ** 32;
+  const whole = wordAt(halves, 4);
   const length = Math.min(whole, most);
-  const state = halves[8];
+  const state = halves[8] ?? 0;
   const kind = (state >>> 2) & 7;
   const compact = (state >>> 5) & 1;
   const ascii = (state >>> 6) & 1;
@@ -112,25 +111,25 @@ export function parseKeys(
   head: Uint32Array,
   at: number,
 ): KeysTable | null {
-  const references = head[at] + head[at + 1] * 2 ** 32;
+  const references = wordAt(head, at);
   let size: number;
   let indexBytes: number;
   let entryBytes = 24;
   let headBytes = 32;
   let field = 4;
   if (layout.dictKeys === "log2") {
-    const sizes = head[at + 2];
+    const sizes = head[at + 2] ?? 0;
     const log2 = sizes & 0xff;
     const log2Index = (sizes >>> 8) & 0xff;
     const kind = (sizes >>> 16) & 0xff;
     if (kind > 2 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3) {
       return null;
     }
-    size = POWERS[log2];
-    indexBytes = POWERS[log2Index];
+    size = POWERS[log2] ?? 0;
+    indexBytes = POWERS[log2Index] ?? 0;
     entryBytes = kind === 0 ? 24 : 16;
   } else {
-    size = head[at + 2] + head[at + 3] * 2 ** 32;
+    size = wordAt(head, at + 2);
     headBytes = 40;
     field = 6;
     if (!(size >= 1 && size <= 2 ** 40) || !Number.isInteger(Math.log2(size))) {
@@ -138,8 +137,8 @@ export function parseKeys(
     }
     indexBytes = size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
   }
-  const usable = head[at + field] + head[at + field + 1] * 2 ** 32;
-  const used = head[at + field + 2] + head[at + field + 3] * 2 ** 32;
+  const usable = wordAt(head, at + field);
+  const used = wordAt(head, at + field + 2);
   const room = Math.floor((size * 2) / 3);
   if (used + usable > Math.max(room, 5) + 1) {
     return null;
@@ -166,18 +165,18 @@ export function ownTableBytes(layout: HeapLayout, words: Uint32Array, at: number
   if (layout.dictKeys === "lookup") {
     return parseKeys(layout, 0, words, at)?.bytes ?? 0;
   }
-  const sizes = words[at + 2];
+  const sizes = words[at + 2] ?? 0;
   const log2 = sizes & 0xff;
   const log2Index = (sizes >>> 8) & 0xff;
   const kind = (sizes >>> 16) & 0xff;
   if (log2 < 3 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3 || kind > 2) {
     return 0;
   }
-  const room = Math.floor((POWERS[log2] * 2) / 3);
-  const used = words[at + 4] + words[at + 6];
+  const room = Math.floor(((POWERS[log2] ?? 0) * 2) / 3);
+  const used = (words[at + 4] ?? 0) + (words[at + 6] ?? 0);
   return words[at + 5] === 0 && words[at + 7] === 0 && used > room + 1
     ? 0
-    : 32 + POWERS[log2Index] + room * (kind === 0 ? 24 : 16);
+    : 32 + (POWERS[log2Index] ?? 0) + room * (kind === 0 ? 24 : 16);
 }
 
 export function readKeys(memory: Memory, layout: HeapLayout, address: Address): KeysTable | null {
@@ -193,20 +192,21 @@ export function readDictEntries(
   most = 100_000,
 ): { readonly key: Address; readonly value: Address }[] | null {
   const head = readWords(memory, dict, 6);
-  const keys = head === null ? null : readKeys(memory, layout, head[4]);
+  const keys = head === null ? null : readKeys(memory, layout, head[4] ?? 0);
   if (head === null || keys === null) {
     return null;
   }
   const count = Math.min(keys.used, most, Math.floor(MOST_ENTRY_BYTES / keys.entryBytes));
   const entries = readWords(memory, keys.entriesAt, (count * keys.entryBytes) / 8);
-  const values = head[5] === 0 ? null : readWords(memory, head[5] + layout.valuesStart, count);
+  const values =
+    head[5] === 0 ? null : readWords(memory, (head[5] ?? 0) + layout.valuesStart, count);
   if (entries === null) {
     return null;
   }
   const width = keys.entryBytes / 8;
   return Array.from({ length: count }, (_, n) => ({
-    key: entries[n * width + width - 2],
-    value: values === null ? entries[n * width + width - 1] : values[n],
+    key: entries[n * width + width - 2] ?? 0,
+    value: values === null ? (entries[n * width + width - 1] ?? 0) : (values[n] ?? 0),
   })).filter(({ key, value }) => key !== 0 && value !== 0);
 }
 
@@ -226,7 +226,7 @@ export function valuesPrefix(layout: HeapLayout, before: number): Bytes {
 /** Bytes that an instance of ctypes' types keeps apart from itself: 16 data  24 its own to free, i32  40 size.
  * Small ones stand in the object. Source: Modules/_ctypes/ctypes.h (CDataObject). */
 export function ownDataBytes(words: Uint32Array, at: number): Bytes {
-  const size = words[at + 10] + words[at + 11] * 2 ** 32;
+  const size = wordAt(words, at + 10);
   return words[at + 6] === 1 && size > LARGEST_IN_OBJECT && size < 2 ** 47 ? size : 0;
 }
 

@@ -6,6 +6,7 @@
  *   tensor ──> ndarray                    of torch.from_numpy: the array owns the data
  */
 
+import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
@@ -37,7 +38,7 @@ export function findStorages(
   const tensors: NodeId[] = [];
   const arrays: NodeId[] = [];
   for (let node = from; node < first; node++) {
-    const shape = types.shapes[type[node]];
+    const shape = types.of(uint32At(type, node)).shape;
     if (shape === SHAPE_TENSOR) {
       tensors.push(node);
     } else if (shape === SHAPE_NDARRAY) {
@@ -50,14 +51,14 @@ export function findStorages(
   const ofTensor = new Map<NodeId, NodeId>();
   if (tensors.length > 0) {
     for (const node of arrays) {
-      const flags = copy.index(address[node] + NDARRAY_FLAGS);
-      if (flags >= 0 && (copy.words[flags] & NDARRAY_OWNS) !== 0) {
-        owners.set(copy.word(address[node] + NDARRAY_DATA), node);
+      const flags = copy.index(float64At(address, node) + NDARRAY_FLAGS);
+      if (flags >= 0 && ((copy.words[flags] ?? 0) & NDARRAY_OWNS) !== 0) {
+        owners.set(copy.word(float64At(address, node) + NDARRAY_DATA), node);
       }
     }
   }
   for (const node of tensors) {
-    const storage = readStorageOf(copy, address[node]);
+    const storage = readStorageOf(copy, float64At(address, node));
     if (storage !== null) {
       let owner = owners.get(storage.data);
       if (owner === undefined) {

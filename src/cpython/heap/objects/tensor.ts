@@ -10,7 +10,9 @@
  * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
  * there the blocks of the device's own allocator take the place of malloc's chunks.
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
+import { float64At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { readWords } from "./small_objects.js";
 
@@ -48,7 +50,11 @@ export function isMadeByGraph(memory: Memory, object: Address): boolean {
   const autograd = implementationOf(memory, object)?.autograd ?? 0;
   const words = isAddress(autograd) ? readWords(memory, autograd, AUTOGRAD_WORDS) : null;
   const behindName = words === null ? null : wordsBehindName(memory, words, autograd);
-  return behindName !== null && isAddress(behindName[0]) && isAddress(behindName[1]);
+  return (
+    behindName !== null &&
+    isAddress(float64At(behindName, 0)) &&
+    isAddress(float64At(behindName, 1))
+  );
 }
 
 function implementationOf(memory: Memory, object: Address): TensorImplementation | null {
@@ -69,7 +75,7 @@ function wordsBehindName(
   words: Float64Array,
   autograd: Address,
 ): Float64Array | null {
-  const characters = words[1];
+  const characters = float64At(words, 1);
   if (characters === autograd + INLINE_CHARACTERS) {
     return words.subarray(5);
   }
@@ -97,13 +103,15 @@ function readImplementation(
   holds: Holds,
 ): TensorImplementation | null {
   const words = readWords(memory, tensor, TENSOR_WORDS + 1);
-  if (words === null || !isAddress(words[0])) {
+  if (words === null || !isAddress(float64At(words, 0))) {
     return null;
   }
   for (let n = FIRST_DATA_WORD; n < TENSOR_WORDS; n++) {
-    const storage = isAddress(words[n]) ? readStorage(memory, words[n], holds) : null;
+    const storage = isAddress(float64At(words, n))
+      ? readStorage(memory, float64At(words, n), holds)
+      : null;
     if (storage !== null) {
-      return { storage, autograd: words[n + 1] };
+      return { storage, autograd: float64At(words, n + 1) };
     }
   }
   return null;
@@ -111,17 +119,17 @@ function readImplementation(
 
 function readStorage(memory: Memory, address: Address, holds: Holds): TensorStorage | null {
   const words = readWords(memory, address, STORAGE_WORDS);
-  if (words === null || !isAddress(words[0])) {
+  if (words === null || !isAddress(float64At(words, 0))) {
     return null;
   }
   for (let n = FIRST_DATA_WORD; n < FIRST_DATA_WORD + 2; n++) {
-    const data = words[n];
+    const data = float64At(words, n);
     if (!isAddress(data)) {
       continue;
     }
     for (let size = n + 2; size < STORAGE_WORDS; size++) {
-      if (words[size] > 0 && holds(data, words[size])) {
-        return { data, bytes: words[size] };
+      if (float64At(words, size) > 0 && holds(data, float64At(words, size))) {
+        return { data, bytes: float64At(words, size) };
       }
     }
   }

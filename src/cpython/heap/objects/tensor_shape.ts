@@ -8,7 +8,9 @@
  *   int64  elements                    the product of the sizes: what tells that this is the place
  *   u16    type                        row of the list of scalar types
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
+import { float64At, uint8At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { readBytes, readWords } from "./small_objects.js";
 
@@ -82,7 +84,7 @@ export function readTensorShape(
  * indices on a device. null where nothing in it reads like one. */
 export function readRowLength(memory: Memory, tensor: Address): number | null {
   return findIn(memory, tensor, ({ words, typeAt }, at) => {
-    const [dimensions, length] = [words[at], words[at + 1]];
+    const [dimensions, length] = [float64At(words, at), float64At(words, at + 1)];
     const isDense = words[at + 1 + IN_PLACE] === 1;
     const isRow = dimensions === 1 && isDense && words[at + ELEMENTS] === length;
     return isRow && typeAt(at + TYPE)?.[0] === "int64" ? length : null;
@@ -102,7 +104,7 @@ function findIn<Found>(
   }
   const fields = {
     words,
-    typeAt: (word: number) => TYPES[bytes[8 * word] + 256 * bytes[8 * word + 1]],
+    typeAt: (word: number) => TYPES[uint8At(bytes, 8 * word) + 256 * uint8At(bytes, 8 * word + 1)],
   };
   for (let at = FIRST_WORD; at + TYPE < WORDS; at++) {
     const found = find(fields, at);
@@ -119,7 +121,7 @@ function shapeAt(
   at: number,
   storageBytes: Bytes,
 ): TensorShape | null {
-  const dimensions = words[at];
+  const dimensions = float64At(words, at);
   const type = typeAt(at + TYPE);
   if (!(dimensions <= MOST_DIMENSIONS) || type === undefined) {
     return null;
@@ -127,7 +129,7 @@ function shapeAt(
   const inPlace = dimensions <= IN_PLACE;
   const lists = inPlace
     ? words.subarray(at + 1, at + OFFSET)
-    : readWords(memory, words[at + 1], 2 * dimensions);
+    : readWords(memory, float64At(words, at + 1), 2 * dimensions);
   if (lists === null) {
     return null;
   }
@@ -136,8 +138,8 @@ function shapeAt(
   const strides = lists.subarray(stridesAt, stridesAt + dimensions);
   const elements = shape.reduce((product, size) => product * size, 1);
   // The last element that it reaches must lie within the storage.
-  const last = shape.reduce((sum, size, axis) => sum + (size - 1) * strides[axis], 0);
+  const last = shape.reduce((sum, size, axis) => sum + (size - 1) * float64At(strides, axis), 0);
   const [dtype, itemBytes] = type;
-  const fits = (words[at + OFFSET] + last + 1) * itemBytes <= storageBytes;
+  const fits = (float64At(words, at + OFFSET) + last + 1) * itemBytes <= storageBytes;
   return elements > 0 && elements === words[at + ELEMENTS] && fits ? { shape, dtype } : null;
 }

@@ -6,9 +6,11 @@
  *
  * Every answer is kept, the refusals too: the scan of a heap asks hundreds of millions of times.
  */
+
 import type { Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { GC_HEAD_BYTES, type HeapLayout, PRE_HEADER_BYTES } from "../memory/layout.js";
+import { wordAt } from "../memory/words.js";
 import { readCString } from "./small_objects.js";
 import { readTypeName, type TypeName } from "./type_names.js";
 
@@ -98,23 +100,28 @@ const STATIC_NAME = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
 const NOT_A_TYPE = -2;
 const ABSENT = -1;
 
-export class TypeTable {
-  readonly addresses: Address[] = [];
-  readonly basicSizes: Bytes[] = [];
-  readonly itemSizes: Bytes[] = [];
-  readonly shapes: number[] = [];
+/** What the objects of one type have in common. */
+export interface TypeFacts {
+  readonly address: Address;
+  readonly basicSize: Bytes;
+  readonly itemSize: Bytes;
+  readonly shape: number;
   /** GC head and pre-header, between a block's start and its object. */
-  readonly preHeaders: Bytes[] = [];
-  readonly isGc: boolean[] = [];
+  readonly preHeader: Bytes;
+  readonly isGc: boolean;
   /** The type keeps a dict (and from 3.12 on a weak list) before the GC head. */
-  readonly managedDict: boolean[] = [];
+  readonly managedDict: boolean;
   /** Bytes of attributes that follow each object; 0: none. */
-  readonly inlineValues: Bytes[] = [];
+  readonly inlineValues: Bytes;
   /** 0: none; negative until 3.11: from the object's end. */
-  readonly dictOffsets: number[] = [];
-  readonly weakOffsets: number[] = [];
-  readonly isHeapType: boolean[] = [];
-  readonly bases: TypeRow[] = [];
+  readonly dictOffset: number;
+  readonly weakOffset: number;
+  readonly isHeapType: boolean;
+  readonly base: TypeRow;
+}
+
+export class TypeTable {
+  readonly #types: TypeFacts[] = [];
   readonly #names: (TypeName | undefined)[] = [];
   #slots = 1 << 12;
   #keyLow = new Uint32Array(this.#slots);
@@ -135,7 +142,7 @@ export class TypeTable {
     let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
     for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
       if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
-        return this.#rows[slot];
+        return this.#rows[slot] ?? 0;
       }
     }
     const row = this.#inspect(high * 2 ** 32 + low, 0);
@@ -150,7 +157,12 @@ export class TypeTable {
   }
 
   get count(): number {
-    return this.addresses.length;
+    return this.#types.length;
+  }
+
+  /** The type of a row that {@link find} or {@link addKind} returned. */
+  of(row: TypeRow): TypeFacts {
+    return this.#types[row] ?? missing(row);
   }
 
   /** `module.qualname`, `builtins.` left out. */
@@ -164,9 +176,14 @@ export class TypeTable {
   }
 
   #nameOf(row: TypeRow): TypeName {
+    const { address, isHeapType } = this.of(row);
+    return this.#nameAt(row, address, isHeapType);
+  }
+
+  #nameAt(row: TypeRow, address: Address, isHeapType: boolean): TypeName {
     let name = this.#names[row];
     if (name === undefined) {
-      name = readTypeName(this.memory, this.layout, this.addresses[row], this.isHeapType[row]);
+      name = readTypeName(this.memory, this.layout, address, isHeapType);
       this.#names[row] = name;
     }
     return name;
@@ -198,7 +215,7 @@ export class TypeTable {
     this.#used = 0;
     for (let slot = 0; slot < rows.length; slot++) {
       if (rows[slot] !== ABSENT) {
-        this.#remember(lows[slot], highs[slot], rows[slot]);
+        this.#remember(lows[slot] ?? 0, highs[slot] ?? 0, rows[slot] ?? 0);
       }
     }
   }
@@ -235,7 +252,7 @@ export class TypeTable {
       }
     } else {
       const row = this.#find(meta, depth);
-      if (row < 0 || this.shapes[row] !== SHAPE_TYPE) {
+      if (row < 0 || this.of(row).shape !== SHAPE_TYPE) {
         return NOT_A_TYPE;
       }
     }
@@ -264,7 +281,7 @@ export class TypeTable {
     let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
     for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
       if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
-        return this.#rows[slot];
+        return this.#rows[slot] ?? 0;
       }
     }
     const row = this.#inspect(address, depth + 1);
@@ -289,33 +306,33 @@ export class TypeTable {
     const managedDict = values !== "dict" && (flags & FLAG_MANAGED_DICT) !== 0;
     const managedWeak = managedWeakLists && (flags & FLAG_MANAGED_WEAKREF) !== 0;
     const isGc = (flags & FLAG_HAVE_GC) !== 0;
-    const row = this.addresses.length;
-    this.addresses.push(address);
-    this.basicSizes.push(basicSize);
-    this.itemSizes.push(itemSize);
-    this.isGc.push(isGc);
-    this.managedDict.push(managedDict);
-    this.preHeaders.push(
-      (isGc ? GC_HEAD_BYTES : 0) + (managedDict || managedWeak ? PRE_HEADER_BYTES : 0),
-    );
-    this.dictOffsets.push(managedDict || Math.abs(dictOffset) > LARGEST_BASIC ? 0 : dictOffset);
-    this.weakOffsets.push(weakOffset > 0 && weakOffset < LARGEST_BASIC ? weakOffset : 0);
-    this.isHeapType.push((flags & FLAG_HEAPTYPE) !== 0);
-    this.bases.push(baseRow);
-    this.#names.push(type.name);
-    this.shapes.push(this.#shapeOf(row, flags, baseRow));
+    const isHeapType = (flags & FLAG_HEAPTYPE) !== 0;
     const inline = values === "inline" && (flags & FLAG_INLINE_VALUES) !== 0;
-    this.inlineValues.push(inline ? this.#inlineBytes(address) : 0);
+    const row = this.#names.push(type.name) - 1;
+    this.#types.push({
+      address,
+      basicSize,
+      itemSize,
+      shape: this.#shapeOf(flags, baseRow, () => this.#nameAt(row, address, isHeapType).name),
+      preHeader: (isGc ? GC_HEAD_BYTES : 0) + (managedDict || managedWeak ? PRE_HEADER_BYTES : 0),
+      isGc,
+      managedDict,
+      inlineValues: inline ? this.#inlineBytes(address) : 0,
+      dictOffset: managedDict || Math.abs(dictOffset) > LARGEST_BASIC ? 0 : dictOffset,
+      weakOffset: weakOffset > 0 && weakOffset < LARGEST_BASIC ? weakOffset : 0,
+      isHeapType,
+      base: baseRow,
+    });
     return row;
   }
 
-  #shapeOf(row: TypeRow, flags: number, baseRow: TypeRow): number {
-    const named = (flags & FLAG_HEAPTYPE) === 0 || baseRow < 0 ? this.name(row) : "";
+  #shapeOf(flags: number, baseRow: TypeRow, name: () => string): number {
+    const named = (flags & FLAG_HEAPTYPE) === 0 || baseRow < 0 ? name() : "";
     const own = Object.hasOwn(NAMED_SHAPES, named) ? NAMED_SHAPES[named] : undefined;
     if (own !== undefined) {
       return own;
     }
-    const inherited = baseRow >= 0 ? (this.shapes[baseRow] as number) : SHAPE_PLAIN;
+    const inherited = baseRow >= 0 ? this.of(baseRow).shape : SHAPE_PLAIN;
     if (inherited !== SHAPE_PLAIN) {
       return inherited;
     }
@@ -325,10 +342,9 @@ export class TypeTable {
       }
     }
     // Heap types of the standard library's own modules (array.array, deque since 3.12) are named like it.
-    const late = this.name(row);
-    return Object.hasOwn(NAMED_SHAPES, late) && late.includes(".")
-      ? (NAMED_SHAPES[late] as number)
-      : SHAPE_PLAIN;
+    const late = name();
+    const ofModule = Object.hasOwn(NAMED_SHAPES, late) && late.includes(".");
+    return (ofModule ? NAMED_SHAPES[late] : undefined) ?? SHAPE_PLAIN;
   }
 
   /** _PyInlineValuesSize of pycore_dict.h: one byte of order and one word an attribute, one word of sizes. */
@@ -339,11 +355,15 @@ export class TypeTable {
     if (this.memory.readInto(at, bytes.subarray(0, 8)) < 8) {
       return 0;
     }
-    const keys = words[0] + words[1] * 2 ** 32;
+    const keys = wordAt(words, 0);
     if (keys === 0 || this.memory.readInto(keys, bytes) < 32) {
       return 0;
     }
-    const attributes = words[4] + words[6]; // dk_usable, dk_nentries
+    const attributes = (words[4] ?? 0) + (words[6] ?? 0); // dk_usable, dk_nentries
     return attributes > 254 ? 0 : Math.ceil(attributes / 8) * 8 + (attributes + 1) * 8;
   }
+}
+
+function missing(row: TypeRow): never {
+  throw new RangeError(`no type has row ${row}`);
 }

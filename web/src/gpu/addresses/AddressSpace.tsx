@@ -1,5 +1,7 @@
 /** Segments, blocks and gaps of the chosen moment. */
+
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { float64At, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import type { Span } from "../../../../src/model/gpu/gpu_replay.js";
 import { formatBytes } from "../../format/numbers.js";
@@ -82,7 +84,7 @@ export function AddressSpace(props: Props) {
     const segment = `${span.expandable ? "mapped part of an expandable segment" : "segment"} of ${formatBytes(span.size)} at 0x${span.address.toString(16)}, pool ${pool}, stream ${streamName(tables, span.stream)}`;
     return allocation < 0
       ? segment
-      : `${formatBytes(replay.allocations.size[allocation]!)} at 0x${replay.allocations.address[allocation]!.toString(16)} in a ${segment}`;
+      : `${formatBytes(float64At(replay.allocations.size, allocation))} at 0x${float64At(replay.allocations.address, allocation).toString(16)} in a ${segment}`;
   }
 }
 
@@ -116,8 +118,8 @@ function drawAddresses(
     }
     context.fillStyle =
       found === null
-        ? palette.css[colourOf(category[allocation]!, stack[allocation]!)]!
-        : found[stack[allocation]!] === 1
+        ? palette.css[colourOf(uint8At(category, allocation), uint32At(stack, allocation))]!
+        : found[uint32At(stack, allocation)] === 1
           ? palette.matchCss
           : palette.fadedCss;
     context.fillRect(x, y, Math.max(0.5, width - (width > 3 ? 1 : 0)), LINE);

@@ -2,6 +2,7 @@
  * Where the allocator's segments lie in the picture: one after the other in lines, a group for each pool
  * and stream, with its name above it.
  */
+import { float64At, uint32At } from "../../../../src/model/base/columns.js";
 import { type GpuReplay, type Span, spansAt } from "../../../../src/model/gpu/gpu_replay.js";
 
 export interface AddressBox {
@@ -74,10 +75,10 @@ export function layOutAddresses(
       const piece = Math.min(rest, width - x);
       const to = Math.min(span.address + span.size, from + piece * bytesPerPixel);
       boxes.push({ x, y, width: piece, allocation: -1, span });
-      for (; blocks < held.length && address[held[blocks]!]! < to; blocks++) {
-        const row = held[blocks]!;
-        const left = Math.max(address[row]!, from);
-        const right = Math.min(address[row]! + blockSize[row]!, to);
+      for (; blocks < held.length && float64At(address, uint32At(held, blocks)) < to; blocks++) {
+        const row = uint32At(held, blocks);
+        const left = Math.max(float64At(address, row), from);
+        const right = Math.min(float64At(address, row) + float64At(blockSize, row), to);
         boxes.push({
           x: x + (left - from) / bytesPerPixel,
           y,
@@ -85,7 +86,7 @@ export function layOutAddresses(
           allocation: row,
           span,
         });
-        if (address[row]! + blockSize[row]! > to) {
+        if (float64At(address, row) + float64At(blockSize, row) > to) {
           break;
         }
       }
@@ -107,7 +108,7 @@ function lowerBound(rows: Uint32Array, address: Float64Array, wanted: number): n
   let high = rows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (address[rows[middle]!]! < wanted) {
+    if (float64At(address, uint32At(rows, middle)) < wanted) {
       low = middle + 1;
     } else {
       high = middle;

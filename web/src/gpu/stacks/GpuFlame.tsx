@@ -1,5 +1,7 @@
 /** What lived at the chosen moment, by stack, or how it differs from another. A click zooms in. */
+
 import { useEffect, useMemo, useRef, useState } from "react";
+import { float64At, uint32At } from "../../../../src/model/base/columns.js";
 import { FlameCanvas } from "../../flame/flameCanvas.js";
 import { flamePalette } from "../../flame/palette.js";
 import { findMatches } from "../../flame/search.js";
@@ -47,7 +49,7 @@ export function GpuFlame({ side, base, theme, search }: Props) {
       layout: flame.layout,
       colour,
       palette: flamePalette(theme),
-      label: (position) => flame.frames[flame.layout.node[position]!]!,
+      label: (position) => flame.frames[uint32At(flame.layout.node, position)]!,
       matches,
       rootsBelow: false,
     });
@@ -89,15 +91,15 @@ function matchesOf({ frames, layout }: Flame, search: string) {
   const found = Uint8Array.from(frames, ({ name, place }) =>
     `${name} ${place}`.toLowerCase().includes(wanted) ? 1 : 0,
   );
-  return findMatches(layout, (position) => layout.node[position]!, found);
+  return findMatches(layout, (position) => uint32At(layout.node, position), found);
 }
 
 function describe({ frames, layout, bytes, before }: Flame, position: number): string {
-  const node = layout.node[position]!;
+  const node = uint32At(layout.node, position);
   const { name, place } = frames[node]!;
   const amount =
     before === null
-      ? `${formatBytes(bytes[node]!)}, ${formatShare(bytes[node]! / (bytes[0]! || 1))}`
-      : `${formatBytes(before[node]!)} in A, ${formatBytes(bytes[node]!)} in B: ${formatSignedBytes(bytes[node]! - before[node]!)}`;
+      ? `${formatBytes(float64At(bytes, node))}, ${formatShare(float64At(bytes, node) / (float64At(bytes, 0) || 1))}`
+      : `${formatBytes(float64At(before, node))} in A, ${formatBytes(float64At(bytes, node))} in B: ${formatSignedBytes(float64At(bytes, node) - float64At(before, node))}`;
   return [name, place, amount].filter((part) => part !== "").join(" · ");
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { float64At } from "../../../../src/model/base/columns.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { changeOf, differenceOf } from "./gpuDifference.js";
 import { flameOf } from "./gpuFlame.js";
@@ -53,7 +54,11 @@ test("the flame graph of a difference is as wide as the larger of both, so that 
   const byName = new Map(
     [...layout.node].map((node, at) => [
       frames[node]!.name,
-      [earlier?.[node], bytes[node], layout.end[at]! - layout.start[at]!],
+      [
+        earlier?.[node],
+        float64At(bytes, node),
+        float64At(layout.end, at) - float64At(layout.start, at),
+      ],
     ]),
   );
   expect(byName).toEqual(

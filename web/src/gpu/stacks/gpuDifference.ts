@@ -1,4 +1,5 @@
 /** What appeared, grew, shrank and went between two moments, of one file or of two, by site. */
+import { float64At, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import { GPU_CATEGORIES, type GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
 import type { Side } from "./gpuFlame.js";
 import { type NamedFrame, tellingFrame } from "./stackNames.js";
@@ -38,14 +39,14 @@ export function differenceOf(before: DifferenceSide, after: DifferenceSide): Sit
     const { size, stack } = side.replay.allocations;
     const frames = new Map<number, NamedFrame>();
     for (const row of side.held) {
-      const leaf = stack[row]!;
+      const leaf = uint32At(stack, row);
       const frame = frames.get(leaf) ?? tellingFrame(side.tables, leaf);
       frames.set(leaf, frame);
-      const category = GPU_CATEGORIES[side.category[row]!] ?? "unknown";
+      const category = GPU_CATEGORIES[uint8At(side.category, row)] ?? "unknown";
       const key = `${frame.name}\0${frame.place}\0${category}`;
       const site = sites.get(key) ?? emptySite(key, frame, category);
       sites.set(key, site);
-      place(site, size[row]!);
+      place(site, float64At(size, row));
     }
   };
   add(before, (site, bytes) => {

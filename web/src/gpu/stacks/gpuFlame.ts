@@ -1,4 +1,5 @@
 /** The tree of what lived at a moment, or at two of them: stacks from their roots. */
+import { float64At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { type FlameLayout, layOut } from "../../flame/layout.js";
@@ -54,7 +55,10 @@ class FrameTree {
     const { size, stack } = replay.allocations;
     const byStack = new Map<number, number>();
     for (const row of held) {
-      byStack.set(stack[row]!, (byStack.get(stack[row]!) ?? 0) + size[row]!);
+      byStack.set(
+        uint32At(stack, row),
+        (byStack.get(uint32At(stack, row)) ?? 0) + float64At(size, row),
+      );
     }
     const own = new Map<number, number>();
     for (const [leaf, bytes] of byStack) {
@@ -70,7 +74,7 @@ class FrameTree {
   withDescendants(ownOf: (node: number) => number): Float64Array {
     const total = Float64Array.from(this.parent, (_, node) => ownOf(node));
     for (let node = total.length - 1; node > 0; node--) {
-      total[this.parent[node]!]! += total[node]!;
+      total[this.parent[node]!] = float64At(total, this.parent[node]!) + float64At(total, node);
     }
     return total;
   }
@@ -99,8 +103,8 @@ function framesOf(tables: Side["tables"], leaf: number): NamedFrame[] {
 export function flameColours({ frames, layout, bytes, before }: GpuFlame): Uint8Array {
   return Uint8Array.from(layout.node, (node) => {
     if (before !== null) {
-      const larger = Math.max(bytes[node]!, before[node]!);
-      const change = larger === 0 ? 0 : (bytes[node]! - before[node]!) / larger;
+      const larger = Math.max(float64At(bytes, node), float64At(before, node));
+      const change = larger === 0 ? 0 : (float64At(bytes, node) - float64At(before, node)) / larger;
       return DIFF_BASE + DIFF_STEPS + Math.round(change * DIFF_STEPS);
     }
     const { place, python } = frames[node]!;

@@ -1,5 +1,6 @@
 /** Names of a snapshot's frames, and which stacks a search finds. */
 
+import { uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import {
   isAllocatorFrame,
@@ -12,17 +13,17 @@ type Tables = GpuPageDocument["tables"];
 
 /** The allocator's own frames and the interpreter's: the same in every stack. */
 function isHidden({ strings, frames }: Tables, frame: number): boolean {
-  const named = { function: strings[frames.function[frame]!]! };
+  const named = { function: strings[uint32At(frames.function, frame)]! };
   return isAllocatorFrame(named) || isInterpreterFrame(named);
 }
 
 export function nameOf({ strings, frames }: Tables, frame: number): string {
-  return strings[frames.function[frame]!]! || "?";
+  return strings[uint32At(frames.function, frame)]! || "?";
 }
 
 export function placeOf({ strings, frames }: Tables, frame: number): string {
-  const file = strings[frames.file[frame]!]!;
-  const line = frames.line[frame]!;
+  const file = strings[uint32At(frames.file, frame)]!;
+  const line = uint32At(frames.line, frame);
   return line > 0 ? `${file}:${line}` : file;
 }
 
@@ -37,7 +38,7 @@ export interface NamedFrame {
 export const NO_STACK: NamedFrame = { name: "(no stack recorded)", place: "", python: false };
 
 export function namedFrame(tables: Tables, frame: number): NamedFrame {
-  const file = tables.strings[tables.frames.file[frame]!]!;
+  const file = tables.strings[uint32At(tables.frames.file, frame)]!;
   return {
     name: nameOf(tables, frame),
     place: placeOf(tables, frame),
@@ -47,8 +48,8 @@ export function namedFrame(tables: Tables, frame: number): NamedFrame {
 
 /** The frames of a stack that are worth showing, leaf first. */
 export function* shownFrames(tables: Tables, stack: number): Generator<number> {
-  for (let node = stack; node !== 0; node = tables.stacks.parent[node]!) {
-    const frame = tables.stacks.frame[node]!;
+  for (let node = stack; node !== 0; node = uint32At(tables.stacks.parent, node)) {
+    const frame = uint32At(tables.stacks.frame, node);
     if (!isHidden(tables, frame)) {
       yield frame;
     }
@@ -60,7 +61,7 @@ export function tellingFrame(tables: Tables, stack: number): NamedFrame {
   let leaf = -1;
   let python = -1;
   for (const frame of shownFrames(tables, stack)) {
-    const file = tables.strings[tables.frames.file[frame]!]!;
+    const file = tables.strings[uint32At(tables.frames.file, frame)]!;
     if (isOwnFrame({ file })) {
       return namedFrame(tables, frame);
     }
@@ -88,7 +89,10 @@ export function searchStacks(tables: Tables, text: string): Uint8Array | null {
   const found = new Uint8Array(stacks.length);
   // A parent stands before its children.
   for (let node = 1; node < stacks.length; node++) {
-    found[node] = frameFound[stacks.frame[node]!] || found[stacks.parent[node]!] ? 1 : 0;
+    found[node] =
+      frameFound[uint32At(stacks.frame, node)] || uint8At(found, uint32At(stacks.parent, node))
+        ? 1
+        : 0;
   }
   return found;
 }

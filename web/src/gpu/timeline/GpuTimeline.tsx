@@ -1,4 +1,5 @@
 /** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
+import { float64At } from "../../../../src/model/base/columns.js";
 import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
 import { formatBytes } from "../../format/numbers.js";
 import { useWidth } from "../../widgets/useWidth.js";
@@ -78,7 +79,7 @@ export function GpuTimeline(props: GpuTimelineProps) {
           className="gpu-tip"
           style={{ left: Math.min(hover.x + 12, width - 130), top: Math.max(0, hover.y - 34) }}
         >
-          {formatBytes(replay.allocations.size[hover.row]!)}
+          {formatBytes(float64At(replay.allocations.size, hover.row))}
         </div>
       )}
       <ZoomButtons range={range} share={chosenShare} />

@@ -1,4 +1,6 @@
 /** The highest moment of any range, without looking at each of them: the highest of every piece is known. */
+import { float64At, uint32At } from "../../../../src/model/base/columns.js";
+
 const PIECE = 64;
 
 export class MomentHeights {
@@ -30,18 +32,20 @@ export class MomentHeights {
     }
     let highest = from < firstWhole * PIECE ? this.#scan(from, firstWhole * PIECE) : from;
     for (let piece = firstWhole; piece < lastWhole; piece++) {
-      if (this.values[this.#highest[piece]!]! > this.values[highest]!) {
-        highest = this.#highest[piece]!;
+      if (
+        float64At(this.values, uint32At(this.#highest, piece)) > float64At(this.values, highest)
+      ) {
+        highest = uint32At(this.#highest, piece);
       }
     }
     const rest = lastWhole * PIECE < end ? this.#scan(lastWhole * PIECE, end) : highest;
-    return this.values[rest]! > this.values[highest]! ? rest : highest;
+    return float64At(this.values, rest) > float64At(this.values, highest) ? rest : highest;
   }
 
   #scan(from: number, to: number): number {
     let highest = from;
     for (let moment = from + 1; moment < to; moment++) {
-      if (this.values[moment]! > this.values[highest]!) {
+      if (float64At(this.values, moment) > float64At(this.values, highest)) {
         highest = moment;
       }
     }

@@ -1,5 +1,7 @@
 /** The fast picture held against the plain one: every allocation looked at for every column. */
+
 import { describe, expect, test } from "vitest";
+import { float64At, int32At, uint32At } from "../../../../src/model/base/columns.js";
 import { randomFrom } from "../../../../src/model/base/random.fixture.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { MomentHeights } from "./momentHeights.js";
@@ -38,7 +40,7 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
   for (let moment = 0; moment <= events; moment++) {
     start.forEach((first, row) => {
       if (first < moment && moment <= end[row]!) {
-        requested[moment]! += size[row]!;
+        requested[moment] = float64At(requested, moment) + size[row]!;
       }
     });
   }
@@ -54,8 +56,10 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
 /** Rows that stand at a column, by their beginning. */
 function heldAt({ allocations }: GpuReplay, moment: number): number[] {
   return Array.from({ length: allocations.length }, (_, row) => row)
-    .filter((row) => allocations.start[row]! < moment && moment <= allocations.end[row]!)
-    .sort((a, b) => allocations.start[a]! - allocations.start[b]! || a - b);
+    .filter(
+      (row) => int32At(allocations.start, row) < moment && moment <= int32At(allocations.end, row),
+    )
+    .sort((a, b) => int32At(allocations.start, a) - int32At(allocations.start, b) || a - b);
 }
 
 const VIEWS: readonly [from: number, to: number, width: number][] = [
@@ -101,11 +105,10 @@ describe("the picture of a trace", () => {
       moments.forEach((moment, column) => {
         const plain: number[] = [];
         for (const row of heldAt(replay, moment)) {
-          plain.push(...new Array<number>(replay.allocations.size[row]!).fill(row + 1));
+          plain.push(...new Array<number>(float64At(replay.allocations.size, row)).fill(row + 1));
         }
-        const drawn = Array.from(
-          { length: top },
-          (_, y) => pixels[(top - 1 - y) * width + column]!,
+        const drawn = Array.from({ length: top }, (_, y) =>
+          uint32At(pixels, (top - 1 - y) * width + column),
         );
         expect(drawn).toEqual([...plain, ...new Array<number>(top - plain.length).fill(0)]);
         plain.forEach((colour, y) => {
@@ -130,7 +133,7 @@ describe("the picture of a trace", () => {
       for (let y = 0; y < view.height; y++) {
         drawn += pixels[y * view.width + column] === 7 ? 1 : 0;
       }
-      const exact = (replay.requested[moment]! * view.height) / top;
+      const exact = (float64At(replay.requested, moment) * view.height) / top;
       expect(Math.abs(drawn - exact)).toBeLessThanOrEqual(1);
     });
   });

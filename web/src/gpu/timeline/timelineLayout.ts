@@ -9,6 +9,7 @@
  *
  * A picture of a million allocations so takes a few milliseconds at any zoom.
  */
+import { float64At, int32At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import type { MomentHeights } from "./momentHeights.js";
 
@@ -53,7 +54,7 @@ export function stackAllocations({ allocations, events }: GpuReplay): StackedAll
   const row = new Uint32Array(length);
   let placed = 0;
   for (let one = 0; one < length; one++) {
-    const start = allocations.start[one]!;
+    const start = int32At(allocations.start, one);
     if (start < 0) {
       row[placed++] = one;
     } else {
@@ -67,9 +68,9 @@ export function stackAllocations({ allocations, events }: GpuReplay): StackedAll
   }
   return {
     length: placed,
-    start: Int32Array.from(row, (one) => allocations.start[one]!),
-    end: Int32Array.from(row, (one) => allocations.end[one]!),
-    size: Float64Array.from(row, (one) => allocations.size[one]!),
+    start: Int32Array.from(row, (one) => int32At(allocations.start, one)),
+    end: Int32Array.from(row, (one) => int32At(allocations.end, one)),
+    size: Float64Array.from(row, (one) => float64At(allocations.size, one)),
     row,
   };
 }
@@ -91,10 +92,10 @@ class ColumnScale {
   firstAfter(event: number): number {
     const guess = Math.floor((event - this.view.from) * this.#columnsPerMoment);
     let column = Math.max(0, Math.min(this.#width, guess));
-    while (column > 0 && this.moments[column - 1]! > event) {
+    while (column > 0 && int32At(this.moments, column - 1) > event) {
       column--;
     }
-    while (column < this.#width && this.moments[column]! <= event) {
+    while (column < this.#width && int32At(this.moments, column) <= event) {
       column++;
     }
     return column;
@@ -113,28 +114,28 @@ export function drawAllocations(
   const base = new Float64Array(width);
   const bytesToPixels = height / top;
   const scale = new ColumnScale(moments, view);
-  const firstMoment = moments[0]!;
-  const lastMoment = moments[width - 1]!;
+  const firstMoment = int32At(moments, 0);
+  const lastMoment = int32At(moments, width - 1);
   let runFirst = 0;
   let runEnd = 0;
   let runTall = 0;
   let runColour = 0;
   let tallest = 0;
-  for (let at = 0; at < length && start[at]! < lastMoment; at++) {
-    if (end[at]! < firstMoment) {
+  for (let at = 0; at < length && int32At(start, at) < lastMoment; at++) {
+    if (int32At(end, at) < firstMoment) {
       continue;
     }
-    const first = start[at]! < firstMoment ? 0 : scale.firstAfter(start[at]!);
-    if (moments[first]! > end[at]!) {
+    const first = int32At(start, at) < firstMoment ? 0 : scale.firstAfter(int32At(start, at));
+    if (int32At(moments, first) > int32At(end, at)) {
       continue;
     }
-    const past = end[at]! >= lastMoment ? width : scale.firstAfter(end[at]!);
-    const tall = size[at]! * bytesToPixels;
+    const past = int32At(end, at) >= lastMoment ? width : scale.firstAfter(int32At(end, at));
+    const tall = float64At(size, at) * bytesToPixels;
     if (first === runFirst && past === runEnd && tall < 1 && runTall + tall < 1) {
       runTall += tall;
       if (tall > tallest) {
         tallest = tall;
-        runColour = colours[at]!;
+        runColour = uint32At(colours, at);
       }
       continue;
     }
@@ -145,7 +146,7 @@ export function drawAllocations(
     runEnd = past;
     runTall = tall;
     tallest = tall;
-    runColour = colours[at]!;
+    runColour = uint32At(colours, at);
   }
   if (runTall > 0) {
     fill(runFirst, runEnd, runTall, runColour);
@@ -153,7 +154,7 @@ export function drawAllocations(
 
   function fill(first: number, past: number, tall: number, colour: number): void {
     for (let column = first; column < past; column++) {
-      const low = base[column]!;
+      const low = float64At(base, column);
       base[column] = low + tall;
       const from = Math.round(low);
       let to = Math.round(low + tall);
@@ -182,11 +183,11 @@ export function allocationAt(
   bytes: number,
 ): number {
   let below = 0;
-  for (let at = 0; at < length && start[at]! < moment; at++) {
-    if (moment <= end[at]!) {
-      below += size[at]!;
+  for (let at = 0; at < length && int32At(start, at) < moment; at++) {
+    if (moment <= int32At(end, at)) {
+      below += float64At(size, at);
       if (below > bytes) {
-        return row[at]!;
+        return uint32At(row, at);
       }
     }
   }

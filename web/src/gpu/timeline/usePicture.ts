@@ -1,5 +1,7 @@
 /** The picture of every allocation over the moments in sight, drawn pixel by pixel into a canvas. */
+
 import { useLayoutEffect, useMemo, useRef } from "react";
+import { uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
 import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {
@@ -54,8 +56,8 @@ export function usePicture(pictured: Pictured, { width, from, to }: Frame) {
     const { stack } = replay.allocations;
     return coloursOf(shape.stacked, (row) =>
       found === null
-        ? palette.pixels[colourOf(category[row]!, stack[row]!)]!
-        : found[stack[row]!] === 1
+        ? uint32At(palette.pixels, colourOf(uint8At(category, row), uint32At(stack, row)))
+        : found[uint32At(stack, row)] === 1
           ? palette.match
           : palette.faded,
     );
