@@ -53,6 +53,15 @@ beforeAll(() => {
 });
 
 describe("a snapshot", () => {
+  test("without trouble: the verdict says what it holds, and how to learn more", async () => {
+    const small = join(repository, "test/data/gpu/small.pickle.zst");
+    const { status, stdout } = await execute([tidemark, "diagnose", small]);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/not enough evidence .* in use of 840 MiB reserved.*401 events/);
+    expect(stdout).toContain("TM-A091");
+    expect(stdout).not.toMatch(/0 B resident|after 0\.0 s|tidemark diagnose PID/);
+  });
+
   test("on one screen", async () => {
     const { status, stdout, stderr } = await gpu([file("leak.pickle")]);
     expect([status, stderr]).toEqual([0, ""]);

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import {
+  type AttachProgress,
   type AttachResult,
   attachAndRecord,
   commandOf,
@@ -23,12 +24,16 @@ import {
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
+import { attachProgressText } from "../screens/attach_progress.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
-import { withProgress } from "../text/progress.js";
+import { type StatusLine, statusLine, withProgress } from "../text/progress.js";
+
+/** Between two lines where stderr is a file or a pipe. */
+const LOG_INTERVAL_MS: Millis = 15_000;
 
 interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
   readonly for: Millis | "auto";
@@ -95,6 +100,8 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
   for (const signal of signals) {
     process.on(signal, stop); // until the end: a second one must not leave the agent behind
   }
+  const status = statusLine();
+  const showProgress = progressTeller(pid, options, status);
   try {
     const result = await attachAndRecord({
       pid,
@@ -108,6 +115,7 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       forMs: options.for,
       until: interrupt.signal,
       onWaiting: waitingLine(pid, options),
+      onProgress: (progress) => showProgress(progress),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -116,8 +124,10 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
         }
       },
     });
+    status.clear();
     await tellEnd(result, options);
   } finally {
+    status.clear();
     for (const signal of signals) {
       process.off(signal, stop);
     }
@@ -149,6 +159,27 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
       `left process ${document.target.pid}; it stood ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
+}
+
+/** On a terminal a line that is always the newest; elsewhere a line now and then, for logs. */
+function progressTeller(
+  pid: Pid,
+  options: AttachCommandOptions,
+  status: StatusLine,
+): (progress: AttachProgress) => void {
+  let dueMs = LOG_INTERVAL_MS;
+  return (progress) => {
+    if (options.quiet === true) {
+      return;
+    }
+    const text = attachProgressText(pid, progress);
+    if (process.stderr.isTTY) {
+      status.show(`tidemark: ${text}`);
+    } else if (progress.elapsedMs >= dueMs) {
+      dueMs = progress.elapsedMs + LOG_INTERVAL_MS;
+      printNote(text);
+    }
+  };
 }
 
 /** Prints why the process cannot be attached to yet: each time on a terminal, else only when the reason changes. */

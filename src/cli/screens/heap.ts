@@ -104,7 +104,8 @@ function printHolders(screen: Screen, heap: HeapJson): void {
   const least = heap.totals.bytes * LEAST_HOLDER_SHARE;
   const rows = (heap.holders ?? [])
     .filter((holder) => holder.retainedBytes >= least)
-    .slice(0, SHOWN_HOLDERS);
+    .slice(0, SHOWN_HOLDERS)
+    .sort((a, b) => b.retainedBytes - a.retainedBytes);
   if (rows.length === 0) {
     return;
   }

@@ -113,7 +113,10 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
   const width = screen.pictureColumns - 4;
   screen.line(`  ${stackedBar(parts, whole, width, paint)}`);
   screen.line();
-  const rows = parts.map((part, index) => ({ ...part, index })).filter(({ bytes }) => bytes > 0);
+  const rows = parts
+    .map((part, index) => ({ ...part, index }))
+    .filter(({ bytes }) => bytes > 0)
+    .sort((a, b) => b.bytes - a.bytes);
   const wide = screen.columns >= 76;
   const columns: Column[] = [
     { title: " " },

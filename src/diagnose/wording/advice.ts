@@ -168,6 +168,15 @@ export const ADVICE: readonly Advice[] = [
     before: "tidemark diagnose 4242",
     after: "tidemark diagnose 4242 --for 10min",
   },
+  {
+    id: "TM-A091",
+    text: "Record some steps of the job before the snapshot is written: twenty show what grows.",
+    when: "A snapshot alone that holds no history, or one of too few steps.",
+    kinds: [],
+    before: 'torch.cuda.memory._dump_snapshot("job.pickle")',
+    after:
+      'torch.cuda.memory._record_memory_history()\nfor step in range(20): train()\ntorch.cuda.memory._dump_snapshot("job.pickle")',
+  },
 ];
 
 /** Throws where the catalogue has no such id. */

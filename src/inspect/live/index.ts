@@ -1,5 +1,6 @@
 /** Made by `npm run generate` from the exports of this folder's files. Do not edit. */
 export { attachAndRecord, commandOf, detachAgent } from "./attach.js";
+export type { AttachProgress } from "./attach_progress.js";
 export { diagnoseProcess } from "./diagnosis.js";
 export { type FileKind, identifyFile } from "./file_kind.js";
 export { gpuProcessDocument } from "./gpu_process.js";

@@ -188,6 +188,19 @@ export function formatUtcTime(timeMs: TimeMs): string {
   return `${new Date(timeMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 }
 
+/** Time of day where the reader is: "19:33:05"; with the day where `withDay`: "03-01 19:33". */
+export function formatWallClock(timeMs: TimeMs, withDay = false): string {
+  const at = new Date(timeMs);
+  const [month, day, hours, minutes, seconds] = [
+    at.getMonth() + 1,
+    at.getDate(),
+    at.getHours(),
+    at.getMinutes(),
+    at.getSeconds(),
+  ].map(twoDigits);
+  return withDay ? `${month}-${day} ${hours}:${minutes}` : `${hours}:${minutes}:${seconds}`;
+}
+
 // --- digits --------------------------------------------------------------------------------------
 
 /** A unit begins where the one below would take four digits; whole bytes are shown up to 1023. */
