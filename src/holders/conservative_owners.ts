@@ -39,7 +39,7 @@ export function conservativeOwners(
     const leads = new Uint32Array(addresses.length);
     for (const { place, row } of wordsLeadingTo(objects, wanted)) {
       leads[row] = (leads[row] ?? 0) + 1;
-      if (owners[row] !== 0 || (leads[row] ?? 0) > MOST_LEADS) {
+      if (owners[row] !== 0 || leads[row] > MOST_LEADS) {
         continue;
       }
       const node = nodeAt(objects, place);

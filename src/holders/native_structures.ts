@@ -31,7 +31,7 @@ import {
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "../cpython/heap/objects/type_table.js";
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -111,10 +111,10 @@ class Structures {
     const goesOn = () =>
       this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
     for (let n = 0; n < this.#met.size && goesOn(); n++) {
-      const size = this.#sizes[n] as Bytes;
+      const size = itemAt(this.#sizes, n);
       if (size <= LARGEST_STRUCTURE) {
         this.#bytesLeft -= size;
-        this.#follow(this.#met.at(n), size, this.#owners[n] as NodeId);
+        this.#follow(this.#met.at(n), size, itemAt(this.#owners, n));
       }
     }
   }

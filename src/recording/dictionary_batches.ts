@@ -1,5 +1,5 @@
 /** The dictionaries that all profiles of a recording share: written as they grow, put together on reading. */
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -32,8 +32,8 @@ export class DictionaryWriter {
     if (!grown && threadRows.length === 0 && processRows.length === 0) {
       return null;
     }
-    const threads = Array.from(threadRows, (row) => tables.threads[row] as ProfileThread);
-    const processes = Array.from(processRows, (row) => tables.processes[row] as ProfileProcess);
+    const threads = Array.from(threadRows, (row) => itemAt(tables.threads, row));
+    const processes = Array.from(processRows, (row) => itemAt(tables.processes, row));
     const batch: DictionaryBatch = {
       strings: { from: this.#strings, values: tables.strings.slice(this.#strings) },
       frames: {
@@ -131,7 +131,7 @@ export class DictionaryReader {
       this.#threads[row] = {
         process: uint32At(checked.threads.process, i),
         tid: uint32At(checked.threads.tid, i),
-        name: checked.threads.name[i] as string,
+        name: itemAt(checked.threads.name, i),
         isMain: checked.threads.isMain[i] === 1,
       };
     });
@@ -139,8 +139,8 @@ export class DictionaryReader {
       this.#processes[row] = {
         pid: uint32At(checked.processes.pid, i),
         parentPid: uint32At(checked.processes.parentPid, i),
-        command: checked.processes.command[i] as readonly string[],
-        python: checked.processes.python[i] as string,
+        command: itemAt(checked.processes.command, i),
+        python: itemAt(checked.processes.python, i),
         startedMs: float64At(checked.processes.startedMs, i),
         periodBytes: 0,
       };
@@ -261,9 +261,9 @@ function appendAll<Columns extends Record<string, Growing>>(
   columns: Columns,
   batch: Readonly<Record<keyof Columns & string, Column>>,
 ): void {
-  for (const name of Object.keys(columns) as (keyof Columns & string)[]) {
-    for (const value of batch[name]) {
-      (columns[name] as Growing).push(value);
+  for (const [name, column] of Object.entries(columns)) {
+    for (const value of batch[name] ?? []) {
+      column.push(value);
     }
   }
 }

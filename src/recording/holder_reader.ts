@@ -28,11 +28,11 @@ export class HolderReader {
     checkTable(value, { pid: "number" }, "holders");
     const { rows, collector } = record(value, "holders");
     demand(Array.isArray(rows), "holders.rows is no list");
-    for (const row of rows as unknown[]) {
+    for (const row of rows) {
       checkTable(row, ROW, "a holder");
       const { putters } = record(row, "a holder");
       demand(Array.isArray(putters), "a holder's putters are no list");
-      for (const putter of putters as unknown[]) {
+      for (const putter of putters) {
         checkTable(putter, PUTTER, "who puts things into a holder");
       }
     }

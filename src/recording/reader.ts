@@ -1,4 +1,4 @@
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
@@ -127,7 +127,7 @@ export class OpenRecording implements Recording {
     if (this.#metaBatch === null) {
       throw damagedInput(path, scan.stopped?.detail ?? "it ends before its first frame");
     }
-    this.meta = { ...(this.#metaBatch as MetaBatch), formatVersion: scan.version };
+    this.meta = { ...this.#metaBatch, formatVersion: scan.version };
     const growing =
       this.end === null && scan.stopped?.kind !== "damaged" && recorderLives(this.meta.recorder);
     this.damage =
@@ -312,8 +312,8 @@ export class OpenRecording implements Recording {
         series,
         pid: uint32At(batch.pid, i),
         parentPid: uint32At(batch.parentPid, i),
-        command: batch.command[i] as readonly string[],
-        python: batch.python[i] as string,
+        command: itemAt(batch.command, i),
+        python: itemAt(batch.python, i),
         profiled: batch.profiled[i] === 1,
         startedMs: float64At(batch.startedMs, i),
         endedMs: Number.isNaN(endedMs) ? null : endedMs,
@@ -364,7 +364,7 @@ export class OpenRecording implements Recording {
         timeMs,
         pid: uint32At(batch.pid, i),
         kind: kind as TimelineEvent["kind"],
-        detail: batch.detail[i] as string,
+        detail: itemAt(batch.detail, i),
         ...(Number.isNaN(number) ? {} : { value: number }),
       });
     });

@@ -1,8 +1,10 @@
 /** Pools for tests, written as the agent writes them: sections laid out one after the other, 8 KiB apart
  * or as large as asked. */
+
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { itemAt } from "../model/base/columns.js";
 import { Domain } from "../model/profile/profile.js";
 import {
   CONSTANTS,
@@ -279,7 +281,7 @@ export class SegmentFixture {
 
   /** Offset of a record within the segment. */
   record(kind: number, id: number): number {
-    return CONSTANTS.TM_PAGE + kind * this.#sectionBytes + id * STRIDES[kind]!;
+    return CONSTANTS.TM_PAGE + kind * this.#sectionBytes + id * itemAt(STRIDES, kind);
   }
 
   section(kind: number): number {

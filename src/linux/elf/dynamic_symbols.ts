@@ -11,6 +11,7 @@
  *
  * Source: System V ABI, chapter 5; the GNU hash section of binutils and glibc (elf/dl-lookup.c).
  */
+import { present } from "../../model/base/present.js";
 import type { Address } from "../../model/base/units.js";
 import type { Mapping, Memory } from "../memory/memory.js";
 import { MemoryReader } from "../memory/memory_reader.js";
@@ -170,7 +171,7 @@ export class DynamicSymbols {
 
   /** An address of the dynamic section: the loader has added the bias, but not in every object. */
   #at(tag: number): Address {
-    const value = this.#tags.get(tag) as number;
+    const value = present(this.#tags.get(tag));
     return value < this.#bias ? value + this.#bias : value;
   }
 }

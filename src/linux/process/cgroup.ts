@@ -3,6 +3,7 @@
  * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
  * has it also has the usage and the events that matter.
  */
+import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
@@ -57,8 +58,8 @@ function parseMembership(text: string): Map<string, string> {
   for (const line of text.split("\n")) {
     const match = /^\d+:([^:]*):(.*)$/.exec(line);
     if (match) {
-      for (const controller of (match[1] as string).split(",")) {
-        groups.set(controller, match[2] as string);
+      for (const controller of present(match[1]).split(",")) {
+        groups.set(controller, present(match[2]));
       }
     }
   }

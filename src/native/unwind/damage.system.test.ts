@@ -1,13 +1,9 @@
 /** Bytes that are no unwinding information, and registers that lead anywhere: an end in words, always. */
 
 import { afterAll, afterEach, expect, test } from "vitest";
-import {
-  type HeldThread,
-  type Mapping,
-  type Memory,
-  openProcessMemory,
-} from "../../linux/index.js";
-import { float64At } from "../../model/base/columns.js";
+import { type Mapping, type Memory, openProcessMemory } from "../../linux/index.js";
+import { float64At, itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { copyOnce, OPTIMISED, Programs, settled } from "./programs.fixture.js";
 import { Unwinder } from "./unwinder.js";
 
@@ -117,15 +113,15 @@ test("registers that lead anywhere end in words", async () => {
   const unwinder = new Unwinder(memory);
   const places = [0, 1, -8, Number.NaN, 2 ** 47, 2 ** 53, 2 ** 64];
   for (let round = 0; round < 1000; round++) {
-    const thread = threads[next(threads.length)] as HeldThread;
+    const thread = itemAt(threads, next(threads.length));
     const values = Float64Array.from(thread.values);
-    const other = threads[next(threads.length)]?.values as Float64Array;
+    const other = present(threads[next(threads.length)]?.values);
     for (const register of [6, 7, 16]) {
       const kind = next(4);
-      const mapping = memory.mappings[next(memory.mappings.length)] as Mapping;
+      const mapping = itemAt(memory.mappings, next(memory.mappings.length));
       values[register] =
         kind === 0
-          ? (places[next(places.length)] as number)
+          ? itemAt(places, next(places.length))
           : kind === 1
             ? mapping.start + next(mapping.end - mapping.start)
             : kind === 2
@@ -135,7 +131,7 @@ test("registers that lead anywhere end in words", async () => {
     const { frames, cut } = unwinder.unwind({ ...thread, values });
     expect(frames.length + (cut === null ? 0 : 1)).toBeGreaterThan(0);
   }
-  expect(unwinder.unwind({ ...(threads[0] as HeldThread), stacks: [] }).cut).toMatch(/no memory/);
+  expect(unwinder.unwind({ ...itemAt(threads, 0), stacks: [] }).cut).toMatch(/no memory/);
   unwinder.close();
   memory.close();
 }, 120_000);

@@ -7,7 +7,7 @@ import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/objec
 import { TypeTable } from "../../cpython/heap/objects/type_table.js";
 import { locatePython } from "../../cpython/interpreter/locate.js";
 import type { Memory } from "../../linux/memory/memory.js";
-import { float64At, int32At } from "../../model/base/columns.js";
+import { float64At, int32At, itemAt } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 
 /** Of a type; evenly over its addresses. */
@@ -89,8 +89,7 @@ function layoutOf(memory: Memory): HeapLayout {
 
 function thinned(addresses: readonly Address[]): Address[] {
   const step = Math.max(1, addresses.length / MOST_OF_TYPE);
-  return Array.from(
-    { length: Math.min(addresses.length, MOST_OF_TYPE) },
-    (_, i) => addresses[Math.floor(i * step)] as Address,
+  return Array.from({ length: Math.min(addresses.length, MOST_OF_TYPE) }, (_, i) =>
+    itemAt(addresses, Math.floor(i * step)),
   );
 }

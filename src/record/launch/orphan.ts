@@ -9,9 +9,10 @@
 
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
 import { processLives } from "../../linux/process/process_identity.js";
-import { uint32At } from "../../model/base/columns.js";
+import { uint16At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
@@ -87,10 +88,10 @@ function foldOrphan(
   try {
     renameSync(path, taken);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+    if (reasonOf(error).code === "ENOENT") {
       return null;
     }
-    throw fileUnusable(path, "write", (error as Error).message);
+    throw fileUnusable(path, "write", reasonOf(error).message);
   }
   let done = false;
   try {
@@ -127,7 +128,7 @@ function openForReading(path: string, flags: number): number | null {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     if (code === "ENOENT") {
       return null;
     }
@@ -212,7 +213,7 @@ function merge(
   if (before) {
     const all = joinFiles(before);
     const gone = Array.from(all.process.keys()).filter(
-      (row) => !present.has(all.process[row] as number),
+      (row) => !present.has(uint16At(all.process, row)),
     );
     const ended = pickSites(all, gone, 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {

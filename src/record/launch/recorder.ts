@@ -350,11 +350,11 @@ export class Recorder {
   #look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
     const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
-    if (taken) {
+    if (pool && taken) {
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.#startMs;
-        this.#suspects.looked(taken, pool as PoolWatch, elapsedMs);
+        this.#suspects.looked(taken, pool, elapsedMs);
       }
       writer.agentLimits(timeMs, taken.limits);
     }

@@ -27,7 +27,7 @@ import type {
   SampledStack,
 } from "../../holders/lookup_request.js";
 import { startLookup } from "../../holders/lookup_thread.js";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
@@ -308,8 +308,11 @@ export class SuspectWatch {
     samples: LiveSamples | undefined,
   ): Map<string, Born[]> {
     const bySite = new Map<string, Born[]>();
-    for (let row = 0; row < (samples?.length ?? 0); row++) {
-      const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
+    if (samples === undefined) {
+      return bySite;
+    }
+    const { address, bytes, bornMs, domain, stack } = samples;
+    for (let row = 0; row < samples.length; row++) {
       const key = this.#builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
       const rows = bySite.get(key) ?? [];
       bySite.set(key, rows);
@@ -379,11 +382,14 @@ function largestBlock(rows: readonly Born[], { slope }: SiteJudgement): LookupSi
 
 /** The youngest of all live samples, as many as a lookup may ask for, by stack. */
 function youngOf(samples: LiveSamples | undefined): SampledStack[] {
-  const births = Array.from(samples?.bornMs.subarray(0, samples.length) ?? []);
+  if (samples === undefined) {
+    return [];
+  }
+  const { address, bornMs, stack, length } = samples;
+  const births = Array.from(bornMs.subarray(0, length));
   const oldest = births.sort((a, b) => b - a).at(MOST_SAMPLES - 1) ?? 0;
   const byStack = new Map<StackId, Address[]>();
-  for (let row = 0; row < (samples?.length ?? 0); row++) {
-    const { address, bornMs, stack } = samples as LiveSamples;
+  for (let row = 0; row < length; row++) {
     if (float64At(bornMs, row) >= oldest) {
       const addresses = byStack.get(uint32At(stack, row)) ?? [];
       byStack.set(uint32At(stack, row), addresses);
@@ -406,6 +412,6 @@ function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Addres
   const step = Math.max(1, from.length / MOST_ADDRESSES);
   return Array.from(
     { length: Math.min(from.length, MOST_ADDRESSES) },
-    (_, i) => (from[Math.floor(i * step)] as Born).address,
+    (_, i) => itemAt(from, Math.floor(i * step)).address,
   );
 }

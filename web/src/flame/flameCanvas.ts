@@ -1,5 +1,7 @@
 /** The flame graph's canvas: view, animation, pointer and keyboard. Knows rectangles, not profiles. */
+
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
+import { present } from "../../../src/model/base/present.js";
 import {
   drawFlame,
   type FlameFont,
@@ -58,7 +60,7 @@ export class FlameCanvas {
     this.#canvas = canvas;
     this.#events = events;
 
-    this.#context = canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
+    this.#context = present(canvas.getContext("2d", { alpha: false }));
     this.#resizes = new ResizeObserver(() => this.#resize());
     this.#resizes.observe(scroller);
     const { signal } = this.#listening;
@@ -143,7 +145,7 @@ export class FlameCanvas {
   }
 
   #ancestorAtFocus(position: number): number {
-    const { layout } = this.#scene as FlameScene;
+    const { layout } = present(this.#scene);
     let at = this.#focused;
     while (
       at > 0 &&
@@ -173,7 +175,7 @@ export class FlameCanvas {
 
   /** Scrolls so that a rectangle's row is in sight. */
   #reveal(position: number): void {
-    const scene = this.#scene as FlameScene;
+    const scene = present(this.#scene);
     const top = rowTop(scene, this.#view, rowOf(scene.layout, position));
     const { scrollTop, height } = this.#view;
     if (top < scrollTop) {
