@@ -113,7 +113,7 @@ describe("the answer to a shell", () => {
 
   test("holds candidates with texts, and which files may follow", async () => {
     expect(await answer("zsh", "sum")).toBe(
-      "summary\tsum a recording up, at its end, its peak or any time\n",
+      "summary\tsummarize a recording at its end, its peak or any other time\n",
     );
     expect(await answer("fish", "report", "")).toBe(":files\t.tidemark\n");
     expect(await answer("fish", "report", "app.tidemark", "-o", "")).toBe(":files\t\n");
