@@ -85,7 +85,7 @@ describe.each(SHELLS)("%s", (shell) => {
           shown.type(`${CLEAR_LINE}tidemark de${TAB}${TAB}`);
           await shown.shows(/tidemark detach/);
           shown.type(`${CLEAR_LINE}tidemark d${TAB}${TAB}${shell === "fish" ? "" : TAB}`);
-          await shown.shows(/diagnose +[-(]*.*verdict/);
+          await shown.shows(/diagnose +[-(]*.*memory leaks/);
         } finally {
           child.kill("SIGKILL");
         }
