@@ -232,7 +232,8 @@ export class Recorder {
     const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
     const polledMs = this.#poll(elapsedMs);
-    this.#polls.polled(elapsedMs, pollCpu() + waitCpuMs);
+    const ownCpuMs = pollCpu();
+    this.#polls.polled(elapsedMs, ownCpuMs + waitCpuMs, ownCpuMs);
     const { pool } = this.#options;
     if (pool) {
       const due = this.#looks.due(elapsedMs, pool.liveBytes);

@@ -61,6 +61,7 @@ function plannedDistance(elapsedMs: Millis): Millis {
 
 export class PollSchedule {
   readonly #polls = new Cost();
+  readonly #pollsAlone = new Cost();
   readonly #expensive = new Cost();
   #nextExpensiveMs = 0;
 
@@ -70,10 +71,11 @@ export class PollSchedule {
     this.#budget = budget;
   }
 
-  /** `cpuMs`: what the poll took of a core, the wait before it included. */
-  polled(elapsedMs: Millis, cpuMs: Millis): void {
+  /** `cpuMs`: what the poll took of a core, the wait before it included; `ownCpuMs`: without that wait. */
+  polled(elapsedMs: Millis, cpuMs: Millis, ownCpuMs = cpuMs): void {
     if (elapsedMs > START_PHASE_MS || cpuMs > COLD_POLL_MS) {
       this.#polls.add(cpuMs);
+      this.#pollsAlone.add(ownCpuMs);
     }
   }
 
@@ -86,7 +88,7 @@ export class PollSchedule {
     const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
     const longest =
       elapsedMs < FIRST_PHASE_MS
-        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#polls.distance(most))
+        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#pollsAlone.distance(most))
         : LONGEST_POLL_MS;
     const wanted = Math.max(plannedDistance(elapsedMs), this.#polls.distance(share));
     return Math.min(LONGEST_POLL_MS, longest, wanted);
