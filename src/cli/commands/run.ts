@@ -10,8 +10,9 @@ import {
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { TidemarkError } from "../../model/errors/errors.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
+import { statOf } from "../files/files.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
@@ -115,6 +116,9 @@ function runProgram(
   options: RunOptions,
   { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
 ): Promise<RunResult> {
+  for (const output of [options.output, options.json]) {
+    requireNoInput(output, command);
+  }
   const recordingPath = chooseRecordingPath(command, options);
   if (options.json !== undefined) {
     requireWritable(options.json);
@@ -132,6 +136,20 @@ function runProgram(
     native: options.native === true,
     follow: options.follow,
   });
+}
+
+/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+function requireNoInput(output: string | undefined, command: readonly string[]): void {
+  const there = output === undefined ? undefined : statOf(output);
+  const same = command.find((word) => {
+    const file = statOf(word);
+    return (
+      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
+    );
+  });
+  if (same !== undefined) {
+    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
+  }
 }
 
 async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
