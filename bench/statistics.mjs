@@ -60,6 +60,18 @@ export function ratioWithInterval(ratios) {
 }
 
 /**
+ * Mean of paired differences with its 95 % interval (Student's t).
+ * @param {number[]} differences one a pair
+ */
+export function differenceWithInterval(differences) {
+  const centre = mean(differences);
+  const pairs = differences.length;
+  const variance = differences.reduce((sum, x) => sum + (x - centre) ** 2, 0) / (pairs - 1) / pairs;
+  const half = (studentT[pairs - 2] ?? 1.96) * Math.sqrt(variance);
+  return { mean: centre, low: centre - half, high: centre + half };
+}
+
+/**
  * Geometric mean over workloads, each with its own paired ratios.
  * @param {ReturnType<typeof ratioWithInterval>[]} workloads
  */

@@ -15,6 +15,7 @@ const parts = new Set([
   "gpu_pages",
   "heap_look",
   "machine",
+  "process_cost",
   "results",
   "soak_cycles",
   "statistics",

@@ -46,7 +46,7 @@ const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core"];
  * What a module calls `const` stays one: esbuild, which is faster, makes variables of them, and a scan of a
  * heap, whose tables are such constants, then takes a tenth longer.
  */
-async function joinProgram() {
+export async function joinProgram() {
   const inputs = ["src", "tsconfig.json", "package-lock.json", "scripts/build.mjs"];
   await unlessFresh("program", { inputs, outputs: ["dist/program/main.js"] }, async () => {
     console.log("vite: dist/ -> dist/program/");
@@ -63,6 +63,8 @@ async function joinProgram() {
         target: "node20",
         outDir: "dist/program",
         rollupOptions: {
+          // Importing a module of ours only defines things: a room's index.ts loads no more than what is used.
+          treeshake: { moduleSideEffects: (id) => !id.startsWith(join(root, "dist/")) },
           input: programEntries.map((path) => `dist/${path}`),
           external: loadedWhenAsked,
           output: { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" },

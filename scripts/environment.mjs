@@ -11,14 +11,16 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findOnPath, runAsScript } from "./command.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
+import { makeBuildRoot, makeCleanRoot } from "./environment/clean_roots.mjs";
 import { makeFreeThreaded } from "./environment/free_threaded.mjs";
 import {
   findInterpreters,
   interpretersIn,
   interpretersInChroot,
 } from "./environment/interpreters.mjs";
-import { makePackages, makeTorch } from "./environment/packages.mjs";
+import { makePackages, makePackagingTools, makeTorch } from "./environment/packages.mjs";
 import { installSystemTools } from "./environment/system_tools.mjs";
+import { makeWheelhouse } from "./environment/wheelhouse.mjs";
 import { root, setUp } from "./setup.mjs";
 
 /**
@@ -35,12 +37,19 @@ import { root, setUp } from "./setup.mjs";
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
+ * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
+ * @property {string | null} packagingPython executable of a virtual environment that holds
+ *   test/requirements-packaging.txt (auditwheel, twine, ...)
+ * @property {Record<string, string>} cleanRoots root folders of Debian by suite: Python, no compiler, no Node
+ * @property {Record<string, string>} buildRoots the same by suite: a C compiler, no Python
  * @property {Record<string, string | null>} tools path of a program, by name
  * @property {{what: string, why: string}[]} skipped what could not be had
+ *
+ * @typedef {import("./environment/clean_roots.mjs").CleanSuite} Suite
  */
 
 const file = join(root, "node_modules/.cache/tidemark/environment.json");
-const toolNames = ["valgrind", "cc", "c++", "setpriv", "unshare", "go"];
+const toolNames = ["valgrind", "cc", "c++", "setpriv", "unshare", "nsenter", "go"];
 
 /**
  * The environment that the last set-up of this clone found.
@@ -55,11 +64,17 @@ export function readEnvironment() {
   }
 }
 
+/** Debian 12 is in every run of the tests, the others in `npm run test:long`. */
+const /** @type {Suite[]} */ suites = ["bookworm"];
+const /** @type {Suite[]} */ longSuites = ["bookworm", "bullseye", "trixie"];
+const /** @type {Suite[]} */ longBuildSuites = ["bullseye", "trixie"];
+
 /**
  * Makes what is missing, writes the file that readEnvironment() reads.
+ * @param {{long?: boolean}} [options] with what only `npm run test:long` needs
  * @returns {Promise<Environment>}
  */
-export async function makeEnvironment() {
+export async function makeEnvironment({ long = false } = {}) {
   await setUp();
   /** @type {Environment["skipped"]} */
   const skipped = [];
@@ -84,6 +99,18 @@ export async function makeEnvironment() {
   const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
+  const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
+  const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
+  /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
+  const roots = { cleanRoots: {}, buildRoots: {} };
+  for (const suite of long ? longSuites : suites) {
+    const made = await orSkip(`Debian ${suite}`, () => makeCleanRoot(suite));
+    Object.assign(roots.cleanRoots, made === null ? {} : { [suite]: made });
+  }
+  for (const suite of long ? longBuildSuites : []) {
+    const made = await orSkip(`a compiler in Debian ${suite}`, () => makeBuildRoot(suite));
+    Object.assign(roots.buildRoots, made === null ? {} : { [suite]: made });
+  }
   const environment = {
     interpreters: [
       ...local,
@@ -93,6 +120,9 @@ export async function makeEnvironment() {
     packagesPython,
     torchPython,
     chroot,
+    wheelhouse,
+    packagingPython,
+    ...roots,
     tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),
     skipped,
   };

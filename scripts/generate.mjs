@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { buildSources } from "./build.mjs";
+import { buildSources, joinProgram } from "./build.mjs";
 import { runAsScript } from "./command.mjs";
 import { root, setUp } from "./setup.mjs";
 
@@ -16,6 +16,7 @@ export async function generate({ write }) {
   const fromSources = compare(await sourceParts(), write);
   if (write) {
     await buildSources();
+    await joinProgram();
   }
   return [...fromSources, ...compare(await builtParts(), write)];
 }
@@ -23,11 +24,14 @@ export async function generate({ write }) {
 /** @returns {Promise<Map<string, string>>} path from the root -> what the file must hold */
 async function sourceParts() {
   // Loaded late, as below: the parts need node_modules.
+  const { commandList } = await import("./generate/command_list.mjs");
   const { errorPage } = await import("./generate/error_page.mjs");
+  const { folderIndexes } = await import("./generate/folder_indexes.mjs");
   const { jsonSchemas } = await import("./generate/json_schemas.mjs");
   const { segmentLayout, segmentLayoutPath } = await import("./generate/segment_layout.mjs");
   const layout = new Map([[relative(root, segmentLayoutPath), segmentLayout()]]);
-  return new Map([...layout, ...jsonSchemas(), ...errorPage()]);
+  const sources = [...commandList(), ...folderIndexes()];
+  return new Map([...sources, ...layout, ...jsonSchemas(), ...errorPage()]);
 }
 
 /** What is made by running the built program. */

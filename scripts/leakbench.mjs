@@ -7,7 +7,7 @@
  * docs/leakbench.md. With `--peers` the same cases run under other tools instead, and the page's part about
  * them is written.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -16,15 +16,19 @@ import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 import { makeEnvironment, readEnvironment } from "./environment.mjs";
 import { readCases } from "./leakbench/cases.mjs";
-import { page, table } from "./leakbench/page.mjs";
+import { page, row, table, withRun } from "./leakbench/page.mjs";
 import { askable, peerNames, runPeer } from "./leakbench/peers.mjs";
 import { peersOf, peersPart, peersTable, withPeers } from "./leakbench/peers_page.mjs";
-import { runCase, ways } from "./leakbench/run_case.mjs";
+import { runCase } from "./leakbench/run_case.mjs";
 import { total } from "./leakbench/score.mjs";
+import { ways } from "./leakbench/ways.mjs";
 import { root } from "./setup.mjs";
 
 const ownCases = join(root, "leakbench/cases");
+/** @typedef {import("./leakbench/score.mjs").CaseResult} CaseResult */
+
 const pageFile = join(root, "docs/leakbench.md");
+const measuredFile = join(root, "leakbench/measured.json");
 /** How long each case runs under a peer, where LEAKBENCH_SECONDS does not say. */
 const peerSeconds = 20;
 
@@ -34,12 +38,14 @@ const usage = `usage: npm run leakbench -- [CASE...] [OPTIONS]
   --python PATH  the interpreter for all of them
   --jobs N       how many at a time; half the cores unless told
   --json FILE    where the results go; leakbench/results unless told
-  --way WAY      run: from their start, under \`tidemark run\` (unless told);
-                 attach, outside: watched as they run by \`tidemark diagnose PID\`, outside with --no-agent
+  --way WAY      run unless told; one of
+${[...ways].map(([name, { is }]) => `                   ${name.padEnd(9)} ${is}`).join("\n")}
+  --windows S,S  seconds of each window, as in 20,60,200; each case's own unless told
   --peers        the same programs under tracemalloc, memray and scalene
 
   npm run leakbench -- lru_cache_method
   npm run leakbench -- --cases ~/leaks --python .venv/bin/python
+  npm run leakbench -- --way attach --windows 20,60,200
 `;
 
 /** @param {string[]} words */
@@ -63,6 +69,7 @@ function parseWords(args) {
       jobs: { type: "string", default: String(Math.max(1, Math.floor(cpus().length / 2))) },
       json: { type: "string" },
       way: { type: "string", default: "run" },
+      windows: { type: "string", default: "" },
       peers: { type: "boolean", default: false },
     },
   });
@@ -83,31 +90,29 @@ async function leakbench() {
   if (way === undefined) {
     throw new SetupError(`--way is one of ${[...ways.keys()].join(", ")}`);
   }
+  const windows = windowsOf(values.windows);
   const cases = readCases(folder, positionals);
-  const whole =
-    folder === ownCases &&
-    positionals.length === 0 &&
-    values.python === undefined &&
-    values.way === "run";
+  const whole = folder === ownCases && positionals.length === 0 && values.python === undefined;
   await (values.peers
     ? underPeers(cases, jobs, values, whole)
-    : underTidemark(cases, jobs, { ...values, way }, whole));
+    : underTidemark(cases, jobs, { ...values, way: way.way, windows }, whole ? values.way : null));
 }
 
 /**
  * @param {import("./leakbench/cases.mjs").LabelledCase[]} cases
  * @param {number} jobs
- * @param {{json?: string, python?: string, way: import("./leakbench/run_case.mjs").Way}} options
- * @param {boolean} whole every case of the repository, by the set-up's interpreters and under `tidemark run`
+ * @param {{json?: string} & import("./leakbench/run_case.mjs").CaseOptions} options
+ * @param {string | null} whole the way, where every case of the repository runs by the set-up's interpreters
  */
 async function underTidemark(cases, jobs, options, whole) {
   await build();
   const environment = await knownEnvironment();
-  const results = await inParallel(cases, jobs, async (labelled) => {
-    const result = await runCase(labelled, environment, options);
-    process.stdout.write(`${table([result])}\n`);
-    return result;
+  const byCase = await inParallel(cases, jobs, async (labelled) => {
+    const results = await runCase(labelled, environment, options);
+    process.stdout.write(`${results.map((result) => row(result)).join("\n")}\n`);
+    return results;
   });
+  const results = byCase.flat();
   const document = {
     schema: "tidemark.leakbench/1",
     cases: results,
@@ -115,9 +120,27 @@ async function underTidemark(cases, jobs, options, whole) {
   };
   const file = writeResults(options.json ?? join(root, "leakbench/results/latest.json"), document);
   process.stdout.write(`\n${table(results)}\n\n${file}\n`);
-  if (whole) {
-    writeFileSync(pageFile, withPeers(page(document, knownPage()), peersOf(knownPage())));
+  if (whole !== null) {
+    const measured = remember(whole, results);
+    writeFileSync(pageFile, withPeers(page(measured), peersOf(knownPage())));
   }
+}
+
+/** Puts a whole run among those that the page is made of. @param {string} way @param {CaseResult[]} results */
+function remember(way, results) {
+  const known = existsSync(measuredFile) ? JSON.parse(readFileSync(measuredFile, "utf8")) : {};
+  const measured = withRun(known, way, results);
+  writeFileSync(measuredFile, `${JSON.stringify(measured, null, 1)}\n`);
+  return measured;
+}
+
+/** @param {string} words @returns {number[]} */
+function windowsOf(words) {
+  const windows = words === "" ? [] : words.split(",").map(Number);
+  if (windows.some((seconds) => !Number.isInteger(seconds) || seconds < 1)) {
+    throw new SetupError("--windows needs seconds from 1, separated by commas: 20,60,200");
+  }
+  return windows.sort((a, b) => a - b);
 }
 
 /**

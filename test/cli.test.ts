@@ -1,4 +1,14 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { COMMAND_NAMES } from "../src/cli/command_line.js";
@@ -56,6 +66,15 @@ describe("mistakes", () => {
     [["sumary", "x"], /unknown command 'sumary'; did you mean summary\?/],
     [["help", "nothing"], /unknown command 'nothing'/],
     [["--wrong"], /unknown option '--wrong'/],
+    [["--native", "run"], /unknown option '--native'; did you mean tidemark run --native\?/],
+    [["report", "--out", "x"], /unknown option '--out'; did you mean --output\?/],
+    [["gpu", "oom", "--snapsot", "x"], /did you mean --snapshot\?/],
+    [["record", "x"], /unknown command 'record'; did you mean run\?/],
+    [["export", "x", "--format", "pporf"], /did you mean pprof\?/],
+    [["diagnose", "x", "--fail-on", "python-leek"], /did you mean python-leak\?/],
+    [["report", "app.tidemark", "-o", "app.py"], /TM-E017 app\.py exists/],
+    [["export", "app.tidemark", "--format", "csv", "-o", "app.py"], /TM-E017 app\.py exists/],
+    [["run", "--json", "app.py", "--", "true"], /TM-E017 app\.py exists/],
     [["summary", "--jsn", "x"], /unknown option '--jsn'; did you mean --json\?/],
     [["summary"], /missing required argument 'recording'/],
     [["summary", "a", "b"], /too many arguments/],
@@ -146,7 +165,33 @@ describe("run", () => {
       expect(ran.stderr).toContain(word);
     }
     expect(ran.stderr).not.toContain("\x1b");
-    expect(ran.stderr.split("\n").every((line) => Array.from(line).length <= 80)).toBe(true);
+  });
+
+  test("away from a terminal nothing is cut: a record is a line, and COLUMNS alone wraps sentences", async () => {
+    const place = join(scratch(), "a_folder_of_a_long_name", "and_another_that_is_longer_still");
+    mkdirSync(place, { recursive: true });
+    const name = `keep_${"very_".repeat(20)}long`;
+    const path = join(place, "program_of_a_long_name.py");
+    writeFileSync(
+      path,
+      `kept = []\ndef ${name}():\n  kept.append(bytearray(32 << 20))\n${name}()\n`,
+    );
+    await cli(["run", "--quiet", "-f", "-o", "wide.tidemark", path], { cwd: place });
+    const words = ["summary", join(place, "wide.tidemark")];
+    const { stdout } = await cli(words);
+    const site = stdout.split("\n").filter((line) => line.includes(name));
+    expect(site).toEqual([
+      expect.stringMatching(/ MiB .* % .*program_of_a_long_name\.py:3.*Python/),
+    ]);
+    expect(stdout).not.toContain("…");
+    expect(stdout).toMatch(/^Precision .* CPU: agent .*$/m);
+    const narrow = await cli(words, { env: { COLUMNS: "60" } });
+    expect(narrow.stdout).toContain(name);
+    const precision = /^Precision[\s\S]*?^\S/m.exec(narrow.stdout)?.[0].split("\n") ?? [];
+    expect(precision.length).toBeGreaterThan(2);
+    expect(precision.every((line) => line.length <= 60)).toBe(true);
+    const help = (await cli(["run", "--help"], { env: { COLUMNS: "200" } })).stdout;
+    expect(Math.max(...help.split("\n").map((line) => line.length))).toBeGreaterThan(100);
   });
 
   test("--quiet says nothing, and the recording is there under a name of its own", async () => {
@@ -231,6 +276,12 @@ describe("run", () => {
     }
   });
 
+  test("starts by python -m in a clone", async () => {
+    const env = { PYTHONPATH: join(repository, "python") };
+    const started = await execute([python, "-m", "tidemark", "--version"], { env });
+    expect(started).toEqual(await execute([tidemark, "--version"]));
+  });
+
   test("says how to build what is not built", async () => {
     const place = join(scratch(), "bare");
     mkdirSync(join(place, "bin"), { recursive: true });
@@ -238,6 +289,57 @@ describe("run", () => {
     const outcome = await execute([join(place, "bin/tidemark"), "run", "--", "true"]);
     expect(outcome.status).toBe(4);
     expect(errorLine(outcome)).toMatch(/TM-E012 .*npm run build/);
+  });
+});
+
+describe("outputs", () => {
+  test.each([
+    ["report", []],
+    ["export", ["--format", "pprof"]],
+    ["export", ["--format", "speedscope"]],
+    ["export", ["--format", "csv"]],
+    ["export", ["--format", "parquet"]],
+    ["export", ["--format", "duckdb"]],
+  ])("%s %j replaces what it wrote, and nothing else", async (command, options) => {
+    const output = join(scratch(), "output");
+    const words = [command, "app.tidemark", ...options, "-o", output];
+    expect((await cli(words)).status).toBe(0);
+    expect((await cli(words)).status).toBe(0);
+    rmSync(output, { recursive: true });
+    writeFileSync(output, "mine\n");
+    const refused = await cli(words);
+    expect(errorLine(refused)).toMatch(options.includes("parquet") ? /TM-E004/ : /TM-E017/);
+    expect([refused.status, readFileSync(output, "utf8")]).toEqual([2, "mine\n"]);
+    if (!options.includes("parquet")) {
+      expect((await cli([...words, "--force"])).status).toBe(0);
+      expect((await cli(words)).status).toBe(0);
+    }
+  });
+
+  test("folded stacks have no place for a name: they are replaced by --force alone", async () => {
+    const output = join(scratch(), "output");
+    const words = ["export", "app.tidemark", "--format", "folded", "-o", output];
+    expect((await cli(words)).status).toBe(0);
+    expect(errorLine(await cli(words))).toMatch(/TM-E017/);
+    expect((await cli([...words, "-f"])).status).toBe(0);
+  });
+
+  test("the JSON of run is a file like the others", async () => {
+    const place = scratch();
+    const words = ["run", "--quiet", "--json", "run.json", "--", "true"];
+    expect((await cli(words, { cwd: place })).status).toBe(0);
+    expect((await cli(words, { cwd: place })).status).toBe(0);
+    expect(readdirSync(place).filter((name) => name.includes("part"))).toEqual([]);
+  });
+
+  test("a recording that is replaced stays whole for who reads it", async () => {
+    const path = join(scratch(), "x.tidemark");
+    copyFileSync(recording, path);
+    const reader = openSync(path, "r");
+    expect((await cli(["run", "--quiet", "-f", "-o", path, "--", "true"])).status).toBe(0);
+    expect(readFileSync(reader)).toEqual(readFileSync(recording));
+    closeSync(reader);
+    expect((await cli(["summary", path])).stdout).toContain("true");
   });
 });
 

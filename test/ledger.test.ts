@@ -79,14 +79,14 @@ describe("the document", () => {
 });
 
 describe("the text", () => {
-  test("names the parts, plain and at most 80 columns wide", async () => {
+  test("names the parts, plain, and cuts nothing", async () => {
     const { status, stdout, stderr } = await ledger(pid, "--children");
     expect([status, stderr]).toEqual([0, ""]);
     for (const word of ["RSS", "PSS", "USS", "malloc.used", "libraries", "malloc_trim", "CHILD"]) {
       expect(stdout).toContain(word);
     }
     expect(stdout).not.toContain("\x1b");
-    expect(stdout.split("\n").every((line) => Array.from(line).length <= 80)).toBe(true);
+    expect(stdout).not.toContain("…");
     expect(stdout).toContain("nothing paused");
     expect((await ledger(pid, "--quiet")).stdout).not.toContain("nothing paused");
   });

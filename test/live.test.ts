@@ -63,6 +63,36 @@ test("by pid: the line that holds most, its growth, and the program's end", asyn
   }
 });
 
+test("a site that leaks slowly beside all that it holds shows its growth", async () => {
+  // 64 MiB of small blocks at first: their sampling error is twice what ten seconds of the leak add.
+  const program = `import select, sys, time
+kept = []
+def keep(count): kept.extend([bytearray(2000) for _ in range(count)])
+keep(33_000)
+while not select.select([sys.stdin], [], [], 0.1)[0]: keep(5)
+`;
+  writeFileSync(join(folder, "slow.py"), program);
+  const child = spawn(
+    tidemark,
+    ["run", "-o", "slow.tidemark", "--", anyInterpreter().path, "slow.py"],
+    { cwd: folder, env: plainEnvironment(folder), stdio: ["pipe", "ignore", "ignore"] },
+  );
+  for (let tries = 0; tries < 200 && !existsSync(join(folder, "slow.tidemark")); tries++) {
+    await sleep(100);
+  }
+  const terminal = await Terminal.open([tidemark, "live", "slow.tidemark"], {
+    cwd: folder,
+    columns: 100,
+  });
+  try {
+    await terminal.shows(/6\d\.\d MiB .*\+[\d.]+ [KM]iB .*slow\.py:3/);
+  } finally {
+    terminal.kill();
+    child.stdin?.end();
+    await once(child, "exit");
+  }
+});
+
 test("a process that nobody records is told so, with what to do", async () => {
   const { status, stderr } = await execute([tidemark, "live", String(process.pid)]);
   expect(status).toBe(2);

@@ -25,6 +25,18 @@ export const longTests = {
     sample: 2,
     full: 25,
   },
+  installPlaces: {
+    what: "machines, interpreters and layouts on which the wheel is installed, used and uninstalled",
+    file: "test/packages/install.test",
+    sample: 1,
+    full: 17,
+  },
+  packageFolders: {
+    what: "folders in which the packages are built, to the same bytes; and Debian 11 and 13 that compile the agent",
+    file: "test/packages/wheel.test",
+    sample: 0,
+    full: 2,
+  },
   killMoments: {
     what: "moments of a run at which the recorder is killed",
     file: "test/record/killed_anytime.test",

@@ -42,6 +42,18 @@ describe("timeline", () => {
       await expect.poll(() => words(page.getByTestId("selected-value"))).toBe("372 MiB");
     }));
 
+  test("the pointer's time is told since the start and by the clock", () =>
+    using(openReport(serviceReport()), async (page) => {
+      const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));
+      await page.mouse.move(x + 0.5 * width, y + 60);
+      const readout = page.locator(".timeline-readout").first();
+      const start = serviceReport().summary.window.startMs;
+      const clock = (ms: number) =>
+        page.evaluate((at) => new Date(at).toTimeString().slice(0, 5), ms);
+      await expect.poll(() => words(readout)).toMatch(/^\+5:\d\d ?\d\d:\d\d:\d\d/);
+      expect(await words(readout)).toContain(await clock(start + 300_000));
+    }));
+
   test("a drag compares two times; the wider rectangle is what grew", () =>
     using(openReport(serviceReport()), async (page) => {
       const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));

@@ -219,6 +219,8 @@ export function serviceReport({
         minBytes: 60 * MIB,
         baselineBytes: 250 * MIB,
         growthBytesPerHour: 1530 * MIB,
+        growthLowBytesPerHour: 1500 * MIB,
+        growthHighBytesPerHour: 1560 * MIB,
         points,
         treePssBytes: withPss ? 570 * MIB : 0,
       },

@@ -62,6 +62,10 @@ struct software_bytes {
     uint32_t state_size, padding[7];
 };
 
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* Linux 5.11 */
+#endif
+
 /* Waits that Python's main thread makes without its lock, and that end well with EINTR. */
 static bool is_wait(long number) {
     switch (number) {

@@ -12,18 +12,29 @@ import { filesUnder, unlessFresh } from "./fresh.mjs";
 
 const folder = "dist/native";
 const agent = join(root, "agent");
-/** @type {readonly (readonly [name: string, flags: readonly string[]])[]} with variables of agent/Makefile */
+/** @type {readonly {name: string, flags: string[], link: string[]}[]} with variables of agent/Makefile */
 const libraries = [
-  ["libtidemark.so", ["AGENT_FLAGS"]],
-  ["libtidemark-keyed.so", ["AGENT_FLAGS", "KEYED_FLAGS"]],
+  { name: "libtidemark.so", flags: ["AGENT_FLAGS"], link: [] },
+  {
+    name: "libtidemark-keyed.so",
+    flags: ["AGENT_FLAGS", "KEYED_FLAGS"],
+    link: ["KEYED_LINK"],
+  },
 ];
+/** Files in dist/native. */
+export const nativeFiles = [...libraries.map(({ name }) => name), "tidemark-guard"];
+/** Whatever folder the clone is in, the compiled files have the same bytes. */
+const anyFolder = `-ffile-prefix-map=${agent}=/tidemark/agent`;
 
 export async function buildNative() {
   const compiler = findCompiler();
-  const inputs = ["Makefile", "include", "layouts", "src", "guard"].map((name) => `agent/${name}`);
-  const outputs = [...libraries.map(([name]) => name), "tidemark-guard"].map(
-    (name) => `${folder}/${name}`,
-  );
+  const inputs = [
+    ...["Makefile", "exports.map", "include", "layouts", "src", "guard"].map(
+      (name) => `agent/${name}`,
+    ),
+    "scripts/build/native.mjs",
+  ];
+  const outputs = nativeFiles.map((name) => `${folder}/${name}`);
   await unlessFresh("native", { inputs, settings: compiler, outputs }, async () => {
     const begun = Date.now();
     process.stdout.write(`agent: ${basename(compiler)} -> ${folder}/ ... `);
@@ -53,23 +64,26 @@ async function compileAll(compiler, work) {
   const sources = sourcesIn("agent/src", /\.[cS]$/);
   const object = (/** @type {string} */ name, /** @type {string} */ source) =>
     join(work, `${name}-${source.replaceAll("/", "-")}.o`);
-  const all = libraries.flatMap(([name, names]) =>
-    sources.map((source) => [...names.flatMap(flags), "-c", "-o", object(name, source), source]),
+  const all = libraries.flatMap(({ name, flags: names }) =>
+    sources.map((source) => [
+      ...[...names.flatMap(flags), anyFolder],
+      ...["-c", "-o", object(name, source), source],
+    ]),
   );
   await inParallel(all, (args) => compile(compiler, args));
-  for (const [name] of libraries) {
+  for (const { name, link } of libraries) {
     const objects = sources.map((source) => object(name, source));
-    await compile(compiler, [...flags("AGENT_LINK"), "-o", join(work, name), ...objects]);
+    await compile(compiler, [
+      ...[...flags("AGENT_LINK"), "-o", join(work, name), ...objects],
+      ...link.flatMap(flags),
+    ]);
   }
-  const guard = join(work, "tidemark-guard");
   await compile(compiler, [
-    ...flags("GUARD_FLAGS"),
-    "-o",
-    guard,
-    ...sourcesIn("agent/guard", /\.c$/),
+    ...[...flags("GUARD_FLAGS"), anyFolder],
+    ...["-o", join(work, "tidemark-guard"), ...sourcesIn("agent/guard", /\.c$/)],
   ]);
-  for (const made of [...libraries.map(([name]) => join(work, name)), guard]) {
-    renameSync(made, join(root, folder, basename(made)));
+  for (const name of nativeFiles) {
+    renameSync(join(work, name), join(root, folder, name));
   }
 }
 

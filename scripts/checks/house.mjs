@@ -41,6 +41,8 @@ function registriesAreUnnamed() {
     [".npmrc", /[a-z]+:\/\/.*/],
     ["test/requirements.txt", /[a-z]+:\/\/.*/],
     ["test/requirements-torch.txt", /[a-z]+:\/\/.*/],
+    ["test/requirements-packaging.txt", /[a-z]+:\/\/.*/],
+    ["test/requirements-wheelhouse.txt", /[a-z]+:\/\/.*/],
   ];
   return verdicts(
     pinned.map(([file, pattern]) => {

@@ -34,6 +34,15 @@ export function makeTorch(interpreters) {
 }
 
 /**
+ * @param {Interpreter[]} interpreters
+ * @returns {Promise<string>} executable of the environment with test/requirements-packaging.txt
+ * @throws {Error} why it cannot be had
+ */
+export function makePackagingTools(interpreters) {
+  return makeVenv("packaging", "test/requirements-packaging.txt", interpreters);
+}
+
+/**
  * @param {string} name
  * @param {string} requirements path in the repository
  * @param {Interpreter[]} interpreters
@@ -84,8 +93,11 @@ export async function makePackageFolder(name, requirements, interpreter, interpr
   });
 }
 
-/** @param {string} minor @param {Interpreter[]} interpreters */
-async function pipFor(minor, interpreters) {
+/**
+ * An interpreter of this machine with pip, best one of the given minor version.
+ * @param {string} minor @param {Interpreter[]} interpreters
+ */
+export async function pipFor(minor, interpreters) {
   const own = interpreters.filter(({ chroot }) => !chroot);
   const same = own.filter(({ version }) => version.startsWith(`${minor}.`));
   for (const interpreter of [...same, ...own.reverse()]) {

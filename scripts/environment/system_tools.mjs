@@ -5,6 +5,8 @@ import { findOnPath, step } from "../command.mjs";
 const wanted = [
   ["valgrind", "valgrind"],
   ["debootstrap", "debootstrap"],
+  ["zsh", "zsh"],
+  ["fish", "fish"],
 ];
 
 /** @returns {Promise<{what: string, why: string}[]>} what is still missing */

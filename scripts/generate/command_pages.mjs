@@ -23,7 +23,10 @@ export function commandPages() {
 
 /** @param {string[]} words @returns {string} */
 function help(...words) {
-  return execFileSync(process.execPath, [program, ...words, "--help"], { encoding: "utf8" });
+  return execFileSync(process.execPath, [program, ...words, "--help"], {
+    encoding: "utf8",
+    env: { ...process.env, COLUMNS: "80" },
+  });
 }
 
 /** @param {string} text @returns {string} */

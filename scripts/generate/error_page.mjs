@@ -3,7 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const model = new URL("../../src/model/errors/", import.meta.url);
 const CLASS =
-  /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|\d)/g;
+  /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|shellStatus|\d)/g;
+
+/** Expressions in the place of an exit code. */
+const EXIT_WORDS = new Map([
+  ["permission ? 3 : 2", "2, or 3 where not permitted"],
+  ["shellStatus", "126, or 127 where it was not found"],
+]);
 
 /** @returns {Map<string, string>} path in the repository -> text */
 export function errorPage() {
@@ -16,7 +22,7 @@ export function errorPage() {
       if (id !== thrown) {
         throw new Error(`the comment says ${id}, the code ${thrown}`);
       }
-      const exit = code.startsWith("permission") ? "2, or 3 where not permitted" : code;
+      const exit = EXIT_WORDS.get(code) ?? code;
       return `| ${id} | ${text.replace(/\s*\n \*\s*/g, " ").trim()} | ${exit} |`;
     })
     .sort();

@@ -1,23 +1,47 @@
 /** What the bench prints, and its page. */
-import { total } from "./score.mjs";
+import { isRight, total } from "./score.mjs";
+import { ways } from "./ways.mjs";
 
 /** @typedef {import("./score.mjs").CaseResult} CaseResult */
 
-/** Lines of fixed width. @param {CaseResult[]} results @returns {string} */
+/**
+ * The newest whole run of each way: what the page is made of.
+ * @typedef {Record<string, {date: string, results: CaseResult[]}>} Measured
+ */
+
+/** One result as a line of fixed width. @param {CaseResult} result @param {number} [width] */
+export function row(result, width = 28) {
+  const mark = result.verdictRight ? "ok  " : result.open ? "open" : "NO  ";
+  return [
+    result.skipped ? "skip" : mark,
+    result.case.padEnd(width),
+    `${result.seconds} s`.padStart(5),
+    (result.skipped ?? result.verdict).padEnd(22),
+    result.culpritRank === null ? "      " : `rank ${result.culpritRank || "-"}`,
+    result.holderRight === null ? "" : result.holderRight ? "holder" : "no holder",
+  ]
+    .join("  ")
+    .trimEnd();
+}
+
+/** @param {CaseResult[]} results @returns {string} */
 export function table(results) {
   const width = Math.max(...results.map((result) => result.case.length), 28);
-  const lines = results.map((result) =>
-    [
-      result.skipped ? "skip" : result.verdictRight ? "ok  " : "NO  ",
-      result.case.padEnd(width),
-      (result.skipped ?? result.verdict).padEnd(22),
-      result.culpritRank === null ? "      " : `rank ${result.culpritRank || "-"}`,
-      result.holderRight === null ? "" : result.holderRight ? "holder" : "no holder",
-    ]
-      .join("  ")
-      .trimEnd(),
-  );
-  return results.length === 1 ? lines.join("\n") : [...lines, "", ...sums(results)].join("\n");
+  const parts = windowsOf(results).flatMap((seconds) => [
+    "",
+    ...(windowsOf(results).length > 1 ? [`after ${seconds} s`] : []),
+    ...sums(results.filter((result) => result.seconds === seconds)),
+  ]);
+  const own = new Set(results.map((result) => result.case)).size === results.length;
+  return [
+    ...results.map((result) => row(result, width)),
+    ...(own ? ["", ...sums(results)] : parts),
+  ].join("\n");
+}
+
+/** @param {CaseResult[]} results @returns {number[]} ascending */
+function windowsOf(results) {
+  return [...new Set(results.map(({ seconds }) => seconds))].sort((a, b) => a - b);
 }
 
 /** @param {CaseResult[]} results */
@@ -25,7 +49,9 @@ function sums(results) {
   const t = total(results);
   return [
     `leaks: verdict right       ${of(t.leaksRight, t.leaks)}`,
+    ...(t.leaksOpen > 0 ? [`leaks: more time asked     ${of(t.leaksOpen, t.leaks)}`] : []),
     `look-alikes: verdict right ${of(t.lookAlikesRight, t.lookAlikes)}`,
+    `look-alikes: false alarms  ${of(t.falseAlarms, t.lookAlikes)}`,
     `culprit first              ${of(t.culpritsFirst, t.culprits)}`,
     `culprit in the first three ${of(t.culpritsInThree, t.culprits)}`,
     `holder named               ${of(t.holdersRight, t.holders)}`,
@@ -38,57 +64,119 @@ function of(part, whole) {
   return `${part} of ${whole}${whole > 0 ? ` (${Math.round((100 * part) / whole)} %)` : ""}`;
 }
 
-/** What stands above the sums of a whole run, and makes them known in a page again. */
-const madeOn = "A whole run of";
-
-/** @param {string} page @returns {string} the latest whole run that it tells of, with its day; "" where it has none */
-export function latestRun(page) {
-  const at = page.indexOf(madeOn);
-  const end = page.indexOf("```\n", page.indexOf("```\n", at) + 1);
-  return at < 0 || end < 0 ? "" : page.slice(at, end + 4);
+/**
+ * @param {Measured} measured
+ * @param {string} way
+ * @param {CaseResult[]} results
+ * @returns {Measured}
+ */
+export function withRun(measured, way, results) {
+  return { ...measured, [way]: { date: new Date().toISOString().slice(0, 10), results } };
 }
 
 /**
- * @param {{cases: CaseResult[], totals: ReturnType<typeof total>}} document
- * @param {string} before the page as it was: the run before stands below this one
- * @returns {string}
+ * The columns of the page: each way, and each window that all cases were watched for; cases that ran for their own
+ * time share one column.
+ * @param {Measured} measured
  */
-export function page({ cases }, before) {
-  const row = (/** @type {CaseResult} */ result) =>
-    `| ${[
-      `[${result.case}](../leakbench/cases/${result.case}/case.py)`,
-      result.negative ? "look-alike" : "leak",
-      result.skipped ? `skipped: ${result.skipped}` : result.verdict,
-      result.skipped ? "" : result.verdictRight ? "yes" : "**no**",
-      result.culpritRank === null ? "" : result.culpritRank || "none",
-      result.holderRight === null ? "" : result.holderRight ? "yes" : "no",
-    ].join(" | ")} |`;
+function columnsOf(measured) {
+  return [...ways.keys()].flatMap((way) => {
+    const run = measured[way];
+    if (run === undefined) {
+      return [];
+    }
+    const { date, results } = run;
+    const cases = new Set(results.map((result) => result.case)).size;
+    const windows = cases === results.length ? [null] : windowsOf(results);
+    return windows.map((seconds) => ({
+      way,
+      date,
+      window: seconds === null ? "own" : `${seconds} s`,
+      results: results.filter((result) => seconds === null || result.seconds === seconds),
+    }));
+  });
+}
+
+/** @param {Measured} measured @returns {string} */
+export function page(measured) {
+  const columns = columnsOf(measured);
+  const cases = [
+    ...new Map(
+      columns.flatMap(({ results }) =>
+        results.map((one) => /** @type {const} */ ([one.case, one])),
+      ),
+    ).values(),
+  ].sort((a, b) => (a.case < b.case ? -1 : 1));
   return `# Leak bench
 
-Made by \`npm run leakbench\`. Each case is a small program that leaks in one way, or a look-alike that
-does not; it runs under \`tidemark run\` for its 30 to 50 seconds, and \`tidemark diagnose --json\` of the
-recording is held against the label beside it (\`expect.json\`).
+How often the verdict is right, measured on small programs. Each case leaks in one way, or is a look-alike that does
+not leak, and carries a label (\`expect.json\`). \`npm run leakbench\` runs the cases, holds each verdict against the
+label, and writes this page.
 
 \`\`\`
-npm run leakbench                              # all; writes this page
+npm run leakbench                              # all, under tidemark run
 npm run leakbench -- stats_dict module_list    # some
 npm run leakbench -- --cases DIR --python PATH # other cases, another interpreter
 npm run leakbench -- --jobs 2                  # two at a time: samples get coarser on a busy machine
-npm run leakbench -- --way attach              # watched as they run: \`tidemark diagnose PID\`
+npm run leakbench -- --way attach --windows 20,60,200
 \`\`\`
 
-${madeOn} ${new Date().toISOString().slice(0, 10)}, that of the table:
+| way | what it is |
+|---|---|
+${[...ways].map(([way, { is }]) => `| ${way} | \`${is}\` |`).join("\n")}
 
-\`\`\`
-${sums(cases).join("\n")}
-\`\`\`
+## Totals
 
-${latestRun(before).replace(/, that of the table:/, ", the one before:")}
-"Culprit" is the place of the first suspect whose stack holds the function that the label names. "Holder" is
-right where the path of one of the first three suspects' holders holds the name of the label.
+"Open" counts leaks for which the verdict asks for a longer window. "Culprit" is right where the first suspect's
+stack holds the function that the label names, "holder" where the holder's path of one of the first three suspects
+holds the name of the label.
 
-| case | is | verdict | right | culprit | holder |
-|---|---|---|---|---|---|
-${cases.map(row).join("\n")}
+| way | window | measured | leaks right | open | look-alikes right | false alarms | culprit first | holder |
+|---|---|---|---|---|---|---|---|---|
+${columns.map(totalRow).join("\n")}
+
+## Cases
+
+"yes": verdict, culprit and holder are as the label says. "verdict": the verdict alone is. "open": more time asked.
+
+| case | is | ${columns.map(({ way, window }) => `${way} ${window}`).join(" | ")} |
+|---|---|${columns.map(() => "---|").join("")}
+${cases.map((one) => caseRow(one, columns)).join("\n")}
 `;
+}
+
+/** @param {ReturnType<typeof columnsOf>[number]} column */
+function totalRow({ way, window, date, results }) {
+  const t = total(results);
+  return `| ${[
+    way,
+    window,
+    date,
+    of(t.leaksRight, t.leaks),
+    String(t.leaksOpen),
+    of(t.lookAlikesRight, t.lookAlikes),
+    String(t.falseAlarms),
+    of(t.culpritsFirst, t.culprits),
+    of(t.holdersRight, t.holders),
+  ].join(" | ")} |`;
+}
+
+/** @param {CaseResult} one @param {ReturnType<typeof columnsOf>} columns */
+function caseRow(one, columns) {
+  const marks = columns.map(({ results }) => {
+    const result = results.find((candidate) => candidate.case === one.case);
+    return result === undefined ? "" : markOf(result);
+  });
+  return `| [${one.case}](../leakbench/cases/${one.case}/case.py) | ${one.negative ? "look-alike" : "leak"} | ${marks.join(" | ")} |`;
+}
+
+/** @param {CaseResult} result */
+function markOf(result) {
+  if (result.skipped) {
+    return "skipped";
+  }
+  if (result.open) {
+    return "open";
+  }
+  return result.verdictRight ? (isRight(result) ? "yes" : "verdict") : `**${result.verdict}**`;
 }

@@ -1,114 +1,81 @@
 /** One case, as a user would run it. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { capture } from "../command.mjs";
 import { root } from "../setup.mjs";
 import { isRight, score } from "./score.mjs";
 
-const tidemark = join(root, "bin/tidemark");
-
 /**
- * A program's command and what it needs -> the verdict's document.
- * @typedef {{command: string[], seconds: number, folder: string, recording: string}} Trial
- * @typedef {(trial: Trial) => Promise<any>} Way
+ * @typedef {object} CaseOptions
+ * @property {string} [python] another interpreter than the set-up's
+ * @property {import("./ways.mjs").Way} way
+ * @property {number[]} windows seconds, ascending; none: the case's own
  */
-
-/** How long a program runs before it is watched, and after: it has started, and does not end meanwhile. */
-const startSeconds = 4;
-const leftSeconds = 30;
-
-/** @type {ReadonlyMap<string, Way>} */
-export const ways = new Map([
-  ["run", fromItsStart],
-  ["attach", (trial) => asItRuns(trial, [])],
-  ["outside", (trial) => asItRuns(trial, ["--no-agent"])],
-]);
 
 /**
  * @param {import("./cases.mjs").LabelledCase} labelled
  * @param {import("../environment.mjs").Environment} environment
- * @param {{python?: string, way: Way}} options another interpreter than the set-up's
- * @returns {Promise<import("./score.mjs").CaseResult>}
+ * @param {CaseOptions} options
+ * @returns {Promise<import("./score.mjs").CaseResult[]>} one for each window
  */
-export async function runCase(labelled, environment, { python, way }) {
+export async function runCase(labelled, environment, { python, way, windows }) {
   const { expect, folder } = labelled;
+  const own = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
+  const asked = windows.length > 0 ? windows : [own];
   const interpreter = python ?? (await interpreterFor(expect.packages, environment));
   if (interpreter === null) {
-    return score(labelled, { skipped: `needs ${expect.packages.join(", ")}` }, 0);
+    const skipped = `needs ${expect.packages.join(", ")}`;
+    return asked.map((window) => score(labelled, window, { skipped }));
   }
   const place = mkdtempSync(join(tmpdir(), "tidemark-leakbench-"));
-  const recording = join(place, "case.tidemark");
-  const seconds = Number(process.env.LEAKBENCH_SECONDS ?? expect.seconds);
   const command = [interpreter, join(folder, "case.py")];
-  const begun = Date.now();
-  const kept = join(root, "leakbench/results", `${labelled.name}.tidemark`);
-  rmSync(kept, { force: true });
+  const beside = startBeside(folder, interpreter, Math.max(...asked));
   try {
-    const diagnosis = await way({ command, seconds, folder, recording });
-    const result = score(labelled, { diagnosis }, Date.now() - begun);
-    // What was judged wrongly is looked at again.
-    if (!isRight(result) && existsSync(recording)) {
-      mkdirSync(dirname(kept), { recursive: true });
-      copyFileSync(recording, kept);
-    }
-    return result;
+    const outcomes = await way({ command, windows: asked, folder, place });
+    return asked.map((window) => {
+      const outcome = outcomes.get(window) ?? { skipped: "no recording yet" };
+      const result = score(labelled, window, outcome);
+      keepIfWrong(result, "recording" in outcome ? outcome.recording : undefined);
+      return result;
+    });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return score(labelled, { skipped: `no diagnosis: ${why}` }, Date.now() - begun);
+    return asked.map((window) => score(labelled, window, { skipped: `no diagnosis: ${why}` }));
   } finally {
+    beside?.kill("SIGTERM");
     rmSync(place, { recursive: true, force: true });
   }
 }
 
-/** @param {Trial} trial */
-async function fromItsStart({ command, seconds, folder, recording }) {
-  const env = { ...process.env, LEAKBENCH_SECONDS: String(seconds) };
-  const run = await capture(tidemark, ["run", "-o", recording, "--", ...command], {
-    cwd: folder,
-    env,
-  });
-  if (run.status !== 0) {
-    throw new Error(`the case ended with ${run.status}`);
-  }
-  return diagnosed([recording]);
-}
-
-/** @param {Trial} trial @param {string[]} options */
-async function asItRuns({ command: [file = "", ...args], seconds, folder }, options) {
-  const env = {
-    ...process.env,
-    LEAKBENCH_SECONDS: String(startSeconds + seconds + leftSeconds),
-  };
-  const program = spawn(file, args, { cwd: folder, env, stdio: "ignore", detached: true });
-  await once(program, "spawn");
-  try {
-    await pause(startSeconds * 1000);
-    return await diagnosed([String(program.pid), "--for", `${seconds}s`, ...options]);
-  } finally {
-    endGroup(/** @type {number} */ (program.pid));
+/**
+ * The recording of what was judged wrongly, for a closer look.
+ * @param {import("./score.mjs").CaseResult} result
+ * @param {string | undefined} recording
+ */
+function keepIfWrong(result, recording) {
+  const kept = join(root, "leakbench/results", `${result.case}.${result.seconds}.tidemark`);
+  rmSync(kept, { force: true });
+  if (!isRight(result) && recording !== undefined && existsSync(recording)) {
+    mkdirSync(dirname(kept), { recursive: true });
+    copyFileSync(recording, kept);
   }
 }
 
-/** Ends a program with its children. @param {number} pid */
-function endGroup(pid) {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // All of them have ended.
-  }
-}
-
-/** @param {string[]} args */
-async function diagnosed(args) {
-  const { status, output } = await capture(tidemark, ["diagnose", ...args, "--json", "--quiet"]);
-  if (status !== 0) {
-    throw new Error(output.trim());
-  }
-  return JSON.parse(output);
+/**
+ * Another program of the machine that runs meanwhile, where the case has one: beside.py. It is no child of the
+ * watched program.
+ * @param {string} folder @param {string} interpreter @param {number} seconds
+ */
+function startBeside(folder, interpreter, seconds) {
+  const file = join(folder, "beside.py");
+  return existsSync(file)
+    ? spawn(interpreter, [file], {
+        env: { ...process.env, LEAKBENCH_SECONDS: String(seconds) },
+        stdio: "ignore",
+      })
+    : undefined;
 }
 
 /**

@@ -8,19 +8,20 @@ import { basename } from "node:path";
  * @property {string} verdict "" where there is none
  * @property {number} confidence
  * @property {boolean} verdictRight
+ * @property {boolean} open it asks for a longer window, where the label names a kind
  * @property {number | null} culpritRank 1 is the first suspect, 0 none of them; null: the label names none
  * @property {boolean | null} holderRight null: the label names none
- * @property {number} seconds
+ * @property {number} seconds how long it was watched
  * @property {string} [skipped] why it could not be scored
  */
 
 /**
  * @param {import("./cases.mjs").LabelledCase} labelled
+ * @param {number} seconds how long it was watched
  * @param {{diagnosis?: any, skipped?: string}} outcome
- * @param {number} ms
  * @returns {CaseResult}
  */
-export function score({ name, expect }, { diagnosis, skipped }, ms) {
+export function score({ name, expect }, seconds, { diagnosis, skipped }) {
   const kind = diagnosis?.verdict?.kind ?? "";
   return {
     case: name,
@@ -28,9 +29,10 @@ export function score({ name, expect }, { diagnosis, skipped }, ms) {
     verdict: kind,
     confidence: diagnosis?.verdict?.confidence ?? 0,
     verdictRight: expect.verdict.includes(kind),
+    open: kind === "insufficient-evidence" && !expect.verdict.includes(kind),
     culpritRank: expect.culprit ? rankOf(expect.culprit, diagnosis?.suspects ?? []) : null,
     holderRight: expect.holder ? names(expect.holder, diagnosis?.suspects ?? []) : null,
-    seconds: Math.round(ms / 100) / 10,
+    seconds,
     ...(skipped ? { skipped } : {}),
   };
 }
@@ -81,6 +83,8 @@ export function total(results) {
     skipped: results.length - scored.length,
     leaks: leaks.length,
     leaksRight: leaks.filter(({ verdictRight }) => verdictRight).length,
+    leaksOpen: leaks.filter(({ open }) => open).length,
+    falseAlarms: lookAlikes.filter(({ verdictRight, open }) => !verdictRight && !open).length,
     lookAlikes: lookAlikes.length,
     lookAlikesRight: lookAlikes.filter(({ verdictRight }) => verdictRight).length,
     culprits: withCulprit.length,

@@ -2,21 +2,25 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ERROR_IDS } from "../model/errors/errors.js";
 import { buildProgram, COMMAND_NAMES } from "./command_line.js";
+import { COMMANDS } from "./command_list.js";
+
+/** The options that select rows, by what a command says of its rows. */
+const SELECTING = {
+  sized: ["--filter", "--min", "--top"],
+  "without size": ["--filter", "--top"],
+  none: [],
+};
 
 describe("every command", () => {
-  it.each(COMMAND_NAMES)("%s has the options that all have", async (name) => {
+  it.each(COMMANDS)("$name has the options that all have", async ({ name, load }) => {
     const program = await buildProgram(name);
     const command = program.commands.find((candidate) => candidate.name() === name);
-    const flags = command?.options.map((option) => option.long);
+    const flags = command?.options.map((option) => option.long) ?? [];
     expect(flags).toEqual(expect.arrayContaining(["--json", "--quiet", "--debug"]));
-    // Each list: these have no rows to choose from, and threads have no size.
-    if (!["report", "export", "import", "detach"].includes(name)) {
-      const sized = name === "stacks" ? [] : ["--min"];
-      expect(flags, "see the exceptions in this test for a command without rows").toEqual(
-        expect.arrayContaining(["--top", "--filter", ...sized]),
-      );
-    }
     expect(command?.description()).not.toBe("");
+    const { rows } = (await load()).about;
+    const selecting = flags.filter((flag) => ["--top", "--filter", "--min"].includes(flag ?? ""));
+    expect(selecting.sort(), `commands/${name}.ts says rows: "${rows}"`).toEqual(SELECTING[rows]);
   });
 
   it("is loaded only when it is called for", async () => {

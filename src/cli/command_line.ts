@@ -7,101 +7,9 @@ import {
   oneLine,
   TidemarkError,
 } from "../model/errors/errors.js";
-
-interface CommandEntry {
-  readonly name: string;
-  readonly summary: string;
-  /** Loaded only when it is called for: `--help` stays quick. */
-  readonly load: () => Promise<{ buildCommand: () => Command }>;
-}
-
-const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: "run",
-    summary: "run a program and record where its memory goes",
-    load: () => import("./commands/run.js"),
-  },
-  {
-    name: "attach",
-    summary: "record a process that runs already, then leave it as it was",
-    load: () => import("./commands/attach.js"),
-  },
-  {
-    name: "detach",
-    summary: "end what a recorder that died left in a process",
-    load: () => import("./commands/detach.js"),
-  },
-  {
-    name: "summary",
-    summary: "sum a recording up, at its end, its peak or any time",
-    load: () => import("./commands/summary.js"),
-  },
-  {
-    name: "diagnose",
-    summary: "the verdict: whether it leaks, what, where, how fast, what to do",
-    load: () => import("./commands/diagnose.js"),
-  },
-  {
-    name: "report",
-    summary: "write a recording as one self-contained HTML page",
-    load: () => import("./commands/report.js"),
-  },
-  {
-    name: "diff",
-    summary: "what grew between two recordings, or two times of one",
-    load: () => import("./commands/diff.js"),
-  },
-  {
-    name: "lines",
-    summary: "memory by source line",
-    load: () => import("./commands/lines.js"),
-  },
-  {
-    name: "export",
-    summary: "write a recording in another tool's format",
-    load: () => import("./commands/export.js"),
-  },
-  {
-    name: "import",
-    summary: "make a recording of what an agent left behind",
-    load: () => import("./commands/import.js"),
-  },
-  {
-    name: "ledger",
-    summary: "where each byte of a process's resident memory is",
-    load: () => import("./commands/ledger.js"),
-  },
-  {
-    name: "heap",
-    summary: "the Python objects of a process or core file, and who holds them",
-    load: () => import("./commands/heap.js"),
-  },
-  {
-    name: "stacks",
-    summary: "the Python stacks of all threads, and asyncio's tasks",
-    load: () => import("./commands/stacks.js"),
-  },
-  {
-    name: "ps",
-    summary: "the Python processes of this host and their memory",
-    load: () => import("./commands/ps.js"),
-  },
-  {
-    name: "top",
-    summary: "the same as a live view of the terminal",
-    load: () => import("./commands/top.js"),
-  },
-  {
-    name: "live",
-    summary: "a live view of what is being recorded",
-    load: () => import("./commands/live.js"),
-  },
-  {
-    name: "gpu",
-    summary: "what fills a CUDA device, from a snapshot or an error's text",
-    load: () => import("./commands/gpu.js"),
-  },
-];
+import { COMMANDS } from "./command_list.js";
+import { COMMAND_GROUPS } from "./options/about.js";
+import { columnsOf, drawableColumns } from "./text/columns.js";
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);
 
@@ -111,8 +19,12 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.na
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
+  if (args[0] === "__complete") {
+    const { answerShell } = await import("./completion/answer.js");
+    return answerShell(args.slice(1), commandNamed);
+  }
   try {
-    const words = understandHelp(args);
+    const words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
@@ -120,41 +32,70 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-/** `tidemark` alone asks for help, `tidemark help run` for `run --help`. */
-function understandHelp(args: readonly string[]): string[] {
+/** `tidemark` alone asks for help, `tidemark help run` for `run --help`, `tidemark 4242` for `attach 4242`. */
+async function understand(args: readonly string[]): Promise<string[]> {
   const [first, second] = args;
-  const word = first === "help" ? second : first;
-  if (word === undefined) {
+  if (first === undefined || (first === "help" && second === undefined)) {
     return ["--help"];
   }
-  const words = first === "help" ? [word, "--help"] : [...args];
-  // Of an unknown command commander would show the program's help instead of saying so.
-  const known = word.startsWith("-") || COMMAND_NAMES.includes(word);
-  return known ? words : words.slice(0, 1);
+  if (first === "help") {
+    // Of an unknown command commander would show the program's help instead of reporting it.
+    return COMMAND_NAMES.includes(second as string)
+      ? [second as string, "--help"]
+      : [second as string];
+  }
+  if (first.startsWith("-") || COMMAND_NAMES.includes(first)) {
+    return [...args];
+  }
+  const { withCommand } = await import("./target.js");
+  return withCommand(args, COMMAND_NAMES);
 }
 
-/** The program with the named command in full and every other one as a line of the help. */
-export async function buildProgram(wanted: string): Promise<Command> {
+/** A command in full; the program itself for "". */
+async function commandNamed(name: string): Promise<Command> {
+  const program = await buildProgram(name);
+  return program.commands.find((command) => command.name() === name) ?? program;
+}
+
+/** The program with every command in full, for what looks at all of them. */
+export function everyCommand(): Promise<Command> {
+  return buildProgram(...COMMAND_NAMES);
+}
+
+/** The program with the named commands in full and every other one as a line of the help. */
+export async function buildProgram(...wanted: string[]): Promise<Command> {
   const program = new Command("tidemark")
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
-    .helpCommand("help [command]", "the same as COMMAND --help")
+    .helpCommand(false) // `understand` answers `help`
+    .usage("COMMAND [options] | PID | FILE...")
     .enablePositionalOptions()
     .addHelpText(
       "after",
-      "\nStart here:\n  $ tidemark run -- python app.py\n  $ tidemark COMMAND --help",
+      [
+        "",
+        "Start here:",
+        "  $ tidemark run app.py        a script, -m MODULE, or a command such as pytest",
+        "  $ tidemark 4242              attach to a process",
+        "  $ tidemark app.tidemark      a recording, an allocator snapshot, a core file",
+        "  $ tidemark COMMAND --help",
+      ].join("\n"),
     );
-  for (const entry of COMMANDS) {
-    const loaded =
-      entry.name === wanted ? (await entry.load()).buildCommand() : new Command(entry.name);
-    program.addCommand(loaded.summary(entry.summary).helpOption("-h, --help", "show this help"));
+  for (const [group, heading] of Object.entries(COMMAND_GROUPS)) {
+    for (const entry of COMMANDS.filter((command) => command.group === group)) {
+      const loaded = wanted.includes(entry.name)
+        ? (await entry.load()).buildCommand()
+        : new Command(entry.name);
+      loaded.summary(entry.summary).helpGroup(heading);
+      program.addCommand(loaded.helpOption("-h, --help", "show this help"));
+    }
   }
   program.hook("preAction", (_program, called) => refuseSwallowedFlags(called));
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()
-      .configureOutput({ outputError: () => undefined })
+      .configureOutput({ outputError: () => undefined, getOutHelpWidth: helpWidth })
       .configureHelp({ commandDescription: (described) => unbroken(described.description()) });
   }
   return program;
@@ -175,6 +116,10 @@ function refuseSwallowedFlags(called: Command): void {
   }
 }
 
+function helpWidth(): number {
+  return drawableColumns(columnsOf(process.stdout));
+}
+
 /** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
 function unbroken(description: string): string {
   return description.replace(/(\S)\n(?=\S)/g, "$1 ");
@@ -185,7 +130,7 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   if (error instanceof CommanderError && error.exitCode === 0) {
     return 0;
   }
-  const known = error instanceof CommanderError ? usageError(error, args) : error;
+  const known = error instanceof CommanderError ? await usageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
   await printFailure(failure.message);
   if (args.includes("--debug") && error instanceof Error) {
@@ -195,13 +140,18 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
 }
 
 /** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
-function usageError(error: CommanderError, args: readonly string[]): TidemarkError {
-  const [what, hint] = error.message.replace(/^error: /, "").split("\n");
-  const guess = /\(Did you mean (.*)\?\)/.exec(hint ?? "")?.[1];
-  const command = COMMAND_NAMES.includes(args[0] ?? "") ? ` ${args[0]}` : "";
-  const help = `see tidemark${command} --help`;
+async function usageError(error: CommanderError, args: readonly string[]): Promise<TidemarkError> {
+  const [what = "", hint = ""] = error.message.replace(/^error: /, "").split("\n");
+  const command = COMMAND_NAMES.includes(args[0] ?? "") ? (args[0] as string) : "";
+  const unknown = /^unknown option '(--?[\w-]+)/.exec(what)?.[1];
+  const { guessOption } = await import("./options/guess.js");
+  const guess =
+    unknown === undefined
+      ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
+      : guessOption(unknown, command, (await everyCommand()).commands, args);
+  const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
   return badUsage(
-    oneLine((what ?? "").replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
+    oneLine(what.replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
 }

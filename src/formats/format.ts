@@ -11,6 +11,17 @@ export interface ExportFormat {
   readonly description: string;
   /** Whether `-o -` writes it to standard output; binary formats are not written to a terminal. */
   readonly stdout: "always" | "unless terminal" | "never";
+  /** By which a file of this format is known as Tidemark's and may be overwritten; null where the format has no place
+   * for its writer's name. */
+  readonly mark: FormatMark | null;
+}
+
+/** Tells Tidemark's own files from those of other tools. */
+export interface FormatMark {
+  /** Of the first bytes, as latin1; of a gzip file, of its content. */
+  readonly head: RegExp;
+  /** Stands somewhere in the file. */
+  readonly text: string;
 }
 
 export interface ExportOptions {

@@ -31,23 +31,35 @@ import { noResidentFigures } from "../model/errors/ledger_errors.js";
 import type { Ledger } from "../model/profile/ledger.js";
 import { bundledAllocators } from "../native/bundled_allocators.js";
 import { readGlibcHeap } from "../native/glibc_heap.js";
+import { GlibcPlace } from "../native/glibc_layout.js";
 import { arenaRanges, claimsOf } from "./claims.js";
 import { wholePages } from "./divide.js";
 import { hasMuchUnknown, limitsOf, mallocFigures, pythonFigures } from "./figures.js";
 import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
-/** @param places where the process's arenas were found by the ledger before, for this one to begin with
+/** Where a ledger found a process's heaps, for the next one to begin with. */
+export class LedgerPlaces {
+  readonly arenas = new ArenaPlaces();
+  readonly glibc = new GlibcPlace();
+}
+
+/** @param places of the process's ledger before
  * Throws TM-E020 (gone) or TM-E021 (not permitted). */
-export function readLedger(pid: Pid, depth: "cheap" | "full", places = new ArenaPlaces()): Ledger {
+export function readLedger(pid: Pid, depth: "cheap" | "full", places = new LedgerPlaces()): Ledger {
   const started = performance.now();
   const atMs = Date.now();
   const memory = openProcessMemory(pid);
   try {
     const breakBefore = breakOf(memory.mappings);
-    const arenas = findArenas(memory, places);
+    const arenas = findArenas(memory, places.arenas);
     const pools = arenas === null || depth === "cheap" ? null : countPools(memory, arenas);
-    const heap = readGlibcHeap(memory, depth, arenas === null ? [] : arenaRanges(arenas));
+    const heap = readGlibcHeap(
+      memory,
+      depth,
+      arenas === null ? [] : arenaRanges(arenas),
+      places.glibc,
+    );
     const stacks = findThreadStacks(memory, readStackPointers(pid));
     const mappings = readSmaps(pid);
     const claims = claimsOf(
@@ -83,7 +95,15 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Arena
       parts,
       malloc: heap === null ? null : mallocFigures(heap),
       python: arenas === null ? null : pythonFigures(arenas, pools),
-      limits: limitsOf(mappings, readInterpreter(pid), arenas, pools, heap, bundled),
+      // To tell a version reads the interpreter's whole file.
+      limits: limitsOf(
+        mappings,
+        arenas === null ? readInterpreter(pid) : null,
+        arenas,
+        pools,
+        heap,
+        bundled,
+      ),
     };
   } finally {
     memory.close();

@@ -2,7 +2,12 @@
 
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core/core_file.js";
 export { DynamicSymbols } from "./elf/dynamic_symbols.js";
-export { inspectProgram, type ProgramAnswer } from "./elf/program.js";
+export {
+  findProgram,
+  inspectProgram,
+  type ProgramAnswer,
+  type ProgramContext,
+} from "./elf/program.js";
 export {
   copyThreads,
   type HeldThread,
@@ -11,6 +16,7 @@ export {
 } from "./hold/held_threads.js";
 export { type Held, holdProcess, ProcessHolder, type ThreadRegisters } from "./hold/hold.js";
 export { readStackPointers } from "./hold/stack_pointers.js";
+export { ForeignSharedMemory } from "./memory/foreign_shared_memory.js";
 export { mappedInodes } from "./memory/mapped_files.js";
 export type { AddressRange, Mapping, Memory } from "./memory/memory.js";
 export { MemoryReader } from "./memory/memory_reader.js";
@@ -22,6 +28,7 @@ export {
   sharedMemoryUsed,
 } from "./memory/shared_memory.js";
 export { readSmaps, readSmapsTotal } from "./memory/smaps.js";
+export { type CLibrary, readCLibrary } from "./process/c_library.js";
 export {
   type CgroupMemory,
   type CgroupPlace,
@@ -31,7 +38,12 @@ export {
 } from "./process/cgroup.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { openFilesEnding } from "./process/open_files.js";
-export { readAttachPermission } from "./process/permission.js";
+export {
+  type AttachAnswer,
+  expectPermission,
+  readAttachPermission,
+  readPrivileges,
+} from "./process/permission.js";
 export {
   countOpenFiles,
   countSockets,

@@ -1,15 +1,24 @@
 /**
  * Where the parts of this installation are. This file stays exactly one folder below `src/`: compiled, it runs
  * from `dist/linux/` and, joined with the rest of the program, from `dist/program/`; both are two levels below the
- * installation's folder.
+ * installation's folder. That folder is a clone, the Python package `tidemark_profiler` in site-packages, or the
+ * npm package `tidemark-profiler`, whose native parts are a package of their own.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const FOLDER = fileURLToPath(new URL("../../", import.meta.url));
+const NATIVE_PACKAGE = "@tidemark-profiler/linux-x64";
+const NATIVE_FOLDER = findNativeFolder();
 
-export const LIBRARY_PATH = `${FOLDER}dist/native/libtidemark.so`;
-export const GUARD_PATH = `${FOLDER}dist/native/tidemark-guard`;
+export const LIBRARY_PATH = `${NATIVE_FOLDER}/libtidemark.so`;
+export const GUARD_PATH = `${NATIVE_FOLDER}/tidemark-guard`;
+/** What the launcher gives to Node. */
+export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;
+/** The launcher. */
+export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
 /** The report page, with an empty place for its data. */
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
 /** Sources of the Python package that a running program is given. */
@@ -19,3 +28,17 @@ export const PYTHON_FOLDER = `${FOLDER}python/tidemark`;
 export const TIDEMARK_VERSION: string = JSON.parse(
   readFileSync(`${FOLDER}package.json`, "utf8"),
 ).version;
+
+function findNativeFolder(): string {
+  const own = `${FOLDER}dist/native`;
+  if (existsSync(`${own}/libtidemark.so`)) {
+    return own;
+  }
+  try {
+    return dirname(
+      createRequire(`${FOLDER}package.json`).resolve(`${NATIVE_PACKAGE}/package.json`),
+    );
+  } catch {
+    return own;
+  }
+}

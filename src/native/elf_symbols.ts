@@ -1,47 +1,38 @@
 /**
- * The functions of an ELF64 object, by address: from .symtab, else .dynsym.
+ * Names of functions of an ELF64 object, by address: from .symtab, else .dynsym.
  * Source: elf(5); System V ABI, chapter 4 (string table, symbol table).
  *
  *   symbol, 24 bytes            0 u32 name   4 u8 info (type: low half)   6 u16 section   8 u64 value   16 u64 size
  *
- * Only the symbol table is read into memory, as a sorted index; names are read one by one when asked
- * for. Every offset and size is checked against the file's, for a mapped path may lead to any bytes.
+ * The table is read once for all addresses of a question, in pieces: an index of a library with half a million
+ * symbols takes longer to sort than a hundred passes, and stays in memory. Every offset and size is checked against
+ * the file's, for a mapped path may lead to any bytes.
  */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { float64At } from "../model/base/columns.js";
-import { readRange, readSections, type Section } from "./elf_sections.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
+import { readSections, type Section } from "./elf_sections.js";
 
 const SYMBOL_BYTES = 24;
+const SYMBOL_WORDS = SYMBOL_BYTES / 4;
 const SYMTAB = 2;
 const DYNSYM = 11;
 const FUNCTION = 2;
 const INDIRECT_FUNCTION = 10;
 const GLOBAL_BINDING = 1;
-/** Sorting keys hold address and row in one double: 32 and 21 bits. */
-const ROW_LIMIT = 2 ** 21;
-const MOST_SYMBOL_BYTES = ROW_LIMIT * SYMBOL_BYTES;
-const ADDRESS_LIMIT = 2 ** 32;
+const MOST_SYMBOLS = 2 ** 21;
+/** Read at once. */
+const PIECE_SYMBOLS = 2 ** 13;
 const LONGEST_NAME = 16_384;
 /** How far a symbol without a size (hand-written assembly) reaches at most. */
 const UNSIZED_REACH = 65_536;
 
 export class ElfSymbols {
-  readonly #path: string;
-  /** Columns of the functions, ascending by address. */
-  readonly #starts: Float64Array;
-  readonly #sizes: Float64Array;
-  /** Offset of the name in the file. */
-  readonly #names: Float64Array;
-  readonly #namesEnd: number;
-
-  private constructor(path: string, columns: SymbolColumns, namesEnd: number) {
-    this.#path = path;
-    this.#starts = columns.starts;
-    this.#sizes = columns.sizes;
-    this.#names = columns.names;
-    this.#namesEnd = namesEnd;
-  }
+  private constructor(
+    readonly path: string,
+    readonly table: Section,
+    readonly strings: Section,
+  ) {}
 
   /** Symbols of the object at `path`; null where it is no ELF64 little-endian file, is damaged, has no
    * symbols or cannot be read: such an object is shown by its name. */
@@ -51,119 +42,129 @@ export class ElfSymbols {
       const table =
         sections.find((section) => section.type === SYMTAB) ??
         sections.find((section) => section.type === DYNSYM);
-      const names = table === undefined ? undefined : sections[table.link];
-      if (table === undefined || names === undefined) {
+      const strings = table === undefined ? undefined : sections[table.link];
+      if (table === undefined || strings === undefined || table.size < SYMBOL_BYTES) {
         return null;
       }
-      const symbols = readRange(
-        fd,
-        fileSize,
-        table.offset,
-        Math.min(table.size, MOST_SYMBOL_BYTES),
-      );
-      return symbols === null || names.offset + names.size > fileSize
-        ? null
-        : new ElfSymbols(path, functionsOf(symbols, names), names.offset + names.size);
+      const isWhole = [table, strings].every(({ offset, size }) => offset + size <= fileSize);
+      return isWhole ? new ElfSymbols(path, table, strings) : null;
     });
   }
 
   /** Mangled names of the functions that hold the addresses (virtual, as the file has them); "" where
    * none does. */
   names(addresses: readonly number[]): string[] {
-    const rows = addresses.map((address) => this.#rowOf(address));
-    const names = withFile(this.#path, (fd) =>
-      rows.map((row) => (row < 0 ? "" : this.#nameOf(fd, row))),
-    );
-    return names ?? rows.map(() => "");
-  }
-
-  #rowOf(address: number): number {
-    const starts = this.#starts;
-    let low = 0;
-    let high = starts.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (float64At(starts, middle) <= address) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    const row = low - 1;
-    if (row < 0) {
-      return -1;
-    }
-    const distance = address - float64At(starts, row);
-    const size = float64At(this.#sizes, row);
-    return distance < (size === 0 ? UNSIZED_REACH : size) ? row : -1;
-  }
-
-  #nameOf(fd: number, row: number): string {
-    const offset = float64At(this.#names, row);
-    const length = Math.min(LONGEST_NAME, this.#namesEnd - offset);
-    // Nearly every name is short; only a long one costs a second read.
-    for (const wanted of [Math.min(256, length), length]) {
-      const bytes = Buffer.alloc(wanted);
-      const read = readSync(fd, bytes, 0, wanted, offset);
-      const end = bytes.subarray(0, read).indexOf(0);
-      if (end >= 0) {
-        return bytes.toString("utf8", 0, end);
-      }
-    }
-    return "";
+    const wanted = Float64Array.from(new Set(addresses)).sort();
+    const names = withFile(this.path, (fd) => {
+      const found = nearestFunctions(fd, this.table, this.strings, wanted);
+      return new Map(
+        found.map(({ name }, n) => [wanted[n], name < 0 ? "" : nameAt(fd, this.strings, name)]),
+      );
+    });
+    return addresses.map((address) => names?.get(address) ?? "");
   }
 }
 
-interface SymbolColumns {
-  readonly starts: Float64Array;
-  readonly sizes: Float64Array;
-  readonly names: Float64Array;
+interface FoundFunction {
+  start: number;
+  size: number;
+  isGlobal: boolean;
+  /** Offset of its name among the strings; -1: there is none. */
+  name: number;
 }
 
-/** Functions by address, one for each: a global one before a local one of the same place. */
-function functionsOf(symbols: Buffer, names: Section): SymbolColumns {
-  const count = Math.min(Math.floor(symbols.length / SYMBOL_BYTES), ROW_LIMIT);
-  const view = new DataView(symbols.buffer, symbols.byteOffset, symbols.byteLength);
-  const keys = new Float64Array(count);
-  let found = 0;
-  for (let row = 0; row < count; row++) {
-    const at = row * SYMBOL_BYTES;
-    const type = (symbols[at + 4] ?? 0) & 0xf;
-    const isFunction = type === FUNCTION || type === INDIRECT_FUNCTION;
-    const address = view.getUint32(at + 8, true);
-    const inSection = view.getUint16(at + 6, true) !== 0;
-    const high = view.getUint32(at + 12, true);
-    if (isFunction && inSection && high === 0 && address > 0 && address < ADDRESS_LIMIT) {
-      keys[found++] = address * ROW_LIMIT + row;
+/** For each of the addresses, ascending, the function that holds it. */
+function nearestFunctions(
+  fd: number,
+  table: Section,
+  strings: Section,
+  wanted: Float64Array,
+): FoundFunction[] {
+  // Of the symbols between a wanted address and the one before it, the last.
+  const found = Array.from(
+    wanted,
+    (): FoundFunction => ({ start: -1, size: 0, isGlobal: false, name: -1 }),
+  );
+  const last = wanted.at(-1) ?? -1;
+  for (const words of piecesOf(fd, table)) {
+    for (let at = 0; at < words.length; at += SYMBOL_WORDS) {
+      const start = uint32At(words, at + 2);
+      const type = uint32At(words, at + 1) & 0xf;
+      if (
+        (type !== FUNCTION && type !== INDIRECT_FUNCTION) ||
+        start > last ||
+        uint32At(words, at + 1) >>> 16 === 0 || // in no section: another object's
+        words[at + 3] !== 0 ||
+        start === 0 ||
+        uint32At(words, at) >= strings.size
+      ) {
+        continue;
+      }
+      const nearest = itemAt(found, firstAtLeast(wanted, start));
+      const isGlobal = (uint32At(words, at + 1) & 0xff) >>> 4 === GLOBAL_BINDING;
+      // Of two names of one place the global one, else the first.
+      if (start > nearest.start || (start === nearest.start && isGlobal && !nearest.isGlobal)) {
+        nearest.start = start;
+        nearest.size = uint32At(words, at + 4) + uint32At(words, at + 5) * 2 ** 32;
+        nearest.isGlobal = isGlobal;
+        nearest.name = uint32At(words, at);
+      }
     }
   }
-  const sorted = keys.subarray(0, found).sort();
-  const starts = new Float64Array(found);
-  const sizes = new Float64Array(found);
-  const nameOffsets = new Float64Array(found);
-  let length = 0;
-  let globalHere = false;
-  for (const key of sorted) {
-    const row = key % ROW_LIMIT;
-    const address = (key - row) / ROW_LIMIT;
-    const at = row * SYMBOL_BYTES;
-    const name = view.getUint32(at, true);
-    const isGlobal = (symbols[at + 4] ?? 0) >> 4 === GLOBAL_BINDING;
-    const samePlace = length > 0 && starts[length - 1] === address;
-    if (name >= names.size || (samePlace && (globalHere || !isGlobal))) {
-      continue;
+  let before: FoundFunction | null = null;
+  return found.map((own, n) => {
+    const nearest: FoundFunction = own.name >= 0 || before === null ? own : before;
+    before = nearest;
+    const distance = float64At(wanted, n) - nearest.start;
+    const reach = nearest.size === 0 ? UNSIZED_REACH : nearest.size;
+    return distance < reach ? nearest : { ...nearest, name: -1 };
+  });
+}
+
+/** The table's words, some thousand symbols at a time; the same array each time. */
+function* piecesOf(fd: number, table: Section): Generator<Uint32Array> {
+  const bytes = new Uint8Array(PIECE_SYMBOLS * SYMBOL_BYTES);
+  const symbols = Math.min(Math.floor(table.size / SYMBOL_BYTES), MOST_SYMBOLS);
+  const end = table.offset + symbols * SYMBOL_BYTES;
+  for (let at = table.offset; at < end; ) {
+    const got = readSync(fd, bytes, 0, Math.min(bytes.length, end - at), at);
+    const whole = Math.floor(got / SYMBOL_BYTES);
+    if (whole === 0) {
+      return; // it was cut meanwhile
     }
-    const target = samePlace ? length - 1 : length++;
-    globalHere = isGlobal;
-    starts[target] = address;
-    sizes[target] = view.getUint32(at + 16, true) + view.getUint32(at + 20, true) * 2 ** 32;
-    nameOffsets[target] = names.offset + name;
+    yield new Uint32Array(bytes.buffer, 0, whole * SYMBOL_WORDS);
+    at += whole * SYMBOL_BYTES;
   }
-  return {
-    starts: starts.slice(0, length),
-    sizes: sizes.slice(0, length),
-    names: nameOffsets.slice(0, length),
-  };
+}
+
+/** Index of the first value that is no smaller; there is one. */
+function firstAtLeast(values: Float64Array, least: number): number {
+  let low = 0;
+  let high = values.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (float64At(values, middle) < least) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+function nameAt(fd: number, strings: Section, name: number): string {
+  const offset = strings.offset + name;
+  const length = Math.min(LONGEST_NAME, strings.size - name);
+  // Nearly every name is short; only a long one costs a second read.
+  for (const wanted of [Math.min(256, length), length]) {
+    const bytes = Buffer.alloc(wanted);
+    const read = readSync(fd, bytes, 0, wanted, offset);
+    const end = bytes.subarray(0, read).indexOf(0);
+    if (end >= 0) {
+      return bytes.toString("utf8", 0, end);
+    }
+  }
+  return "";
 }
 
 /** null where the file cannot be opened, is none, or fails to be read. */

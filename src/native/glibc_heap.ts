@@ -16,7 +16,7 @@ import { ResidentWords } from "../linux/memory/resident_words.js";
 import { float64At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import { type HeapRegion, regionsOf } from "./glibc_heaps.js";
-import { type ArenaState, findGlibcState, type GlibcState } from "./glibc_layout.js";
+import { type ArenaState, findGlibcState, GlibcPlace, type GlibcState } from "./glibc_layout.js";
 import { CACHE_SIZES, readBins, readCaches, readFastbins } from "./glibc_lists.js";
 import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
 import { ChunkPieces, walkRegion } from "./glibc_walk.js";
@@ -82,17 +82,19 @@ const TORN: readonly GlibcProblem[] = ["arenas", "regions", "lists"];
 
 /**
  * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.
+ * @param place where the process's main arena was found before
  * @returns null where there is no glibc heap to be read.
  */
 export function readGlibcHeap(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],
+  place = new GlibcPlace(),
 ): GlibcHeap | null {
-  let best = lookAtHeap(memory, depth, known);
+  let best = lookAtHeap(memory, depth, known, place);
   for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
     memory.refresh();
-    const next = lookAtHeap(memory, depth, known);
+    const next = lookAtHeap(memory, depth, known, place);
     // What is missed is free memory, never memory in use.
     if (next !== null && (!isTorn(next) || freeIn(next) > freeIn(best))) {
       best = next;
@@ -113,14 +115,15 @@ function lookAtHeap(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],
+  place: GlibcPlace,
 ): GlibcHeap | null {
   const words = new ResidentWords(memory);
-  let state = findGlibcState(memory, words);
+  let state = findGlibcState(memory, words, place);
   for (let again = 1; state === null && again < TRIES; again++) {
     // The heap may have grown out of what was mapped when that was last read.
     memory.refresh();
     words.forget();
-    state = findGlibcState(memory, words);
+    state = findGlibcState(memory, words, place);
   }
   if (state === null) {
     return null;

@@ -72,10 +72,23 @@ export interface GlibcState {
   readonly parameters: MallocParameters | null;
 }
 
+/** Where a process's main arena was found: it never moves, and the next look begins there. */
+export class GlibcPlace {
+  /** Address of the first bin; 0: not known. */
+  bins: Address = 0;
+}
+
 /** null where no glibc heap is in use: another C library, or all of it swapped out. */
-export function findGlibcState(memory: Memory, words: ResidentWords): GlibcState | null {
+export function findGlibcState(
+  memory: Memory,
+  words: ResidentWords,
+  place: GlibcPlace,
+): GlibcState | null {
   for (const mapping of dataOfLibc(memory.mappings)) {
-    const state = findIn(memory, words, mapping);
+    const known = place.bins > mapping.start && place.bins + STATE_END <= mapping.end;
+    const state =
+      (known ? stateAt(memory, words, mapping, place.bins) : null) ??
+      findIn(memory, words, mapping, place);
     if (state !== null) {
       return state;
     }
@@ -97,21 +110,38 @@ function dataOfLibc(mappings: readonly Mapping[]): Mapping[] {
   return named.length > 0 ? named : data.filter(({ path }) => path === program);
 }
 
-function findIn(memory: Memory, words: ResidentWords, mapping: Mapping): GlibcState | null {
+function findIn(
+  memory: Memory,
+  words: ResidentWords,
+  mapping: Mapping,
+  place: GlibcPlace,
+): GlibcState | null {
   for (let bins = mapping.start + MOST_HEAD; bins + STATE_END <= mapping.end; bins += 8) {
-    if (!looksLikeBins(words, bins)) {
-      continue;
-    }
-    const circle = followCircle(memory, words, bins);
-    if (circle !== null) {
-      const heap =
-        memory.mappings.find(({ path }) => path === "[heap]") ??
-        // A core names no mappings but files.
-        (memory.pid === null ? mappingOf(memory.mappings, words.word(bins + TOP)) : undefined);
-      return { ...circle, parameters: findParameters(words, mapping, heap) };
+    const state = stateAt(memory, words, mapping, bins);
+    if (state !== null) {
+      place.bins = bins;
+      return state;
     }
   }
   return null;
+}
+
+/** null where the main arena's bins do not begin at `bins`. */
+function stateAt(
+  memory: Memory,
+  words: ResidentWords,
+  mapping: Mapping,
+  bins: Address,
+): GlibcState | null {
+  const circle = looksLikeBins(words, bins) ? followCircle(memory, words, bins) : null;
+  if (circle === null) {
+    return null;
+  }
+  const heap =
+    memory.mappings.find(({ path }) => path === "[heap]") ??
+    // A core names no mappings but files.
+    (memory.pid === null ? mappingOf(memory.mappings, words.word(bins + TOP)) : undefined);
+  return { ...circle, parameters: findParameters(words, mapping, heap) };
 }
 
 /** The first words of almost all bins hold up; a few may be changing just now, for the program runs. */

@@ -44,11 +44,14 @@ const HIGH = 2 ** 32;
 const PREVIOUS_IN_USE = 1;
 const MMAPPED = 2;
 
-/** `pieces` is reused from region to region. */
+/** One for all walks of this thread, which go one after the other: a new one for each would be touched anew. */
+let piece: Uint8Array | null = null;
+
+/** Its content is good from {@link ChunkPieces.enter} to the end of one walk. */
 export class ChunkPieces {
   readonly #memory: Memory;
-  readonly #bytes = new Uint8Array(PIECE);
-  readonly #words = new Uint32Array(this.#bytes.buffer);
+  readonly #bytes: Uint8Array;
+  readonly #words: Uint32Array;
   #start = 0;
   #end = 0;
   /** Resident ranges of the region, ascending. */
@@ -57,6 +60,9 @@ export class ChunkPieces {
 
   constructor(memory: Memory) {
     this.#memory = memory;
+    piece ??= new Uint8Array(PIECE);
+    this.#bytes = piece;
+    this.#words = new Uint32Array(piece.buffer);
   }
 
   enter(start: Address, end: Address): void {

@@ -29,16 +29,18 @@ export class RangeColumns {
     this.#length += 1;
   }
 
-  /** The same ranges by address; where they overlap (memory that changed while it was read), the later
-   * one gives way. */
+  /**
+   * The same memory by address, in ranges that do not overlap (memory that changed while it was read does). Starts and
+   * ends are sorted by themselves: as many ranges cover each place as before.
+   */
   sorted(): RangeColumns {
-    const order = Uint32Array.from(this.starts, (_, index) => index);
-    order.sort((a, b) => float64At(this.#starts, a) - float64At(this.#starts, b));
+    const starts = this.starts.slice().sort();
+    const ends = this.ends.slice().sort();
     const result = new RangeColumns();
     let before = 0;
-    for (const index of order) {
-      const start = Math.max(before, float64At(this.#starts, index));
-      const end = float64At(this.#ends, index);
+    for (let index = 0; index < starts.length; index++) {
+      const start = Math.max(before, float64At(starts, index));
+      const end = float64At(ends, index);
       if (end > start) {
         result.push(start, end);
         before = end;

@@ -18,8 +18,20 @@ export { growthOfDevices } from "./devices/device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
 export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
+export { completeRun, orphanToComplete } from "./launch/complete_run.js";
 export { importPool } from "./launch/import_pool.js";
 export { finishOrphan } from "./launch/orphan.js";
+export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";
+export {
+  choosePython,
+  commandsOnPath,
+  environmentFolders,
+  namesIn,
+  onPath,
+  pythonNames,
+  pythonsOnPath,
+  type StartPlace,
+} from "./launch/program/choose_python.js";
 export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
 export { openRecording } from "./process/open_recording.js";

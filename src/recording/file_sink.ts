@@ -6,7 +6,10 @@ import {
   ftruncateSync,
   openSync,
   readFileSync,
+  realpathSync,
+  renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { present } from "../model/base/present.js";
@@ -29,7 +32,7 @@ export class FileSink implements FrameSink {
   #kept: Buffer[] = [];
   #keptBytes = 0;
   /** null if there is no file. */
-  readonly #descriptor: number | null;
+  #descriptor: number | null;
   /** Whether opening the file made it. */
   readonly #made: boolean;
 
@@ -85,9 +88,17 @@ export class FileSink implements FrameSink {
     return this.#failure ? Buffer.concat(this.#kept) : null;
   }
 
+  /** Begins anew. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
   clear(): void {
-    if (this.#descriptor !== null) {
+    if (this.#descriptor === null) {
+      return;
+    }
+    const fresh = this.#made ? null : replaceFile(this.path);
+    if (fresh === null) {
       ftruncateSync(this.#descriptor, 0);
+    } else {
+      closeSync(this.#descriptor);
+      this.#descriptor = fresh;
     }
   }
 
@@ -143,6 +154,20 @@ export class FileSink implements FrameSink {
     if (this.#keptBytes <= MOST_IN_MEMORY) {
       this.#kept.push(frames);
     }
+  }
+}
+
+/** An empty file in the place of the one of that name, of the same mode; null where its folder takes no new file. */
+function replaceFile(path: string): number | null {
+  const place = realpathSync(path);
+  const beside = `${place}.${process.pid}.part`;
+  try {
+    const descriptor = openSync(beside, "wx", statSync(place).mode & 0o777);
+    renameSync(beside, place);
+    return descriptor;
+  } catch {
+    rmSync(beside, { force: true });
+    return null;
   }
 }
 

@@ -2,7 +2,9 @@
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
 import type { Tell } from "../model/base/units.js";
+import { notInstalled } from "../model/errors/errors.js";
 import type { Recording } from "../recording/types.js";
+import { WRITER_MARK } from "./duckdb/schema.js";
 
 /** A format that holds the whole recording in one file. */
 interface FileExporter extends ExportFormat {
@@ -21,14 +23,31 @@ interface FolderExporter extends ExportFormat {
 export type RecordingExporter = FileExporter | FolderExporter;
 export type Exporter = ProfileExporter | RecordingExporter;
 
-// Imported only when used: DuckDB's native library is large.
-const duckdbExport = () => import("./duckdb/export.js");
+/** Imports what writes with DuckDB: only when used, for its native library is large. It may be missing:
+ * the Python package has it as an extra. @throws TidemarkError */
+async function duckdbExport() {
+  try {
+    // First by itself: a module that names its exports cannot even be linked without it.
+    await import("@duckdb/node-api");
+    return await import("./duckdb/export.js");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? "") || !message.includes("@duckdb/")) {
+      throw error;
+    }
+    throw notInstalled(
+      "DuckDB, which writes this format, is not installed",
+      "pip install 'tidemark-profiler[server]', or, where npm installed Tidemark: npm install -g @duckdb/node-api",
+    );
+  }
+}
 
 const parquet: FolderExporter = {
   name: "parquet",
   extension: ".parquet",
   description: "a folder of Parquet files, one per table, for pandas and Polars",
   stdout: "never",
+  mark: { head: /^PAR1/, text: WRITER_MARK },
   kind: "recording folder",
   write: async (...args) => (await duckdbExport()).writeParquet(...args),
 };
@@ -38,6 +57,7 @@ const duckdb: FileExporter = {
   extension: ".duckdb",
   description: "a DuckDB database with the same tables, for SQL",
   stdout: "never",
+  mark: { head: /^.{8}DUCK/s, text: WRITER_MARK },
   kind: "recording file",
   write: async (...args) => (await duckdbExport()).writeDuckdb(...args),
 };

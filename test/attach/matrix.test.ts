@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, describe, expect, inject, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
+import { VERSION_FACTS } from "../../src/cpython/interpreter/version_facts.js";
 import { environment } from "../environment.js";
 import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } from "./targets.js";
 
@@ -158,7 +159,7 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
 );
 
 // The table of what was not there to be run.
-for (const minor of [9, 10, 11, 12, 13, 14, 15]) {
+for (const { minor } of VERSION_FACTS) {
   for (const sharedLibrary of [true, false]) {
     const found = gil.some(
       (one) => one.version.startsWith(`3.${minor}.`) && one.sharedLibrary === sharedLibrary,

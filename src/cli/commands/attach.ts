@@ -1,14 +1,18 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import {
+  type AttachProgress,
   type AttachResult,
   attachAndRecord,
   commandOf,
   diagnoseRecording,
+  processByName,
   summarize,
 } from "../../inspect/index.js";
 import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type CommonOptions,
@@ -22,12 +26,16 @@ import {
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
+import { attachProgressText } from "../screens/attach_progress.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
-import { withProgress } from "../text/progress.js";
+import { type StatusLine, statusLine, withProgress } from "../text/progress.js";
+
+/** Between two lines where stderr is a file or a pipe. */
+const LOG_INTERVAL_MS: Millis = 15_000;
 
 interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
   readonly for: Millis | "auto";
@@ -37,15 +45,25 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly native?: boolean;
   readonly period?: number;
   readonly follow: boolean;
+  readonly children?: boolean;
+  readonly name?: string;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "record a running process, then leave it as it was",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("attach")
     .description(
-      "Record a process that runs already, sum it up, and leave it as it was. It stands for some\n" +
-        "milliseconds at the begin and at the end. Ctrl-C ends the recording, not the process.",
+      "Record a process that runs already, summarize it, and leave it as it was. The process is paused for\n" +
+        "a few milliseconds when attaching and detaching. Its children that run the same program are recorded,\n" +
+        "too. Ctrl-C ends the recording, not the process.",
     )
-    .argument("<pid>", "the process", parsePid)
+    .argument("[pid]", "the process", parsePid)
+    .option("--name <pattern>", "the process whose command line matches, in place of a pid")
     .option(
       "--for <time>",
       "how long to record, as in 60s; auto: until the verdict is settled, 10 min at most",
@@ -63,21 +81,25 @@ export function buildCommand(): Command {
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", (text) =>
       Math.max(1, parseBytes(text)),
     )
-    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"));
+    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"))
+    .option("--children", "record all its Python children, whatever program they run")
+    .option("--no-children", "leave the children that it has already unprofiled");
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark attach 4242 --for 60s",
+    "tidemark attach --name 'gunicorn.*shop:app'",
     "tidemark attach 4242 -o load.tidemark --native",
     "tidemark attach 4242 --for 5min --json",
     "tidemark attach 4242 --gpu",
   ).action(attach);
 }
 
-async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
+async function attach(given: Pid | undefined, options: AttachCommandOptions): Promise<void> {
   requireLinux();
+  const pid = requireProcess(given, options.name);
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
@@ -85,6 +107,8 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
   for (const signal of signals) {
     process.on(signal, stop); // until the end: a second one must not leave the agent behind
   }
+  const status = statusLine();
+  const showProgress = progressTeller(pid, options, status);
   try {
     const result = await attachAndRecord({
       pid,
@@ -93,10 +117,12 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       ...deviceWatchOf(options),
       native: options.native === true,
       follow: options.follow,
+      ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,
       forMs: options.for,
       until: interrupt.signal,
       onWaiting: waitingLine(pid, options),
+      onProgress: (progress) => showProgress(progress),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -105,12 +131,21 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
         }
       },
     });
+    status.clear();
     await tellEnd(result, options);
   } finally {
+    status.clear();
     for (const signal of signals) {
       process.off(signal, stop);
     }
   }
+}
+
+function requireProcess(pid: Pid | undefined, name: string | undefined): Pid {
+  if ((pid === undefined) === (name === undefined)) {
+    throw badUsage("attach needs a pid or --name", "find the process: tidemark ps");
+  }
+  return pid ?? processByName(name ?? "");
 }
 
 async function tellEnd(result: AttachResult, options: AttachCommandOptions): Promise<void> {
@@ -138,6 +173,27 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
       `left process ${document.target.pid}; it stood ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
+}
+
+/** On a terminal a line that is always the newest; elsewhere a line now and then, for logs. */
+function progressTeller(
+  pid: Pid,
+  options: AttachCommandOptions,
+  status: StatusLine,
+): (progress: AttachProgress) => void {
+  let dueMs = LOG_INTERVAL_MS;
+  return (progress) => {
+    if (options.quiet === true) {
+      return;
+    }
+    const text = attachProgressText(pid, progress);
+    if (process.stderr.isTTY) {
+      status.show(`tidemark: ${text}`);
+    } else if (progress.elapsedMs >= dueMs) {
+      dueMs = progress.elapsedMs + LOG_INTERVAL_MS;
+      printNote(text);
+    }
+  };
 }
 
 /** Prints why the process cannot be attached to yet: each time on a terminal, else only when the reason changes. */

@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { detachAgent } from "../../inspect/index.js";
 import { formatMilliseconds } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   parseDuration,
@@ -15,6 +16,12 @@ import { printJson, printNote, screenOf } from "../text/output.js";
 interface DetachOptions extends CommonOptions {
   readonly wait: Millis;
 }
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "clean up after a recorder that crashed",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("detach")

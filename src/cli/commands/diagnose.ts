@@ -6,6 +6,7 @@ import {
   diagnoseSnapshot,
   isSnapshot,
 } from "../../inspect/index.js";
+import { didYouMean } from "../../model/base/near_miss.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
@@ -14,6 +15,7 @@ import {
 } from "../../model/documents/diagnosis_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { openRecordingAt } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -37,6 +39,12 @@ interface DiagnoseOptions extends CommonOptions, ListOptions {
 
 const DEFAULT_FOR: Millis = 60_000;
 
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "report whether memory leaks, where, how fast, and what to do",
+  rows: "sized",
+};
+
 export function buildCommand(): Command {
   const command = new Command("diagnose")
     .description(
@@ -55,10 +63,13 @@ export function buildCommand(): Command {
       "--probe",
       "at the end, run gc.collect() and malloc_trim(0) in the live process, and see what that frees",
     )
-    .option(
-      "--fail-on <kinds>",
-      "leave with exit code 1 where the verdict is one of these, separated by commas",
-      parseKinds,
+    .addOption(
+      new Option(
+        "--fail-on <kinds>",
+        "exit code 1 where the verdict is one of these, separated by commas",
+      )
+        .choices(VERDICT_KINDS)
+        .argParser(parseKinds),
     );
   withListOptions(command, "suspects", DEFAULT_SUSPECTS);
   withCommonOptions(command, "stdout");
@@ -155,9 +166,8 @@ function parseKinds(text: string): VerdictKind[] {
   return text.split(",").map((word) => {
     const kind = word.trim();
     if (!known.includes(kind)) {
-      throw new InvalidArgumentError(
-        `'${kind}' is no verdict; they are ${VERDICT_KINDS.join(", ")}`,
-      );
+      const guess = didYouMean(kind, VERDICT_KINDS) || `they are ${VERDICT_KINDS.join(", ")}`;
+      throw new InvalidArgumentError(`'${kind}' is no verdict (${guess})`);
     }
     return kind as VerdictKind;
   });

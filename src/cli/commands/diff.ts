@@ -3,6 +3,7 @@ import { diffDocument, summarize } from "../../inspect/index.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -15,6 +16,12 @@ import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
 import { printJson, screenOf } from "../text/output.js";
 
 type DiffOptions = CommonOptions & ListOptions;
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "show what grew between two recordings, or two times of one",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("diff")

@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { didYouMean } from "../../model/base/near_miss.js";
 import type { Tell } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import type { SiteValue } from "../../model/profile/profile.js";
@@ -10,10 +11,17 @@ import {
   type Recording,
   type RecordingExporter,
 } from "../../store/index.js";
+import { ownExport } from "../files/own_files.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
-import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import type { CommandAbout } from "../options/about.js";
+import {
+  type CommonOptions,
+  withCommonOptions,
+  withExamples,
+  withForceOption,
+} from "../options/options.js";
 import { withProgress } from "../text/progress.js";
 
 const NAMES = EXPORTERS.map(({ name }) => name).join(", ");
@@ -31,9 +39,16 @@ const VALUES: readonly SiteValue[] = [
 interface ExportCommandOptions extends CommonOptions {
   readonly format: Exporter[];
   readonly output?: string;
+  readonly force?: boolean;
   readonly at: string;
   readonly value: SiteValue;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "write a recording in another tool's format",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("export")
@@ -42,7 +57,12 @@ export function buildCommand(): Command {
         `${WHOLE_RECORDING.join(" and ")} hold the whole recording.`,
     )
     .argument("<recording>", "a .tidemark file")
-    .requiredOption("--format <formats>", `one or more of ${NAMES}`, parseFormats)
+    .addOption(
+      new Option("--format <formats>", "one or more, separated by commas")
+        .choices(EXPORTERS.map(({ name }) => name))
+        .argParser(parseFormats)
+        .makeOptionMandatory(),
+    )
     .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
     .option("--at <moment>", `${MOMENT_HELP}; not for ${WHOLE_RECORDING.join(" and ")}`, "end")
     .addOption(
@@ -50,6 +70,7 @@ export function buildCommand(): Command {
         .choices(VALUES)
         .default("liveBytes"),
     );
+  withForceOption(command);
   withCommonOptions(command, "stdout");
   command.addHelpText("after", `\nFormats:\n${formatList()}`);
   return withExamples(
@@ -113,26 +134,28 @@ async function writeFormat(
 ): Promise<readonly string[]> {
   if (exporter.kind !== "profile") {
     return withProgress(output, "looks", options, (tell) =>
-      writeRecording(recording, exporter, output, tell),
+      writeRecording(recording, exporter, { output, force: options.force }, tell),
     );
   }
   const bytes = encode(recording, exporter, options);
-  await writeWhole(output, (file) => writeFile(file, bytes));
+  const replacing = { force: options.force, isOwn: ownExport(exporter.mark) };
+  await writeWhole(output, replacing, (file) => writeFile(file, bytes));
   return [output];
 }
 
 async function writeRecording(
   recording: Recording,
   exporter: RecordingExporter,
-  output: string,
+  { output, force }: { readonly output: string; readonly force: boolean | undefined },
   tell: Tell,
 ): Promise<string[]> {
+  const replacing = { force, isOwn: ownExport(exporter.mark) };
   if (exporter.kind === "recording folder") {
-    return writeWholeFolder(output, exporter.extension, (folder) =>
+    return writeWholeFolder(output, { ...replacing, suffix: exporter.extension }, (folder) =>
       exporter.write(recording, folder, tell),
     );
   }
-  await writeWhole(output, (file) => exporter.write(recording, file, tell));
+  await writeWhole(output, replacing, (file) => exporter.write(recording, file, tell));
   return [output];
 }
 
@@ -151,7 +174,11 @@ function parseFormats(text: string): Exporter[] {
   return Array.from(names, (wanted) => {
     const exporter = EXPORTERS.find(({ name }) => name === wanted);
     if (exporter === undefined) {
-      throw new InvalidArgumentError(`'${wanted}' is none of ${NAMES}`);
+      const guess = didYouMean(
+        wanted,
+        EXPORTERS.map(({ name }) => name),
+      );
+      throw new InvalidArgumentError(`'${wanted}' is none of ${NAMES}${guess && ` (${guess})`}`);
     }
     return exporter;
   });

@@ -1,13 +1,25 @@
 import { Command } from "commander";
 import { badUsage } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
-import { withCommonOptions, withExamples, withListOptions } from "../options/options.js";
+import type { CommandAbout } from "../options/about.js";
+import {
+  withCommonOptions,
+  withExamples,
+  withForceOption,
+  withListOptions,
+} from "../options/options.js";
 import { parsePid } from "../options/pids.js";
 import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
 import { gpuOomCommand } from "./gpu_oom.js";
 import { showGpuProcess } from "./gpu_process.js";
 import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";
 import { gpuTopCommand } from "./gpu_top.js";
+
+export const about: CommandAbout = {
+  group: "devices",
+  summary: "show what fills a CUDA device: a snapshot, a process or a log",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("gpu")
@@ -24,6 +36,7 @@ export function buildCommand(): Command {
         "allocator as it is now, as a self-contained HTML\n" +
         "page; of a process, *.pb.gz is JAX's own profile",
     );
+  withForceOption(command);
   withListOptions(command, "sites", DEFAULT_GPU_SITES);
   withCommonOptions(command, "stdout");
   withExamples(

@@ -2,6 +2,7 @@
 import { basename } from "node:path";
 import { diffPageDocument, snapshotPage } from "../../inspect/index.js";
 import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
+import { ownKind } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
@@ -12,12 +13,12 @@ import { withProgress } from "../text/progress.js";
 export async function writeGpuPage(
   paths: readonly string[],
   output: string,
-  options: CommonOptions,
+  options: CommonOptions & { readonly force?: boolean },
 ): Promise<void> {
   for (const path of paths) {
     requireOtherFile(output, path);
   }
-  await writeWhole(output, async (file) => {
+  await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
     // One after the other: a page needs far less memory than its snapshot.
     const pages: GpuPageDocument[] = [];
     for (const path of paths) {

@@ -4,6 +4,7 @@ import { gpuProcessDocument, gpuProcessPage } from "../../inspect/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import type { GpuProcessJson } from "../../model/documents/gpu_process_document.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
@@ -15,6 +16,7 @@ import { withProgress } from "../text/progress.js";
 
 interface GpuProcessOptions extends CommonOptions, ListOptions {
   readonly output?: string;
+  readonly force?: boolean;
 }
 
 const WAIT_MS: Millis = 30_000;
@@ -32,6 +34,7 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
   }
   if (output !== undefined) {
     requireOtherFile(output, `/proc/${pid}/exe`);
+    requireReplaceable(output, profileReplacing(options));
   }
   const { document, profile } = await gpuProcessDocument({
     pid,
@@ -68,7 +71,7 @@ function chosen(document: GpuProcessJson, options: ListOptions): GpuProcessJson[
 async function writeProfile(
   output: string,
   profile: Buffer | null,
-  options: CommonOptions,
+  options: GpuProcessOptions,
 ): Promise<void> {
   if (profile === null) {
     throw badUsage(
@@ -76,13 +79,24 @@ async function writeProfile(
       "leave out -o, or name a page for torch's allocator: -o devices.html",
     );
   }
-  await writeWhole(output, (path) => writeFile(path, profile));
+  await writeWhole(output, profileReplacing(options), (path) => writeFile(path, profile));
   sayWritten("pprof", [output], options);
 }
 
+/** JAX writes the profile, and nobody's name is in it. */
+function profileReplacing({ force }: GpuProcessOptions): Replacing {
+  return { force, isOwn: () => false };
+}
+
 /** The page of torch's allocator as the program tells it now. */
-async function writeProcessPage(pid: Pid, output: string, options: CommonOptions): Promise<void> {
+async function writeProcessPage(
+  pid: Pid,
+  output: string,
+  options: GpuProcessOptions,
+): Promise<void> {
+  const replacing: Replacing = { force: options.force, isOwn: ownKind("page") };
   requireOtherFile(output, `/proc/${pid}/exe`);
+  requireReplaceable(output, replacing);
   // Not within writeWhole, whose answer to an interrupt would leave the program with what it was asked.
   const document = await gpuProcessPage(pid, WAIT_MS, saysWaiting(pid, options));
   if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
@@ -90,7 +104,7 @@ async function writeProcessPage(pid: Pid, output: string, options: CommonOptions
       `no history was recorded in process ${pid}: the page shows this moment; tidemark attach ${pid} --gpu switches it on`,
     );
   }
-  await writeWhole(output, (file) =>
+  await writeWhole(output, replacing, (file) =>
     withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
   );
   sayWritten("html", [output], options);

@@ -21,6 +21,7 @@ import { writeGpuPage } from "./gpu_page.js";
 export interface GpuOptions extends CommonOptions, ListOptions {
   readonly ranks?: boolean;
   readonly output?: string;
+  readonly force?: boolean;
 }
 
 export async function showSnapshots(paths: readonly string[], options: GpuOptions): Promise<void> {

@@ -7,15 +7,18 @@ import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document
 import { encodeHeap } from "../../model/documents/heap_file.js";
 import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/documents/heap_page.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
   selectRows,
   withCommonOptions,
   withExamples,
+  withForceOption,
   withListOptions,
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
@@ -33,11 +36,19 @@ interface HeapOptions extends CommonOptions, ListOptions {
   readonly format: "text" | "dot";
   readonly save?: string;
   readonly output?: string;
+  readonly force?: boolean;
 }
 
 interface HeapDiffOptions extends CommonOptions, ListOptions {
   readonly output?: string;
+  readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "list Python objects by type, and what holds them",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("heap")
@@ -65,6 +76,7 @@ export function buildCommand(): Command {
     .option("--values", "with --to 0x...: the text of a str, the value of a number")
     .option("--save <file>", "keep what was found, for heap diff")
     .option("-o, --output <file>", "write a page: who holds how much, to look around in");
+  withForceOption(command);
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");
   // Options behind "diff" are its own, though they bear the same names.
@@ -87,6 +99,7 @@ function buildDiff(): Command {
     .argument("<a>", "file of heap --save")
     .argument("<b>", "file of heap --save, later")
     .option("-o, --output <file>", "write a page of it");
+  withForceOption(command);
   withListOptions(command, "types and holders", DEFAULT_CHANGES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -116,6 +129,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
       requireOtherFile(options.output, other);
     }
   }
+  requireOutputs(options);
   const quiet = options.quiet === true;
   const seen = await heapDocument({
     target,
@@ -136,7 +150,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   });
   const { document, dot, value } = seen;
   if (options.save !== undefined) {
-    await save(options.save, document);
+    await save(options.save, document, options);
   }
   if (options.output !== undefined) {
     await writeHeapPage(heapPage(target, seen), options.output, options);
@@ -158,9 +172,23 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   }
 }
 
-async function save(path: string, document: HeapJson): Promise<void> {
+/** Before the process is paused: afterwards it would have been in vain. */
+function requireOutputs(options: HeapOptions): void {
+  if (options.save !== undefined) {
+    requireReplaceable(options.save, heapReplacing(options));
+  }
+  if (options.output !== undefined) {
+    requireReplaceable(options.output, pageReplacing(options));
+  }
+}
+
+function heapReplacing({ force }: HeapOptions): Replacing {
+  return { force, isOwn: ownKind("saved heap") };
+}
+
+async function save(path: string, document: HeapJson, options: HeapOptions): Promise<void> {
   const bytes = encodeHeap(document);
-  await writeWhole(path, async (place) => writeFileSync(place, bytes));
+  await writeWhole(path, heapReplacing(options), async (place) => writeFileSync(place, bytes));
 }
 
 async function diff(a: string, b: string, options: HeapDiffOptions): Promise<void> {
@@ -213,13 +241,18 @@ function parsePause(text: string): Millis {
   return ms;
 }
 
+/** What a page may replace: checked before a process is paused for it, too. */
+function pageReplacing({ force }: { readonly force?: boolean }): Replacing {
+  return { force, isOwn: ownKind("page") };
+}
+
 /** Writes a page and says where it is. Throws TM-E004, TM-E012. */
 async function writeHeapPage(
   document: HeapPageDocument | HeapDiffPageDocument,
   output: string,
-  options: CommonOptions,
+  options: CommonOptions & { readonly force?: boolean },
 ): Promise<void> {
-  await writeWhole(output, (file) =>
+  await writeWhole(output, pageReplacing(options), (file) =>
     withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
   );
   sayWritten("html", [output], options);

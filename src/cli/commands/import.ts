@@ -1,12 +1,23 @@
 import { Command } from "commander";
 import { importPool } from "../../inspect/index.js";
+import { recordingExists } from "../../model/errors/errors.js";
+import { statOf } from "../files/files.js";
+import { ownKind } from "../files/own_files.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
+  readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "convert an agent's pool file to a recording",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("import")
@@ -16,6 +27,7 @@ export function buildCommand(): Command {
     )
     .argument("<file>", "a tidemark-PID.pool file")
     .option("-o, --output <file>", "the recording (default: the file's name with .tidemark)");
+  command.option("-f, --force", "overwrite the recording");
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
@@ -27,6 +39,11 @@ export function buildCommand(): Command {
 async function importFile(path: string, options: ImportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.pool$/, "")}.tidemark`;
   requireOtherFile(output, path);
-  await writeWhole(output, async (file) => importPool(path, file));
+  if (options.force !== true && statOf(output)?.isFile()) {
+    throw recordingExists(output);
+  }
+  await writeWhole(output, { force: true, isOwn: ownKind("recording") }, async (file) =>
+    importPool(path, file),
+  );
   sayWritten("tidemark", [output], options);
 }

@@ -3,6 +3,7 @@ import { coreLedgerDocument, ledgerDocument } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
 import type { CoreLedgerJson, LedgerJson } from "../../model/documents/ledger_document.js";
 import { badUsage } from "../../model/errors/errors.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -25,6 +26,12 @@ interface LedgerOptions extends CommonOptions, ListOptions {
 
 const SHOWN_CHILDREN = 20;
 const WATCH_MS = 1000;
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "show where each byte of a process's RSS is",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("ledger")

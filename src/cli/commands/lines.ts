@@ -3,6 +3,7 @@ import { linesDocument } from "../../inspect/index.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -20,6 +21,12 @@ interface LinesOptions extends CommonOptions, ListOptions {
 type LineRow = LinesJson["lines"][number];
 
 const DEFAULT_LINES = 25;
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "show memory by source line",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("lines")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { recordingOfProcess, summarize } from "../../inspect/index.js";
 import { openRecordingAt } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -15,6 +16,12 @@ import { showFullScreen } from "../views/full_screen.js";
 import { liveView } from "../views/live_view.js";
 
 type LiveOptions = CommonOptions & ListOptions;
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "show a recording in progress in a live view",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("live")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { filterText, listProcesses } from "../../inspect/index.js";
 import type { PsJson } from "../../model/documents/documents.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -16,6 +17,12 @@ import { printJson, screenOf } from "../text/output.js";
 type PsOptions = CommonOptions & ListOptions;
 
 const NO_LIMIT = 0;
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "list the Python processes of this host and their memory",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("ps").description(

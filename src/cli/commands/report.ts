@@ -1,15 +1,29 @@
 import { Command } from "commander";
 import { reportDocument } from "../../inspect/index.js";
+import { ownKind } from "../files/own_files.js";
 import { openRecordingAt } from "../files/recordings.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
-import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import type { CommandAbout } from "../options/about.js";
+import {
+  type CommonOptions,
+  withCommonOptions,
+  withExamples,
+  withForceOption,
+} from "../options/options.js";
 import { withProgress } from "../text/progress.js";
 
 interface ReportOptions extends CommonOptions {
   readonly output?: string;
+  readonly force?: boolean;
 }
+
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "write a recording as one self-contained HTML page",
+  rows: "none",
+};
 
 export function buildCommand(): Command {
   const command = new Command("report")
@@ -19,6 +33,7 @@ export function buildCommand(): Command {
     )
     .argument("<recording>", "a .tidemark file")
     .option("-o, --output <file>", "the page (default: the recording's name with .html)");
+  withForceOption(command);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
@@ -31,7 +46,7 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const recording = openRecordingAt(path);
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
-  await writeWhole(output, async (file) => {
+  await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
     const document = await withProgress(path, "looks", options, (tell) =>
       reportDocument(recording, tell),
     );

@@ -1,14 +1,22 @@
-import { writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import {
+  chooseProgram,
+  completeRun,
   diagnoseRecording,
+  firstRunRemarks,
+  orphanToComplete,
   type RunResult,
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { fileUnusable, programNotStarted, TidemarkError } from "../../model/errors/errors.js";
-import { reasonOf } from "../../model/errors/reason.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { programNotStarted } from "../../model/errors/program_errors.js";
+import { statOf } from "../files/files.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import { writeWhole } from "../files/write_whole.js";
+import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
@@ -17,6 +25,7 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import { withProgram } from "../options/program_words.js";
 import { guardDescriptor, requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
@@ -29,6 +38,7 @@ import { withProgress } from "../text/progress.js";
 interface RunOptions extends ListOptions, DeviceOptions {
   readonly output?: string;
   readonly force?: boolean;
+  readonly python?: string;
   readonly native?: boolean;
   readonly period?: number;
   readonly follow: boolean;
@@ -37,53 +47,56 @@ interface RunOptions extends ListOptions, DeviceOptions {
   readonly debug?: boolean;
 }
 
+export const about: CommandAbout = {
+  group: "record",
+  summary: "run a program and record where its memory goes",
+  rows: "sized",
+};
+
 export function buildCommand(): Command {
   const command = new Command("run")
     .description(
       "Run a program under the agent, record where its memory goes, and sum it up on stderr at\n" +
         "its end. Its input, output, terminal, signals and exit code pass through untouched.",
     )
-    .usage("[options] [--] program [arguments...]")
-    .argument("<program...>", "the program and its arguments")
     .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
-    .option("-f, --force", "overwrite the recording named by -o")
+    .option("-f, --force", "overwrite the files that -o and --json name")
     .option("--native", "record native (C, C++, Rust) frames too")
     .option("--period <bytes>", "mean bytes between samples (default 64KiB)", parsePeriod)
-    .addOption(new Option("--no-follow", "leave child processes unprofiled"))
-    .passThroughOptions();
+    .addOption(new Option("--no-follow", "leave child processes unprofiled"));
+  withProgram(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "file");
   return withExamples(
     command,
-    "tidemark run -- python app.py",
-    "tidemark run -o load.tidemark --native -- python -m pytest -x",
-    "tidemark run --gpu -- torchrun --nproc-per-node 8 train.py",
-    "tidemark run --period 16K --json summary.json -- uvicorn app:main",
+    "tidemark run app.py --port 8000",
+    "tidemark run -o load.tidemark --native -m pytest -x",
+    "tidemark run --python .venv app.py",
+    "tidemark run --gpu torchrun --nproc-per-node 8 train.py",
+    "tidemark run --period 16K --json summary.json uvicorn app:main",
   ).action(run);
 }
 
 /** Everything here goes to stderr: stdout is the program's. */
-async function run(command: string[], options: RunOptions): Promise<void> {
+async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
   const descriptor = guardDescriptor();
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.json !== undefined) {
-    requireWritable(options.json);
+  // A first recorder, which memory was too short for, has left the end to this one.
+  const orphan = orphanToComplete();
+  const { command, note } = chooseProgram(words, options.python);
+  const result =
+    orphan === null
+      ? await runProgram(command, options, { descriptor, note })
+      : await completeRun(orphan, descriptor);
+  if (result.handedOver) {
+    return;
   }
-  const result = await runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    ...deviceWatchOf(options),
-    native: options.native === true,
-    follow: options.follow,
-  });
   // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
   try {
     if (result.startFailure !== null) {
-      printError(programNotStarted(command[0] ?? "", result.startFailure).message);
+      const status = result.exitCode === 127 ? 127 : 126;
+      printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
     } else {
       await tellEnd(result, options);
     }
@@ -95,6 +108,47 @@ async function run(command: string[], options: RunOptions): Promise<void> {
   } finally {
     process.exitCode = result.exitCode;
     result.leave(result.exitCode);
+  }
+}
+
+function runProgram(
+  command: readonly string[],
+  options: RunOptions,
+  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
+): Promise<RunResult> {
+  for (const output of [options.output, options.json]) {
+    requireNoInput(output, command);
+  }
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.json !== undefined) {
+    requireWritable(options.json);
+    requireReplaceable(options.json, jsonReplacing(options));
+  }
+  if (options.quiet !== true) {
+    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] ?? "")]);
+  }
+  return runUnderAgent({
+    command,
+    recordingPath,
+    guardDescriptor: descriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    ...deviceWatchOf(options),
+    native: options.native === true,
+    follow: options.follow,
+  });
+}
+
+/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+function requireNoInput(output: string | undefined, command: readonly string[]): void {
+  const there = output === undefined ? undefined : statOf(output);
+  const same = command.find((word) => {
+    const file = statOf(word);
+    return (
+      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
+    );
+  });
+  if (same !== undefined) {
+    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
   }
 }
 
@@ -110,11 +164,8 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   tellNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
-    try {
-      writeFileSync(options.json, `${JSON.stringify(selected, null, 2)}\n`);
-    } catch (error) {
-      throw fileUnusable(options.json, "write", reasonOf(error).message);
-    }
+    const text = `${JSON.stringify(selected, null, 2)}\n`;
+    await writeWhole(options.json, jsonReplacing(options), (file) => writeFile(file, text));
   }
   if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
@@ -125,6 +176,10 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);
   }
+}
+
+function jsonReplacing({ force }: RunOptions): Replacing {
+  return { force, isOwn: ownKind("document") };
 }
 
 function tellNotes(notes: readonly string[]): void {

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { selectStacks, stacksDocument } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   parseCount,
@@ -17,6 +18,12 @@ interface StacksOptions extends CommonOptions {
   readonly top?: number;
   readonly filter?: string;
 }
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "print the Python stacks of all threads and asyncio tasks",
+  rows: "without size",
+};
 
 export function buildCommand(): Command {
   const command = new Command("stacks")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
-import { summarize } from "../../inspect/index.js";
+import { diagnoseRecording, summarize } from "../../inspect/index.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -9,18 +10,28 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { selectSites } from "../options/select_sites.js";
+import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
 import { printJson, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
 
 interface SummaryOptions extends CommonOptions, ListOptions {
   readonly at: string;
 }
 
+export const about: CommandAbout = {
+  group: "recordings",
+  summary: "summarize a recording at its end, its peak or any other time",
+  rows: "sized",
+};
+
 export function buildCommand(): Command {
   const command = new Command("summary")
-    .description("Sum a recording up: what `tidemark run` printed at its end, of any moment.")
+    .description(
+      "Sum a recording up: what `tidemark run` printed at its end, or the same figures at any moment.",
+    )
     .argument("<recording>", "a .tidemark file; one that still grows is read as far as it got")
     .option("--at <moment>", MOMENT_HELP, "end");
   withListOptions(command, "sites", DEFAULT_SITES);
@@ -33,7 +44,7 @@ export function buildCommand(): Command {
   ).action(summary);
 }
 
-function summary(path: string, options: SummaryOptions): void {
+async function summary(path: string, options: SummaryOptions): Promise<void> {
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(options.at, recording);
   const document = summarize(recording, moment);
@@ -41,5 +52,13 @@ function summary(path: string, options: SummaryOptions): void {
     printJson({ ...document, sites: selectSites(document.sites, options) });
     return;
   }
-  printSummary(screenOf(process.stdout), summaryContext(recording, document, name, null), options);
+  const screen = screenOf(process.stdout);
+  const diagnosis =
+    name === "end"
+      ? await withProgress(path, "looks", options, (tell) => diagnoseRecording(recording, tell))
+      : null;
+  printSummary(screen, summaryContext(recording, document, name, null), options);
+  if (diagnosis !== null) {
+    printVerdict(screen, diagnosis);
+  }
 }

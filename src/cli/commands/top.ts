@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { filterText, watchedDocument, watchProcesses } from "../../inspect/index.js";
 import type { Millis } from "../../model/base/units.js";
 import type { PsJson } from "../../model/documents/documents.js";
+import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -23,6 +24,12 @@ interface TopOptions extends CommonOptions, ListOptions {
 }
 
 const INTERVAL_MS = 1000;
+
+export const about: CommandAbout = {
+  group: "processes",
+  summary: "show the Python processes of this host in a live view",
+  rows: "sized",
+};
 
 export function buildCommand(): Command {
   const command = new Command("top")

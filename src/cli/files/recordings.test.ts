@@ -7,6 +7,7 @@ import { programName, shellWord } from "../text/command_words.js";
 import { defaultRecordingName } from "./recording_path.js";
 import { parseMoment, splitMoment } from "./recordings.js";
 
+process.env.TZ = "UTC";
 const startMs = Date.parse("2026-11-21T10:00:00Z");
 const recording = { path: "a.tidemark", startMs, endMs: startMs + 7_200_000 } as Recording;
 
@@ -27,6 +28,45 @@ it.each([
   ["7200.9s", 7_200_000],
 ])("%s is a moment", (text, afterStart) => {
   expect(parseMoment(text, recording).moment).toBe(startMs + afterStart);
+});
+
+it.each([
+  ["10:00:05", 5_000],
+  ["11:30:00.5", 5_400_500],
+  ["12:00:00", 7_200_000],
+  ["11:15", 675_000], // minutes and seconds, where the recording is long enough
+  ["+10:00:05", null],
+  ["-0:10", 7_190_000],
+  ["+1:00:00", 3_600_000],
+])("%s is a time of day, or of the recording", (text, afterStart) => {
+  const read = () => parseMoment(text, recording).moment;
+  if (afterStart === null) {
+    expect(read).toThrow(/outside of a\.tidemark; it covers .* from 2026-11-21 10:00:00 to/);
+  } else {
+    expect(read()).toBe(startMs + afterStart);
+  }
+});
+
+it("reads hours and minutes where they are no time since the start", () => {
+  const short = { ...recording, endMs: startMs + 300_000 } as Recording;
+  expect(parseMoment("10:03", short).moment).toBe(startMs + 180_000);
+  expect(parseMoment("04:00", short).moment).toBe(startMs + 240_000);
+});
+
+it("asks for the day where the recording has several", () => {
+  const week = { ...recording, endMs: startMs + 7 * 86_400_000 } as Recording;
+  expect(() => parseMoment("19:33:00", week)).toThrow(
+    /TM-E002 19:33:00 comes more than once .*; name the day, as in 2026-11-22T19:33:00/,
+  );
+  expect(parseMoment("2026-11-22T19:33:00", week).moment).toBe(Date.parse("2026-11-22T19:33:00Z"));
+  const night = {
+    ...recording,
+    startMs: startMs + 13 * 3_600_000,
+    endMs: startMs + 15 * 3_600_000,
+  };
+  expect(parseMoment("00:30:00", night as Recording).moment).toBe(
+    Date.parse("2026-11-22T00:30:00Z"),
+  );
 });
 
 it("knows the end and the peak by name", () => {

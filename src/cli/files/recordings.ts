@@ -3,8 +3,7 @@
 import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
-import { present } from "../../model/base/present.js";
-import type { TimeMs } from "../../model/base/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { statOf } from "./files.js";
@@ -19,10 +18,11 @@ interface NamedMoment {
   readonly name: string;
 }
 
-export const MOMENT_HELP = "peak, end, a time since the start (90s, 5min, 01:30) or a date";
+export const MOMENT_HELP =
+  "peak, end, a time since the start (90s, 5min, 01:30), a time of day (19:33:00) or a date";
 
 /**
- * "end", "peak", "90s" or "1:30" after the start, "-30s" before the end, ms since 1970, or an
+ * "end", "peak", "90s" or "1:30" after the start, "-30s" before the end, "19:33:00" of the day, ms since 1970, or an
  * ISO date. Throws TidemarkError for anything else and for a time outside the recording.
  */
 export function parseMoment(text: string, recording: Recording): NamedMoment {
@@ -38,7 +38,7 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
     const length = formatDuration(recording.endMs - recording.startMs);
     throw nothingThere(
       `${text} is outside of ${recording.path}`,
-      `it covers ${length} from ${new Date(recording.startMs).toISOString()}`,
+      `it covers ${length} from ${localTime(recording.startMs)} to ${localTime(recording.endMs)}`,
     );
   }
   const clamped = Math.max(recording.startMs, Math.min(recording.endMs, timeMs));
@@ -51,24 +51,70 @@ export function seenAt(name: string, { atMs, window }: SummaryJson): string {
   return name === "end" || name === "peak" ? name : `${name} (seen at ${seen})`;
 }
 
+const DAY_MS: Millis = 86_400_000;
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };
 
 function parseTime(text: string, recording: Recording): TimeMs | null {
   const offset = /^([+-]?)(\d+(?:\.\d+)?)(ms|s|min|m|h)$/.exec(text);
   if (offset) {
-    const ms = Number(offset[2]) * present(UNIT_MS[present(offset[3])]);
+    const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
     return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;
   }
-  const clock = /^(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$/.exec(text);
+  const clock = /^([+-]?)(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$/.exec(text);
   if (clock) {
-    const seconds = Number(clock[1] ?? 0) * 3600 + Number(clock[2]) * 60 + Number(clock[3]);
-    return recording.startMs + seconds * 1000;
+    return parseClock(text, clock, recording);
   }
   if (/^\d{12,14}$/.test(text)) {
     return Number(text);
   }
   const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? null : date;
+}
+
+/**
+ * "19:33:00" is a time of day where the recording has such a moment, else a time since the start; "01:30" the other way
+ * round, minutes and seconds first. With a sign it is never a time of day.
+ */
+function parseClock(
+  text: string,
+  [, sign, hours, minutes, seconds]: RegExpExecArray,
+  recording: Recording,
+): TimeMs {
+  const ms = (Number(hours ?? 0) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000;
+  const offset = sign === "-" ? recording.endMs - ms : recording.startMs + ms;
+  if (sign !== "" || (hours === undefined && offset <= recording.endMs + 1000)) {
+    return offset;
+  }
+  const ofDay = hours === undefined ? ms * 60 : ms; // "19:33": hours and minutes
+  const [moment, another] = momentsOfDay(ofDay, recording);
+  if (another !== undefined) {
+    const date = localTime(another).slice(0, 10);
+    throw badUsage(
+      `${text} comes more than once in ${recording.path}`,
+      `name the day, as in ${date}T${text}`,
+    );
+  }
+  return moment ?? offset;
+}
+
+/** When the clock on the wall, in local time, shows so many ms since midnight. */
+function momentsOfDay(ms: Millis, { startMs, endMs }: Recording): TimeMs[] {
+  const moments: TimeMs[] = [];
+  const day = new Date(startMs);
+  day.setHours(0, 0, 0, 0);
+  for (; ms < DAY_MS && day.getTime() <= endMs; day.setDate(day.getDate() + 1)) {
+    const at = new Date(day);
+    at.setHours(0, 0, 0, ms); // by the clock: a day of changing clocks has 23 or 25 hours
+    if (at.getTime() >= startMs - 1000 && at.getTime() <= endMs + 1000) {
+      moments.push(at.getTime());
+    }
+  }
+  return moments;
+}
+
+/** "2026-11-21 19:33:00" */
+function localTime(timeMs: TimeMs): string {
+  return new Date(timeMs).toLocaleString("sv-SE");
 }
 
 /** "REC" or "REC@MOMENT"; a file whose own name holds an @ is found first. */

@@ -31,7 +31,7 @@ export async function writeReport(
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);
   if (at < 0) {
-    throw notInstalled("the report page's template is missing", "run: npm run build");
+    throw notInstalled("the report page's template is missing");
   }
   const head = template
     .slice(0, at)

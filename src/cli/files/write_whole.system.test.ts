@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -15,6 +17,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { fileUnusable } from "../../model/errors/errors.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "./write_whole.js";
 
+const own = { isOwn: () => true };
+const parquet = { ...own, suffix: ".parquet" };
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-whole-"));
@@ -23,9 +27,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 it("replaces a file only once the new one is whole", async () => {
   const path = join(folder, "page.html");
-  await writeWhole(path, (file) => writeFile(file, "old"));
+  await writeWhole(path, own, (file) => writeFile(file, "old"));
   await expect(
-    writeWhole(path, async (file) => {
+    writeWhole(path, own, async (file) => {
       await writeFile(file, "half");
       throw Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" });
     }),
@@ -34,9 +38,39 @@ it("replaces a file only once the new one is whole", async () => {
   expect(readdirSync(folder)).toEqual(["page.html"]);
 });
 
+it("replaces nothing that may not be replaced, unless forced, and no file for being empty", async () => {
+  const path = join(folder, "mine.py");
+  writeFileSync(path, "print()\n");
+  const foreign = { isOwn: () => false };
+  const never = async () => {
+    throw new Error("must not be asked to write");
+  };
+  await expect(writeWhole(path, foreign, never)).rejects.toThrow(/TM-E017 .*mine\.py exists/);
+  expect(readFileSync(path, "utf8")).toBe("print()\n");
+  await writeWhole(path, { ...foreign, force: true }, (file) => writeFile(file, "new"));
+  expect(readFileSync(path, "utf8")).toBe("new");
+  writeFileSync(path, "");
+  await writeWhole(path, foreign, (file) => writeFile(file, "newer"));
+  expect(readFileSync(path, "utf8")).toBe("newer");
+  const tables = join(folder, "tables");
+  mkdirSync(tables);
+  writeFileSync(join(tables, "theirs.parquet"), "PAR1");
+  await expect(writeWholeFolder(tables, { ...foreign, suffix: ".parquet" }, never)).rejects.toThrow(
+    /TM-E017 .*theirs\.parquet/,
+  );
+});
+
+it("writes through a link", async () => {
+  writeFileSync(join(folder, "target"), "old");
+  symlinkSync("target", join(folder, "link"));
+  await writeWhole(join(folder, "link"), own, (file) => writeFile(file, "new"));
+  expect(readFileSync(join(folder, "target"), "utf8")).toBe("new");
+  expect(lstatSync(join(folder, "link")).isSymbolicLink()).toBe(true);
+});
+
 it("names the file itself where a writer names its neighbour", async () => {
   const path = join(folder, "x.duckdb");
-  const failing = writeWhole(path, async (file) => {
+  const failing = writeWhole(path, own, async (file) => {
     throw fileUnusable(file, "write", `EFBIG: file too large, write '${file}'`);
   });
   await expect(failing).rejects.toThrow(
@@ -45,15 +79,17 @@ it("names the file itself where a writer names its neighbour", async () => {
 });
 
 it("names what cannot be written", async () => {
-  await expect(writeWhole(folder, (file) => writeFile(file, ""))).rejects.toThrow(/is a directory/);
+  await expect(writeWhole(folder, own, (file) => writeFile(file, ""))).rejects.toThrow(
+    /is a directory/,
+  );
   const nowhere = join(folder, "missing", "x");
-  await expect(writeWhole(nowhere, (file) => writeFile(file, ""))).rejects.toThrow(
+  await expect(writeWhole(nowhere, own, (file) => writeFile(file, ""))).rejects.toThrow(
     /TM-E004 .*ENOENT/,
   );
 });
 
 it("writes to a device as it is", async () => {
-  await writeWhole("/dev/null", (file) => writeFile(file, "gone"));
+  await writeWhole("/dev/null", own, (file) => writeFile(file, "gone"));
 });
 
 it("tells the recording under any of its names", () => {
@@ -74,15 +110,15 @@ it("replaces the tables of a folder only once all new ones are whole", async () 
     return ["a.parquet", "b.parquet"];
   };
   const files = [join(tables, "a.parquet"), join(tables, "b.parquet")];
-  expect(await writeWholeFolder(tables, ".parquet", write("old"))).toEqual(files);
-  const failing = writeWholeFolder(tables, ".parquet", async (part) => {
+  expect(await writeWholeFolder(tables, parquet, write("old"))).toEqual(files);
+  const failing = writeWholeFolder(tables, parquet, async (part) => {
     await writeFile(join(part, "a.parquet"), "half");
     throw fileUnusable(part, "write", "ENOSPC: no space left");
   });
   await expect(failing).rejects.toThrow(`TM-E004 cannot write ${tables}: ENOSPC`);
   expect(readdirSync(tables)).toEqual(["a.parquet", "b.parquet"]);
   expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(["old", "old"]);
-  await writeWholeFolder(tables, ".parquet", write("new"));
+  await writeWholeFolder(tables, parquet, write("new"));
   expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(["new", "new"]);
 });
 
@@ -91,28 +127,28 @@ it("leaves a folder of something else alone, and makes none for nothing", async 
   const never = async () => {
     throw new Error("must not be asked to write");
   };
-  await expect(writeWholeFolder(folder, ".parquet", never)).rejects.toThrow(
+  await expect(writeWholeFolder(folder, parquet, never)).rejects.toThrow(
     /it holds other files \(notes\.txt\)/,
   );
-  await expect(writeWholeFolder(join(folder, "notes.txt"), ".parquet", never)).rejects.toThrow(
+  await expect(writeWholeFolder(join(folder, "notes.txt"), parquet, never)).rejects.toThrow(
     /TM-E004/,
   );
   const fresh = join(folder, "fresh");
-  await expect(writeWholeFolder(fresh, ".parquet", never)).rejects.toThrow("must not be asked");
+  await expect(writeWholeFolder(fresh, parquet, never)).rejects.toThrow("must not be asked");
   expect(readdirSync(folder)).toEqual(["notes.txt"]);
 });
 
 it.each([
   [
     "a file",
-    `await writeWhole("out.html", async (file) => {
+    `await writeWhole("out.html", { isOwn: () => true }, async (file) => {
       await writeFile(file, "half");
       await wait();
     });`,
   ],
   [
     "a folder",
-    `await writeWholeFolder("out.parquet", ".parquet", async (folder) => {
+    `await writeWholeFolder("out.parquet", { isOwn: () => true, suffix: ".parquet" }, async (folder) => {
       await writeFile(folder + "/a.parquet", "half");
       await wait();
       return ["a.parquet"];

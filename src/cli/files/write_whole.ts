@@ -1,17 +1,19 @@
-import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { badUsage, fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { statOf } from "./files.js";
+import { type Replacing, requireReplaceable } from "./own_files.js";
 
 /**
  * Writes a file so that it is there whole or not at all: `write` fills a neighbour, which then takes
- * the name. An interrupt leaves nothing behind. A device or pipe is written to as it is.
- * Throws TidemarkError.
+ * the name. An interrupt leaves nothing behind. A device or pipe is written to as it is, a link leads to the file
+ * that is written. Throws TidemarkError: TM-E017 where a file is there that may not be replaced.
  */
 export async function writeWhole(
   path: string,
+  replacing: Replacing,
   write: (path: string) => Promise<void>,
 ): Promise<void> {
   const existing = statOf(path);
@@ -21,12 +23,14 @@ export async function writeWhole(
   if (existing !== undefined && !existing.isFile()) {
     return saying(path, () => write(path));
   }
-  const neighbour = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
+  requireReplaceable(path, replacing);
+  const place = existing === undefined ? path : realpathSync(path);
+  const neighbour = join(dirname(place), `.${basename(place)}.${process.pid}.part`);
   // A database's log lies beside it.
   const remove = () => [neighbour, `${neighbour}.wal`].forEach(removeIfThere);
   await guarded(path, neighbour, remove, async () => {
     await write(neighbour);
-    renameSync(neighbour, path);
+    renameSync(neighbour, place);
   });
 }
 
@@ -36,13 +40,13 @@ const PART_FOLDER = /^\.\d+\.part$/;
 /**
  * Writes the files of a folder so that they are all there whole or none is: `write` fills a folder inside
  * it and names the files, which then take their places, over those of the same name. A folder of something
- * else (files that do not end in `suffix`) is left alone. An interrupt leaves nothing behind.
+ * else (files that do not end in `suffix`, or may not be replaced) is left alone. An interrupt leaves nothing behind.
  * Throws TidemarkError.
  * @returns paths of the files
  */
 export async function writeWholeFolder(
   folder: string,
-  suffix: string,
+  { suffix, ...replacing }: Replacing & { readonly suffix: string },
   write: (folder: string) => Promise<string[]>,
 ): Promise<string[]> {
   const existing = statOf(folder);
@@ -59,11 +63,11 @@ export async function writeWholeFolder(
   let names: string[] = [];
   await guarded(folder, part, remove, async () => {
     mkdirSync(folder, { recursive: true });
-    const foreign = readdirSync(folder).find(
-      (name) => !name.endsWith(suffix) && !PART_FOLDER.test(name),
-    );
-    if (foreign !== undefined) {
-      throw fileUnusable(folder, "write", `it holds other files (${foreign})`);
+    for (const name of readdirSync(folder).filter((entry) => !PART_FOLDER.test(entry))) {
+      if (!name.endsWith(suffix)) {
+        throw fileUnusable(folder, "write", `it holds other files (${name})`);
+      }
+      requireReplaceable(join(folder, name), replacing);
     }
     mkdirSync(part);
     names = await write(part);

@@ -23,8 +23,18 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
       : new Option("--json <file>", "write the summary as JSON to this file"),
   );
   return command
-    .option("--quiet", "no notes, hints or progress")
+    .option(
+      "--quiet",
+      json === "stdout"
+        ? "no notes, hints or progress"
+        : "no summary and no verdict: only what could not be recorded",
+    )
     .option("--debug", "show the stack of an error");
+}
+
+/** Adds `--force` to a command that writes files. */
+export function withForceOption(command: Command): Command {
+  return command.option("-f, --force", "overwrite a file that Tidemark did not write");
 }
 
 /** Adds the options of {@link ListOptions}. */

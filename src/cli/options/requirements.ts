@@ -14,7 +14,7 @@ export function requireLinux(): void {
 export function guardDescriptor(): number {
   for (const path of [GUARD_PATH, LIBRARY_PATH]) {
     if (!existsSync(path)) {
-      throw notInstalled(`${path} is missing`, "build it with: npm run build");
+      throw notInstalled(`${path} is missing`);
     }
   }
   const descriptor = Number(process.env.TIDEMARK_GUARD_FD ?? "");

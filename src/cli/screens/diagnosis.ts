@@ -13,7 +13,7 @@ import type {
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { bar, padEnd, type Screen, wrap } from "../text/output.js";
+import { bar, padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SUSPECTS = 3;
@@ -49,7 +49,10 @@ export function printDiagnosis(
 }
 
 /** The verdict alone: what `run` says at its end. */
-export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson): void {
+export function printVerdict(
+  screen: Screen,
+  { verdict, growth, alsoFound = [] }: DiagnosisJson,
+): void {
   const { paint } = screen;
   const colour = CALM.has(verdict.kind)
     ? paint.green
@@ -63,6 +66,13 @@ export function printVerdict(screen: Screen, { verdict, growth }: DiagnosisJson)
     (text) => paint.bold(colour(text)),
   );
   printLabelled(screen, "", verdict.summary);
+  for (const { kind, share, summary } of alsoFound) {
+    printLabelled(
+      screen,
+      "Also found",
+      `${kind} (${formatShare(share)} of the growth): ${summary}`,
+    );
+  }
   if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
     printLabelled(
       screen,
@@ -84,7 +94,7 @@ function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
 
 function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
   const { paint } = screen;
-  const pid = suspect.pid === document.target.pid ? "" : ` in process ${suspect.pid}`;
+  const pid = placeInTree(document, suspect);
   const head = suspect.reads ? readingWords(suspect) : growthWords(suspect);
   printLabelled(screen, `Suspect ${suspect.rank}`, `${head}${pid}`, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
@@ -108,6 +118,13 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   if (!suspect.reads) {
     printAges(screen, suspect);
   }
+}
+
+function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: SuspectJson): string {
+  if (processes.length > 1) {
+    return ` in ${processes.length} processes (most in ${pid})`;
+  }
+  return pid === target.pid ? "" : ` in process ${pid}`;
 }
 
 function growthWords(suspect: SuspectJson): string {
@@ -194,7 +211,7 @@ function printLabelled(
   text: string,
   painter: (text: string) => string = (plain) => plain,
 ): void {
-  for (const [index, line] of wrap(oneLine(text), screen.columns - LABEL_WIDTH).entries()) {
+  for (const [index, line] of screen.wrap(oneLine(text), LABEL_WIDTH).entries()) {
     screen.line(
       `${screen.paint.dim(padEnd(index === 0 ? name : "", LABEL_WIDTH))}${painter(line)}`,
     );

@@ -4,7 +4,7 @@ import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { formatTable, type Screen, wrap } from "../text/output.js";
+import { formatTable, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
@@ -67,7 +67,7 @@ export function printDiff(
   }
   printTotals(screen, document);
   for (const limit of document.limits) {
-    for (const line of wrap(oneLine(limit), screen.columns - 2)) {
+    for (const line of screen.wrap(oneLine(limit), 2)) {
       screen.line(`  ${paint.yellow(line)}`);
     }
   }

@@ -5,7 +5,7 @@ import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../model/documents/
 import { oneLine } from "../../model/errors/errors.js";
 import { HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { formatTable, padStart, type Screen, sparkline, wrap } from "../text/output.js";
+import { formatTable, padStart, type Screen, sparkline } from "../text/output.js";
 import { gpuSiteName, siteText } from "./gpu_site.js";
 
 export { siteText };
@@ -41,14 +41,14 @@ export function printLimits(screen: Screen, limits: readonly string[], options: 
   }
   screen.line();
   for (const limit of limits) {
-    for (const line of wrap(oneLine(limit), screen.columns - 2)) {
+    for (const line of screen.wrap(oneLine(limit), 2)) {
       screen.line(`  ${screen.paint.yellow(line)}`);
     }
   }
 }
 
 function printParagraph(screen: Screen, head: string, text: string): void {
-  wrap(oneLine(text), screen.columns - head.length - 2).forEach((line, row) => {
+  screen.wrap(oneLine(text), head.length + 2).forEach((line, row) => {
     screen.line(`  ${row === 0 ? head : " ".repeat(head.length)}${line}`);
   });
 }
@@ -97,7 +97,7 @@ function printTotals(screen: Screen, { end, peak, ...device }: GpuDeviceJson): v
     const line = sparkline(
       device.timeline.map(({ eventIndex }) => eventIndex),
       device.timeline.map(({ requestedBytes }) => requestedBytes),
-      screen.columns - 4,
+      screen.pictureColumns - 4,
     );
     screen.line(`  ${paint.cyan(line)}`);
   }

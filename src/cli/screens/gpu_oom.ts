@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { type Screen, wrap } from "../text/output.js";
+import type { Screen } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 import { gpuSiteName } from "./gpu_site.js";
 
@@ -101,7 +101,7 @@ function writerOf({ framework, library, torch }: OomEventJson): string {
 }
 
 function paragraph(screen: Screen, text: string, indent = 0): void {
-  wrap(oneLine(text), screen.columns - 2 - indent).forEach((line, row) => {
+  screen.wrap(oneLine(text), 2 + indent).forEach((line, row) => {
     screen.line(`  ${row === 0 ? "" : " ".repeat(indent)}${line}`);
   });
 }

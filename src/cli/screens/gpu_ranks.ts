@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { GpuRanksJson } from "../../model/documents/gpu_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { formatTable, type Screen, wrap } from "../text/output.js";
+import { formatTable, type Screen } from "../text/output.js";
 import { printLimits } from "./gpu.js";
 
 export function printGpuRanks(
@@ -51,7 +51,7 @@ export function printGpuRanks(
   }
   for (const rank of odd) {
     const text = `${oneLine(rank.file)}, device ${rank.device}: ${oneLine(rank.why)}`;
-    wrap(text, screen.columns - 2).forEach((line, row) => {
+    screen.wrap(text, 2).forEach((line, row) => {
       screen.line(row === 0 ? paint.red(line) : `  ${line}`);
     });
   }

@@ -11,7 +11,7 @@ import type {
   HeapJson,
 } from "../../model/documents/heap_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { bar, formatTable, type Screen, wrap } from "../text/output.js";
+import { bar, formatTable, type Screen } from "../text/output.js";
 
 export const DEFAULT_TYPES = 15;
 export const DEFAULT_CHANGES = 15;
@@ -62,7 +62,7 @@ export function printHeap(screen: Screen, heap: HeapJson, options: HeapScreenOpt
   }
   if (!options.quiet) {
     for (const limit of heap.limits) {
-      for (const line of wrap(oneLine(limit), screen.columns - 2)) {
+      for (const line of screen.wrap(oneLine(limit), 2)) {
         screen.line(`  ${paint.yellow(line)}`);
       }
     }
@@ -104,7 +104,8 @@ function printHolders(screen: Screen, heap: HeapJson): void {
   const least = heap.totals.bytes * LEAST_HOLDER_SHARE;
   const rows = (heap.holders ?? [])
     .filter((holder) => holder.retainedBytes >= least)
-    .slice(0, SHOWN_HOLDERS);
+    .slice(0, SHOWN_HOLDERS)
+    .sort((a, b) => b.retainedBytes - a.retainedBytes);
   if (rows.length === 0) {
     return;
   }
@@ -130,7 +131,7 @@ function printHolders(screen: Screen, heap: HeapJson): void {
 
 /** A row whose last column, a way, goes on in rows below it where it is long. */
 function inLines(screen: Screen, way: string, figures: readonly string[]): string[][] {
-  const lines = wrap(oneLine(way), screen.columns - BEFORE_WAYS);
+  const lines = screen.wrap(oneLine(way), BEFORE_WAYS);
   return lines.map((line, n) =>
     n === 0 ? [...figures, line] : [...figures.map(() => ""), `  ${line}`],
   );
@@ -181,7 +182,7 @@ function printBoxed(screen: Screen, { boxed = [] }: HeapJson): void {
     const text =
       `${path.join(" -> ")} is a ${container} of ${formatCount(objects)} ${of}: ` +
       `${formatBytes(bytes)}, as an array ${formatBytes(arrayBytes)}`;
-    for (const line of wrap(oneLine(text), screen.columns - 2)) {
+    for (const line of screen.wrap(oneLine(text), 2)) {
       screen.line(`  ${screen.paint.yellow(line)}`);
     }
   }

@@ -5,15 +5,7 @@ import { formatBytes, formatCount, formatDuration, formatShare } from "../../mod
 import type { CoreLedgerJson, LedgerJson } from "../../model/documents/ledger_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import type { Reclaim } from "../../model/profile/ledger.js";
-import {
-  bar,
-  type Column,
-  cutEnd,
-  formatTable,
-  type Paint,
-  type Screen,
-  wrap,
-} from "../text/output.js";
+import { bar, type Column, formatTable, type Paint, type Screen } from "../text/output.js";
 import { commandText } from "./summary.js";
 
 /** How a part looks in the bar: told apart by colour on a terminal, by pattern everywhere. */
@@ -78,8 +70,8 @@ function printCoreHead(
 ): void {
   const by = target.pid === 0 ? "" : `, left by process ${target.pid}`;
   const python = target.python === "" ? "" : `, Python ${target.python}`;
-  const name = oneLine(commandText(target.command));
-  screen.line(cutEnd(`${name}${by}${python}`, screen.columns));
+  const name = oneLine(commandText(target.command), Number.POSITIVE_INFINITY);
+  screen.line(screen.cutEnd(`${name}${by}${python}`, screen.columns));
   const figures: [string, number][] = [
     ["holds", bytes],
     ["zeroes", zeroBytes],
@@ -98,7 +90,11 @@ function printHead(
   const python = target.python === "" ? "" : `, Python ${target.python}`;
   const name = `process ${target.pid}${python}: `;
   screen.line(
-    paint.bold(name) + cutEnd(oneLine(commandText(target.command)), screen.columns - name.length),
+    paint.bold(name) +
+      screen.cutEnd(
+        oneLine(commandText(target.command), Number.POSITIVE_INFINITY),
+        screen.columns - name.length,
+      ),
   );
   const figures: [string, number][] = [
     ["RSS", rssBytes],
@@ -115,10 +111,13 @@ type Parts = LedgerJson["parts"];
 
 function printParts(screen: Screen, parts: Parts, whole: number): void {
   const { paint } = screen;
-  const width = screen.columns - 4;
+  const width = screen.pictureColumns - 4;
   screen.line(`  ${stackedBar(parts, whole, width, paint)}`);
   screen.line();
-  const rows = parts.map((part, index) => ({ ...part, index })).filter(({ bytes }) => bytes > 0);
+  const rows = parts
+    .map((part, index) => ({ ...part, index }))
+    .filter(({ bytes }) => bytes > 0)
+    .sort((a, b) => b.bytes - a.bytes);
   const wide = screen.columns >= 76;
   const columns: Column[] = [
     { title: " " },
@@ -227,7 +226,7 @@ function systemRows(ledger: LedgerJson): Row[] {
 function printBeside(screen: Screen, rows: readonly Row[]): void {
   screen.line();
   for (const [title, text] of rows) {
-    const lines = wrap(text, screen.columns - 14);
+    const lines = screen.wrap(text, 14);
     lines.forEach((line, index) => {
       screen.line(`  ${screen.paint.dim((index === 0 ? title : "").padEnd(12))}${line}`);
     });
@@ -285,7 +284,7 @@ function howReadCore({ tookMs }: CoreLedgerJson): string {
 function printLimits(screen: Screen, limits: readonly string[], how: string): void {
   screen.line();
   for (const text of [...limits.slice(0, SHOWN_LIMITS), how]) {
-    for (const line of wrap(oneLine(text), screen.columns - 2)) {
+    for (const line of screen.wrap(oneLine(text), 2)) {
       screen.line(`  ${screen.paint.dim(line)}`);
     }
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
-import { type Column, cutEnd, formatTable, type Screen } from "../text/output.js";
+import { type Column, formatTable, type Screen } from "../text/output.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];
@@ -44,7 +44,7 @@ export function printLines(
         {
           title: "FUNCTION",
           paint: paint.cyan,
-          text: (row) => cutEnd(functionOf(frameOf(row)), LONGEST_FUNCTION),
+          text: (row) => screen.cutEnd(functionOf(frameOf(row)), LONGEST_FUNCTION),
         },
         { title: "PLACE", flexible: "cutMiddle", text: (row) => placeOf(frameOf(row)) },
       ];

@@ -9,7 +9,7 @@ import {
 import type { Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { shellWord } from "../text/command_words.js";
-import { type Column, cutEnd, formatTable, type Screen, widthOf, wrap } from "../text/output.js";
+import { type Column, formatTable, type Screen, widthOf } from "../text/output.js";
 import { commandText } from "./summary.js";
 
 const CONTAINER_DIGITS = 12;
@@ -57,7 +57,7 @@ export function processTable(
   shape: ListShape,
 ): string[] {
   let fields = fieldsFor(screen, rows, shape).filter((field) => field.show);
-  while (widthBesides(fields, rows) + LEAST_COMMAND > screen.columns) {
+  while (screen.cuts && widthBesides(fields, rows) + LEAST_COMMAND > screen.columns) {
     const first = Math.max(...fields.map((field) => field.drop ?? 0));
     if (first === 0) {
       break;
@@ -85,7 +85,7 @@ function widthBesides(fields: readonly Field[], rows: readonly ProcessRow[]): nu
 
 function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape): Field[] {
   const { paint } = screen;
-  const wide = screen.columns >= WIDE;
+  const wide = !screen.cuts || screen.columns >= WIDE;
   const users = new Set(rows.map((row) => row.user));
   const contained = rows.some((row) => row.container !== "");
   return [
@@ -94,7 +94,7 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       title: "USER",
       drop: 2,
       show: wide || users.size > 1,
-      text: (row) => cutEnd(oneLine(row.user), 10),
+      text: (row) => screen.cutEnd(oneLine(row.user), 10),
     },
     {
       title: "RSS",
@@ -180,7 +180,7 @@ function printRemarks(
   if (remarks.length > 0) {
     screen.line();
   }
-  for (const line of remarks.flatMap((remark) => wrap(oneLine(remark), screen.columns - 2))) {
+  for (const line of remarks.flatMap((remark) => screen.wrap(oneLine(remark), 2))) {
     screen.line(`  ${screen.paint.dim(line)}`);
   }
 }

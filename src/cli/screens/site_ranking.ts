@@ -3,16 +3,7 @@ import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import {
-  bar,
-  cutEnd,
-  cutMiddle,
-  padEnd,
-  padStart,
-  type Screen,
-  widthOf,
-  wrap,
-} from "../text/output.js";
+import { bar, padEnd, padStart, type Screen, widthOf } from "../text/output.js";
 import { functionOf, groupText, placeOf } from "./sites.js";
 
 export const DEFAULT_SITES = 5;
@@ -66,7 +57,7 @@ function printRanking(
   );
   screen.line();
   const amount = `${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`;
-  const [first = "", ...others] = wrap(`${title}  ${amount}`, screen.columns);
+  const [first = "", ...others] = screen.wrap(`${title}  ${amount}`, 0);
   screen.line(paint.bold(first.slice(0, title.length)) + paint.dim(first.slice(title.length)));
   for (const line of others) {
     screen.line(paint.dim(`  ${line}`));
@@ -90,6 +81,8 @@ function printRanking(
 /**
  *     312 MiB   38 %  ███▊        load_table                         app.py:41
  *    ±5.1 MiB                     Python · in genfromtxt  numpy/lib/npyio.py:123
+ *
+ * Where nothing is cut, one line holds all of it.
  */
 function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
   const { paint } = screen;
@@ -101,11 +94,10 @@ function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: nu
   const drawn = padEnd(bar(share, BAR_WIDTH), BAR_WIDTH);
   const error = padStart(`±${formatBytes(figure.standardErrorBytes)}`, 11);
   const headline = spread(
-    oneLine(functionOf(group.headline)),
-    oneLine(placeOf(group.headline)),
+    screen,
+    [oneLine(functionOf(group.headline)), oneLine(placeOf(group.headline))],
     room,
-    paint.bold,
-    paint.cyan,
+    [paint.bold, paint.cyan],
   );
   const origin = group.domain === "python" ? "Python" : group.domain;
   const leaf = group.leaf;
@@ -114,12 +106,16 @@ function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: nu
       ? colour(origin)
       : `${colour(origin)}${paint.dim(" in ")}` +
         spread(
-          oneLine(functionOf(leaf)),
-          oneLine(placeOf(leaf)),
+          screen,
+          [oneLine(functionOf(leaf)), oneLine(placeOf(leaf))],
           room - widthOf(origin) - 4,
-          paint.dim,
-          paint.dim,
+          [paint.dim, paint.dim],
         );
+  if (!screen.cuts) {
+    return [
+      `${bytes} ${error}${padStart(formatShare(share), 6)}  ${drawn}  ${headline}  ${detail}`,
+    ];
+  }
   return [
     `${paint.bold(bytes)}${padStart(formatShare(share), 6)}  ${colour(drawn)}  ${headline}`,
     `${paint.dim(error)}${" ".repeat(left - 11)}${detail}`,
@@ -130,19 +126,18 @@ type Painter = (text: string) => string;
 
 /** A name and its place in `room` columns; the place keeps its end, the name its beginning. */
 function spread(
-  name: string,
-  place: string,
+  screen: Screen,
+  [name, place]: readonly [string, string],
   room: number,
-  paintName: Painter,
-  paintPlace: Painter,
+  [paintName, paintPlace]: readonly [Painter, Painter],
 ): string {
   const gap = 2;
   if (place === "") {
-    return paintName(cutEnd(name, room));
+    return paintName(screen.cutEnd(name, room));
   }
   const least = Math.min(widthOf(name), Math.floor(room * 0.4));
-  const shownPlace = cutMiddle(place, room - gap - least);
-  const shownName = cutEnd(name, room - gap - widthOf(shownPlace));
+  const shownPlace = screen.cutMiddle(place, room - gap - least);
+  const shownName = screen.cutEnd(name, room - gap - widthOf(shownPlace));
   return `${paintName(shownName)}${" ".repeat(gap)}${paintPlace(shownPlace)}`;
 }
 

@@ -4,13 +4,15 @@ import { homedir } from "node:os";
 import { basename, relative } from "node:path";
 import type { SiteGroup } from "../../inspect/index.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import { readableFile } from "../../model/profile/frame_text.js";
 
 /** "app.py:41", "numpy/lib/npyio.py:123", "libtorch_cpu.so": as short as it stays clear. */
 export function placeOf(frame: FrameJson): string {
   if (frame.file === "") {
     return "";
   }
-  const file = frame.kind === "native" ? objectName(frame.file) : shortPath(frame.file);
+  const file =
+    frame.kind === "native" ? objectName(frame.file) : shortPath(readableFile(frame.file));
   return frame.line > 0 ? `${file}:${frame.line}` : file;
 }
 

@@ -2,7 +2,7 @@ import { formatCount, formatMilliseconds } from "../../model/base/numbers.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { StacksJson } from "../../model/documents/stacks_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type Screen, wrap } from "../text/output.js";
+import type { Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
 /** A runaway recursion has thousands: its ends tell enough, and --json has them all. */
@@ -51,7 +51,7 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
   printTasks(screen, tasks);
   for (const line of quiet
     ? []
-    : document.limits.flatMap((limit) => wrap(oneLine(limit), screen.columns - 2))) {
+    : document.limits.flatMap((limit) => screen.wrap(oneLine(limit), 2))) {
     screen.line(`  ${paint.dim(line)}`);
   }
 }

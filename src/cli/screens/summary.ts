@@ -2,21 +2,18 @@
 
 import { basename, relative } from "node:path";
 import { addUp, type Estimate, groupSites } from "../../inspect/index.js";
-import { formatBytes, formatCount, formatDuration } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatGrowthInterval,
+} from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
-import {
-  cutEnd,
-  formatTable,
-  padEnd,
-  type Screen,
-  sparkline,
-  widthOf,
-  wrap,
-} from "../text/output.js";
+import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
 import { printSites } from "./site_ranking.js";
 
 /** What the screen shows besides the document. */
@@ -66,7 +63,7 @@ export function printSummary(
 
 function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   const { paint } = screen;
-  const command = oneLine(commandText(summary.target.command));
+  const command = oneLine(commandText(summary.target.command), Number.POSITIVE_INFINITY);
   const facts = [
     ending,
     formatDuration(summary.window.endMs - summary.window.startMs),
@@ -74,9 +71,21 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
     summary.processes.length > 1 ? `${summary.processes.length} processes` : "",
   ].filter((fact) => fact !== "");
   screen.line(
-    `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(cutEnd(command, screen.columns - 10))}`,
+    `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(screen.cutEnd(command, screen.columns - 10))}`,
   );
   screen.line(`          ${paint.dim(facts.join(" · "))}`);
+}
+
+/** Left out for a run that is too short to show any. */
+function printGrowth(screen: Screen, { series }: SummaryJson): void {
+  const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
+  if (low !== undefined && high !== undefined) {
+    printFacts(screen, "Growth", [
+      formatGrowthInterval(series.growthBytesPerHour, low, high),
+      `minimum ${formatBytes(series.minBytes)}`,
+      `baseline ${formatBytes(series.baselineBytes)}`,
+    ]);
+  }
 }
 
 function printFigures(screen: Screen, context: SummaryContext): void {
@@ -89,7 +98,22 @@ function printFigures(screen: Screen, context: SummaryContext): void {
           `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
-  printFacts(screen, "RSS", rss, context);
+  if (summary.pss) {
+    const { peakBytes, peakMs, endBytes } = summary.pss;
+    printFacts(
+      screen,
+      "PSS",
+      [
+        `peak ${formatBytes(peakBytes)} at ${since(peakMs)}`,
+        `end ${formatBytes(endBytes)}`,
+        `sum of RSS ${formatBytes(summary.rss.peakBytes)}`,
+      ],
+      context,
+    );
+  } else {
+    printFacts(screen, "RSS", rss, context);
+  }
+  printGrowth(screen, summary);
   printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
     screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));
@@ -246,7 +270,10 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
 
 function printNext(screen: Screen, context: SummaryContext): void {
   const here = relative(process.cwd(), context.recordingPath);
-  const path = oneLine(shellWord(here.startsWith("..") ? context.recordingPath : here));
+  const path = oneLine(
+    shellWord(here.startsWith("..") ? context.recordingPath : here),
+    Number.POSITIVE_INFINITY,
+  );
   // A path to copy is never cut: rather a line that wraps.
   screen.line(
     `${label(screen, "Recording")}${path} ${screen.paint.dim(`(${formatBytes(context.recordingBytes)})`)}`,
@@ -260,7 +287,7 @@ function printLabelled(
   text: string,
   painter: (text: string) => string = (plain) => plain,
 ): void {
-  for (const [index, line] of wrap(text, screen.columns - LABEL_WIDTH).entries()) {
+  for (const [index, line] of screen.wrap(text, LABEL_WIDTH).entries()) {
     screen.line(`${label(screen, index === 0 ? name : "")}${painter(line)}`);
   }
 }

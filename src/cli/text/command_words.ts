@@ -1,7 +1,5 @@
 /** Words of a command line: a name for the program, a word quoted for a shell. */
-
-import { basename } from "node:path";
-import { itemAt } from "../../model/base/columns.js";
+import { basename, resolve } from "node:path";
 
 /** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
 export function programName(command: readonly string[]): string {
@@ -10,7 +8,7 @@ export function programName(command: readonly string[]): string {
     return withoutSuffix(program);
   }
   for (let i = 1; i < command.length; i++) {
-    const word = itemAt(command, i);
+    const word = command[i] as string;
     if (word === "-m") {
       return command[i + 1] ?? program;
     }
@@ -20,7 +18,7 @@ export function programName(command: readonly string[]): string {
     if (word === "-W" || word === "-X") {
       i += 1;
     } else if (!word.startsWith("-")) {
-      return withoutSuffix(basename(word));
+      return withoutSuffix(basename(resolve(word)));
     }
   }
   return program;

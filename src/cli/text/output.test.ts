@@ -4,16 +4,17 @@ import {
   cutEnd,
   cutMiddle,
   formatTable,
-  paintFor,
+  makeScreen,
   type Screen,
   sparkline,
   widthOf,
-  wrap,
 } from "./output.js";
 
-function screen(columns: number): Screen {
-  return { columns, paint: paintFor(false), line: () => undefined };
+function screen(columns: number, cuts = true): Screen {
+  return makeScreen({ columns, cuts, colour: false }, () => undefined);
 }
+
+const LONG = "abcdefghijklmnopqrstuvwxyz";
 
 describe("text", () => {
   it("keeps a path's file and as many directories as fit", () => {
@@ -39,10 +40,26 @@ describe("text", () => {
   });
 
   it("wraps at words and cuts what no line holds", () => {
-    const lines = wrap("one two three abcdefghijklmnopqrstuvwxyz four", 10);
+    const lines = screen(50).wrap(`one two three ${LONG} four`, 40);
     expect(lines.every((line) => widthOf(line) <= 10)).toBe(true);
     expect(lines[0]).toBe("one two");
     expect(lines.at(-1)).toBe("four");
+  });
+});
+
+describe("where there is no terminal", () => {
+  it("a sentence is one line, and wraps only at a width that was asked for", () => {
+    const sentence = `one two three ${LONG} four`;
+    expect(screen(Number.POSITIVE_INFINITY, false).wrap(sentence, 10)).toEqual([sentence]);
+    expect(screen(10, false).wrap(sentence, 0)).toEqual(["one two", "three", LONG, "four"]);
+  });
+
+  it("nothing is cut", () => {
+    const wide = screen(40, false);
+    const path = `/srv/${LONG}/${LONG}/${LONG}.py:41`;
+    const columns = [{ title: "SITE", flexible: "cutMiddle" as const }, { title: "SIZE" }];
+    expect(formatTable(wide, columns, [[path, "1 B"]])[1]).toBe(`  ${path}  1 B `);
+    expect([wide.cutEnd(path, 5), wide.cutMiddle(path, 5)]).toEqual([path, path]);
   });
 });
 

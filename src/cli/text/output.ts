@@ -1,12 +1,23 @@
 /** The parts of every command's text: colours, columns, tables, bars; numbers come from src/model/base/numbers.ts. */
 import stringWidth from "string-width";
 import { oneLine } from "../../model/errors/errors.js";
+import { columnsOf, drawableColumns } from "./columns.js";
 
-/** Where text goes: how wide it is, and whether it takes colour. */
+/** Where text goes: a terminal of some width, or a file or pipe, where nothing is cut and lines are as long as they are. */
 export interface Screen {
+  /** Columns of a line; Infinity where nothing bounds it. */
   readonly columns: number;
+  /** Columns for what can be drawn at any width: charts and bars. */
+  readonly pictureColumns: number;
+  /** False: names and paths stay whole, and a record is one line. */
+  readonly cuts: boolean;
   readonly paint: Paint;
   line(text?: string): void;
+  /** The sentence in lines that leave `indent` columns free. */
+  wrap(text: string, indent: number): string[];
+  /** The text, cut to `width` columns where this screen cuts. */
+  cutEnd(text: string, width: number): string;
+  cutMiddle(text: string, width: number): string;
 }
 
 export type Paint = Readonly<Record<keyof typeof SGR, (text: string) => string>>;
@@ -23,10 +34,7 @@ const SGR = {
   cyan: [36, 39],
 } as const;
 
-const PLAIN_COLUMNS = 80;
-const WIDEST = 160;
-
-/** The screen behind a stream: 80 plain columns when it is no terminal. */
+/** The screen behind a stream. Where that is no terminal, sentences are wrapped only if COLUMNS asks for it. */
 export function screenOf(stream: NodeJS.WriteStream): Screen {
   return screenInto(stream, (line) => void stream.write(`${line}\n`));
 }
@@ -34,17 +42,29 @@ export function screenOf(stream: NodeJS.WriteStream): Screen {
 /** A screen as wide and as coloured as the stream's, whose lines go elsewhere first. */
 export function screenInto(stream: NodeJS.WriteStream, take: (line: string) => void): Screen {
   const terminal = stream.isTTY === true;
-  const columns = terminal && stream.columns > 0 ? stream.columns : PLAIN_COLUMNS;
   const noColour = process.env.NO_COLOR;
   const colour = terminal && (noColour === undefined || noColour === "") && stream.hasColors();
+  return makeScreen({ columns: columnsOf(stream), cuts: terminal, colour }, take);
+}
+
+/** A screen of a given width. */
+export function makeScreen(
+  { columns, cuts, colour }: { columns: number; cuts: boolean; colour: boolean },
+  take: (line: string) => void,
+): Screen {
   return {
-    columns: Math.max(40, Math.min(columns, WIDEST)),
+    columns,
+    pictureColumns: drawableColumns(columns),
+    cuts,
     paint: paintFor(colour),
     line: (text = "") => take(text.replace(/ +$/, "")),
+    wrap: (text, indent) => wrap(text, columns - indent, cuts ? cutMiddle : undefined),
+    cutEnd: (text, width) => (cuts ? cutEnd(text, width) : text),
+    cutMiddle: (text, width) => (cuts ? cutMiddle(text, width) : text),
   };
 }
 
-export function paintFor(colour: boolean): Paint {
+function paintFor(colour: boolean): Paint {
   const entries = Object.entries(SGR).map(([name, [on, off]]) => [
     name,
     (text: string) => (colour && text !== "" ? `\x1b[${on}m${text}\x1b[${off}m` : text),
@@ -131,8 +151,12 @@ export function padStart(text: string, width: number): string {
   return " ".repeat(Math.max(0, width - widthOf(text))) + text;
 }
 
-/** Breaks a sentence into lines of at most `width` columns; a longer word stands alone, cut. */
-export function wrap(text: string, width: number): string[] {
+/** Breaks a sentence into lines of at most `width` columns; a longer word stands alone, as `cut` leaves it. */
+export function wrap(
+  text: string,
+  width: number,
+  cut: (word: string, width: number) => string = (word) => word,
+): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(/\s+/).filter((part) => part !== "")) {
@@ -144,7 +168,7 @@ export function wrap(text: string, width: number): string[] {
     if (line !== "") {
       lines.push(line);
     }
-    line = cutMiddle(word, width);
+    line = cut(word, width);
   }
   return line === "" ? lines : [...lines, line];
 }
@@ -208,7 +232,7 @@ export interface Column {
   readonly paint?: (text: string) => string;
 }
 
-/** Lines of a table: titles, then rows; the flexible column gives way to the screen's width. */
+/** Lines of a table: titles, then rows; the flexible column gives way to a terminal's width. */
 export function formatTable(
   screen: Screen,
   columns: readonly Column[],
@@ -216,20 +240,21 @@ export function formatTable(
 ): string[] {
   const gap = 2;
   const indent = 2;
-  const cells = rows.map((row) => row.map((cell) => oneLine(cell)));
+  const longest = screen.cuts ? undefined : Number.POSITIVE_INFINITY;
+  const cells = rows.map((row) => row.map((cell) => oneLine(cell, longest)));
   const widths = columns.map((column, index) =>
     Math.max(widthOf(column.title), ...cells.map((row) => widthOf(row[index] ?? ""))),
   );
   const flexible = columns.findIndex((column) => column.flexible !== undefined);
-  if (flexible >= 0) {
+  if (flexible >= 0 && screen.cuts) {
     const others = widths.reduce((sum, width, index) => sum + (index === flexible ? 0 : width), 0);
     const left = screen.columns - indent - others - gap * (columns.length - 1);
     widths[flexible] = Math.max(8, Math.min(widths[flexible] ?? 0, left));
   }
   const cut = (text: string, index: number): string =>
     columns[index]?.flexible === "cutEnd"
-      ? cutEnd(text, widths[index] ?? 0)
-      : cutMiddle(text, widths[index] ?? 0);
+      ? screen.cutEnd(text, widths[index] ?? 0)
+      : screen.cutMiddle(text, widths[index] ?? 0);
   const align = (text: string, index: number): string =>
     columns[index]?.align === "right"
       ? padStart(text, widths[index] ?? 0)

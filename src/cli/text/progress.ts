@@ -15,6 +15,32 @@ const REDRAW_MS = 100;
 const SILENT_MS = 300;
 const TO_LINE_START = "\r\x1b[K";
 
+/** A line of a terminal that each next one replaces. */
+export interface StatusLine {
+  /** Writes nothing where there is no terminal. */
+  show(text: string): void;
+  /** Takes the line away, before anything else is written. */
+  clear(): void;
+}
+
+export function statusLine(stream: NodeJS.WriteStream = process.stderr): StatusLine {
+  let drawn = false;
+  return {
+    show(text) {
+      if (stream.isTTY === true) {
+        stream.write(TO_LINE_START + cutEnd(text, screenOf(stream).columns - 1));
+        drawn = true;
+      }
+    },
+    clear() {
+      if (drawn) {
+        stream.write(TO_LINE_START);
+      }
+      drawn = false;
+    },
+  };
+}
+
 interface ProgressOptions {
   readonly quiet?: boolean;
   readonly stream?: NodeJS.WriteStream;
@@ -37,14 +63,14 @@ export async function withProgress<Result>(
   let startedMs = now();
   let drawnMs = startedMs + SILENT_MS - REDRAW_MS;
   let drawn = false;
+  const status = statusLine(stream);
   const tell: Tell = async (done, of) => {
     const nowMs = now();
     if (done === 0) {
       startedMs = nowMs; // what went before does not count in the rate
     }
     if (shown && (nowMs - drawnMs >= REDRAW_MS || (drawn && done === of))) {
-      const line = progressLine(name, unit, done, of, nowMs - startedMs);
-      stream.write(TO_LINE_START + cutEnd(line, screenOf(stream).columns - 1));
+      status.show(progressLine(name, unit, done, of, nowMs - startedMs));
       drawnMs = nowMs;
       drawn = true;
     }
@@ -53,9 +79,7 @@ export async function withProgress<Result>(
   try {
     return await work(tell);
   } finally {
-    if (drawn) {
-      stream.write(TO_LINE_START);
-    }
+    status.clear();
   }
 }
 

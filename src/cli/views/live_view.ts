@@ -12,13 +12,12 @@ import {
   formatDuration,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
-import type { Bytes, Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { functionOf, groupText, placeOf } from "../screens/sites.js";
 import { commandText } from "../screens/summary.js";
 import { summaryContext } from "../screens/summary_context.js";
-import { cutEnd, formatTable, type Screen, sparkline } from "../text/output.js";
+import { formatTable, type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 
@@ -38,7 +37,6 @@ interface LiveChoice {
 
 const INTERVAL_MS = 1000;
 const HEAD_LINES = 6;
-const MS_PER_MINUTE = 60_000;
 
 /** @param name how the target was named by the user */
 export function liveView(
@@ -93,18 +91,20 @@ function drawLive(
       { title: "BY" },
       { title: "SITE", flexible: "cutEnd" },
     ],
-    matching.slice(from, from + room).map(({ group, growthPerMinute, allocatedPerSecond }) => [
-      formatBytes(group.live.bytes),
-      formatBytes(group.live.standardErrorBytes),
-      // A step smaller than the sampling's own noise is no growth.
-      Math.abs(growthPerMinute) < perMinute(group.live.standardErrorBytes, seen.comparedMs)
-        ? "-"
-        : formatSignedBytes(growthPerMinute),
-      allocatedPerSecond > 0 ? formatBytes(allocatedPerSecond) : "-",
-      formatCount(group.liveObjects),
-      group.domain === "python" ? "Python" : group.domain,
-      siteText(group),
-    ]),
+    matching.slice(from, from + room).map((site) => {
+      const { group, growthPerMinute, growthErrorPerMinute, allocatedPerSecond } = site;
+      // A change within the sampling's own noise is no growth.
+      const moved = growthPerMinute !== 0 && Math.abs(growthPerMinute) >= growthErrorPerMinute;
+      return [
+        formatBytes(group.live.bytes),
+        formatBytes(group.live.standardErrorBytes),
+        moved ? formatSignedBytes(growthPerMinute) : "-",
+        allocatedPerSecond > 0 ? formatBytes(allocatedPerSecond) : "-",
+        formatCount(group.liveObjects),
+        group.domain === "python" ? "Python" : group.domain,
+        siteText(group),
+      ];
+    }),
   );
   for (const line of matching.length > 0 ? table : [paint.dim("  no site was sampled yet")]) {
     screen.line(line);
@@ -117,17 +117,13 @@ function siteText({ headline, leaf }: SiteGroup): string {
   return `${functionOf(headline)}  ${places.filter((place) => place !== "").join(" · ")}`;
 }
 
-function perMinute(bytes: Bytes, overMs: Millis): Bytes {
-  return overMs > 0 ? (bytes / overMs) * MS_PER_MINUTE : Number.POSITIVE_INFINITY;
-}
-
 function drawHead(screen: Screen, { recording, summary, comparedMs }: RecordingProgress): void {
   const { paint } = screen;
   const { rss, ending } = summaryContext(recording, summary, "end", null);
   const command = oneLine(commandText(summary.target.command));
   const length = formatDuration(recording.endMs - recording.startMs);
   screen.line(
-    `${paint.cyan(paint.bold("tidemark live"))}  ${paint.bold(cutEnd(command, screen.columns - 16))}`,
+    `${paint.cyan(paint.bold("tidemark live"))}  ${paint.bold(screen.cutEnd(command, screen.columns - 16))}`,
   );
   const state = recording.complete ? ending : "recording";
   screen.line(paint.dim(`pid ${summary.target.pid} · ${state} · ${length} seen`));

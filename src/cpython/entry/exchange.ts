@@ -105,7 +105,7 @@ function scriptOf(work: string, answer: string): string {
     .split("\n")
     .map((line) => `    ${line}`)
     .join("\n");
-  return `def work():
+  const source = `def work():
 ${body}
 def answer():
     import os
@@ -124,6 +124,8 @@ def answer():
         os.close(out)
 answer()
 `;
+  // Under a file name of its own, so that what it allocates is not taken for the program's.
+  return `exec(compile(${pythonText(source)}, "<tidemark>", "exec"), {})\n`;
 }
 
 /** A string literal of Python. */

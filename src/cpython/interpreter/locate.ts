@@ -94,7 +94,10 @@ function tryPlace(
     throw unknownInterpreter(memory.name, `Python ${published.version}`);
   }
   const fitting: PythonRuntime[] = [];
-  let open = candidates.map(withSizes);
+  // That of the version that its files are named after comes first: the others are then left out.
+  const named = namedMinor(memory);
+  const rank = (layout: PythonLayout) => (minorOf(layout.version) === named ? 0 : 1);
+  let open = candidates.map(withSizes).sort((a, b) => rank(a.layout) - rank(b.layout));
   // Threads come and go while they are read: what runs, and fits thus far, is asked again. Not so the tables
   // of other versions, once one says which it is.
   for (let tries = 1; open.length > 0 && tries <= MOST_TRIES; tries++) {
@@ -103,6 +106,10 @@ function tryPlace(
       memory.refresh();
     }
     open = open.filter(({ layout, sizesAgree }) => {
+      const [known] = fitting;
+      if (known !== undefined && minorOf(known.version) !== minorOf(layout.version)) {
+        return false;
+      }
       const proof = proveFit({ reader, layout }, memory, address);
       if ("detail" in proof) {
         const last = memory.pid === null || tries === MOST_TRIES || proof.passed < PROMISING;
@@ -114,10 +121,27 @@ function tryPlace(
       fitting.push({ memory, reader, layout, address, sizesAgree, ...proof });
       return false;
     });
-    const minor = fitting[0] && minorOf(fitting[0].version);
-    open = open.filter(({ layout }) => minor === undefined || minorOf(layout.version) === minor);
+    const best = closest(fitting);
+    if (best !== null) {
+      const { version } = best;
+      const isBetter = (candidate: Pick<PythonRuntime, "layout" | "sizesAgree">) =>
+        minorOf(candidate.layout.version) === minorOf(version) &&
+        distanceOf({ ...candidate, version }) < distanceOf(best);
+      open = open.filter(isBetter);
+    }
   }
   return closest(fitting);
+}
+
+/** Of "libpython3.12.so.1.0" or "python3.12", mapped; undefined where no file is named so. */
+function namedMinor({ mappings }: Memory): ReturnType<typeof minorOf> | undefined {
+  for (const { path, inode } of mappings) {
+    const [, version] = inode === 0 ? [] : (/python(3\.\d+)[^/]*$/.exec(path) ?? []);
+    if (version !== undefined) {
+      return minorOf(version);
+    }
+  }
+  return undefined;
 }
 
 function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree: boolean }) {
@@ -142,11 +166,16 @@ const PROMISING = 3;
 
 /** Of the tables that fit: one whose sizes agree, of the version itself or the nearest before it. */
 function closest(fitting: readonly PythonRuntime[]): PythonRuntime | null {
-  const rank = ({ version, layout, sizesAgree }: PythonRuntime) => {
-    const distance = patchOf(version) - patchOf(layout.version);
-    return (sizesAgree ? 0 : 10_000) + (distance >= 0 ? distance : 1000 - distance);
-  };
-  return [...fitting].sort((a, b) => rank(a) - rank(b))[0] ?? null;
+  return [...fitting].sort((a, b) => distanceOf(a) - distanceOf(b))[0] ?? null;
+}
+
+function distanceOf({
+  version,
+  layout,
+  sizesAgree,
+}: Pick<PythonRuntime, "version" | "layout" | "sizesAgree">): number {
+  const distance = patchOf(version) - patchOf(layout.version);
+  return (sizesAgree ? 0 : 10_000) + (distance >= 0 ? distance : 1000 - distance);
 }
 
 function patchOf(version: string): number {

@@ -8,6 +8,7 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { librarySite } from "../../model/profile/lookup_sites.js";
 import type { CensusEvidence, HolderEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
+import { isSamePlace } from "../evidence/short_path.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { siteOfType } from "../sites/type_site.js";
 import { keptMeanwhile } from "./rarely_sampled_sites.js";
@@ -64,10 +65,4 @@ function countsOf(census: CensusEvidence | undefined, type: string): readonly nu
   const objects = census?.types.find((course) => course.type === type)?.objects ?? [];
   const first = objects.findIndex((count) => count > 0);
   return first < 0 ? [] : objects.slice(first);
-}
-
-/** One leads to the other. */
-function isSamePlace(a: readonly string[] = [], b: readonly string[] = []): boolean {
-  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
-  return short.length > 0 && short.every((step, n) => step === long[n]);
 }

@@ -20,7 +20,7 @@ export function handleSuspect(
   slope: number,
 ): SiteJudgement | null {
   const { pid } = evidence.target;
-  const found = OF_HANDLES.has(kind) ? handlesOf(evidence, pid) : undefined;
+  const found = OF_HANDLES.has(kind) ? handlesOf(evidence) : undefined;
   if (!found || (found.holder === null && found.madeAt.length === 0)) {
     return null;
   }
@@ -29,7 +29,11 @@ export function handleSuspect(
   return { site, course: "hints", keptBytes: 0, slope };
 }
 
-function handlesOf({ holders }: Evidence, pid: Pid): HolderEvidence | undefined {
+/** What holds the handles of a process; the target's where no other is named. */
+export function handlesOf(
+  { holders, target }: Evidence,
+  pid: Pid = target.pid,
+): HolderEvidence | undefined {
   return holders?.find(({ site }) => site.startsWith(handlesSite(pid, "")));
 }
 

@@ -3,8 +3,10 @@
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth } from "../series/growth.js";
-import { type Readings, readingsAtWork } from "../series/readings.js";
-import { judgeSites, type SiteJudgement } from "../sites/suspects.js";
+import { type Readings, readingsOf } from "../series/readings.js";
+import { type TotalGrowth, totalGrowth } from "../series/total_growth.js";
+import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
+import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { growingTypes } from "./type_growth.js";
 
@@ -32,14 +34,18 @@ export interface Observations {
   readonly evidence: Evidence;
   readonly windowMs: Millis;
   readonly target: ProcessObservation;
+  /** Growth of the whole process tree: what the header shows, and what no verdict may contradict. */
+  readonly total: TotalGrowth;
   /** The target and those of its descendants that ran for a third of the window. */
   readonly processes: readonly ProcessObservation[];
   /** Every site, by what it kept. */
   readonly sites: readonly SiteJudgement[];
   /** The same of mapped files, shared memory and devices. */
   readonly mappings: readonly SiteJudgement[];
-  /** Those that keep growing; without an agent the types that do. */
+  /** Sites that keep growing and are held by nothing with a bound; without an agent, types that do. */
   readonly suspects: readonly SiteJudgement[];
+  /** Sites that grow within a bound. */
+  readonly bounded: readonly BoundedSuspect[];
   /** RSS of private memory less the sampled live bytes of the target, where both are known. */
   readonly unused: UnusedMemory | null;
   holderOf(suspect: SiteJudgement): HolderEvidence | null;
@@ -65,19 +71,25 @@ export function observe(evidence: Evidence): Observations {
   const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
   const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
   const target = processes[0] as ProcessObservation;
-  const suspects = evidence.sites
-    ? chooseSuspects(sites, processes)
-    : chooseTypes(evidence, target);
+  const growing = evidence.sites ? chooseSuspects(sites, processes) : chooseTypes(evidence, target);
+  const holderOf = ({ site }: SiteJudgement) =>
+    evidence.holders?.find((holder) => holder.site === site.key) ?? null;
+  const bounded = growing.flatMap(
+    (suspect) => boundedBy(evidence, suspect, holderOf(suspect)) ?? [],
+  );
+  const within = new Set(bounded.map(({ suspect }) => suspect));
   return {
     evidence,
     windowMs,
     target,
+    total: totalGrowth(target.process, evidence.processes.length),
     processes,
     sites,
     mappings,
-    suspects,
+    suspects: growing.filter((suspect) => !within.has(suspect)),
+    bounded,
     unused: unusedGrowth(evidence, target),
-    holderOf: ({ site }) => evidence.holders?.find((holder) => holder.site === site.key) ?? null,
+    holderOf,
   };
 }
 
@@ -87,10 +99,10 @@ function chooseSuspects(
   sites: readonly SiteJudgement[],
   processes: readonly ProcessObservation[],
 ): SiteJudgement[] {
-  const sure = sites.filter((site) => site.course === "keeps" || isFilled(site, processes));
+  const sure = sites.filter((site) => keeps(site.course) || isFilled(site, processes));
   const weak = processes.flatMap((process) => {
     const own = sites.filter(({ site }) => site.pid === process.process.pid);
-    const explained = own.reduce((sum, s) => sum + (s.course === "keeps" ? s.keptBytes : 0), 0);
+    const explained = own.reduce((sum, s) => sum + (keeps(s.course) ? s.keptBytes : 0), 0);
     const anon = process.growth("anonRssBytes");
     if (!process.grows("anonRssBytes") || explained >= anon.rise / 2) {
       return [];
@@ -131,7 +143,7 @@ function chooseTypes({ census, window }: Evidence, target: ProcessObservation): 
 
 function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObservation {
   const known = new Map<Metric, Growth>();
-  const readings = (metric: Metric) => readingsOf(process, metric);
+  const readings = (metric: Metric) => readingsOf(process.series, metric, process.endedMs);
   const growth = (metric: Metric) => {
     let found = known.get(metric);
     if (!found) {
@@ -152,30 +164,6 @@ function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObs
 /** By the thresholds of growth that RSS alone tells. */
 export function isLarge({ rise, level }: Growth): boolean {
   return rise >= SMALLEST_RISE_BYTES && rise >= SMALLEST_RISE_SHARE * level;
-}
-
-/** The last moments are the program's end, not its course: their readings are left out. */
-const END_SHARE = 0.02;
-
-function readingsOf({ series, endedMs }: ProcessEvidence, metric: Metric): Readings {
-  const times: number[] = [];
-  const values: number[] = [];
-  const { timesMs } = series;
-  const first = timesMs[0] ?? 0;
-  const last = timesMs.at(-1) ?? 0;
-  const until = last - Math.max(400, (last - first) * END_SHARE);
-  series.values.get(metric)?.forEach((value, i) => {
-    const time = timesMs[i] as number;
-    if (!Number.isNaN(value) && time <= until) {
-      times.push(time);
-      values.push(value);
-    }
-  });
-  if (endedMs === null) {
-    return { times, values };
-  }
-  const kept = readingsAtWork({ times, values }, first, last);
-  return { times: times.slice(0, kept), values: values.slice(0, kept) };
 }
 
 /** Private memory that no live allocation accounts for, at the looks. */

@@ -49,3 +49,9 @@ function sameLink(path: readonly string[], first: number, other: number, length:
   }
   return true;
 }
+
+/** Whether one path leads to the other. */
+export function isSamePlace(a: readonly string[] = [], b: readonly string[] = []): boolean {
+  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
+  return short.length > 0 && short.every((step, n) => step === long[n]);
+}

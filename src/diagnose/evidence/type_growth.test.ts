@@ -51,7 +51,7 @@ describe("without an agent, by census", () => {
     expect(evidence.find(({ rule }) => rule === "census-growth")?.detail).toContain(
       "objects, in app",
     );
-    expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(0.8 * 3600, -1);
+    expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(3600, -1);
   });
 
   test("two censuses say which type it is that RSS grows by, even where one is from the start", () => {

@@ -1,4 +1,9 @@
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+  formatSlopeBriefly,
+} from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
@@ -6,12 +11,13 @@ import { type Rule, silent } from "./rule.js";
 
 const WEIGHTS: Partial<Record<SiteCourse, number>> = {
   keeps: 0.9,
+  accumulates: 0.88,
   doubles: 0.85,
   swells: 0.8,
   hints: 0.7,
 };
 
-/** Survivors of every age, and more of them all the time: the site keeps what it makes. */
+/** A site keeps what it allocates: survivors of every age, or live bytes that rise throughout. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
   judge({ suspects, sites, evidence }) {
@@ -32,24 +38,33 @@ export const ageCohorts: Rule = {
                 swells: "in few blocks, and private memory does not grow with it",
                 doubles: "in one block that is not filled",
                 keeps: "",
+                accumulates: "",
               }[largest.course]
             }.`,
           )
         : silent("No allocation of the window lives.");
     }
     const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const ofPlace = suspects.reduce(
+      (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
+      0,
+    );
     return {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(first.slope / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(ofPlace / all)} of what grows.`,
       suspects,
     };
   },
 };
 
-function courseText({ course, keptBytes }: SiteJudgement): string {
+function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
   switch (course) {
+    case "accumulates":
+      return backlog
+        ? `allocates items that wait: ${formatSlopeBriefly(backlog.producedSlope)} come in, ${formatSlopeBriefly(backlog.consumedSlope)} are freed, and the oldest has waited ${formatDurationBriefly(backlog.waitingMs)}, longer all the time`
+        : `has more and more live bytes: ${formatBytesBriefly(keptBytes)} more after the first third of the window`;
     case "swells":
       return `keeps a few blocks that are reallocated, larger each time: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":

@@ -58,6 +58,7 @@ export const allocator: Rule = {
           : 0.85,
       detail: `Private memory grows by ${formatSlopeBriefly(anon.slope)}, but ${formatShare(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${formatBytesBriefly(growth.level)}.`,
       growth: anon,
+      explainedSlope: anon.rise > 0 ? anon.slope * Math.min(1, growth.rise / anon.rise) : 0,
       suspects: pinning(observations),
     };
   },
@@ -102,6 +103,7 @@ function keeps(observations: Observations): Finding {
       weight: 0.65,
       detail: `Of ${formatBytesBriefly(anon.level)} of private memory ${formatBytesBriefly(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
       growth: anon,
+      explainedSlope: lateBytes / Math.max(1, anon.spanMs),
       suspects: pinning(observations),
     };
   }

@@ -1,8 +1,24 @@
 import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { ProcessObservation } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of all that grows in suspects, what lies in children. */
 const MOST_IN_CHILDREN = 0.6;
+
+/** Times the growth of the next one: a worker that differs. */
+const STANDS_OUT = 3;
+const FEWEST_SIBLINGS = 3;
+
+/** The worker that grows by far the most of several. */
+function oddOne(growing: readonly ProcessObservation[], workers: number): string {
+  const slopeOf = (worker: ProcessObservation) => worker.growth("anonRssBytes").slope;
+  const [first, second] = [...growing].sort((a, b) => slopeOf(b) - slopeOf(a));
+  return first !== undefined &&
+    workers >= FEWEST_SIBLINGS &&
+    slopeOf(first) > STANDS_OUT * (second ? slopeOf(second) : 0)
+    ? ` Process ${first.process.pid} differs from the others: it alone grows by ${formatSlopeBriefly(slopeOf(first))}.`
+    : "";
+}
 
 /** The memory that grows is a worker's, not the target's own. */
 export const children: Rule = {
@@ -35,8 +51,9 @@ export const children: Rule = {
       says: "leak",
       kind: "child-growth",
       weight: inChildren.length > 0 ? 0.95 : 0.8,
-      detail: `${growing.length} of ${workers.length} child processes grow, by ${formatSlopeBriefly(Math.max(slope, own))} together, to ${formatBytesBriefly(level)} now.`,
+      detail: `${growing.length} of ${workers.length} child processes grow, by ${formatSlopeBriefly(Math.max(slope, own))} together, to ${formatBytesBriefly(level)} now.${oddOne(growing, workers.length)}`,
       suspects: inChildren,
+      explainedSlope: Math.max(slope, own),
     };
   },
 };

@@ -1,10 +1,18 @@
+import type { Bytes } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
+import { handlesOf } from "../causes/named_holder.js";
 import type { Observations } from "../evidence/observations.js";
+import { isSamePlace } from "../evidence/short_path.js";
 import type { Growth } from "../series/growth.js";
-import { type Rule, silent } from "./rule.js";
+import { headlineOf } from "../sites/headline_frame.js";
+import { keeps } from "../sites/suspects.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Fewer more than this are a pool that fills. */
 const FEWEST_HANDLES = 15;
+
+/** What one file, socket or thread keeps with it: a site that gains more for each is not theirs. */
+const MOST_OF_ONE_HANDLE: Bytes = 1.25 * 2 ** 20;
 
 const KINDS: readonly (readonly [Metric, string])[] = [
   ["openSockets", "open sockets"],
@@ -38,12 +46,32 @@ export const handles: Rule = {
       kind: "handle-leak",
       weight: 0.97,
       detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(worst.growth.level)} now, and none is given back.`,
-      suspects: observations.sites.filter(
-        ({ course, slope }) => (course === "keeps" || course === "small") && slope > 0,
-      ),
+      ...accusedWith(observations, shown, worst.growth),
     };
   },
 };
+
+/** Sites that may keep what belongs to each handle: those whose memory lies elsewhere leak on their own. */
+function accusedWith(
+  observations: Observations,
+  shown: string,
+  handles: Growth,
+): Pick<Finding, "suspects" | "explainedSlope"> {
+  const growing = observations.sites.filter(
+    ({ course, slope }) => (keeps(course) || course === "small") && slope > 0,
+  );
+  const found = shown === "threads" ? null : handlesOf(observations.evidence);
+  const path = found?.holder?.path ?? [];
+  const makers = new Set(found?.madeAt.map((frame) => frame.function));
+  const suspects = growing.filter((suspect) => {
+    const own = observations.holderOf(suspect)?.holder?.path ?? [];
+    if (path.length > 0 && own.length > 0) {
+      return makers.has(headlineOf(suspect.site)?.function ?? "") || isSamePlace(own, path);
+    }
+    return suspect.slope <= MOST_OF_ONE_HANDLE * handles.slope;
+  });
+  return { suspects, explainedSlope: suspects.reduce((sum, { slope }) => sum + slope, 0) };
+}
 
 /** Of the process in which the figure grows most. */
 function most({ processes }: Observations, metric: Metric): Growth {

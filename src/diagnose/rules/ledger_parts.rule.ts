@@ -1,5 +1,9 @@
 import { unseenUpToBytes } from "../../model/base/interval.js";
-import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+} from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
@@ -58,7 +62,7 @@ export const ledgerParts: Rule = {
     ) {
       return silent("No part of the ledger grows on its own.");
     }
-    const detail = `${first.part} grows by ${formatSlopeBriefly(first.rise / first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
+    const detail = `${first.part} rose by ${formatBytesBriefly(first.rise)} in ${formatDurationBriefly(first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
     const kind = MEANING[first.part] ?? null;
     const isEarly = kind === "allocator-retention" && first.covered < LEAST_COVERED_OF_FREE;
     if (suspects.length > 0 || isEarly) {

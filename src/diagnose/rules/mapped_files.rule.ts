@@ -1,13 +1,19 @@
 import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
-import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
+import { keeps, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
 /** Of a mapping: what is kept, with what is added to one, and what is made anew, larger each time. */
-const GROWING: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
+const GROWING: ReadonlySet<SiteCourse> = new Set([
+  "keeps",
+  "accumulates",
+  "hints",
+  "swells",
+  "doubles",
+]);
 
 /** Who maps and does not unmap. Where no mapping was seen to be kept: code of the program's own that keeps
  * something, however little, for an object for a mapping is small. */
@@ -16,8 +22,7 @@ export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
   return keep.length > 0
     ? keep
     : sites.filter(
-        ({ site, course, slope }) =>
-          site.own && slope > 0 && (course === "keeps" || course === "small"),
+        ({ site, course, slope }) => site.own && slope > 0 && (keeps(course) || course === "small"),
       );
 }
 

@@ -17,8 +17,12 @@ export interface Finding {
   readonly suspects?: readonly SiteJudgement[];
   /** Sites that keep nothing, and read what those had made; most first. */
   readonly readers?: readonly SiteJudgement[];
-  /** Growth of the memory that it is about, where sites do not tell it. */
+  /** Growth of the memory that it is about, where sites do not show it. */
   readonly growth?: Growth;
+  /** Bytes per ms that it explains, where that is neither its growth nor what its suspects grow by. */
+  readonly explainedSlope?: number;
+  /** A calm finding that names what grows, and why it will stop. */
+  readonly namesCause?: true;
   /** It is about a device's memory, not the host's: its detail is the verdict's sentence. */
   readonly about?: "device";
   /** Sites of device memory that it accuses, fastest growing first. */

@@ -33,7 +33,8 @@ export const sharedMemory: Rule = {
     // Nobody maps it any more, and another program may fill /dev/shm: it is this one's where it was seen at it.
     const detail = `What lies in /dev/shm grows by ${formatSlopeBriefly(left.slope)}, to ${formatBytesBriefly(left.level)} now`;
     const makers = formerMappers(observations, left);
-    if (makers.length > 0 || processes.some(letsGo)) {
+    const isSeenToLetGo = observations.evidence.mappings === undefined && processes.some(letsGo);
+    if (makers.length > 0 || isSeenToLetGo) {
       const suspects = makers.length > 0 ? makers : mappers(observations);
       return {
         ...found,
@@ -80,6 +81,7 @@ function formerMappers(
   const { startMs, endMs } = evidence.window;
   const settledMs = startMs + windowMs / 3;
   return mappings
+    .filter(({ site }) => !site.imports)
     .map((judgement) => {
       const { allocatedBytes } = judgement.site;
       const before = valueAt(histories, allocatedBytes, settledMs);

@@ -1,18 +1,33 @@
-import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatSlopeBriefly,
+} from "../../model/base/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
-import { type Rule, silent } from "./rule.js";
+import { isFirm, smallestRise } from "../series/growth.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
-/** What RSS alone says; the word of those rules that know more goes before it. */
+/** The trend of the tree's memory alone. Rules that know more outweigh it. */
 export const trend: Rule = {
   name: "trend",
   judge(observations) {
-    const { target } = observations;
-    const rss = target.growth("rssBytes");
+    const { target, total: rss } = observations;
     if (rss.shape === "short") {
       return null;
     }
-    if (target.grows("rssBytes")) {
+    if (isFirm(rss) || target.grows("rssBytes")) {
       return grows(observations);
+    }
+    if (rss.low > 0 && rss.late.slope > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
+      return {
+        says: "no leak",
+        kind: "steady",
+        weight: 0.45,
+        detail: `RSS rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to count by itself.`,
+      };
+    }
+    if (isOpen(observations)) {
+      return undecided(observations);
     }
     if (rss.shape === "stepped") {
       return {
@@ -39,17 +54,42 @@ export const trend: Rule = {
   },
 };
 
-/** RSS alone cannot name a kind: it asks for what would. */
-function grows({ target, suspects, evidence }: Observations): ReturnType<Rule["judge"]> {
-  const rss = target.growth("rssBytes");
-  const detail = `RSS grows by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now`;
+/** A rise that a chart shows, though it is too small to count. */
+const SMALLEST_SEEN_BYTES = 1_000_000;
+/** Without an agent a window of this length can miss a slow leak. */
+const SHORT_WITHOUT_AGENT_MS = 60_000;
+
+/** Without sites, in a short window, growth that matters may hide in the noise. */
+function isOpen({ evidence, windowMs, total }: Observations): boolean {
+  return (
+    !evidence.sites &&
+    windowMs < SHORT_WITHOUT_AGENT_MS &&
+    total.high * total.spanMs > smallestRise(total.spanMs, total.level)
+  );
+}
+
+function undecided({ total, windowMs }: Observations): Finding {
+  const moreMs = Math.max(SHORT_WITHOUT_AGENT_MS - windowMs, windowMs / 2);
+  return {
+    ...silent(
+      `No agent ran, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${formatDurationBriefly(moreMs)} more would settle it.`,
+    ),
+    kind: "insufficient-evidence",
+    weight: 0.5,
+  };
+}
+
+/** The trend alone cannot name a kind: it asks for what would. */
+function grows({ total, suspects, evidence }: Observations): Finding {
+  const name = total.metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.level)} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {
         says: "leak",
         kind: "insufficient-evidence",
         weight: 0.55,
-        detail: `${detail}; which part of it, only an agent or a ledger would tell.`,
-        growth: rss,
+        detail: `${detail}; only an agent or a ledger would show which part.`,
+        growth: total,
       };
 }

@@ -1,7 +1,13 @@
-import { formatDurationBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatCount,
+  formatDurationBriefly,
+} from "../../model/base/numbers.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
-import { type Rule, silent } from "./rule.js";
+import { adviceById } from "../wording/advice.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;
@@ -14,25 +20,53 @@ function deviceTold(observations: Observations): boolean {
   );
 }
 
-/** A window too short to tell growth from a start. */
+/** No process was watched: what the snapshot holds, where no other rule finds anything in it. */
+function snapshotAlone(devices: readonly GpuDeviceJson[]): Finding {
+  const sum = (of: (device: GpuDeviceJson) => number) =>
+    devices.reduce((total, device) => total + of(device), 0);
+  const used = formatBytesBriefly(sum(({ end }) => end.requestedBytes));
+  const reserved = formatBytesBriefly(sum(({ end }) => end.reservedBytes));
+  const events = sum((device) => device.events);
+  const history =
+    events === 0
+      ? "it holds no history of allocations"
+      : `its history of ${formatCount(events)} events shows neither a failed request nor steps by which growth could be told`;
+  return {
+    says: "silent",
+    kind: "insufficient-evidence",
+    weight: 0.5,
+    detail: `The snapshot has ${used} in use of ${reserved} reserved, and ${history}.`,
+    advice: [adviceById("TM-A091")],
+  };
+}
+
+/** A window too short to distinguish growth from start-up. */
 export const window: Rule = {
   name: "window",
   judge(observations) {
-    const { windowMs, target } = observations;
+    const { windowMs, target, evidence } = observations;
+    if (target.process.series.timesMs.length === 0 && snapshotDevices(observations).length > 0) {
+      return snapshotAlone(snapshotDevices(observations));
+    }
     if (deviceTold(observations)) {
-      return silent("What a device's allocator tells stands, however short the window.");
+      return silent("Device-allocator figures are reliable even in short windows.");
     }
     const points = target.readings("rssBytes").values.length;
+    if (windowMs >= SHORTEST_MS && points === 0 && evidence.sites) {
+      return silent(
+        `Memory was not polled; the profile of ${formatDurationBriefly(windowMs)} shows what is kept by the ages of live allocations.`,
+      );
+    }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
       return silent(
-        `${formatDurationBriefly(windowMs)} with ${points} readings are enough to tell.`,
+        `${formatDurationBriefly(windowMs)} with ${points} readings are enough for a verdict.`,
       );
     }
     return {
       says: "silent",
       kind: "insufficient-evidence",
       weight: 0.995,
-      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be told from a start. ${formatDurationBriefly(30_000)} or more would settle it.`,
+      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be distinguished from start-up. ${formatDurationBriefly(30_000)} or more would settle it.`,
     };
   },
 };

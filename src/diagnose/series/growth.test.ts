@@ -47,6 +47,18 @@ describe("a minute at four readings a second", () => {
     );
   });
 
+  test("bursts that keep something each time grow; rarer and rarer ones do not", () => {
+    const cells = (every: number, bytes: number) => (ms: number) =>
+      80 * MIB + Math.floor(ms / every) * bytes + noise(ms) * 2000;
+    expect(shape(60_000, cells(6000, 4 * MIB))).toBe("growing");
+    expect(shape(40_000, cells(4000, 4 * MIB))).toBe("growing");
+    expect(shape(60_000, cells(2500, MIB))).toBe("growing");
+    const records = [0, 1000, 3000, 8000, 21_000, 30_000, 49_000];
+    expect(
+      shape(60_000, (ms) => (10 + 4 * records.filter((at) => at <= ms).length) * MIB + noise(ms)),
+    ).not.toBe("growing");
+  });
+
   test("a line grows where readings come at growing distances", () => {
     const times = [
       0, 1.1, 2.2, 3.2, 4.8, 6.5, 7.7, 9, 10.4, 12, 13.9, 15.9, 18.3, 21.1, 24.1, 27.3, 31.2, 35.6,

@@ -1,40 +1,57 @@
 /**
- * Whether a figure grows, from its readings alone. The first third is start-up and left out; of the rest,
- * growth is what passes every gate: Hamed-Rao Mann-Kendall, rising minima of its slices (what is freed
- * again does not count), a Theil-Sen interval above zero, a last third that still rises, and a rise that
- * is not the work of one or two steps. Any gate alone lets much through that is no growth: Mann-Kendall
- * flags every warm-up and every single step.
+ * Decides whether a figure grows, from its readings alone. Header, verdict, evidence and JSON all use this
+ * answer. The first third of the window is start-up and is left out. Growth is what passes every gate on the
+ * rest: Hamed-Rao Mann-Kendall, rising minima (so that memory which is freed again does not count), a Theil-Sen
+ * interval above zero, a last third that still rises, and a rise that is more than one or two steps. Any gate
+ * alone lets through much that is not growth: Mann-Kendall flags every warm-up and every single step.
+ *
+ * A program that works in bursts (notebook cells, batches, scheduled jobs) rises in many steps and is flat
+ * between them:
+ *
+ *     bytes          ____
+ *               ____|         four or more steps of similar size at similar distances,
+ *          ____|              none given back: growing
+ *     ____|
  */
 import { withoutDailyCycle } from "./daily_cycle.js";
 import { mannKendall } from "./mann_kendall.js";
 import type { Readings } from "./readings.js";
 import { median, theilSen } from "./trend.js";
 
-/** `growing`: all along. `flattened`: rose, and rises no more. `stepped`: rose in one or two steps.
- * `flat`: does not rise. `short`: too few readings to say. */
-type GrowthShape = "growing" | "flattened" | "stepped" | "flat" | "short";
+/** `growing`: throughout. `flattened`: rose, then stopped. `stepped`: rose in one or two steps.
+ * `flat`: does not rise. `short`: too few readings to decide. */
+export type GrowthShape = "growing" | "flattened" | "stepped" | "flat" | "short";
 
-export interface Growth {
-  readonly shape: GrowthShape;
-  /** By ms, after the first third: Theil-Sen with its 95 % interval. */
+/** A slope with its 95 % interval, per ms. */
+export interface Slope {
   readonly slope: number;
   readonly low: number;
   readonly high: number;
-  /** What the slope comes to over the part that counts. */
+}
+
+export interface Growth extends Slope {
+  readonly shape: GrowthShape;
+  /** What the slope amounts to over the judged part, the last two thirds of the window. */
   readonly rise: number;
-  /** Last level less first level of the whole window, start-up included. */
+  /** Duration of the judged part. */
+  readonly spanMs: number;
+  /** The slope of the last third of the window alone. */
+  readonly late: Slope;
+  /** Last level minus first level of the whole window, start-up included. */
   readonly wholeRise: number;
-  /** Slope of the last third over that of the part that counts; 0 where that does not rise. */
+  /** Slope of the last third of the judged part over that of the whole judged part; 0 where that does not rise. */
   readonly lastThird: number;
-  /** Mean level of the last tenth. */
+  /** The line's level where the judged part begins. */
+  readonly baseline: number;
+  /** Median of the last tenth. */
   readonly level: number;
   readonly z: number;
 }
 
 const FEWEST_READINGS = 8;
-/** Of a count, which has no noise, where each is above the one before. */
+/** Of a count, which has no noise, where each reading is above the one before. */
 const FEWEST_RISING = 6;
-/** For a line through the last third: a busy recorder reads at growing distances. */
+/** For a line through the last third: a busy recorder reads less and less often. */
 const FEWEST_OF_SLOPE = 3;
 /** Mann-Kendall, Theil-Sen and the slices work on this many readings at most. */
 const MOST_READINGS = 240;
@@ -47,53 +64,105 @@ const LEAST_LAST_THIRD = 0.25;
 const RISING_SHARE = 0.6;
 /** Share of all rising that the two highest steps may have. */
 const MOST_OF_TWO_STEPS = 0.6;
+/** A third step of this share of the second makes a staircase of what would be two jumps. */
+const LEAST_THIRD_STEP = 0.5;
+/** Share of the whole rise from which a step of a staircase counts, and what may be given back in all. */
+const LEAST_STEP = 0.08;
+const MOST_GIVEN_BACK = 0.1;
+const FEWEST_STEPS = 4;
+/** Times the median: the largest step, and the longest distance between two. */
+const SIMILAR = 2.5;
+
+/** Smallest growth worth a reader's time, in a short window and in a long one: bytes, and share of the level. */
+const SHORT_WINDOW_MS = 120_000;
+const LONG_WINDOW_MS = 600_000;
+const SMALLEST_SHORT = { bytes: 2_000_000, share: 0.005 };
+const SMALLEST_LONG = { bytes: 5_000_000, share: 0.02 };
 
 /** `counts`: the figure is a number of things. */
 export function assessGrowth(all: Readings, counts = false): Growth {
   const whole = withoutDailyCycle(thinned(all));
   const { times, values } = afterFirstThird(whole);
-  const level = levelOf(whole.values.slice(-Math.max(1, Math.round(whole.values.length / 10))));
-  const wholeRise =
-    level - levelOf(whole.values.slice(0, Math.max(1, Math.round(whole.values.length / 10))));
+  const tenth = Math.max(1, Math.round(whole.values.length / 10));
+  const level = median(whole.values.slice(-tenth));
+  const wholeRise = level - median(whole.values.slice(0, tenth));
   const enough = counts && alwaysRises(values) ? FEWEST_RISING : FEWEST_READINGS;
   if (values.length < enough) {
-    return {
-      shape: "short",
-      slope: 0,
-      low: 0,
-      high: 0,
-      rise: 0,
-      wholeRise,
-      lastThird: 0,
-      level,
-      z: 0,
-    };
+    return { ...UNKNOWN, wholeRise, level, baseline: values[0] ?? 0 };
   }
-  const { slope, low, high } = theilSen(times, values);
-  const from = times[0] as number;
-  const span = (times.at(-1) as number) - from;
-  const third = times.findIndex((time) => time >= from + (span * 2) / 3);
-  const late = Math.min(third, times.length - FEWEST_OF_SLOPE);
-  const lastSlope = theilSen(times.slice(late), values.slice(late)).slope;
-  const lastThird = slope > 0 ? lastSlope / slope : 0;
-  const { z } = mannKendall(evenly(times, values));
-  const rise = slope * span;
-  const figures = { slope, low, high, rise, wholeRise, lastThird, level, z };
-  if (isStepped(times, values)) {
+  const { z, dependence } = mannKendall(evenly(times, values));
+  const { slope, low, high, start } = theilSen(times, values, dependence);
+  const spanMs = (times.at(-1) as number) - (times[0] as number);
+  const lastSlope = slopeFrom({ times, values }, 2 / 3, 1).slope;
+  const figures = {
+    ...{ slope, low, high, spanMs, wholeRise, level, z },
+    rise: slope * spanMs,
+    baseline: start,
+    late: slopeFrom({ times, values }, 1 / 2, dependence),
+    lastThird: slope > 0 ? lastSlope / slope : 0,
+  };
+  const levels = slices(times, values, STEP_SLICES).map(median);
+  if (isStepped(levels)) {
     return { shape: "stepped", ...figures };
   }
-  const rises = z > SIGNIFICANT_Z && low > 0 && minimaRise(times, values);
-  if (rises && lastThird >= LEAST_LAST_THIRD) {
+  if (climbsInSteps(levels)) {
     return { shape: "growing", ...figures };
   }
-  return { shape: rises || wholeRise > 2 * Math.abs(rise) ? "flattened" : "flat", ...figures };
+  const rises = z > SIGNIFICANT_Z && low > 0 && minimaRise(times, values);
+  if (rises && figures.lastThird >= LEAST_LAST_THIRD) {
+    return { shape: "growing", ...figures };
+  }
+  const rose = rises || wholeRise > 2 * Math.abs(figures.rise);
+  return { shape: rose ? "flattened" : "flat", ...figures };
+}
+
+const NO_SLOPE: Slope = { slope: 0, low: 0, high: 0 };
+const UNKNOWN = {
+  shape: "short",
+  ...NO_SLOPE,
+  late: NO_SLOPE,
+  rise: 0,
+  spanMs: 0,
+  lastThird: 0,
+  z: 0,
+} as const;
+
+/**
+ * Whether memory grows beyond doubt and by enough to matter: the interval of the slope excludes zero by more than
+ * the threshold, over the last two thirds of the window and over the last third. While this holds no verdict may
+ * call the program calm.
+ */
+export function isFirm({ shape, low, late, spanMs, level }: Growth): boolean {
+  if (shape === "short" || spanMs <= 0) {
+    return false;
+  }
+  const least = smallestRise(spanMs, level) / spanMs;
+  return low > least && late.low > least;
+}
+
+/** Bytes over the judged part. */
+export function smallestRise(spanMs: number, level: number): number {
+  const position = (spanMs - SHORT_WINDOW_MS) / (LONG_WINDOW_MS - SHORT_WINDOW_MS);
+  const mixed = (key: "bytes" | "share") =>
+    SMALLEST_SHORT[key] +
+    Math.max(0, Math.min(1, position)) * (SMALLEST_LONG[key] - SMALLEST_SHORT[key]);
+  return Math.max(mixed("bytes"), mixed("share") * level);
+}
+
+/** The line through what comes after a share of the readings' time. */
+function slopeFrom({ times, values }: Readings, share: number, dependence: number): Slope {
+  const from = times[0] ?? 0;
+  const span = (times.at(-1) ?? 0) - from;
+  const first = times.findIndex((time) => time >= from + span * share);
+  const late = Math.max(0, Math.min(first, times.length - FEWEST_OF_SLOPE));
+  return theilSen(times.slice(late), values.slice(late), dependence);
 }
 
 function alwaysRises(values: readonly number[]): boolean {
   return values.every((value, i) => i === 0 || value > (values[i - 1] as number));
 }
 
-/** The readings of which a window's first third is left out. */
+/** The readings without the first third of the window. */
 export function afterFirstThird({ times, values }: Readings): Readings {
   const first = times[0] ?? 0;
   const settled = first + ((times.at(-1) ?? 0) - first) / 3;
@@ -104,7 +173,7 @@ export function afterFirstThird({ times, values }: Readings): Readings {
   return { times: times.slice(from), values: values.slice(from) };
 }
 
-/** Medians of equal numbers of readings: single outliers go with it. */
+/** Medians of equal numbers of readings: this removes single outliers. */
 function thinned({ times, values }: Readings): Readings {
   const size = Math.ceil(times.length / MOST_READINGS);
   if (size <= 1) {
@@ -117,11 +186,7 @@ function thinned({ times, values }: Readings): Readings {
   };
 }
 
-function levelOf(values: readonly number[]): number {
-  return median(values);
-}
-
-/** Readings as of evenly spaced times: what Mann-Kendall's dependence by lag means. */
+/** Readings at evenly spaced times, which Mann-Kendall's correction by lag needs. */
 function evenly(times: readonly number[], values: readonly number[]): number[] {
   const first = times[0] as number;
   const width = ((times.at(-1) as number) - first) / (times.length - 1);
@@ -135,7 +200,7 @@ function evenly(times: readonly number[], values: readonly number[]): number[] {
   return even;
 }
 
-/** Minima of the slices rise, and the last ones stand above the first. */
+/** Minima of the slices rise, and the last ones are above the first. */
 function minimaRise(times: readonly number[], values: readonly number[]): boolean {
   const minima = slices(times, values, SLICES).map((slice) => Math.min(...slice));
   let rising = 0;
@@ -148,16 +213,38 @@ function minimaRise(times: readonly number[], values: readonly number[]): boolea
   );
 }
 
-/** Two jumps between neighbouring slices carry most of what rises. */
-function isStepped(times: readonly number[], values: readonly number[]): boolean {
-  const levels = slices(times, values, STEP_SLICES).map(median);
-  const jumps: number[] = [];
-  for (let i = 1; i < levels.length; i++) {
-    jumps.push(Math.max(0, (levels[i] as number) - (levels[i - 1] as number)));
-  }
+/** Two jumps between neighbouring slices carry most of the rise, and no third one is like them. */
+function isStepped(levels: readonly number[]): boolean {
+  const jumps = levels.slice(1).map((level, i) => Math.max(0, level - (levels[i] as number)));
   const total = jumps.reduce((sum, jump) => sum + jump, 0);
-  const [highest = 0, second = 0] = jumps.sort((a, b) => b - a);
-  return jumps.length >= 8 && total > 0 && highest + second >= MOST_OF_TWO_STEPS * total;
+  const [highest = 0, second = 0, third = 0] = [...jumps].sort((a, b) => b - a);
+  return (
+    jumps.length >= 8 &&
+    total > 0 &&
+    highest + second >= MOST_OF_TWO_STEPS * total &&
+    (second < LEAST_STEP * total || third < LEAST_THIRD_STEP * second)
+  );
+}
+
+/** A staircase: at least four steps of similar size at similar distances, hardly anything given back, and no longer
+ * since the last one than between any two. The largest request so far raises a heap in steps, too, but ever more
+ * seldom. */
+function climbsInSteps(levels: readonly number[]): boolean {
+  const changes = levels.slice(1).map((level, i) => level - (levels[i] as number));
+  const rise = (levels.at(-1) ?? 0) - (levels[0] ?? 0);
+  const fallen = changes.reduce((sum, change) => sum - Math.min(0, change), 0);
+  const steps = changes.flatMap((size, at) => (size >= LEAST_STEP * rise ? [{ size, at }] : []));
+  const sizes = steps.map(({ size }) => size);
+  const ends = [...steps.map(({ at }) => at), changes.length];
+  const distances = ends.slice(1).map((at, i) => at - (ends[i] as number));
+  return (
+    changes.length >= 8 &&
+    rise > 0 &&
+    fallen <= MOST_GIVEN_BACK * rise &&
+    steps.length >= FEWEST_STEPS &&
+    Math.max(...sizes) <= SIMILAR * median(sizes) &&
+    Math.max(...distances) <= SIMILAR * median(distances)
+  );
 }
 
 /** Values by equal slices of time; slices without any are left out. */
@@ -167,7 +254,7 @@ function slices(times: readonly number[], values: readonly number[], count: numb
   const cut = Array.from({ length: count }, () => [] as number[]);
   values.forEach((value, i) => {
     const slice = Math.min(count - 1, Math.floor((((times[i] as number) - first) / span) * count));
-    (cut[slice] as number[]).push(value);
+    cut[slice]?.push(value);
   });
   return cut.filter((slice) => slice.length > 0);
 }

@@ -1,13 +1,15 @@
 /** Whether a series rises: Mann-Kendall, corrected for readings that depend on the ones before. */
 import { theilSen } from "./trend.js";
 
-interface MannKendall {
+export interface MannKendall {
   /** Rising pairs less falling pairs. */
   readonly s: number;
   /** S / pairs: 1 where every later reading is higher, -1 where every one is lower. */
   readonly tau: number;
   /** S in standard deviations; 0 for fewer than four points. */
   readonly z: number;
+  /** By how much the dependence of the readings on the ones before multiplies the variance; 1 or more. */
+  readonly dependence: number;
 }
 
 /** Beyond it an autocorrelation counts: 5 %, both sides (Hamed and Rao's choice). */
@@ -23,7 +25,7 @@ const Z_95 = 1.959964;
 export function mannKendall(y: readonly number[]): MannKendall {
   const n = y.length;
   if (n < 4) {
-    return { s: 0, tau: 0, z: 0 };
+    return { s: 0, tau: 0, z: 0, dependence: 1 };
   }
   let s = 0;
   for (let i = 0; i < n; i++) {
@@ -32,9 +34,10 @@ export function mannKendall(y: readonly number[]): MannKendall {
     }
   }
   const tau = s / ((n * (n - 1)) / 2);
-  const variance = tiedVariance(y) * correction(y);
+  const dependence = correction(y);
+  const variance = tiedVariance(y) * dependence;
   const z = variance > 0 && s !== 0 ? (s - Math.sign(s)) / Math.sqrt(variance) : 0;
-  return { s, tau, z };
+  return { s, tau, z, dependence };
 }
 
 /** Of S under "no trend", each group of equal readings taken off. */

@@ -1,4 +1,5 @@
 import type { TimeMs } from "../../model/base/units.js";
+import type { MemorySeries, Metric } from "../../model/profile/series.js";
 
 /** A figure over time. */
 export interface Readings {
@@ -7,12 +8,39 @@ export interface Readings {
   readonly values: readonly number[];
 }
 
-/** Of a run: a program that frees all it has may take so long for it. */
+/** Of a run: a program may take this long to free everything before it ends. */
 const LONGEST_END_SHARE = 0.08;
 const FALLEN = 0.9;
+/** The last moments are the program's end, not its course: their readings are left out. */
+const END_SHARE = 0.02;
+const LEAST_END_MS = 400;
 
-/** How many of the readings are of the program at work: what falls shortly before its end below all that came
- * shortly before that is its end. */
+/** Readings of one figure of a process at work. `endedMs`: null while the process lives. */
+export function readingsOf(
+  { timesMs, values }: MemorySeries,
+  metric: Metric,
+  endedMs: TimeMs | null,
+): Readings {
+  const known: { times: number[]; values: number[] } = { times: [], values: [] };
+  const first = timesMs[0] ?? 0;
+  const last = timesMs.at(-1) ?? 0;
+  const until = last - Math.max(LEAST_END_MS, (last - first) * END_SHARE);
+  values.get(metric)?.forEach((value, i) => {
+    const time = timesMs[i] ?? 0;
+    if (!Number.isNaN(value) && time <= until) {
+      known.times.push(time);
+      known.values.push(value);
+    }
+  });
+  if (endedMs === null) {
+    return known;
+  }
+  const kept = readingsAtWork(known, first, last);
+  return { times: known.times.slice(0, kept), values: known.values.slice(0, kept) };
+}
+
+/** How many of the readings are of the program at work: a fall shortly before its end, below everything that came
+ * shortly before, is its end. */
 export function readingsAtWork(
   { times, values }: Readings,
   startedMs: TimeMs,

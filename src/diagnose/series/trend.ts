@@ -1,25 +1,27 @@
-/** Straight lines through points that hold outliers, and whether points rise at all. */
+/** Straight lines through points that hold outliers. */
 interface Trend {
   /** Change of y by one of x. */
   readonly slope: number;
   /** The line's y at the first x. */
   readonly start: number;
-  /** Between these the slope lies with 95 % confidence; both are `slope` under three points. */
+  /** The 95 % interval of the slope; both are `slope` for fewer than three points. */
   readonly low: number;
   readonly high: number;
 }
 
 const Z_95 = 1.959964;
-/** More points than this are thinned evenly: the pairs grow with their square. */
+/** More points than this are thinned evenly: the number of pairs grows with their square. */
 const MOST_POINTS = 400;
 
 /**
- * Theil-Sen estimator: the median of the slopes of all pairs of points, and the median of what each
- * point then says of the start. Up to 29 % of the points may be anything without moving it (Sen 1968,
+ * Theil-Sen estimator: the median of the slopes of all pairs of points, and the median of the starts that
+ * the points then imply. Up to 29 % of the points may be anything without moving it (Sen 1968,
  * "Estimates of the regression coefficient based on Kendall's tau").
  * Slope 0 through the median where there are fewer than three points or no width.
+ * `dependence`: how many times the variance is larger than for independent points
+ * ({@link MannKendall.dependence}); it widens the interval.
  */
-export function theilSen(x: readonly number[], y: readonly number[]): Trend {
+export function theilSen(x: readonly number[], y: readonly number[], dependence = 1): Trend {
   const step = Math.max(1, x.length / MOST_POINTS);
   const rows = Array.from({ length: Math.ceil(x.length / step) }, (_, i) => Math.floor(i * step));
   const slopes: number[] = [];
@@ -40,7 +42,7 @@ export function theilSen(x: readonly number[], y: readonly number[]): Trend {
   return {
     slope,
     start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))),
-    ...interval(sorted, rows.length, slope),
+    ...interval(sorted, rows.length, slope, dependence),
   };
 }
 
@@ -50,8 +52,9 @@ function interval(
   sorted: Float64Array,
   points: number,
   slope: number,
+  dependence: number,
 ): { readonly low: number; readonly high: number } {
-  const spread = Z_95 * Math.sqrt((points * (points - 1) * (2 * points + 5)) / 18);
+  const spread = Z_95 * Math.sqrt((dependence * points * (points - 1) * (2 * points + 5)) / 18);
   const low = Math.max(0, Math.round((sorted.length - spread) / 2) - 1);
   const high = Math.min(sorted.length - 1, Math.round((sorted.length + spread) / 2));
   return { low: sorted[low] ?? slope, high: sorted[high] ?? slope };

@@ -5,7 +5,13 @@
 
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
-import { isImport, isOwn, ownFrame } from "../../model/documents/own_code.js";
+import {
+  isImport,
+  isOwn,
+  isTidemark,
+  ownFrame,
+  recurringFile,
+} from "../../model/documents/own_code.js";
 import {
   Domain,
   FILES_DOMAIN,
@@ -125,6 +131,9 @@ export class SiteHistoryBuilder {
     const { sites } = profile;
     let total = 0;
     for (let row = 0; row < sites.length; row++) {
+      if (this.#places.of(profile, sites.stack[row] as number).tidemark) {
+        continue;
+      }
       const group = this.#groupOf(profile, row);
       addTo(group.live, look, sites.liveBytes[row] as number);
       addTo(group.allocated, look, sites.allocatedBytes[row] as number);
@@ -198,7 +207,8 @@ export class SiteHistoryBuilder {
     const settled = afterStart(profile.cohorts, this.#times[0] ?? profile.timeMs);
     for (let row = 0; row < sites.length; row++) {
       const freedToo = this.#freedToo || (sites.process[row] as number) > 0;
-      if ((sites.liveBytes[row] as number) <= 0 && !freedToo) {
+      const isOurs = this.#places.of(profile, sites.stack[row] as number).tidemark;
+      if (isOurs || ((sites.liveBytes[row] as number) <= 0 && !freedToo)) {
         continue;
       }
       const group = this.#groupOf(profile, row);
@@ -299,6 +309,8 @@ interface Place {
   readonly name: string;
   readonly own: boolean;
   readonly imports: boolean;
+  /** Tidemark's own code in the process: no site of the program. */
+  readonly tidemark: boolean;
 }
 
 /** The function that a stack counts for: {@link ownFrame}; apart where it imports something. Stack ids of one
@@ -314,9 +326,10 @@ class Places {
       // What a function imports at its first call is none of what it keeps from then on.
       const imports = isImport(frames) ? " import" : "";
       place = {
-        name: frame ? `${frame.function} ${frame.file}${imports}` : "",
+        name: frame ? `${frame.function} ${recurringFile(frame.file)}${imports}` : "",
         own: frame !== undefined && isOwn(frame),
         imports: frame !== undefined && isImport(frames.slice(0, frames.indexOf(frame))),
+        tidemark: isTidemark(frames),
       };
       this.#known.set(stack, place);
     }

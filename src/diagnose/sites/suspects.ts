@@ -1,28 +1,45 @@
 /**
- * Which sites keep growing. Ages tell it from one look: of what was born in each part of the window, how
- * much still lives; the looks before tell whether what was live then grew, too. A filling cache has
- * survivors of every age as well, so ages alone never convict: live bytes must still rise at the end.
+ * Which sites keep growing. Ages show it from one look: how much of what was allocated in each part of the window is
+ * still live. The looks before show whether live bytes grew, too. A filling cache has survivors of every age as
+ * well, so ages alone never convict: live bytes must still rise at the end. Nor do they acquit: backlogs and
+ * containers that are reallocated have no old survivors (accumulation.ts).
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
+import { accumulationOf, type Backlog } from "./accumulation.js";
 import { doublingOf } from "./doubling.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
 
-/** `keeps`: survivors of every age, still rising. `fills`: they were, and rise no more or ever less.
- * `churns`: what is born is freed. `hints`: it may keep, in too few samples to say so alone. `swells`: a few
- * large blocks, made anew and larger each time. `doubles`: so much larger that it is seldom. `small`: too little
- * to say. */
-export type SiteCourse = "keeps" | "fills" | "churns" | "hints" | "swells" | "doubles" | "small";
+/** `keeps`: survivors of every age, still rising. `accumulates`: live bytes rise throughout, survivors are young.
+ * `fills`: rose, and rises no more or ever less. `churns`: what is allocated is freed. `hints`: it may keep, in too
+ * few samples to say so alone. `swells`: a few large blocks, reallocated and larger each time. `doubles`: so much
+ * larger that it happens seldom. `small`: too little to say. */
+export type SiteCourse =
+  | "keeps"
+  | "accumulates"
+  | "fills"
+  | "churns"
+  | "hints"
+  | "swells"
+  | "doubles"
+  | "small";
+
+/** The site surely keeps what it allocates. */
+export function keeps(course: SiteCourse): boolean {
+  return course === "keeps" || course === "accumulates";
+}
 
 export interface SiteJudgement {
   readonly site: SiteHistory;
   readonly course: SiteCourse;
   /** Live bytes that were born after the first third of the window; of a site that swells or doubles, their rise. */
   readonly keptBytes: Bytes;
-  /** By ms. */
+  /** Bytes per ms. */
   readonly slope: number;
+  /** Of a site that accumulates: its items wait for a slower consumer. */
+  readonly backlog?: Backlog;
 }
 
 /** A site's survivors count from here. */
@@ -53,8 +70,16 @@ export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudge
 
 function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
   const judgement = judgeByAge(site, histories, startMs);
+  const accumulation = accumulationOf(site, histories, startMs);
   if (judgement.course === "keeps") {
-    return judgement;
+    // A container that is reallocated as it grows has fewer old survivors than it has kept.
+    return accumulation !== null && accumulation.slope > judgement.slope
+      ? { ...judgement, slope: accumulation.slope, keptBytes: accumulation.keptBytes }
+      : judgement;
+  }
+  if (accumulation !== null) {
+    const { backlog, ...figures } = accumulation;
+    return { ...judgement, course: "accumulates", ...figures, ...(backlog ? { backlog } : {}) };
   }
   const swelling = swellingOf(site, histories, startMs);
   if (swelling) {

@@ -1,15 +1,21 @@
 /** The sites that a verdict accuses, as suspects of its document. */
-import type { SuspectJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type {
+  AdviceJson,
+  SuspectJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { agesOf, type SiteJudgement } from "../sites/suspects.js";
-import { adviceFor } from "../wording/advice.js";
+import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
+import { adviceById, adviceFor } from "../wording/advice.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
+const MOST_ADVICE = 2;
 /**
  * Weight of growth outside the program's own code. While the program's own code grows too, a library's work on its own
  * behalf, or a thread's stack, is seldom the cause.
@@ -31,15 +37,15 @@ export const NOBODY: Accused = { accused: [], readers: [], beside: [] };
 /** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
  * that grow beside them may be what the program keeps of each. */
 export function accusedBy(
-  { suspects = [], readers = [], growth }: Finding,
+  { suspects = [], readers = [], growth, explainedSlope }: Finding,
   kind: VerdictKind,
   observations: Observations,
 ): Accused {
-  const { slope } = growth ?? observations.target.growth("rssBytes");
+  const slope = explainedSlope ?? (growth ?? observations.total).slope;
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {
-    const keep = suspects.filter(({ site, course }) => site.own && course === "keeps");
+    const keep = suspects.filter(({ site, course }) => site.own && keeps(course));
     return { accused: [handles], readers: [], beside: chooseSuspects(keep) };
   }
   return { accused: chooseSuspects(withOwn(observations, suspects)), readers, beside: [] };
@@ -83,7 +89,12 @@ export function suspectsOf(
   kind: VerdictKind,
 ): SuspectJson[] {
   const made = withPutter(
-    accused.map((suspect) => suspectJson(observations, suspect, accused, kind)),
+    acrossProcesses(
+      accused.map((suspect) => ({
+        place: `${suspect.site.domain} ${suspect.site.place}`,
+        json: suspectJson(observations, suspect, accused, kind),
+      })),
+    ),
     kind,
     accused[0] !== undefined && callsPutter(observations, accused[0], kind),
   );
@@ -99,6 +110,48 @@ export function suspectsOf(
   }));
 }
 
+/** One suspect for each place: the workers of a server run the same code. Its figures are the sums, the rest is that
+ * of the process in which it grows most; the holder, of any in which it is known. */
+function acrossProcesses(
+  rows: readonly { readonly place: string; readonly json: Unranked }[],
+): Unranked[] {
+  const byPlace = new Map<string, Unranked[]>();
+  for (const { place, json } of rows) {
+    byPlace.set(place, [...(byPlace.get(place) ?? []), json]);
+  }
+  return [...byPlace.values()].flatMap((same) => {
+    const [first] = same;
+    const pids = new Set(same.map(({ pid }) => pid));
+    if (first === undefined || pids.size === 1) {
+      return same;
+    }
+    const sum = (of: (suspect: Unranked) => number) =>
+      same.reduce((total, suspect) => total + of(suspect), 0);
+    const holder = same.find((suspect) => suspect.holder)?.holder;
+    return [
+      {
+        ...first,
+        share: Math.min(
+          1,
+          sum(({ share }) => share),
+        ),
+        liveBytes: sum(({ liveBytes }) => liveBytes),
+        growthBytesPerHour: sum(({ growthBytesPerHour }) => growthBytesPerHour),
+        ages: first.ages.map(({ olderThanMs }, i) => ({
+          olderThanMs,
+          bytes: sum(({ ages }) => ages[i]?.bytes ?? 0),
+        })),
+        history: first.history.map(({ timeMs }, i) => ({
+          timeMs,
+          bytes: sum(({ history }) => history[i]?.bytes ?? 0),
+        })),
+        ...(holder ? { holder } : {}),
+        processes: same.map(({ pid, growthBytesPerHour }) => ({ pid, growthBytesPerHour })),
+      },
+    ];
+  });
+}
+
 /** Whether the function that a suspect counts for names who puts things into its holder. */
 function callsPutter(
   observations: Observations,
@@ -109,6 +162,35 @@ function callsPutter(
   const found = observations.evidence.holders?.find((one) => one.holder === holder);
   const maker = headlineOf(suspect.site)?.function;
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
+}
+
+/** Programs that store no exceptions hold a handful of tracebacks. */
+const MANY_TRACEBACKS = 50;
+
+function adviceOf(
+  { evidence }: Observations,
+  { backlog, site }: SiteJudgement,
+  usual: () => AdviceJson[],
+): AdviceJson[] {
+  if (backlog) {
+    return [adviceById("TM-A006")];
+  }
+  const tracebacks = evidence.census?.types.find(({ type }) => type === "traceback");
+  const areStored =
+    site.pid === evidence.census?.pid && (tracebacks?.objects.at(-1) ?? 0) >= MANY_TRACEBACKS;
+  return areStored ? [adviceById("TM-A005"), ...usual()].slice(0, MOST_ADVICE) : usual();
+}
+
+function backlogJson({
+  waitingMs,
+  producedSlope,
+  consumedSlope,
+}: Backlog): NonNullable<SuspectJson["backlog"]> {
+  return {
+    waitingMs: Math.round(waitingMs),
+    producedBytesPerHour: Math.round(producedSlope * MS_PER_HOUR),
+    consumedBytesPerHour: Math.round(consumedSlope * MS_PER_HOUR),
+  };
 }
 
 function suspectJson(
@@ -141,6 +223,7 @@ function suspectJson(
       : [],
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
-    advice: adviceFor(kind, holder, code),
+    ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
+    advice: adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
   };
 }

@@ -7,28 +7,29 @@ import { ledgerMetric, type Metric } from "../../model/profile/series.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
-import type { Growth } from "../series/growth.js";
+import { isFirm, type Slope } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { deviceGrowth } from "./device_suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
 
-/** The growth of the suspects; without suspects, of the part that the verdict names; else of RSS. */
+/** The growth of the process tree, which the header shows, too; where that shows none, the growth of the part that the
+ * verdict names, or of the suspects. */
 export function growthOf(
-  { evidence, target }: Observations,
+  { evidence, target, total }: Observations,
   decisive: Finding | null,
   accused: readonly SiteJudgement[],
 ): DiagnosisJson["growth"] {
   if (decisive?.deviceSites !== undefined) {
     return deviceGrowth(decisive.deviceSites);
   }
-  const rss = target.growth("rssBytes");
-  const counted: Pick<Growth, "slope" | "low" | "high"> =
-    decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : rss);
+  const counted: Slope = isFirm(total)
+    ? total
+    : (decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : total));
   const limits = target.readings("cgroupLimitBytes").values;
   const usage = target.readings("cgroupUsageBytes").values;
   const limitBytes = limits.at(-1) ?? 0;
-  const left = limitBytes - (usage.at(-1) ?? rss.level);
+  const left = limitBytes - (usage.at(-1) ?? total.level);
   const leaks = decisive?.says === "leak" && counted.slope > 0;
   const perStep = bytesPerStep(evidence, counted.slope);
   return {
@@ -43,7 +44,7 @@ export function growthOf(
 
 /** Sampling alone gives each site's error; sites are independent. A slope is what was kept by the time it
  * took, so it has the interval of a sum of samples. */
-function sumOf(accused: readonly SiteJudgement[]): { slope: number; low: number; high: number } {
+function sumOf(accused: readonly SiteJudgement[]): Slope {
   const slope = accused.reduce((sum, suspect) => sum + suspect.slope, 0);
   const variance = accused.reduce((sum, { site, slope: own, keptBytes }) => {
     const live = site.liveBytes.at(-1) ?? 0;
@@ -65,7 +66,9 @@ export function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
   const rows = (parts: readonly (readonly [Metric, string])[]) =>
     parts.flatMap(([metric, part]) => {
       const bytes = target.readings(metric).values.at(-1);
-      const growthBytesPerHour = Math.round(target.growth(metric).slope * MS_PER_HOUR);
+      const { slope, low, high } = target.growth(metric);
+      // A rate that the readings do not show is not stated.
+      const growthBytesPerHour = low > 0 || high < 0 ? Math.round(slope * MS_PER_HOUR) : 0;
       return bytes === undefined ? [] : [{ part, bytes: Math.round(bytes), growthBytesPerHour }];
     });
   const ledger = rows(LEDGER_PARTS.map((part) => [ledgerMetric(part), part]));

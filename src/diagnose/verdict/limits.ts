@@ -1,20 +1,19 @@
 import type { Evidence } from "../evidence/evidence.js";
 
-export function missingEvidence(evidence: Evidence): string[] {
-  if (evidence.snapshots && evidence.processes.every(({ series }) => series.timesMs.length === 0)) {
-    return []; // a snapshot alone: the host's memory is not what it is about
+/** Evidence that is missing, as sentences for the reader. */
+export function missingEvidence({ sites, holders = [], processes, snapshots }: Evidence): string[] {
+  const isPolled = processes.some(({ series }) => series.timesMs.length > 0);
+  if (snapshots && !isPolled) {
+    return []; // a snapshot alone says nothing about the host's memory
   }
-  const sentences: string[] = [];
-  if (!evidence.sites) {
-    sentences.push("No agent ran: no site of an allocation is known.");
-  }
-  if (!evidence.holders || evidence.holders.length === 0) {
-    sentences.push("Holders were not looked up: which object keeps the memory is not known.");
-  }
-  if (!evidence.processes[0]?.series.values.has("ledger.malloc.used")) {
-    sentences.push(
-      "No ledger was taken: of RSS only private, file and shared pages are told apart.",
-    );
-  }
-  return sentences;
+  const hasLedger = processes[0]?.series.values.has("ledger.malloc.used") ?? false;
+  return [
+    ...(sites ? [] : ["No agent ran, so allocation sites are not known."]),
+    ...(holders.length > 0
+      ? []
+      : ["Holders were not looked up, so the objects that keep the memory are not known."]),
+    ...(hasLedger || !isPolled
+      ? []
+      : ["No ledger was taken: RSS is split into private, file and shared pages only."]),
+  ];
 }

@@ -1,32 +1,33 @@
-/** Observations -> the rules' findings -> one verdict, with what it rests on. */
-import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+/** Observations -> the rules' findings -> the causes of growth -> one verdict, with what it rests on. */
+import type { DiagnosisJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
-import { observe } from "../evidence/observations.js";
+import { type Observations, observe } from "../evidence/observations.js";
 import { RULES } from "../rules/index.js";
 import type { Finding } from "../rules/rule.js";
+import { isFirm } from "../series/growth.js";
 import { adviceFor } from "../wording/advice.js";
 import { deviceSummary, insufficientSummary, summaryOf } from "../wording/summary_sentence.js";
 import { accusedBy, NOBODY, suspectsOf } from "./accused_sites.js";
+import { alsoFound, type Cause, causesOf, type Judged, mainCause } from "./causes.js";
+import { confidenceOf } from "./confidence.js";
 import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
+import { unexplainedGrowth } from "./unexplained_growth.js";
 
-interface Judged {
-  readonly rule: string;
-  readonly finding: Finding;
-}
-
-/** Never throws: evidence that says nothing gives "insufficient-evidence". */
+/** Never throws: evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
   const observations = observe(evidence);
   const findings: Judged[] = RULES.flatMap(({ name, judge }) => {
     const finding = judge(observations);
     return finding === null ? [] : [{ rule: name, finding }];
   });
-  const decisive = decide(findings);
+  const causes = causesOf(findings);
+  const { finding: decisive, cause } = decide(findings, causes, observations);
   const kind = decisive?.kind ?? "insufficient-evidence";
-  const blamed = decisive?.says === "leak" ? accusedBy(decisive, kind, observations) : NOBODY;
+  const blamed =
+    decisive?.says === "leak" ? accusedBy(ofCause(decisive, cause), kind, observations) : NOBODY;
   const { accused } = blamed;
   const suspects =
     decisive?.deviceSites === undefined
@@ -34,6 +35,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
   const census = moreObjects(evidence.census);
+  const others = cause === null ? [] : alsoFound(causes, cause, observations);
   return {
     schema: "tidemark.diagnosis/1",
     target: evidence.target,
@@ -44,14 +46,12 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     },
     verdict: {
       kind,
-      confidence: confidenceOf(decisive, findings),
-      summary:
-        decisive?.about === "device"
-          ? deviceSummary(kind, decisive.detail)
-          : kind === "insufficient-evidence" && decisive
-            ? insufficientSummary(decisive.detail)
-            : summaryOf(kind, observations, growth, accused, suspects),
+      confidence: confidenceOf(decisive, findings, observations),
+      summary: summary(kind, decisive, () =>
+        summaryOf(kind, observations, growth, accused, suspects),
+      ),
     },
+    ...(others.length === 0 ? {} : { alsoFound: others }),
     growth,
     ledger: partsOf(observations),
     suspects,
@@ -69,23 +69,57 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   };
 }
 
-/** The heaviest; of equals the first in the list of rules. */
-function decide(findings: readonly Judged[]): Finding | null {
-  return findings.reduce<Finding | null>(
+interface Decision {
+  readonly finding: Finding | null;
+  /** The cause that the finding speaks about; null where it accuses nothing. */
+  readonly cause: Cause | null;
+}
+
+/**
+ * The heaviest finding decides, of equals the first in the list of rules; among leaks, the one that explains by far
+ * the most. While the whole tree grows beyond doubt, no calm finding may decide, unless it names what grows and why
+ * that will stop.
+ */
+function decide(
+  findings: readonly Judged[],
+  causes: readonly Cause[],
+  observations: Observations,
+): Decision {
+  const heaviest = findings.reduce<Finding | null>(
     (best, { finding }) =>
       finding.kind !== null && finding.weight > (best?.weight ?? 0) ? finding : best,
     null,
   );
+  const main = mainCause(causes);
+  const byCause = (cause: Cause): Decision => ({ finding: cause.finding, cause });
+  if (main !== null && causes.some(({ finding }) => isSame(finding, heaviest))) {
+    return byCause(main);
+  }
+  const isCalm = heaviest?.says === "no leak" && !heaviest.namesCause;
+  if (heaviest !== null && !(isCalm && isFirm(observations.total))) {
+    return { finding: heaviest, cause: null };
+  }
+  return main === null
+    ? { finding: unexplainedGrowth(observations, heaviest), cause: null }
+    : byCause(main);
 }
 
-/** The rule's own weight, less where others speak against it. */
-function confidenceOf(decisive: Finding | null, findings: readonly Judged[]): number {
-  if (!decisive) {
-    return 0;
+function isSame(finding: Finding, other: Finding | null): boolean {
+  return finding.kind === other?.kind && finding.detail === other.detail;
+}
+
+/** The finding, accusing only what its cause counts. */
+function ofCause(finding: Finding, cause: Cause | null): Finding {
+  return cause === null || finding.suspects === undefined
+    ? finding
+    : { ...finding, suspects: cause.suspects };
+}
+
+function summary(kind: VerdictKind, decisive: Finding | null, otherwise: () => string): string {
+  if (decisive?.about === "device") {
+    return deviceSummary(kind, decisive.detail);
   }
-  const against = findings.filter(
-    ({ finding }) =>
-      finding.says !== "silent" && finding.says !== decisive.says && finding.weight >= 0.5,
-  );
-  return Math.round(Math.max(0.1, decisive.weight - 0.08 * against.length) * 100) / 100;
+  return kind === "insufficient-evidence" && decisive
+    ? insufficientSummary(decisive.detail)
+    : otherwise();
 }

@@ -55,6 +55,22 @@ export const ADVICE: readonly Advice[] = [
     after: "registry.add(listener)\n...\nregistry.discard(listener)   # or weakref.WeakSet()",
   },
   {
+    id: "TM-A005",
+    text: "Store the text of the error (traceback.format_exc()), not the exception: it holds its traceback, and that holds the locals of every frame.",
+    when: "Exceptions or sys.exc_info() are stored, and tracebacks and frames accumulate with them.",
+    kinds: [],
+    before: "errors.append(sys.exc_info())",
+    after: "errors.append(traceback.format_exc())",
+  },
+  {
+    id: "TM-A006",
+    text: "Bound the queue (maxsize=...), so that the producer waits, or add consumers until they keep up.",
+    when: "A backlog grows: items come into a queue faster than they leave it.",
+    kinds: [],
+    before: "jobs = queue.Queue()",
+    after: "jobs = queue.Queue(maxsize=1000)   # put() waits while it is full",
+  },
+  {
     id: "TM-A010",
     text: "Let the collector run (gc.enable(), a lower threshold), or break the cycle with a weak reference.",
     when: "Unreachable cycles accumulate because the collector is off, frozen or starved.",
@@ -122,7 +138,7 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A061",
-    text: "Mend what the worker keeps; until then, restart it after N jobs (maxtasksperchild, --max-requests).",
+    text: "Fix what the worker keeps; until then, restart it after N jobs (maxtasksperchild, --max-requests).",
     when: "Worker processes grow.",
     kinds: ["child-growth"],
     before: "multiprocessing.Pool(8)",
@@ -151,6 +167,15 @@ export const ADVICE: readonly Advice[] = [
     kinds: ["insufficient-evidence"],
     before: "tidemark diagnose 4242",
     after: "tidemark diagnose 4242 --for 10min",
+  },
+  {
+    id: "TM-A091",
+    text: "Record some steps of the job before the snapshot is written: twenty show what grows.",
+    when: "A snapshot alone that holds no history, or one of too few steps.",
+    kinds: [],
+    before: 'torch.cuda.memory._dump_snapshot("job.pickle")',
+    after:
+      'torch.cuda.memory._record_memory_history()\nfor step in range(20): train()\ntorch.cuda.memory._dump_snapshot("job.pickle")',
   },
 ];
 

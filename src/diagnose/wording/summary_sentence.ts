@@ -1,4 +1,9 @@
-import { formatBytesBriefly, formatDurationBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+  formatSlopeBriefly,
+} from "../../model/base/numbers.js";
 import type {
   DiagnosisJson,
   SuspectJson,
@@ -12,7 +17,7 @@ import { frameText } from "./words.js";
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
   "warm-up": "Memory grew at the start and is flat since: a warm-up",
-  "cache-plateau": "A cache filled up to its bound",
+  "cache-plateau": "A cache filled up",
   "python-leak": "Python objects accumulate",
   "cycle-garbage": "Unreachable cycles wait for the garbage collector",
   "native-leak": "Native memory is never freed",
@@ -41,17 +46,47 @@ export function insufficientSummary(detail: string): string {
   return `${WHAT["insufficient-evidence"]}: ${detail}`;
 }
 
+/** One cause among several: what it is, where, how fast. */
+export function causeSentence(
+  kind: VerdictKind,
+  suspects: readonly SiteJudgement[],
+  slope: number,
+): string {
+  const [first] = [...suspects].sort((a, b) => b.slope - a.slope);
+  const what = kind === "cache-plateau" ? "A cache fills up to its bound" : WHAT[kind];
+  const where = first === undefined ? "" : `${whence(kind, first)}; `;
+  return `${what}: ${where}${formatSlopeBriefly(slope)}.`;
+}
+
 /** One sentence: what it is, where, who holds it, how fast, until when. */
 export function summaryOf(
   kind: VerdictKind,
-  { target, windowMs }: Observations,
+  { target, windowMs, bounded }: Observations,
   growth: DiagnosisJson["growth"],
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
 ): string {
   const [first] = accused;
   const parts = [WHAT[kind]];
-  if (first) {
+  const [filling] = bounded;
+  if (kind === "cache-plateau" && filling && filling.holder.entries < filling.bound) {
+    const { holder, bound } = filling;
+    parts[0] = "A cache is filling up to its bound";
+    parts.push(
+      `${holder.path.join(" → ")} is ${formatShare(holder.entries / bound)} full (${holder.entries.toLocaleString("en-US")} of ${bound.toLocaleString("en-US")} entries)`,
+    );
+  } else if (first?.backlog) {
+    parts[0] = "A backlog grows: items come in faster than they are taken out";
+    parts.push(whence(kind, first));
+    const { holder } = suspects[0] ?? {};
+    if (holder) {
+      parts.push(`they wait in ${holder.path.join(" → ")}`);
+    }
+    const { producedSlope, consumedSlope, waitingMs } = first.backlog;
+    parts.push(
+      `${formatSlopeBriefly(producedSlope)} in, ${formatSlopeBriefly(consumedSlope)} out, the oldest has waited ${formatDurationBriefly(waitingMs)}`,
+    );
+  } else if (first) {
     parts.push(whence(kind, first));
     const { holder, puts, stack } = suspects[0] ?? {};
     if (holder) {

@@ -30,6 +30,7 @@ export const csv = {
   extension: ".csv",
   description: "a table with one row per allocation site, for spreadsheets",
   stdout: "always",
+  mark: { head: /^pid,/, text: COLUMNS.join(",") },
   kind: "profile",
   encode: toCsv,
 } satisfies ProfileExporter;

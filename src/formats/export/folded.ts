@@ -15,6 +15,7 @@ export const folded = {
   extension: ".folded.txt",
   description: "one line per stack, for flamegraph.pl and inferno",
   stdout: "always",
+  mark: null,
   kind: "profile",
   encode: toFolded,
 } satisfies ProfileExporter;

@@ -24,6 +24,8 @@ const SAMPLE_TYPES = [
   ["inuse_objects", "count"],
   ["inuse_space", "bytes"],
 ] as const;
+/** What `go tool pprof -comments` shows. */
+const COMMENT = "written by Tidemark";
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
 /** Each object file gets its own terabyte of address space, because its real address differs from process
@@ -37,6 +39,7 @@ export const pprof = {
   extension: ".pb.gz",
   description: "a heap profile as Go writes it, for go tool pprof and Pyroscope",
   stdout: "unless terminal",
+  mark: { head: /^\n/, text: COMMENT },
   kind: "profile",
   encode: toPprof,
 } satisfies ProfileExporter;
@@ -57,6 +60,7 @@ function toPprof(profile: Profile): Uint8Array {
     period: Math.max(0, ...profile.processes.map((process) => Math.round(process.periodBytes))),
     timeNanos: BigInt(Math.round(profile.timeMs)) * 1_000_000n,
     durationNanos: BigInt(Math.round(profile.durationMs)) * 1_000_000n,
+    comment: [strings.dedup(COMMENT)],
     sample: samplesOf(profile, places, strings),
     mapping: places.mappings,
     location: places.locations,

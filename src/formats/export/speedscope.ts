@@ -23,6 +23,7 @@ export const speedscope = {
   extension: ".speedscope.json",
   description: "one profile each for live, peak and allocated memory",
   stdout: "always",
+  mark: { head: /^\{"\$schema":/, text: '"exporter":"tidemark"' },
   kind: "profile",
   encode: toSpeedscope,
 } satisfies ProfileExporter;

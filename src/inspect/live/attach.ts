@@ -1,8 +1,10 @@
 /** Recording a process that already runs, and detaching from one: `tidemark attach`, `tidemark detach`. */
 import { diagnose } from "../../diagnose/index.js";
 import { readCommand, readStatus } from "../../linux/index.js";
+import { formatShare } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { DetachJson } from "../../model/documents/detach_document.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import {
   type AttachOptions,
   type AttachResult,
@@ -11,6 +13,7 @@ import {
   attachAndRecord as record,
 } from "../../record/index.js";
 import { evidenceOf } from "../recorded/evidence.js";
+import { type AttachProgress, AttachProgressReader } from "./attach_progress.js";
 
 /** With `forMs: "auto"`: when the first verdict is computed, the factor to each next one, the longest recording. */
 const FIRST_VERDICT_MS: Millis = 30_000;
@@ -19,19 +22,37 @@ const LONGEST_MS: Millis = 600_000;
 /** A verdict of at least this confidence counts as settled when the next one agrees. */
 const SURE = 0.9;
 
-interface AttachRequest extends Omit<AttachOptions, "enough" | "onWaiting" | "libraryPath"> {
+interface AttachRequest
+  extends Omit<AttachOptions, "forMs" | "enough" | "onWaiting" | "libraryPath"> {
   /** How long to record; "auto": until two verdicts in a row agree, 10 minutes at most. */
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */
   readonly onWaiting: (doing: string, rssBytes: Bytes) => void;
+  /** Called about once a second while it is recorded. */
+  readonly onProgress: (progress: AttachProgress) => void;
 }
 
 /** Throws TidemarkError where nothing was recorded. */
 export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
-  const { forMs, onWaiting, ...options } = request;
+  const { forMs, onWaiting, onProgress, ...options } = request;
+  const progress = new AttachProgressReader(
+    options.pid,
+    forMs === "auto" ? null : forMs,
+    onProgress,
+  );
+  const settled =
+    forMs === "auto"
+      ? verdictIsSettled(({ kind, confidence }) => {
+          progress.verdict = `${kind} (${formatShare(confidence)} sure)`;
+        })
+      : null;
   return record({
     ...options,
-    enough: forMs === "auto" ? verdictIsSettled() : (elapsedMs) => elapsedMs >= forMs,
+    ...(forMs === "auto" ? {} : { forMs }),
+    async enough(elapsedMs, path) {
+      progress.recorded(elapsedMs, path);
+      return (await settled?.(elapsedMs, path)) ?? false;
+    },
     onWaiting: (doing) => onWaiting(doing, readStatus(options.pid)?.rssBytes ?? 0),
   });
 }
@@ -41,8 +62,10 @@ export function commandOf(pid: Pid): readonly string[] {
   return readCommand(pid) ?? [];
 }
 
-/** True once two verdicts in a row are of the same kind and both have a high confidence. */
-function verdictIsSettled(): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
+/** True once two verdicts in a row are of the same kind and both have a high confidence; `onVerdict` gets each. */
+function verdictIsSettled(
+  onVerdict: (verdict: DiagnosisJson["verdict"]) => void,
+): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
   let due = FIRST_VERDICT_MS;
   let before = "";
   return async (elapsedMs, path) => {
@@ -51,6 +74,7 @@ function verdictIsSettled(): (elapsedMs: Millis, recordingPath: string) => Promi
     }
     due = elapsedMs * VERDICT_FACTOR;
     const { verdict } = diagnose(await evidenceOf(openRecording(path), async () => {}));
+    onVerdict(verdict);
     const sure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
     const settled = sure && verdict.kind === before;
     before = sure ? verdict.kind : "";

@@ -5,7 +5,7 @@ import { formatBytes } from "../../model/base/numbers.js";
 
 const NAMED = 3;
 
-/** Nothing for a live process. */
+/** Nothing for a live process. @internal */
 export function gapTexts(memory: Memory | { readonly gaps: CoreGaps }): string[] {
   if (!("gaps" in memory)) {
     return [];

@@ -54,9 +54,10 @@ async function underAgent(
       recordingPath: join(folder, `${pid}.tidemark`),
       waitMs: LONGEST_WAIT,
       until,
+      forMs,
       enough: async (elapsedMs) => {
         await tell(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
-        return elapsedMs >= forMs;
+        return false;
       },
     });
     const evidence = await evidenceOf(result.open(), async () => {});

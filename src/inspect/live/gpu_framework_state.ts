@@ -8,6 +8,7 @@ const STATES: Readonly<Record<FrameworkFigures["state"], string>> = {
   failed: "could not be asked",
 };
 
+/** @internal */
 export function unusedText({ name, version, state, detail }: FrameworkFigures): string {
   return [`${name} ${version}`.trim(), STATES[state], detail && `(${detail})`].join(" ").trim();
 }

@@ -21,7 +21,7 @@ interface AllocatorFigures {
 }
 
 /** The recording that is being written of each process. Finding one needs a walk over all open files of the host, so
- * repeated polls keep this map. */
+ * repeated polls keep this map. @internal */
 export type KnownRecordings = Map<Pid, string | null>;
 
 /** @throws TidemarkError TM-E065 where no driver answers */

@@ -13,11 +13,12 @@ interface LastLook {
   readonly sizes: ReadonlyMap<string, Bytes>;
 }
 
+/** @internal */
 export function processKey(pid: Pid, startTicks: number): string {
   return `${pid}:${startTicks}`;
 }
 
-/** null where there was none, or it cannot be read. */
+/** null where there was none, or it cannot be read. @internal */
 export function readLastLook(path = defaultPath()): LastLook | null {
   try {
     const { timeMs, sizes } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
@@ -33,6 +34,7 @@ export function readLastLook(path = defaultPath()): LastLook | null {
   }
 }
 
+/** @internal */
 export function writeLastLook(look: LastLook, path = defaultPath()): void {
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });

@@ -1,7 +1,7 @@
 /** The Python processes of this host, once (`tidemark ps`) and repeatedly (`tidemark top`). */
 import { readDeviceUse } from "../../gpu/devices/device_totals.js";
 import { readPythonProcesses } from "../../linux/index.js";
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { PsJson } from "../../model/documents/documents.js";
 import { readLastLook, writeLastLook } from "./previous_sizes.js";
 import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
@@ -29,6 +29,11 @@ export async function listProcesses(): Promise<ProcessList> {
     document: documentOf(rows),
     sinceMs: before === null ? null : now - before.timeMs,
   };
+}
+
+/** The Python processes of this host by pid, without the figures that take time. */
+export function pythonProcesses(): { readonly pid: Pid; readonly command: readonly string[] }[] {
+  return readPythonProcesses(false);
 }
 
 /** One process over the time that it was watched. */

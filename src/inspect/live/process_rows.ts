@@ -9,6 +9,7 @@ export type ProcessRow = PsJson["processes"][number];
 /**
  * @param before RSS by {@link processKey} at an earlier look; null where there was none
  * @param device bytes by pid; null where no driver answers
+ * @internal
  */
 export function processRow(
   process: PythonProcess,
@@ -36,6 +37,7 @@ export function processRow(
   };
 }
 
+/** @internal */
 export function keyOf(process: PythonProcess): string {
   return processKey(process.pid, process.startTicks);
 }

@@ -19,7 +19,7 @@ export async function diagnoseSnapshot(path: string, tell: Tell): Promise<Diagno
   return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, tell)]));
 }
 
-/** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. */
+/** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. @internal */
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;
   const given = new Set(

@@ -21,7 +21,7 @@ const FREED_AT_END = 0.9;
 /** Of what it had grown by, the same: a leak may be little beside what a program's libraries keep. */
 const LEAST_GIVEN_BACK = 0.3;
 
-/** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
+/** `tell` counts looks. Throws TidemarkError where one turns out damaged. @internal */
 export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
   const histories = await siteHistories(recording, tell);
   const census = censusEvidence(recording.censuses);
@@ -93,7 +93,7 @@ function chooseLooks({ looks }: Recording): number[] {
 }
 
 /** How many of the looks are of the program at work: the one at its end, and a poll shortly before it, may have met
- * a program that gives back what it had. */
+ * a program that gives back what it had. @internal */
 export function looksAtWork(
   looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {

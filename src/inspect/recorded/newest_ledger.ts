@@ -7,7 +7,7 @@ import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 
 /** The last ledgers of the processes that had one when the run's last was read, added up; empty where the
- * recording holds none (a run of a few seconds, a process that may not be looked into). */
+ * recording holds none (a run of a few seconds, a process that may not be looked into). @internal */
 export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
   const lasts = series.flatMap((one) => {
     const row = lastRow(one);

@@ -20,7 +20,7 @@ interface RecordedSnapshots {
   readonly limits: readonly string[];
 }
 
-/** Of each process the newest that it wrote in trouble of its own; errors before thresholds. */
+/** Of each process the newest that it wrote in trouble of its own; errors before thresholds. @internal */
 export async function recordedSnapshots(recording: Recording): Promise<RecordedSnapshots> {
   const newest = new Map<Pid, TimelineEvent>();
   for (const event of recording.events) {

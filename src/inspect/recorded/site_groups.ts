@@ -52,7 +52,7 @@ export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
   });
 }
 
-/** Identifies the same place and allocator in another look. */
+/** Identifies the same place and allocator in another look. @internal */
 export function groupKey({
   headline,
   leaf,

@@ -10,9 +10,12 @@ import { summarize } from "./summary.js";
 export interface MovingSite {
   readonly group: SiteGroup;
   readonly growthPerMinute: Bytes;
+  /** Standard error of {@link growthPerMinute}: of what came and went meanwhile, not of all that lives. */
+  readonly growthErrorPerMinute: Bytes;
   readonly allocatedPerSecond: Bytes;
 }
 
+/** @internal */
 export interface SiteMovement {
   readonly summary: SummaryJson;
   readonly sites: readonly MovingSite[];
@@ -21,10 +24,10 @@ export interface SiteMovement {
 }
 
 /** Rates are computed over at least this time, where the recording is that long: shorter ones are noise. */
-const LEAST_COMPARED_MS = 10_000;
+const LEAST_COMPARED_MS = 30_000;
 const MS_PER_MINUTE = 60_000;
 
-/** Compares the sites of the last look with those of an earlier one. */
+/** Compares the sites of the last look with those of an earlier one. @internal */
 export function siteMovement(recording: Recording): SiteMovement {
   const summary = summarize(recording, "end");
   const last = recording.looks.at(-1);
@@ -45,8 +48,22 @@ export function siteMovement(recording: Recording): SiteMovement {
     return {
       group,
       growthPerMinute: per(group.live.bytes - (then?.live.bytes ?? 0), MS_PER_MINUTE),
+      growthErrorPerMinute: per(changeError(group, then), MS_PER_MINUTE),
       allocatedPerSecond: per(group.allocated.bytes - (then?.allocated.bytes ?? 0), 1000),
     };
   });
   return { summary, sites, comparedMs };
+}
+
+/**
+ * Standard error of the change of a site's live bytes. Samples that live at both looks say the same at both, so that only
+ * what was added, and what was freed, is uncertain; a site that keeps all it allocates is known to within that.
+ */
+function changeError(now: SiteGroup, then: SiteGroup | undefined): Bytes {
+  const [live, before] = [now.live.bytes, then?.live.bytes ?? 0];
+  const added = Math.min(live, Math.max(0, now.allocated.bytes - (then?.allocated.bytes ?? 0)));
+  const freed = Math.min(before, Math.max(0, added - (live - before)));
+  const variance = now.live.standardErrorBytes ** 2;
+  const perByte = live > 0 ? variance / live : (then?.live.standardErrorBytes ?? 0) ** 2 / before;
+  return Math.sqrt((Number.isFinite(perByte) ? perByte : 0) * (added + freed));
 }

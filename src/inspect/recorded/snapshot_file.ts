@@ -28,12 +28,12 @@ export function isSnapshot(path: string): boolean {
   }
 }
 
-/** `tell` counts MiB of the file. Throws TidemarkError where the file is missing or damaged. */
+/** `tell` counts MiB of the file. Throws TidemarkError where the file is missing or damaged. @internal */
 export function loadSnapshot(path: string, tell: Tell): Promise<GpuSnapshot> {
   return readSnapshot(path, mebibytes(tell));
 }
 
-/** Converts a progress callback that counts MiB to one that counts bytes. */
+/** Converts a progress callback that counts MiB to one that counts bytes. @internal */
 export function mebibytes(tell: Tell): (done: number, of: number) => Promise<void> {
   return (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20));
 }

@@ -156,8 +156,12 @@ describe("figures of the whole run", () => {
 });
 
 describe("growth", () => {
-  /** A run of an hour with a reading a minute of each given metric. */
-  function grown(name: string, metrics: Partial<Record<Metric, (minute: number) => number>>) {
+  /** A run of an hour with a reading a minute of each given metric of the first process. */
+  function grown(
+    name: string,
+    metrics: Partial<Record<Metric, (minute: number) => number>>,
+    processes = 2,
+  ) {
     const path = join(folder, name);
     const writer = new RecordingWriter(FileSink.open(path));
     writer.begin({
@@ -173,7 +177,16 @@ describe("growth", () => {
       recorder: { pid: 0, startTicks: 0 },
     });
     const row = { series: 0, pid: 1, parentPid: 0, command: ["app"], python: "", profiled: false };
-    writer.processes(START_MS, [{ ...row, startedMs: START_MS, endedMs: null }]);
+    writer.processes(
+      START_MS,
+      Array.from({ length: processes }, (_, series) => ({
+        ...row,
+        series,
+        pid: 1 + series,
+        startedMs: START_MS,
+        endedMs: null,
+      })),
+    );
     for (let minute = 0; minute <= 60; minute++) {
       const timeMs = START_MS + minute * 60_000;
       const readings = Object.entries(metrics) as [Metric, (minute: number) => number][];
@@ -195,7 +208,7 @@ describe("growth", () => {
     expect(series).toMatchObject({
       startBytes: 100 * MIB,
       minBytes: 100 * MIB,
-      points: 61,
+      points: 59,
       treePssBytes: 1140 * MIB,
     });
   });
@@ -204,6 +217,17 @@ describe("growth", () => {
     expect(
       grown("level", { treePssBytes: (m) => (m % 7 === 0 ? 900 : 200) * MIB }).growthBytesPerHour,
     ).toBe(0);
+  });
+
+  test("of a lone process is that of its RSS, with the interval that the diagnosis uses", () => {
+    const figures = {
+      rssBytes: (m: number) => (100 + m) * MIB,
+      treePssBytes: (m: number) => (300 + 2 * m) * MIB,
+    };
+    const series = grown("lone", figures, 1);
+    expect(series.growthBytesPerHour).toBeCloseTo(60 * MIB, -2);
+    expect(series.growthLowBytesPerHour).toBeLessThanOrEqual(series.growthBytesPerHour);
+    expect(series.growthHighBytesPerHour).toBeGreaterThanOrEqual(series.growthBytesPerHour);
   });
 
   test("is RSS's where PSS could not be read", () => {

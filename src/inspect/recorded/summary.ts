@@ -1,4 +1,4 @@
-import { theilSen } from "../../diagnose/index.js";
+import { totalGrowth } from "../../diagnose/index.js";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
 import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
@@ -46,6 +46,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     rss: treeRss(recording),
+    ...treePss(recording),
     processes: recording.processes.map((process, index) => {
       const series = recording.series[index];
       return {
@@ -60,7 +61,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
       };
     }),
     sites: profile ? sitesOf(profile, recording.profileAt("peak")) : [],
-    series: growthOf(root),
+    series: growthOf(recording),
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
     limits: [...recording.limits, ...unprofiled(recording)],
@@ -88,6 +89,15 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   };
 }
 
+/** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */
+function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
+  const peak = highest(root, "treePssBytes");
+  const endBytes = lastReading(root, "treePssBytes") ?? 0;
+  return processes.length > 1 && peak.value > 0
+    ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
+    : {};
+}
+
 /** The highest reading and when it was first reached; 0 where there is none. */
 function highest(
   series: MemorySeries | undefined,
@@ -109,41 +119,36 @@ function lastReading(series: MemorySeries | undefined, metric: Metric): number |
   return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? null;
 }
 
-/** The first third of the window is start-up and left out; the slope is Theil-Sen's over the rest, and
- * the baseline that line's level where it begins. */
-function growthOf(root: MemorySeries | undefined): SummaryJson["series"] {
-  const pss = readingsOf(root, "treePssBytes");
-  const { times, values } = pss.times.length >= 3 ? pss : readingsOf(root, "treeRssBytes");
-  const first = times[0] ?? 0;
-  const settled = first + ((times.at(-1) ?? 0) - first) / 3;
-  const from = Math.max(
-    0,
-    times.findIndex((time) => time >= settled),
-  );
-  const trend = theilSen(times.slice(from), values.slice(from));
+/** The growth that the verdict uses, too. */
+function growthOf(recording: Recording): SummaryJson["series"] {
+  const { series: [series] = [], processes } = recording;
+  if (series === undefined) {
+    return {
+      startBytes: 0,
+      minBytes: 0,
+      baselineBytes: 0,
+      growthBytesPerHour: 0,
+      points: 0,
+      treePssBytes: 0,
+    };
+  }
+  const endedMs = processes[0]?.endedMs ?? null;
+  const { readings, shape, ...growth } = totalGrowth({ series, endedMs }, processes.length);
+  const { values } = readings;
   return {
     startBytes: values[0] ?? 0,
     minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
-    baselineBytes: trend.start,
-    growthBytesPerHour: trend.slope * MS_PER_HOUR,
+    baselineBytes: growth.baseline,
+    growthBytesPerHour: growth.slope * MS_PER_HOUR,
+    ...(shape === "short"
+      ? {}
+      : {
+          growthLowBytesPerHour: growth.low * MS_PER_HOUR,
+          growthHighBytesPerHour: growth.high * MS_PER_HOUR,
+        }),
     points: values.length,
-    treePssBytes: lastReading(root, "treePssBytes") ?? 0,
+    treePssBytes: lastReading(series, "treePssBytes") ?? 0,
   };
-}
-
-function readingsOf(
-  series: MemorySeries | undefined,
-  metric: Metric,
-): { times: number[]; values: number[] } {
-  const times: number[] = [];
-  const values: number[] = [];
-  series?.values.get(metric)?.forEach((value, i) => {
-    if (!Number.isNaN(value)) {
-      times.push(float64At(series.timesMs, i));
-      values.push(value);
-    }
-  });
-  return { times, values };
 }
 
 function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {
@@ -164,7 +169,7 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
 }
 
 /** The most that lay between two samples, on average, at any time until then: what lives may have come when
- * samples were rarer than they are now. */
+ * samples were rarer than they are now. @internal */
 export function coarsestPeriod(
   { meta, looks, events }: Recording,
   untilMs: TimeMs = Number.POSITIVE_INFINITY,

@@ -40,7 +40,9 @@ export interface ProgramAnswer {
   readonly chain: readonly string[];
 }
 
-interface ProgramContext {
+/** Where a program is looked for. */
+export interface ProgramContext {
+  /** The variable PATH: folders separated by colons. */
   readonly path: string;
   readonly cwd: string;
 }
@@ -63,7 +65,7 @@ function follow(
   chain: readonly string[],
 ): ProgramAnswer {
   const name = command[0] ?? "";
-  const found = lookUp(name, context);
+  const found = findProgram(name, context);
   if (typeof found !== "string") {
     return { kind: found.kind, path: name, chain };
   }
@@ -82,7 +84,8 @@ function follow(
   return follow([...file.script, found, ...command.slice(1)], context, along);
 }
 
-function lookUp(
+/** The file that execvp would start for a word: its absolute path, or why there is none. Never throws. */
+export function findProgram(
   name: string,
   context: ProgramContext,
 ): string | { kind: "missing" | "not-executable" } {

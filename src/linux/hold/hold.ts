@@ -6,7 +6,6 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, getPriority, setPriority } from "node:os";
-import { present } from "../../model/base/present.js";
 import type { Address, Millis, Pid } from "../../model/base/units.js";
 import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
 import {
@@ -213,7 +212,7 @@ export class ProcessHolder {
   #hear(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
-    this.#received = present(lines.pop());
+    this.#received = lines.pop() as string;
     for (const line of lines) {
       const fields = line.split("\t");
       if (fields[0] === "lapsed") {
@@ -252,8 +251,8 @@ export class ProcessHolder {
   }
 }
 
-function guardMissing(cause: NodeJS.ErrnoException): Error {
-  return cause.code === "ENOENT"
-    ? notInstalled(`${GUARD_PATH} is missing`, "build it with: npm run build")
+function guardMissing(cause: Error): Error {
+  return (cause as NodeJS.ErrnoException).code === "ENOENT"
+    ? notInstalled(`${GUARD_PATH} is missing`)
     : internalError(cause);
 }

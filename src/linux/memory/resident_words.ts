@@ -3,20 +3,25 @@
  * read: looking must not make the program larger. A page is read once, so that one look sees one state
  * of it; make a new reader for the next look.
  */
+import { itemAt, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { Memory } from "./memory.js";
 
 const PAGE = 4096;
-/** Pages kept; a power of two. */
+/** Pages kept; a power of two. Room for them is made a few at a time: most looks read few. */
 const SLOTS = 256;
+const SLOTS_A_SLAB = 16;
+const WORDS_A_PAGE = PAGE / 4;
 /** Residency is asked for this much at once. */
 const STRETCH = 2 ** 21;
 const HIGH = 2 ** 32;
 
 export class ResidentWords {
   readonly #memory: Memory;
-  readonly #bytes = new Uint8Array(SLOTS * PAGE);
-  readonly #words = new Uint32Array(this.#bytes.buffer);
+  /** Of {@link SLOTS_A_SLAB} pages each. */
+  readonly #slabs: Uint32Array[] = [];
+  /** Index of the word that was located last. */
+  #at = 0;
   readonly #pages = new Float64Array(SLOTS).fill(-1);
   readonly #present = new Map<number, Uint8Array>();
 
@@ -33,27 +38,29 @@ export class ResidentWords {
   /** The 64-bit word at an 8-aligned address; NaN where the page is not resident or not readable. Words
    * above 2^53 lose their lowest bits: no address and no size is one. */
   word(address: Address): number {
-    const at = this.#locate(address);
-    return at < 0 ? Number.NaN : (this.#words[at] ?? 0) + (this.#words[at + 1] ?? 0) * HIGH;
+    const slab = this.#locate(address);
+    const at = this.#at;
+    return slab === null ? Number.NaN : uint32At(slab, at) + uint32At(slab, at + 1) * HIGH;
   }
 
   /** The 32-bit word at a 4-aligned address, or NaN. */
   word32(address: Address): number {
-    const at = this.#locate(address);
-    return at < 0 ? Number.NaN : (this.#words[at] ?? 0);
+    const slab = this.#locate(address);
+    return slab === null ? Number.NaN : uint32At(slab, this.#at);
   }
 
-  /** Index into #words, or -1. */
-  #locate(address: Address): number {
+  /** The slab that holds an address, and in `#at` the index into it; null: it cannot be read. */
+  #locate(address: Address): Uint32Array | null {
     if (!(address >= PAGE && address < 2 ** 47 && address % 4 === 0)) {
-      return -1;
+      return null;
     }
     const page = Math.floor(address / PAGE);
     const slot = page % SLOTS;
     if (this.#pages[slot] !== page && !this.#load(page, slot)) {
-      return -1;
+      return null;
     }
-    return (slot * PAGE + (address - page * PAGE)) / 4;
+    this.#at = (slot % SLOTS_A_SLAB) * WORDS_A_PAGE + (address - page * PAGE) / 4;
+    return itemAt(this.#slabs, Math.floor(slot / SLOTS_A_SLAB));
   }
 
   #load(page: number, slot: number): boolean {
@@ -61,7 +68,9 @@ export class ResidentWords {
     if (this.#presence(page) === 0) {
       return false;
     }
-    const target = this.#bytes.subarray(slot * PAGE, (slot + 1) * PAGE);
+    const number = Math.floor(slot / SLOTS_A_SLAB);
+    this.#slabs[number] ??= new Uint32Array(SLOTS_A_SLAB * WORDS_A_PAGE);
+    const target = new Uint8Array(this.#slabs[number].buffer, (slot % SLOTS_A_SLAB) * PAGE, PAGE);
     if (this.#memory.readInto(page * PAGE, target) < PAGE) {
       return false;
     }

@@ -125,6 +125,34 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
   return null;
 }
 
+/**
+ * Bytes that may still be charged to the group before the kernel kills: the least among the group and its ancestors. The
+ * pages of files that the kernel would take back count as free. null: none of them has a limit.
+ */
+export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
+  const [limitName, usageName] =
+    version === 2
+      ? ["memory.max", "memory.current"]
+      : ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+  let least: Bytes | null = null;
+  for (const directory of directories) {
+    const limit = parseLimit(readText(`${directory}/${limitName}`));
+    if (limit !== null) {
+      const usage = Number(readText(`${directory}/${usageName}`) ?? 0);
+      const room = Math.max(0, limit - usage) + reclaimableBytes(directory);
+      least = Math.min(least ?? room, room);
+    }
+  }
+  return least;
+}
+
+/** Pages of files in memory, without those of tmpfs and of shared memory. */
+function reclaimableBytes(directory: string): Bytes {
+  const text = readText(`${directory}/memory.stat`);
+  const figure = (name: string) => count(text, `total_${name}`) ?? count(text, name) ?? 0;
+  return figure("active_file") + figure("inactive_file");
+}
+
 /** "max", and version 1's largest multiple of a page, mean none. */
 export function parseLimit(text: string | null): Bytes | null {
   const limit = text === null || text.trim() === "" ? Number.NaN : Number(text);

@@ -1,11 +1,15 @@
 /** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
-
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import type { Pid } from "../../model/base/units.js";
-import { reasonOf } from "../../model/errors/reason.js";
-import { explainRefusal, type Place, type PtraceFacts } from "./permission_reason.js";
+import {
+  explainByRules,
+  explainRefusal,
+  type Place,
+  type PtraceFacts,
+  SYS_PTRACE,
+} from "./permission_reason.js";
 import { readLink, readText } from "./proc_files.js";
-import { readStatus } from "./process.js";
+import { hasEnded, readStat, readStatus } from "./process.js";
 import { userName } from "./users.js";
 
 export interface AttachAnswer {
@@ -28,7 +32,10 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
     closeSync(openSync(`/proc/${pid}/mem`, "r"));
     return ALLOWED;
   } catch (error) {
-    const code = reasonOf(error).code;
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (code === "ESRCH" && !hasEnded(readStat(pid))) {
+      return { ok: false, reason: "it has no memory of its own: a kernel thread", remedy: "" };
+    }
     if (code === "ENOENT" || code === "ESRCH") {
       return { ok: false, reason: "the process has ended", remedy: "" };
     }
@@ -40,6 +47,51 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
 export function explainPtraceBarred(pid: Pid): AttachAnswer {
   const facts = readFacts(pid, "EPERM");
   return { ok: false, ...explainRefusal({ ...facts, memoryReadable: true }) };
+}
+
+/** What the kernel's rules say of a process that this one did not start: of the same user, or of another. */
+export function expectPermission(user: "same" | "other"): AttachAnswer {
+  const facts = readFacts(process.pid, "EPERM");
+  const uid = user === "same" ? facts.ownUid : facts.ownUid + 1;
+  const refusal = explainByRules({
+    ...facts,
+    uid,
+    owner: uid,
+    userName: "USER",
+    capabilities: 0n,
+    sameUserNamespace: true,
+  });
+  return refusal === null ? ALLOWED : { ok: false, ...refusal };
+}
+
+/** What this process may do, by what the kernel says of it. */
+export interface Privileges {
+  readonly uid: number;
+  /** CAP_SYS_PTRACE is held. */
+  readonly mayTrace: boolean;
+  /** kernel.yama.ptrace_scope; null where there is no Yama. */
+  readonly ptraceScope: number | null;
+  /** System calls of this process pass a filter (a container's). */
+  readonly seccompFiltered: boolean;
+  /** Of the security module ("docker-default (enforce)"); "" without one, or unconfined. */
+  readonly profile: string;
+  /** /proc is mounted with hidepid: processes of other users cannot be seen. */
+  readonly hidesOthers: boolean;
+}
+
+export function readPrivileges(): Privileges {
+  const facts = readFacts(process.pid, "");
+  const scope = readText("/proc/sys/kernel/yama/ptrace_scope");
+  return {
+    uid: facts.ownUid,
+    mayTrace: (facts.ownCapabilities & SYS_PTRACE) !== 0n,
+    ptraceScope: scope === null ? null : Number(scope),
+    seccompFiltered: facts.seccompFiltered,
+    profile: facts.profile === "unconfined" ? "" : facts.profile,
+    hidesOthers: /^\S+ \S+ \S+ \S+ \/proc .* - proc \S+ \S*hidepid=(?!0|off)/m.test(
+      readText("/proc/self/mountinfo") ?? "",
+    ),
+  };
 }
 
 function readFacts(pid: Pid, code: string): PtraceFacts {

@@ -37,7 +37,7 @@ export interface PtraceFacts {
   readonly place: Place;
 }
 
-const SYS_PTRACE = 1n << 19n;
+export const SYS_PTRACE = 1n << 19n;
 /** include/uapi/linux/capability.h; those that programs are given most often. */
 const NAMES: ReadonlyMap<number, string> = new Map([
   [1, "CAP_DAC_OVERRIDE"],
@@ -65,11 +65,11 @@ interface Refusal {
 }
 
 export function explainRefusal(facts: PtraceFacts): Refusal {
-  return facts.memoryReadable ? barredCall(facts) : (ofKernel(facts) ?? ofModules(facts));
+  return facts.memoryReadable ? barredCall(facts) : (explainByRules(facts) ?? ofModules(facts));
 }
 
-/** Rules 1 to 4. */
-function ofKernel(facts: PtraceFacts): Refusal | null {
+/** Rules 1 to 4; null where none of them refuses. */
+export function explainByRules(facts: PtraceFacts): Refusal | null {
   const { place, uid, ownUid, yamaScope } = facts;
   const capable = (facts.ownCapabilities & SYS_PTRACE) !== 0n;
   const elsewhere =

@@ -16,6 +16,7 @@ import {
   formatSignedCount,
   formatSlopeBriefly,
   formatUtcTime,
+  formatWallClock,
 } from "./numbers.js";
 
 const KIB = 2 ** 10;
@@ -150,6 +151,12 @@ describe("durations and times", () => {
   ])("%d ms after the start is %s", (ms, text) =>
     expect(formatElapsed(1e12 + ms, 1e12)).toBe(text),
   );
+
+  it("a clock on the wall shows local time", () => {
+    const at = new Date(2026, 2, 1, 9, 4, 6).getTime();
+    expect(formatWallClock(at)).toBe("09:04:06");
+    expect(formatWallClock(at, true)).toBe("03-01 09:04");
+  });
 
   it("a time of day is in UTC", () => {
     expect(formatUtcTime(Date.UTC(2026, 2, 1, 12, 34, 56))).toBe("2026-03-01 12:34:56 UTC");

@@ -58,6 +58,18 @@ export function formatGrowth(bytesPerHour: number): string {
   return `${sign}${text} MiB/h`;
 }
 
+/** "+578 MiB/h (+567 to +589)"; "not measurable (-3.0 to +5.0 MiB/h)" where zero lies in the 95 % interval;
+ * "window too short" where there is no interval. Bytes per hour. */
+export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: number): string {
+  if (low === undefined || high === undefined) {
+    return "window too short";
+  }
+  const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
+  return low <= 0 && high >= 0
+    ? `not measurable (${range})`
+    : `${formatGrowth(bytesPerHour)} (${range.replace(" MiB/h", "")})`;
+}
+
 // --- counts and shares ---------------------------------------------------------------------------
 
 /** "1,204"; from `shortenedFrom` on three digits and a letter: "120 k", "3.40 M". */
@@ -174,6 +186,19 @@ export function formatElapsed(timeMs: TimeMs, startMs: TimeMs): string {
 /** Date and time of day: "2026-03-01 12:34:56 UTC". */
 export function formatUtcTime(timeMs: TimeMs): string {
   return `${new Date(timeMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+}
+
+/** Time of day where the reader is: "19:33:05"; with the day where `withDay`: "03-01 19:33". */
+export function formatWallClock(timeMs: TimeMs, withDay = false): string {
+  const at = new Date(timeMs);
+  const [month, day, hours, minutes, seconds] = [
+    at.getMonth() + 1,
+    at.getDate(),
+    at.getHours(),
+    at.getMinutes(),
+    at.getSeconds(),
+  ].map(twoDigits);
+  return withDay ? `${month}-${day} ${hours}:${minutes}` : `${hours}:${minutes}:${seconds}`;
 }
 
 // --- digits --------------------------------------------------------------------------------------

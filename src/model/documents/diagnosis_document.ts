@@ -61,13 +61,27 @@ export interface SuspectJson {
   puts?: true;
   /** Which allocator was asked; "device": torch's, of a GPU. */
   domain: "python" | "native" | "mapped" | "files" | "device";
+  /** The process in which it grows most. */
   pid: number;
+  /** Where it grows in several processes of the tree: in each, the most first. */
+  processes?: { pid: number; growthBytesPerHour: number }[];
   /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
   ages: { olderThanMs: Millis; bytes: Bytes }[];
   /** Live bytes at looks, for a chart. */
   history: { timeMs: TimeMs; bytes: Bytes }[];
   holder?: HolderJson;
+  /** Its items wait for a consumer that is slower than their producer; waitingMs is the age of the oldest item. */
+  backlog?: { waitingMs: Millis; producedBytesPerHour: number; consumedBytesPerHour: number };
   advice: AdviceJson[];
+}
+
+/** Another cause of the growth, beside the verdict's. */
+export interface AlsoFoundJson {
+  kind: VerdictKind;
+  /** Of the whole growth, 0 to 1. */
+  share: number;
+  /** One sentence. */
+  summary: string;
 }
 
 /** What the heap of a process holds more of, from the first of its censuses to the last. */
@@ -99,8 +113,11 @@ export interface DiagnosisJson {
     /** One sentence. */
     summary: string;
   };
+  /** Other causes of at least 10 % of the growth, the largest first; left out where there are none. */
+  alsoFound?: AlsoFoundJson[];
   growth: {
-    /** Of the memory that the verdict is about, with the 95 % interval of it. */
+    /** Of the process tree, with its 95 % interval. Where the tree as a whole shows no growth: of the memory that the
+     * verdict is about. */
     bytesPerHour: number;
     low: number;
     high: number;

@@ -49,6 +49,13 @@ export interface SummarySiteJson {
   interval95AllocatedBytes?: Interval;
 }
 
+/** `tidemark.completion/1`: the script by which a shell completes command lines. */
+export interface CompletionJson {
+  schema: "tidemark.completion/1";
+  shell: "bash" | "zsh" | "fish";
+  script: string;
+}
+
 /** `tidemark.summary/1` */
 export interface SummaryJson {
   schema: "tidemark.summary/1";
@@ -57,7 +64,10 @@ export interface SummaryJson {
   /** The time the figures are of: the end unless --at said otherwise. */
   atMs: TimeMs;
   /** The whole tree's. */
+  /** Of a tree of processes: the sum of each one's RSS, which counts what they share more than once. */
   rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  /** Of a tree of several processes, where PSS could be read: what the tree takes, at the polls of PSS. */
+  pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
   processes: {
     pid: Pid;
     parentPid: Pid;
@@ -71,12 +81,16 @@ export interface SummaryJson {
   }[];
   /** By liveBytes at `atMs`, largest first. */
   sites: SummarySiteJson[];
-  /** Growth of the tree's PSS (RSS where PSS could not be read) after the first third of the window. */
+  /** Growth after the first third of the window: of the process's RSS, or of the tree's PSS where it has several
+   * processes (its RSS where PSS could not be read). The diagnosis uses the same figures. */
   series: {
     startBytes: Bytes;
     minBytes: Bytes;
     baselineBytes: Bytes;
     growthBytesPerHour: number;
+    /** 95 % interval of the growth; left out where the window is too short to measure it. */
+    growthLowBytesPerHour?: number;
+    growthHighBytesPerHour?: number;
     points: number;
     /** Last reading; 0 where PSS could not be read. */
     treePssBytes: Bytes;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FrameJson } from "./documents.js";
-import { isOwn, ownFrame } from "./own_code.js";
+import { isOwn, isTidemark, ownFrame, recurringFile } from "./own_code.js";
 
 const LIB = "/usr/lib/python3.12";
 
@@ -54,10 +54,35 @@ describe("the frame that a stack counts for", () => {
       named("root <template>", `render ${LIB}/site-packages/jinja2/x.py`, "page /srv/a.py"),
     ).toBe("page");
     expect(named("work <string>", "<module> <string>")).toBe("work");
-    expect(named("cell <ipython-input-3-ab>", `run ${LIB}/site-packages/IPython/x.py`)).toBe(
-      "cell",
-    );
   });
+
+  test("a notebook cell counts for itself, whatever file of the program runs it", () => {
+    const cell = "cell <ipython-input-3-ab12>";
+    expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`)).toBe("cell");
+    expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`, "main /srv/a.py")).toBe("cell");
+    expect(named("cell /tmp/ipykernel_42/77.py", "main /srv/a.py")).toBe("cell");
+  });
+});
+
+describe("code that is compiled again and again", () => {
+  test("counts as one file", () => {
+    const one = (a: string, b: string) => expect(recurringFile(a)).toBe(recurringFile(b));
+    one("<ipython-input-3-ab12cd34ef56>", "<ipython-input-17-0123456789ab>");
+    one("/tmp/ipykernel_4242/1029384756.py", "/tmp/ipykernel_4242/56473829.py");
+    one("<string-12>", "<string-345>");
+    one("<template 0x7f1200aa>", "<template 0x7f5500bb>");
+    one("/tmp/job_17/step_3.py", "/tmp/job_18/step_4.py");
+  });
+
+  test("while files of a program stay apart", () => {
+    expect(recurringFile("/srv/app/v1.py")).not.toBe(recurringFile("/srv/app/v2.py"));
+    expect(recurringFile("<string>")).not.toBe(recurringFile("<stdin>"));
+  });
+});
+
+test("what Tidemark runs in the process is known by its file", () => {
+  expect(isTidemark(stack("answer <tidemark>", "<module> <string>"))).toBe(true);
+  expect(isTidemark(stack("answer <string>", "<module> /srv/tidemark/app.py"))).toBe(false);
 });
 
 test.each([

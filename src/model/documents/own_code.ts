@@ -1,3 +1,4 @@
+import { isNotebookCell } from "../profile/frame_text.js";
 import type { FrameJson } from "./documents.js";
 
 /** Where one task's or thread's code ends and the code that drives all of them begins. */
@@ -9,6 +10,27 @@ const WORKER = { file: /[/\\]multiprocessing[/\\]process\.py$/, name: /(?:^|\.)_
 /** Text that was compiled as the program ran: a dataclass' __init__, a template. */
 const COMPILED_TEXT = /^<.*>$/;
 
+/** Text that is compiled again and again, each time under a file name of its own: notebook cells, templates, exec. */
+const COMPILED_AGAIN = /^<|[/\\](?:tmp|temp)[/\\].*\d/i;
+/** Numbers and hashes in such a name. */
+const COUNTER = /0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{6,}\b|\d+/gi;
+
+/** The file's name for grouping: the same for all versions of code that is compiled again and again. */
+export function recurringFile(file: string): string {
+  if (isNotebookCell(file)) {
+    return "<notebook cell>";
+  }
+  return COMPILED_AGAIN.test(file) ? file.replace(COUNTER, "#") : file;
+}
+
+/** What Tidemark runs inside the process: scripts that it has the interpreter execute. */
+const TIDEMARK_FILE = /^<tidemark>$|[/\\]\.tidemark-\d+-/;
+
+/** Whether an allocation was made by Tidemark's own code in the process. `frames`: leaf first. */
+export function isTidemark(frames: readonly FrameJson[]): boolean {
+  return frames.some(({ file }) => TIDEMARK_FILE.test(file));
+}
+
 /** The frame that a stack (leaf first) counts for: the nearest to the leaf that is the program's own, where
  * no event loop stands between, and rather of a file than of compiled text, which counts for who calls it; else the
  * nearest of Python's; else the leaf. */
@@ -16,12 +38,17 @@ export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   const driver = frames.findIndex(isDriver);
   const near = driver < 0 ? frames : frames.slice(0, driver);
   return (
-    near.find((frame) => isOwn(frame) && !COMPILED_TEXT.test(frame.file)) ??
+    near.find((frame) => isOwn(frame) && isWritten(frame)) ??
     near.find(isOwn) ??
     near.find(({ kind }) => kind === "python") ??
     frames.find(isOwn) ??
     frames[0]
   );
+}
+
+/** Code of a file, or of a notebook cell: its user wrote that, though no file holds it. */
+function isWritten({ file }: FrameJson): boolean {
+  return !COMPILED_TEXT.test(file) || isNotebookCell(file);
 }
 
 function isDriver({ file, function: name }: FrameJson): boolean {
@@ -40,6 +67,8 @@ function isOwnPath(file: string, functionName: string): boolean {
       file,
     ) ||
     file.startsWith("<frozen ") ||
+    TIDEMARK_FILE.test(file) ||
+    /[/\\]python[/\\]tidemark[/\\]/.test(file) ||
     // Scripts that only start a package's main function.
     (/[/\\]bin[/\\][^/\\.]+$/.test(file) && functionName === "<module>")
   );

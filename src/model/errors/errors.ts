@@ -5,8 +5,9 @@
 
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
-/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal. */
-type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
+/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal;
+ * 126 and 127 what a shell answers for a program that cannot be started. */
+type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127;
 
 export const ERROR_IDS = [
   "TM-E001",
@@ -22,6 +23,8 @@ export const ERROR_IDS = [
   "TM-E013",
   "TM-E014",
   "TM-E015",
+  "TM-E016",
+  "TM-E017",
   "TM-E020",
   "TM-E021",
   "TM-E022",
@@ -178,19 +181,11 @@ export function tooLarge(what: string, limit: string): TidemarkError {
   );
 }
 
-/** TM-E009: the program could not be started; nothing ran. */
-export function programNotStarted(program: string, reason: string): TidemarkError {
-  return new TidemarkError(
-    "TM-E009",
-    2,
-    `cannot start ${oneLine(program)}: ${oneLine(reason)}`,
-    "",
-    "check the name and that it is executable",
-  );
-}
-
 /** TM-E012: a platform, part or file of the installation that is missing. */
-export function notInstalled(what: string, next: string): TidemarkError {
+export function notInstalled(
+  what: string,
+  next = "install Tidemark again, or build it in a clone: npm run build",
+): TidemarkError {
   return new TidemarkError("TM-E012", 4, what, "", next);
 }
 
@@ -210,14 +205,14 @@ export function nothingThere(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E014", 2, what, "", next);
 }
 
-/** TM-E015: a recording of that name exists, and nobody said that it may go. */
+/** TM-E015: a file of the recording's name exists; recordings are overwritten on demand alone. */
 export function recordingExists(path: string): TidemarkError {
   return new TidemarkError(
     "TM-E015",
     2,
     `${oneLine(path)} exists`,
     "",
-    "name another with -o, or add -f",
+    "name another with -o, or add --force",
   );
 }
 
@@ -292,8 +287,8 @@ export function processGone(pid: number): TidemarkError {
   return new TidemarkError(
     "TM-E020",
     4,
-    `process ${pid} has no memory to read`,
-    "it does not exist, has ended, or started another program meanwhile",
+    `there is no process ${pid}, or it has ended`,
+    "the pid may be mistyped, of another container, or of a program that started another meanwhile",
     "see `tidemark ps`",
   );
 }
@@ -353,10 +348,10 @@ export function layoutMismatch(name: string, version: string, detail: string): T
   );
 }
 
-/** Names and messages from outside go into one line that cannot move a terminal's cursor. */
-export function oneLine(text: string): string {
+/** Names and messages from outside go into one line that cannot move a terminal's cursor, of at most `longest` characters. */
+export function oneLine(text: string, longest = 400): string {
   const flat = Array.from(text, (character) => (isControl(character) ? " " : character)).join("");
-  return flat.length > 400 ? `${flat.slice(0, 399)}…` : flat;
+  return flat.length > longest ? `${flat.slice(0, longest - 1)}…` : flat;
 }
 
 function isControl(character: string): boolean {

@@ -7,6 +7,23 @@ export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
+/** Names under which IPython compiles cells: in a terminal with the cell's number, in a kernel with a hash. */
+const TERMINAL_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
+const KERNEL_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
+
+export function isNotebookCell(file: string): boolean {
+  return TERMINAL_CELL.test(file) || KERNEL_CELL.test(file);
+}
+
+/** A file's name for people: of a notebook cell "In [5]", or "notebook cell" where its name does not hold a number. */
+export function readableFile(file: string): string {
+  const [, number] = TERMINAL_CELL.exec(file) ?? [];
+  if (number !== undefined) {
+    return `In [${number}]`;
+  }
+  return KERNEL_CELL.test(file) ? "notebook cell" : file;
+}
+
 /** What a frame is called: its function, or object and address where no symbol was found. */
 export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
   const name = itemAt(strings, uint32At(frames.function, frame));
@@ -21,7 +38,7 @@ export function frameName({ frames, strings }: ProfileTables, frame: FrameId): s
 
 /** Where a frame's code is: "app.py:41", or the object's name for native code; "" where it has no file. */
 export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const file = itemAt(strings, uint32At(frames.file, frame));
+  const file = readableFile(strings[uint32At(frames.file, frame)] ?? "");
   const line = uint32At(frames.line, frame);
   if (frames.kind[frame] === FrameKind.native && line === 0) {
     return baseName(file);

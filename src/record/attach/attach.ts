@@ -15,7 +15,8 @@
  * | the recorder is killed | the lease lapses, the agent disarms itself; the keeper leaves the orphan file |
  * | it cannot be disarmed in time | the lease ends in a second, the agent does it by itself; a note says so |
  * | it forks | the child is recorded as with `run`, and disarms itself in the second after the end |
- * | it has children already, or starts other programs | those are watched from outside alone; `limits` says so |
+ * | it has children already | those that run the same program are armed, too (attached_children.ts) |
+ * | it starts other programs, or a child cannot be entered | watched from outside alone; `limits` says so |
  */
 
 import { closeSync, openSync } from "node:fs";
@@ -32,6 +33,8 @@ import {
 } from "../../linux/index.js";
 import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
+import { MemoryRoom } from "../../linux/this_process/memory_room.js";
+import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
@@ -49,9 +52,11 @@ import { CpuBudget } from "../process/cpu_budget.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
-import { type AgentStatus, armAgent, disarmAgent } from "./attached_agent.js";
+import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
+import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
 
-const CHECK_MS = 100;
+/** Of the process's end, which polls see, and of `enough`. */
+const CHECK_MS = 500;
 /** How long the process may take to run the agent's farewell. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
@@ -67,14 +72,18 @@ export interface AttachOptions {
   readonly periodBytes?: Bytes;
   readonly native?: boolean;
   readonly follow?: boolean;
+  /** Children that exist already and are recorded, too; the default is those that run the same program. */
+  readonly children?: ChildrenChoice;
   /** Watch the devices of its processes; left out: no process is asked. */
   readonly devices?: DeviceWatchOptions;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
   /** How long the process may take until it runs Python code. */
   readonly waitMs: Millis;
+  /** The recording ends then; left out: as `enough` says. */
+  readonly forMs?: Millis;
   /** Asked now and then while it is recorded; true ends it. */
-  readonly enough: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
+  readonly enough?: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
   /** Ends it now: an interrupt. */
   readonly until?: AbortSignal;
   readonly onWaiting?: (doing: string) => void;
@@ -113,26 +122,25 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
       (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
   );
+  dieFirstOfMemory(); // after the keeper was started, which is to live longer
   try {
     keeper.pool.setLease(monotonicMs() + options.waitMs + FIRST_LEASE_MS);
-    const armed = await armAgent(
-      pid,
-      {
-        libraryPath,
-        poolPath: keeper.path,
-        periodBytes: period,
-        native: options.native === true,
-        follow: options.follow !== false,
-      },
-      {
-        waitMs: options.waitMs,
-        ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
-        ...(options.until ? { signal: options.until } : {}),
-      },
-    );
+    const armOptions: ArmOptions = {
+      libraryPath,
+      poolPath: keeper.path,
+      periodBytes: period,
+      native: options.native === true,
+      follow: options.follow !== false,
+    };
+    const armed = await armAgent(pid, armOptions, {
+      waitMs: options.waitMs,
+      ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
+      ...(options.until ? { signal: options.until } : {}),
+    });
     const place = openPool(pid, armed.status, armed.stood, keeper);
     try {
-      return await record(options, place, armed.entered, armed.stood, stat.startTicks);
+      const owner = armed.status.pool === keeper.path ? armOptions : null;
+      return await record(options, place, { ...armed, owner, startTicks: stat.startTicks });
     } catch (error) {
       if (!armed.stood) {
         await disarmAgent(pid, { waitMs: LEAVE_MS }).catch(() => {}); // the first error says more
@@ -226,12 +234,18 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
     : agentRefused(pid, `its memory cannot be opened from here (${status.pool})`);
 }
 
+interface Entered {
+  readonly entered: RemoteAnswer;
+  readonly stood: boolean;
+  readonly startTicks: number;
+  /** How children are armed with the same pool; null where the pool is not ours to share. */
+  readonly owner: ArmOptions | null;
+}
+
 async function record(
   options: AttachOptions,
   place: PoolPlace,
-  entered: RemoteAnswer,
-  stood: boolean,
-  startTicks: number,
+  { entered, stood, startTicks, owner }: Entered,
 ): Promise<AttachResult> {
   const { pid } = options;
   const notes: string[] = [];
@@ -260,9 +274,7 @@ async function record(
       : "Attached to a running program: what it had allocated before is not in the profile.",
     ...(stood || options.follow === false
       ? []
-      : [
-          "Children that it forks from now on are profiled; those from before, and other programs that it starts, are not: attach to each of them.",
-        ]),
+      : ["Other programs that it starts from now on are not profiled: attach to each of them."]),
   ]);
   const recorder = new Recorder({
     writer,
@@ -275,10 +287,26 @@ async function record(
     pool: new PoolWatch(place.pool, place.descriptor, pid),
     devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
     budget: options.budget ?? new CpuBudget(),
+    memory: new MemoryRoom(),
   });
   recorder.start();
   options.onRecording?.(entered, path);
+  const over = new AbortController();
+  const children = owner === null ? [] : childrenToAttach(pid, childrenOf(options));
+  if (owner === null && childrenToAttach(pid, childrenOf(options)).length > 0) {
+    writer.limits(nowMs(), [
+      "The children that it has already are not profiled: its agent records to memory of its own, which they cannot open.",
+    ]);
+  }
+  const arming =
+    owner === null
+      ? Promise.resolve()
+      : armChildren(children, owner, over.signal, (sentence) => {
+          writer.limits(nowMs(), [sentence]);
+        });
   const ended = await wait(options, recorder, path);
+  over.abort();
+  await arming;
   let detachPauseMs = 0;
   if (ended) {
     await recorder.finish(null);
@@ -301,19 +329,25 @@ async function record(
   };
 }
 
+function childrenOf({ children, follow }: AttachOptions): ChildrenChoice {
+  return follow === false ? "none" : (children ?? "same-program");
+}
+
 /** True where the process ended. */
 async function wait(
-  { enough, until }: AttachOptions,
+  { forMs = Number.POSITIVE_INFINITY, enough, until }: AttachOptions,
   recorder: Recorder,
   path: string,
 ): Promise<boolean> {
   const begun = monotonicMs();
   while (recorder.rootLives) {
-    if (until?.aborted || (await enough(monotonicMs() - begun, path))) {
+    const leftMs = begun + forMs - monotonicMs();
+    const isEnough = leftMs <= 0 || until?.aborted || (await enough?.(monotonicMs() - begun, path));
+    if (isEnough) {
       return false;
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(done, CHECK_MS);
+      const timer = setTimeout(done, Math.min(CHECK_MS, leftMs));
       function done() {
         clearTimeout(timer);
         until?.removeEventListener("abort", done);

@@ -32,7 +32,7 @@ interface ArmedAgent {
   readonly entered: RemoteAnswer;
 }
 
-interface ArmOptions {
+export interface ArmOptions {
   /** Of libtidemark.so; libtidemark-keyed.so lies beside it. */
   readonly libraryPath: string;
   /** The recorder's pool; the agent makes one of its own where it cannot open that. */

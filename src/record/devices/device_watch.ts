@@ -84,7 +84,8 @@ export class DeviceWatch {
   }
 
   /** Adds what was told since the last poll; enters who is due. */
-  poll(living: ReadonlyMap<Pid, number>, timeMs: TimeMs, poll: TreePoll): void {
+  poll(poll: TreePoll): void {
+    const living = poll.tree.livingSeries;
     for (const pid of this.#watched.keys()) {
       if (!living.has(pid)) {
         this.#watched.delete(pid);
@@ -95,7 +96,7 @@ export class DeviceWatch {
       this.#enterIfDue(process);
       if (process.fresh) {
         process.fresh = false;
-        poll.metrics.push(...rowsOf(process.figures, series, timeMs));
+        poll.metrics.push(...rowsOf(process.figures, series, poll.timeMs));
       }
     }
     this.#tell(poll);

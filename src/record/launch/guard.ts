@@ -1,10 +1,7 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { itemAt } from "../../model/base/columns.js";
-import { present } from "../../model/base/present.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
-import { reasonOf } from "../../model/errors/reason.js";
 
 /** How the program ended, as the guard's wait4 told. */
 export interface ExitReport {
@@ -50,8 +47,8 @@ export class GuardClient {
       this.#socket = new Socket({ fd: descriptor, readable: true, writable: true });
     } catch (cause) {
       throw badUsage(
-        `the recorder was not started by tidemark-guard: ${reasonOf(cause).message}`,
-        "start programs with: tidemark run -- PROGRAM",
+        `the recorder was not started by tidemark-guard: ${(cause as Error).message}`,
+        "start programs with: tidemark run PROGRAM",
       );
     }
     this.#socket.setEncoding("utf8");
@@ -86,6 +83,12 @@ export class GuardClient {
       : { started: false, errno: Number(first), reason: second ?? "" };
   }
 
+  /** This recorder leaves before the program has ended: the guard starts another one then, with the same words. */
+  handOver(): void {
+    this.#say("alone");
+    this.#socket.end();
+  }
+
   /** Said at once, whatever Node still has to do before it ends. */
   leave(exitCode: number): void {
     try {
@@ -115,14 +118,14 @@ export class GuardClient {
   #hear(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
-    this.#received = present(lines.pop());
+    this.#received = lines.pop() as string;
     for (const line of lines) {
       const fields = line.split("\t").map(unescapeField);
       if (fields[0] === "exited") {
         this.#reportExit(parseExit(fields));
         continue;
       }
-      const index = this.#waiting.findIndex(({ verbs }) => verbs.includes(itemAt(fields, 0)));
+      const index = this.#waiting.findIndex(({ verbs }) => verbs.includes(fields[0] as string));
       this.#waiting.splice(index, index < 0 ? 0 : 1)[0]?.resolve(fields);
     }
   }

@@ -31,9 +31,7 @@ export class PoolKeeper {
     const path = join(folder, "tidemark-guard");
     const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"] });
     const answer = await new Promise<string>((resolve, reject) => {
-      guard.on("error", () =>
-        reject(notInstalled(`${path} is missing`, "build it with: npm run build")),
-      );
+      guard.on("error", () => reject(notInstalled(`${path} is missing`)));
       guard.on("close", () => reject(internalError(new Error("the pool's keeper has ended"))));
       guard.stdin?.on("error", () => {});
       guard.stdout?.setEncoding("utf8").once("data", resolve);

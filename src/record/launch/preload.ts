@@ -95,7 +95,7 @@ function obstacle(options: RunOptions): string | null {
     return "No agent: TIDEMARK=off is set; only the figures of /proc are recorded.";
   }
   if (!isFile(LIBRARY_PATH)) {
-    return `No agent: ${oneLine(LIBRARY_PATH)} is missing (npm run build makes it); only the figures of /proc are recorded.`;
+    return `No agent: ${oneLine(LIBRARY_PATH)} is missing (install Tidemark again, or build it in a clone: npm run build); only the figures of /proc are recorded.`;
   }
   return preloadObstacle(inspectProgram(options.command));
 }

@@ -6,8 +6,9 @@ import {
   readLimiting,
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
+import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric, TimelineEvent } from "../../model/profile/series.js";
+import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { CpuBudget } from "../process/cpu_budget.js";
@@ -17,6 +18,7 @@ import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import type { ExitReport } from "./guard.js";
+import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
 const FLUSH_MS = 1_000;
@@ -24,8 +26,12 @@ const FLUSH_MS = 1_000;
 const SHORTEST_LEASE_MS = 30_000;
 /** multiprocessing's resource tracker and fork server are gone so soon after the program. */
 const HELPERS_END_MS = 300;
-/** One read of a few bytes: so often at most between two polls. */
+/** One read of a few bytes, between two polls: often while processes come, else rarely. */
 const CROWD_CHECK_MS = 250;
+/** Reading the room for memory costs as much as a poll: at each one only where it is not wide. */
+const WIDE_ROOM: Bytes = 512 * 2 ** 20;
+const ROOM_CHECK_MS = 10_000;
+const QUIET_CHECK_MS = 1_000;
 
 interface RecorderOptions {
   readonly writer: RecordingWriter;
@@ -42,9 +48,10 @@ interface RecorderOptions {
   readonly devices: DeviceWatch | null;
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
+  readonly memory: MemoryRoom;
 }
 
-/** Polls a program from its start to its end and writes what it sees; costs under 1 % of a core. */
+/** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
   readonly #tree: ProcessTree;
   readonly #polls: PollSchedule;
@@ -61,6 +68,16 @@ export class Recorder {
   #timer: NodeJS.Timeout | null = null;
   #pendingMetrics: MetricRow[] = [];
   #flushedMs = 0;
+  #isStopped = false;
+  #nextRoomCheckMs: Millis = 0;
+  #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
+  /** CPU time of this process up to the end of the last step. */
+  #steppedCpuMs: Millis = 0;
+
+  /** Settles when there is too little memory for a recorder beside the program. */
+  readonly outOfMemory = new Promise<{ readonly roomBytes: Bytes }>((resolve) => {
+    this.#leaveForMemory = resolve;
+  });
 
   readonly #options: RecorderOptions;
 
@@ -85,6 +102,7 @@ export class Recorder {
       root: options.pid,
       startMs: options.startedMs,
       budget,
+      tell: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
       found: (timeMs, batch) => options.writer.holders(timeMs, batch),
       counted: (timeMs, census) => options.writer.census(timeMs, census),
     });
@@ -105,9 +123,9 @@ export class Recorder {
     const { writer, pool, devices } = this.#options;
     const poll = this.#tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    pool?.adoptStrays(this.#tree, this.#options.startTicks, timeMs, poll);
-    pool?.lastPoll(this.#tree, timeMs, poll, report?.exitCode == null);
-    this.#pollCgroup(timeMs, poll);
+    pool?.adoptStrays(poll, this.#options.startTicks);
+    pool?.lastPoll(poll, report?.exitCode == null);
+    this.#pollCgroup(poll);
     if (this.#highest) {
       const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({
@@ -118,14 +136,14 @@ export class Recorder {
         value: bytes,
       });
     }
-    this.#take(timeMs, poll);
+    this.#take(poll);
     this.#look("end", timeMs);
-    this.#take(timeMs, this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
+    this.#take(this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
     pool?.close();
     this.#flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
     await this.#suspects.settled();
-    this.#suspects.close();
+    this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
     this.#leaveBudget();
     writer.end({
       timeMs,
@@ -146,8 +164,8 @@ export class Recorder {
         // The last of them may have forked before it ended, as a daemon does: at any moment since the
         // walk that saw it alive.
         const poll = this.#tree.newPoll(timeMs);
-        pool?.adoptStrays(this.#tree, startTicks, timeMs, poll);
-        this.#take(timeMs, poll);
+        pool?.adoptStrays(poll, startTicks);
+        this.#take(poll);
       }
       const count = this.#tree.outliving().length;
       if (count === 0 || monotonicMs() >= giveUpMs) {
@@ -157,20 +175,18 @@ export class Recorder {
     }
   }
 
+  /** The program runs on without a recorder; the recording goes on with what its guard keeps. `why`: a sentence. */
+  handOver(why: string): void {
+    const timeMs = this.#stop("poll");
+    this.#options.writer.limits(timeMs, [why]);
+    this.#options.pool?.keepWithoutLease();
+    this.#options.pool?.close();
+  }
+
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */
   leave(): void {
-    if (this.#timer) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
-    this.#suspects.close();
-    this.#leaveBudget();
-    this.#options.devices?.leave();
-    this.#poll(monotonicMs() - this.#startMs);
-    const timeMs = nowMs();
-    this.#look("end", timeMs);
+    const timeMs = this.#stop("end");
     this.#options.pool?.close();
-    this.#flush(timeMs);
     this.#options.writer.end({
       timeMs,
       exitCode: null,
@@ -181,22 +197,43 @@ export class Recorder {
     });
   }
 
+  /** Nothing is recorded any more, after one last poll and look of that kind. @returns their time. */
+  #stop(kind: "poll" | "end"): TimeMs {
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#leaveBudget();
+    this.#options.devices?.leave();
+    const elapsedMs = monotonicMs() - this.#startMs;
+    this.#poll(elapsedMs);
+    const timeMs = nowMs();
+    this.#look(kind, timeMs);
+    this.#suspects.close(elapsedMs, timeMs);
+    this.#flush(timeMs);
+    this.#isStopped = true;
+    return timeMs;
+  }
+
   /** CPU time of this process since the recorder was made. */
   get cpuMs(): Millis {
     return this.#cpu();
   }
 
-  /** True while the recorded program runs. */
+  /** True while the recorded program runs, as far as the newest poll knows; false once nothing is polled any more. */
   get rootLives(): boolean {
-    return this.#tree.livingPids.includes(this.#options.pid);
+    return !this.#isStopped && this.#tree.livingPids.includes(this.#options.pid);
   }
 
   /** One poll, a look where one is due, and the timer for the next. */
   #step(): void {
     const elapsedMs = monotonicMs() - this.#startMs;
+    // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
+    const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
     const polledMs = this.#poll(elapsedMs);
-    this.#polls.polled(elapsedMs, pollCpu());
+    const ownCpuMs = pollCpu();
+    this.#polls.polled(elapsedMs, ownCpuMs + waitCpuMs, ownCpuMs);
     const { pool } = this.#options;
     if (pool) {
       const due = this.#looks.due(elapsedMs, pool.liveBytes);
@@ -212,16 +249,31 @@ export class Recorder {
       this.#readLedger(polledMs);
       this.#ledgers.read(elapsedMs, ledgerCpu());
     }
+    this.#checkRoom(elapsedMs);
     const distance = this.#polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
+    this.#steppedCpuMs = this.#cpu();
     this.#wait(distance);
+  }
+
+  #checkRoom(elapsedMs: Millis): void {
+    if (elapsedMs < this.#nextRoomCheckMs) {
+      return;
+    }
+    const roomBytes = this.#options.memory.read();
+    this.#suspects.roomBytes = roomBytes;
+    this.#nextRoomCheckMs = elapsedMs + (roomBytes < WIDE_ROOM ? 0 : ROOM_CHECK_MS);
+    if (roomBytes < LEAST_ROOM) {
+      this.#leaveForMemory({ roomBytes });
+    }
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */
   #wait(distance: Millis): void {
-    const part = Math.min(distance, CROWD_CHECK_MS);
+    const { pool } = this.#options;
+    const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
     this.#timer = setTimeout(() => {
-      if (distance > part && !this.#options.pool?.crowded) {
+      if (distance > part && !pool?.crowded) {
         this.#wait(distance - part);
       } else {
         this.#step();
@@ -238,10 +290,10 @@ export class Recorder {
     if (expensive) {
       this.#polls.expensiveRead(elapsedMs, treeCpu());
     }
-    this.#options.pool?.poll(this.#tree, timeMs, poll);
-    this.#options.devices?.poll(this.#tree.livingSeries, timeMs, poll);
-    this.#pollCgroup(timeMs, poll);
-    this.#take(timeMs, poll);
+    this.#options.pool?.poll(poll);
+    this.#options.devices?.poll(poll);
+    this.#pollCgroup(poll);
+    this.#take(poll);
     if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.#flush(timeMs);
       this.#flushedMs = elapsedMs;
@@ -260,18 +312,18 @@ export class Recorder {
     this.#options.writer.limits(timeMs, limits);
   }
 
-  #pollCgroup(timeMs: TimeMs, poll: TreePoll): void {
+  #pollCgroup(poll: TreePoll): void {
     const memory = this.#cgroup && readLimiting(this.#cgroup);
     if (!memory) {
       return;
     }
-    this.#noticeOomKill(timeMs, memory, poll.events);
+    this.#noticeOomKill(memory, poll);
     if (!this.rootLives) {
       return; // the figures are kept with the root's, which has ended
     }
     const add = (metric: Metric, value: number | null) => {
       if (value !== null) {
-        poll.metrics.push({ timeMs, series: 0, metric, value });
+        poll.measure({ series: 0 }, metric, value);
       }
     };
     add("cgroupUsageBytes", memory.usageBytes);
@@ -281,7 +333,7 @@ export class Recorder {
     add("cgroupMaxEvents", memory.maxEvents);
   }
 
-  #noticeOomKill(timeMs: TimeMs, memory: CgroupMemory, events: TimelineEvent[]): void {
+  #noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
     if (memory.oomKills !== null) {
       if (this.#oomKills !== null && memory.oomKills > this.#oomKills) {
         events.push({
@@ -309,8 +361,9 @@ export class Recorder {
     }
   }
 
-  #take(timeMs: TimeMs, poll: TreePoll): void {
+  #take(poll: TreePoll): void {
     const { writer } = this.#options;
+    const { timeMs } = poll;
     if (poll.rows.length > 0) {
       writer.processes(timeMs, poll.rows);
     }

@@ -1,9 +1,6 @@
 /** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
-
-import { ArenaPlaces } from "../../cpython/interpreter/arenas.js";
-import { hasMuchUnknown, readLedger } from "../../ledger/index.js";
+import { hasMuchUnknown, LedgerPlaces, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
-import { present } from "../../model/base/present.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ledgerMetric } from "../../model/profile/series.js";
@@ -29,7 +26,7 @@ export interface FoundAllocators {
 interface Kept {
   /** Its last turn, as a count of turns; 0: none yet. */
   turn: number;
-  readonly places: ArenaPlaces;
+  readonly places: LedgerPlaces;
   /** Of memory of nobody known, at its least. */
   leastUnknown: Bytes;
   /** Much of it was unknown, or it grew: its libraries were looked into for allocators of theirs, once, and from then
@@ -62,13 +59,13 @@ export class LedgerTurns {
     this.#kept.set(chosen, kept);
     this.#turns += 1;
     kept.turn = this.#turns;
-    return read(chosen, kept, present(living.get(chosen)), timeMs);
+    return read(chosen, kept, living.get(chosen) as number, timeMs);
   }
 }
 
 function newlyMet(): Kept {
-  const places = new ArenaPlaces();
-  places.ofOthers = false;
+  const places = new LedgerPlaces();
+  places.arenas.ofOthers = false;
   return { turn: 0, places, leastUnknown: Number.POSITIVE_INFINITY, searched: false };
 }
 
@@ -88,7 +85,7 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
       return { rows, allocators: null, limits: [] };
     }
     kept.searched = true;
-    kept.places.ofOthers = true;
+    kept.places.arenas.ofOthers = true;
     const found = allocatorsOf(pid);
     return {
       rows,

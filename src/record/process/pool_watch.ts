@@ -49,6 +49,14 @@ interface Watched {
   outlived: boolean;
 }
 
+/** What a segment's header has of its process, as the recording names it. */
+const SEGMENT_FIGURES = [
+  "liveBytes",
+  "liveObjects",
+  "allocatedBytes",
+  "allocatedObjects",
+  "periodBytes",
+] as const satisfies readonly Metric[];
 /** A process in a pid namespace is known by another number there: only the tree's next poll tells that it
  * lives. A slot that is freed under a living owner would have two. And what was killed may be the first of many
  * that the same signal ends, the program among them. */
@@ -70,6 +78,8 @@ export class PoolWatch {
   /** Slots that were read to their end and could not be freed. */
   readonly #stuck = new Set<string>();
   #claimsAtPoll = 0;
+  /** Whether processes came between the last two polls, or since the last one as far as was asked. */
+  isClaimed = true;
   readonly #inode: number;
 
   readonly #pool: PoolReader;
@@ -99,20 +109,28 @@ export class PoolWatch {
     this.#pool.setLease(monotonicMs() + forMs);
   }
 
+  /** The agents go on without a recorder. */
+  keepWithoutLease(): void {
+    this.#pool.setLease(0);
+  }
+
   /** True once so many processes came since the last poll that the slots of those that have ended are
    * wanted: to be asked between polls. */
   get crowded(): boolean {
     const head = this.#guarded(null, () => this.#pool.header());
+    this.isClaimed ||= head !== null && head.claims > this.#claimsAtPoll;
     return head !== null && head.claims - this.#claimsAtPoll > head.slotCount / 4;
   }
 
   /** Takes up new segments, reads every header, lets go of those whose owner has ended while the root
    * lived: nothing of theirs lives. Who has gone with the root is for {@link lastPoll} to tell. */
-  poll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll): void {
-    this.#claimsAtPoll = this.#guarded(null, () => this.#pool.header())?.claims ?? 0;
-    for (const { watched, header, state } of this.#readSlots(tree, timeMs, poll)) {
+  poll(poll: TreePoll): void {
+    const claims = this.#guarded(null, () => this.#pool.header())?.claims ?? 0;
+    this.isClaimed = claims > this.#claimsAtPoll;
+    this.#claimsAtPoll = claims;
+    for (const { watched, header, state } of this.#readSlots(poll)) {
       if (state === "replaced" || (state === "gone" && this.#goneForSure(watched, header))) {
-        this.#drain(watched, header, tree, timeMs, poll);
+        this.#drain(watched, header, poll);
       } else if (state === "gone") {
         watched.liveBytes = 0; // most likely, and the sum of all must not show a peak that never was
       } else {
@@ -124,15 +142,15 @@ export class PoolWatch {
 
   /** The same once the root has ended. `killed`: by a signal; what ended with it then, and not by its own
    * exit, keeps its live heap for the last look, as the root does. */
-  lastPoll(tree: ProcessTree, timeMs: TimeMs, poll: TreePoll, killed: boolean): void {
-    for (const { watched, header, state } of this.#readSlots(tree, timeMs, poll)) {
+  lastPoll(poll: TreePoll, killed: boolean): void {
+    for (const { watched, header, state } of this.#readSlots(poll)) {
       if (state === "replaced" || (state === "gone" && !(killed && header?.state !== "ended"))) {
-        this.#drain(watched, header, tree, timeMs, poll);
+        this.#drain(watched, header, poll);
         continue;
       }
       watched.missed = 0;
       if (state === "gone" && watched.row === null && header) {
-        tree.addEnded(header, timeMs, poll);
+        poll.addEnded(header);
       }
     }
     poll.events.push(...this.#assembler.takeEvents());
@@ -141,17 +159,17 @@ export class PoolWatch {
   /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
    * segment yet: it still has the pool mapped. For the end alone: walks through /proc until one of them
    * missed nobody, for a daemon's parents end while they are looked at. */
-  adoptStrays(tree: ProcessTree, sinceTicks: number, timeMs: TimeMs, poll: TreePoll): void {
+  adoptStrays(poll: TreePoll, sinceTicks: number): void {
     const seenEnded = new Set<Pid>();
     for (let walk = 0; walk < MOST_WALKS; walk++) {
       const { mapping, ended } = processesMapping(POOL_NAME, this.#inode, sinceTicks);
       for (const pid of mapping) {
         const stat = readStat(pid);
         if (stat) {
-          tree.adopt(pid, stat.startTicks, timeMs, poll);
+          poll.adopt(pid, stat.startTicks);
         }
       }
-      const outliving = tree.outliving();
+      const outliving = poll.tree.outliving();
       const justEnded = ended.filter((pid) => !seenEnded.has(pid));
       if (justEnded.length === 0 && mapping.every((pid) => outliving.includes(pid))) {
         break;
@@ -162,16 +180,13 @@ export class PoolWatch {
     }
   }
 
-  *#readSlots(
-    tree: ProcessTree,
-    timeMs: TimeMs,
-    poll: TreePoll,
-  ): Iterable<{
+  *#readSlots(poll: TreePoll): Iterable<{
     readonly watched: Watched;
     readonly header: SegmentHeader | null;
     /** `replaced`: by an image that came after it; `gone`: its process. */
     readonly state: "kept" | "replaced" | "gone";
   }> {
+    const { tree } = poll;
     const slots = this.#guarded(null, () => this.#pool.slots()) ?? [];
     const newest = newestImages(slots);
     for (const slot of slots) {
@@ -181,13 +196,13 @@ export class PoolWatch {
       }
       watched.row ??=
         tree.find(slot.pid, slot.processStartTicks) ??
-        tree.adopt(slot.pid, slot.processStartTicks, timeMs, poll) ??
+        poll.adopt(slot.pid, slot.processStartTicks) ??
         tree.findEnded(slot.pid, slot.processStartTicks);
       const header = this.#guarded(watched, () => this.#header(slot));
       if (!watched.outlived && this.#isOutlived(watched, tree)) {
-        this.#outlive(watched, timeMs, poll);
+        this.#outlive(watched, poll);
       } else if (header && !watched.outlived) {
-        this.#readFigures(watched, header, tree, timeMs, poll);
+        this.#readFigures(watched, header, poll);
       }
       const kept = slot.pid === this.#root || this.#lives(watched, tree);
       yield { watched, header, state: !newest.has(slot) ? "replaced" : kept ? "kept" : "gone" };
@@ -208,17 +223,16 @@ export class PoolWatch {
 
   /** What lived in the image went with it. Its slot stays: an image with an agent that comes after this one
    * tells by it that it is followed. */
-  #outlive(watched: Watched, timeMs: TimeMs, poll: TreePoll): void {
+  #outlive(watched: Watched, poll: TreePoll): void {
     watched.outlived = true;
     watched.liveBytes = 0;
     this.#renew(watched);
     if (watched.process !== null) {
       this.#assembler.end(watched.process);
     }
-    const series = watched.row?.series;
-    if (series !== undefined) {
-      poll.metrics.push({ timeMs, series, metric: "liveBytes", value: 0 });
-      poll.metrics.push({ timeMs, series, metric: "liveObjects", value: 0 });
+    if (watched.row !== null) {
+      poll.measure(watched.row, "liveBytes", 0);
+      poll.measure(watched.row, "liveObjects", 0);
     }
   }
 
@@ -295,13 +309,7 @@ export class PoolWatch {
     return got === page.length ? parseSegmentHeader(page, length, "the agent's memory") : null;
   }
 
-  #readFigures(
-    watched: Watched,
-    header: SegmentHeader,
-    tree: ProcessTree,
-    timeMs: TimeMs,
-    poll: TreePoll,
-  ): void {
+  #readFigures(watched: Watched, header: SegmentHeader, poll: TreePoll): void {
     watched.liveBytes = header.liveBytes;
     const events = header.sections[CONSTANTS.TM_SECTION_EVENTS];
     if (events && events.count - watched.eventsTaken > events.capacity / 2) {
@@ -310,15 +318,11 @@ export class PoolWatch {
     if (watched.row === null) {
       return;
     }
-    watched.row = tree.profiled(watched.row, header.python, header.command, poll);
-    const { series } = watched.row;
-    const add = (metric: Metric, value: number) =>
-      poll.metrics.push({ timeMs, series, metric, value });
-    add("liveBytes", header.liveBytes);
-    add("liveObjects", header.liveObjects);
-    add("allocatedBytes", header.allocatedBytes);
-    add("allocatedObjects", header.allocatedObjects);
-    add("periodBytes", header.periodBytes);
+    const row = poll.profiled(watched.row, header);
+    watched.row = row;
+    for (const metric of SEGMENT_FIGURES) {
+      poll.measure(row, metric, header[metric]);
+    }
   }
 
   #lives({ slot, row }: Watched, tree: ProcessTree): boolean {
@@ -360,19 +364,13 @@ export class PoolWatch {
     return true;
   }
 
-  #drain(
-    watched: Watched,
-    header: SegmentHeader | null,
-    tree: ProcessTree,
-    timeMs: TimeMs,
-    poll: TreePoll,
-  ): void {
+  #drain(watched: Watched, header: SegmentHeader | null, poll: TreePoll): void {
     this.#renew(watched);
     if (watched.process !== null) {
       this.#assembler.end(watched.process);
     }
     if (watched.row === null && header) {
-      tree.addEnded(header, timeMs, poll);
+      poll.addEnded(header);
     }
     if (!this.#pool.freeSlot(watched.slot.index)) {
       this.#stuck.add(watched.key);

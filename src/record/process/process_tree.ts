@@ -1,5 +1,6 @@
 import {
   descendantsOf,
+  ForeignSharedMemory,
   hasEnded,
   isLeaving,
   type ProcessStat,
@@ -23,14 +24,49 @@ const SHM_WORTH_ASKING: Bytes = 2 ** 20;
 /** Ended processes whose segment may still be read: as many as a pool has slots, and some. */
 const ENDED_KNOWN = 2_048;
 
-/** What one poll of the tree brought. */
-export interface TreePoll {
-  readonly timeMs: TimeMs;
-  readonly metrics: MetricRow[];
+/** What one poll of a process tree finds: readings, processes that are new or have changed, events and limits, all of
+ * one moment. Whoever reads more of the processes at that moment adds it here. */
+export class TreePoll {
+  readonly metrics: MetricRow[] = [];
   /** Rows of processes that are new or have changed. */
-  readonly rows: SeriesRow[];
-  readonly events: TimelineEvent[];
-  readonly limits: string[];
+  readonly rows: SeriesRow[] = [];
+  readonly events: TimelineEvent[] = [];
+  readonly limits: string[] = [];
+
+  constructor(
+    readonly tree: ProcessTree,
+    readonly timeMs: TimeMs,
+  ) {}
+
+  /** Adds a reading of the process with that row. */
+  measure({ series }: Pick<SeriesRow, "series">, metric: Metric, value: number): void {
+    this.metrics.push({ timeMs: this.timeMs, series, metric, value });
+  }
+
+  /** Adds an event of a process. `timeMs`: where it happened before this poll. */
+  mark(
+    { pid, command }: Pick<SeriesRow, "pid" | "command">,
+    kind: "process-start" | "process-end" | "exec",
+    timeMs: TimeMs = this.timeMs,
+  ): void {
+    this.events.push({ timeMs, pid, kind, detail: commandLine(command) });
+  }
+
+  /** Adds a living process that its segment or its mappings reveal: one whose parents ended between two polls (a
+   * daemon) hangs on no branch of the tree. null where there is none of that pid and start, or it is known. */
+  adopt(pid: Pid, startTicks: number): SeriesRow | null {
+    return this.tree.adopt(pid, startTicks, this);
+  }
+
+  /** Adds a process that came and ended between two polls; its segment describes it. */
+  addEnded(header: SegmentHeader): void {
+    this.tree.addEnded(header, this);
+  }
+
+  /** Marks a process as one that an agent runs in. */
+  profiled(row: SeriesRow, { python, command }: SegmentHeader): SeriesRow {
+    return this.tree.profiled(row, { python, command }, this);
+  }
 }
 
 interface Tracked {
@@ -47,6 +83,8 @@ export class ProcessTree {
   /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
   #shmFirst: Bytes | null = null;
   #asksWho = false;
+  readonly #foreign = new ForeignSharedMemory();
+  #foreignBytes: Bytes = 0;
   /** By pid and start ticks, oldest first. */
   readonly #ended = new Map<string, SeriesRow>();
   #count = 0;
@@ -103,14 +141,13 @@ export class ProcessTree {
     return null;
   }
 
-  /** Takes up a living process that its segment tells of: one whose parents ended between two polls
-   * (a daemon) hangs on no branch of the tree. null where there is none of that pid and start. */
-  adopt(pid: Pid, startTicks: number, timeMs: TimeMs, poll: TreePoll): SeriesRow | null {
+  /** See {@link TreePoll.adopt}. */
+  adopt(pid: Pid, startTicks: number, poll: TreePoll): SeriesRow | null {
     const stat = readStat(pid);
     if (stat?.startTicks !== startTicks || hasEnded(stat) || this.#alive.has(pid)) {
       return null;
     }
-    this.#discover(pid, stat, timeMs, poll);
+    this.#discover(pid, stat, poll);
     return this.#alive.get(pid)?.row ?? null;
   }
 
@@ -132,30 +169,26 @@ export class ProcessTree {
     return [...this.#ended.values()].findLast((row) => row.pid === pid) ?? null;
   }
 
-  /** A process that came and ended between two polls; its segment tells of it. */
-  addEnded(header: SegmentHeader, timeMs: TimeMs, poll: TreePoll): void {
-    const { pid, parentPid, command, python } = header;
+  /** See {@link TreePoll.addEnded}. */
+  addEnded({ pid, parentPid, command, python, startRealtimeMs }: SegmentHeader, poll: TreePoll) {
     if (this.#isFull(poll)) {
       return;
     }
-    const startedMs = Math.min(timeMs, header.startRealtimeMs);
-    poll.rows.push({
-      series: this.#count++,
-      pid,
-      parentPid,
-      command,
-      python,
-      profiled: true,
-      startedMs,
-      endedMs: timeMs,
-    });
-    const detail = commandLine(command);
-    poll.events.push({ timeMs: startedMs, pid, kind: "process-start", detail });
-    poll.events.push({ timeMs, pid, kind: "process-end", detail });
+    const startedMs = Math.min(poll.timeMs, startRealtimeMs);
+    const series = this.#count++;
+    const endedMs = poll.timeMs;
+    const row = { series, pid, parentPid, command, python, profiled: true, startedMs, endedMs };
+    poll.rows.push(row);
+    poll.mark(row, "process-start", startedMs);
+    poll.mark(row, "process-end");
   }
 
-  /** Marks a process as one that an agent runs in. */
-  profiled(row: SeriesRow, python: string, command: readonly string[], poll: TreePoll): SeriesRow {
+  /** See {@link TreePoll.profiled}. */
+  profiled(
+    row: SeriesRow,
+    { python, command }: Pick<SeriesRow, "python" | "command">,
+    poll: TreePoll,
+  ): SeriesRow {
     if (row.profiled && row.python === python) {
       return row;
     }
@@ -177,7 +210,7 @@ export class ProcessTree {
   /** `dear`: PSS, USS and sockets, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
     const poll = this.newPoll(timeMs);
-    this.#search(timeMs, poll);
+    this.#search(poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
     const shmUsed = sharedMemoryUsed(this.#root);
@@ -186,23 +219,24 @@ export class ProcessTree {
     for (const { row } of this.#alive.values()) {
       const figures = readFigures(row.pid, { dear, written: this.#asksWho });
       for (const [metric, value] of figures) {
-        poll.metrics.push({ timeMs, series: row.series, metric, value });
+        poll.measure(row, metric, value);
       }
       treeRss += figures.get("rssBytes") ?? 0;
       const pss = figures.size === 0 ? 0 : (figures.get("pssBytes") ?? null);
       treePss = treePss === null || pss === null ? null : treePss + pss;
     }
-    const root = this.#alive.get(this.#root);
+    const root = this.#alive.get(this.#root)?.row;
     if (root) {
-      const add = (metric: Metric, value: number) =>
-        poll.metrics.push({ timeMs, series: root.row.series, metric, value });
-      add("treeRssBytes", treeRss);
-      add("children", this.#alive.size - 1);
+      poll.measure(root, "treeRssBytes", treeRss);
+      poll.measure(root, "children", this.#alive.size - 1);
+      if (this.#asksWho && dear) {
+        this.#foreignBytes = this.#foreign.bytesOf([this.#root, ...this.#alive.keys()]);
+      }
       if (shmUsed !== null) {
-        add("shmUsedBytes", shmUsed);
+        poll.measure(root, "shmUsedBytes", Math.max(0, shmUsed - this.#foreignBytes));
       }
       if (treePss !== null) {
-        add("treePssBytes", treePss);
+        poll.measure(root, "treePssBytes", treePss);
       }
     }
     return poll;
@@ -223,14 +257,14 @@ export class ProcessTree {
       );
     }
     for (const tracked of [...this.#alive.values()]) {
-      this.#gone(tracked, timeMs, poll);
+      this.#gone(tracked, poll);
     }
     return poll;
   }
 
   /** The first one tells of the root. */
   newPoll(timeMs: TimeMs): TreePoll {
-    const poll: TreePoll = { timeMs, metrics: [], rows: [], events: [], limits: [] };
+    const poll = new TreePoll(this, timeMs);
     const root = this.#alive.get(this.#root);
     if (this.#rootIsNew && root) {
       this.#rootIsNew = false;
@@ -241,12 +275,7 @@ export class ProcessTree {
 
   #announce(row: SeriesRow, poll: TreePoll): void {
     poll.rows.push(row);
-    poll.events.push({
-      timeMs: Math.max(this.#startedMs, row.startedMs),
-      pid: row.pid,
-      kind: "process-start",
-      detail: commandLine(row.command),
-    });
+    poll.mark(row, "process-start", Math.max(this.#startedMs, row.startedMs));
   }
 
   #isFull(poll: TreePoll): boolean {
@@ -267,7 +296,7 @@ export class ProcessTree {
     return !isLeaving(stat) && stat?.startTicks === this.#alive.get(pid)?.startTicks;
   }
 
-  #search(timeMs: TimeMs, poll: TreePoll): void {
+  #search(poll: TreePoll): void {
     const stats = new Map<Pid, ProcessStat | null>();
     for (const pid of this.#alive.keys()) {
       stats.set(pid, readStat(pid));
@@ -284,17 +313,17 @@ export class ProcessTree {
       const tracked = this.#alive.get(pid);
       const lives = stat !== null && !hasEnded(stat);
       if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
-        this.#gone(tracked, timeMs, poll);
+        this.#gone(tracked, poll);
       } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
-        this.#replaced(tracked, stat, timeMs, poll);
+        this.#replaced(tracked, stat, poll);
       }
       if (lives && !this.#alive.has(pid) && pid !== this.#root) {
-        this.#discover(pid, stat, timeMs, poll);
+        this.#discover(pid, stat, poll);
       }
     }
   }
 
-  #discover(pid: Pid, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+  #discover(pid: Pid, stat: ProcessStat, poll: TreePoll): void {
     if (this.#isFull(poll)) {
       return;
     }
@@ -305,7 +334,7 @@ export class ProcessTree {
       command: readCommand(pid) ?? [stat.name],
       python: "",
       profiled: false,
-      startedMs: Math.max(this.#rootStartedMs, Math.min(timeMs, startTimeMs(stat.startTicks))),
+      startedMs: Math.max(this.#rootStartedMs, Math.min(poll.timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
     const { startTicks, stackStart } = stat;
@@ -313,7 +342,7 @@ export class ProcessTree {
     this.#announce(row, poll);
   }
 
-  #replaced(tracked: Tracked, stat: ProcessStat, timeMs: TimeMs, poll: TreePoll): void {
+  #replaced(tracked: Tracked, stat: ProcessStat, poll: TreePoll): void {
     const first = tracked.stackStart === 0;
     tracked.stackStart = stat.stackStart;
     if (first) {
@@ -322,33 +351,21 @@ export class ProcessTree {
     tracked.execs += 1;
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
-      this.#replace({ ...tracked.row, command }, poll);
-      poll.events.push({
-        timeMs,
-        pid: tracked.row.pid,
-        kind: "exec",
-        detail: commandLine(command),
-      });
+      poll.mark(this.#replace({ ...tracked.row, command }, poll), "exec");
     }
   }
 
-  #gone(tracked: Tracked, timeMs: TimeMs, poll: TreePoll): void {
-    const { row } = tracked;
-    const last = this.#replace({ ...row, endedMs: timeMs }, poll);
-    this.#alive.delete(row.pid);
-    this.#ended.set(`${row.pid} ${tracked.startTicks}`, last);
+  #gone(tracked: Tracked, poll: TreePoll): void {
+    const last = this.#replace({ ...tracked.row, endedMs: poll.timeMs }, poll);
+    this.#alive.delete(last.pid);
+    this.#ended.set(`${last.pid} ${tracked.startTicks}`, last);
     for (const key of this.#ended.keys()) {
       if (this.#ended.size <= ENDED_KNOWN) {
         break;
       }
       this.#ended.delete(key);
     }
-    poll.events.push({
-      timeMs,
-      pid: row.pid,
-      kind: "process-end",
-      detail: commandLine(row.command),
-    });
+    poll.mark(last, "process-end");
   }
 
   #replace(row: SeriesRow, poll: TreePoll): SeriesRow {

@@ -2,19 +2,21 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { CpuBudget } from "./cpu_budget.js";
 
-/** Share of one core that polling may take, looks apart. */
-const POLL_SHARE = 0.005;
-/** Share of the time for which reading PSS may hold a target's memory lock. */
-const EXPENSIVE_SHARE = 0.003;
-/** Share of a core that looks may take; at first more, for a short run has its course from few. */
-const LOOK_SHARE = 0.003;
-const FIRST_LOOK_SHARE = 0.01;
-const FIRST_LOOKS_MS = 120_000;
-/** Share of a core that ledgers may take. */
-const LEDGER_SHARE = 0.002;
+/** A share of a core: at first more, for a short run is known from few figures. */
+interface Share {
+  readonly atFirst: number;
+  readonly later: number;
+}
+const FIRST_PHASE_MS = 60_000;
+/** Share of one core that polling may take, profiles apart. */
+const POLL_SHARE: Share = { atFirst: 0.005, later: 0.0015 };
+/** Reading PSS makes the kernel walk all pages, under the target's memory lock. */
+const EXPENSIVE_SHARE: Share = { atFirst: 0.002, later: 0.0008 };
+const LOOK_SHARE: Share = { atFirst: 0.004, later: 0.001 };
+const LEDGER_SHARE: Share = { atFirst: 0.0025, later: 0.0007 };
 const FIRST_LEDGER_MS = 5_000;
-/** So many cost more than all later ones, for their code is new: their costs are let pass. */
-const COLD_LEDGERS = 3;
+/** The first costs so many times what the next ones do, for its code is new. */
+const COLD_LEDGER = 3;
 /** Each comes when the run is this much longer than at the last one. */
 const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
@@ -22,8 +24,14 @@ const FIRST_POLL_MS = 250;
 const SHORTEST_POLL_MS = 25;
 /** How long the first distance is kept, and how long costs are let pass: an interpreter warming up. */
 const START_PHASE_MS = 3_000;
+/** No poll costs more for its code being new: many processes do. */
+const COLD_POLL_MS = 20;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
+/** In the first phase polls come once a second, for fewer do not show whether a figure grows, unless that took more
+ * than this share of a core. */
+const SLOWEST_FIRST_POLL_MS = 1_000;
+const MOST_OF_FIRST_POLLS = 0.015;
 
 /** Running mean of the last few costs, so that one slow poll does not decide alone. */
 class Cost {
@@ -39,8 +47,21 @@ class Cost {
   }
 }
 
+function shareAt({ atFirst, later }: Share, elapsedMs: Millis): number {
+  return elapsedMs < FIRST_PHASE_MS ? atFirst : later;
+}
+
+function plannedDistance(elapsedMs: Millis): Millis {
+  if (elapsedMs < 2 * FIRST_POLL_MS) {
+    return Math.max(SHORTEST_POLL_MS, elapsedMs / 2);
+  }
+  const doublings = Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1;
+  return FIRST_POLL_MS * 2 ** Math.max(0, doublings);
+}
+
 export class PollSchedule {
   readonly #polls = new Cost();
+  readonly #pollsAlone = new Cost();
   readonly #expensive = new Cost();
   #nextExpensiveMs = 0;
 
@@ -50,30 +71,27 @@ export class PollSchedule {
     this.#budget = budget;
   }
 
-  /** `cpuMs`: what the poll took of a core. */
-  polled(elapsedMs: Millis, cpuMs: Millis): void {
-    if (elapsedMs > START_PHASE_MS) {
+  /** `cpuMs`: what the poll took of a core, the wait before it included; `ownCpuMs`: without that wait. */
+  polled(elapsedMs: Millis, cpuMs: Millis, ownCpuMs = cpuMs): void {
+    if (elapsedMs > START_PHASE_MS || cpuMs > COLD_POLL_MS) {
       this.#polls.add(cpuMs);
+      this.#pollsAlone.add(ownCpuMs);
     }
   }
 
   /**
    * From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on; less
-   * in the first half second.
+   * in the first half second; more where polls are expensive, in the first minute up to a second.
    */
   distance(elapsedMs: Millis): Millis {
-    if (elapsedMs < 2 * FIRST_POLL_MS) {
-      return Math.max(SHORTEST_POLL_MS, elapsedMs / 2);
-    }
-    const doublings = Math.max(
-      0,
-      Math.floor(Math.log(elapsedMs / FIRST_DISTANCE_FOR_MS) / Math.log(4)) + 1,
-    );
-    const planned = FIRST_POLL_MS * 2 ** (Number.isFinite(doublings) ? doublings : 0);
-    return Math.min(
-      LONGEST_POLL_MS,
-      Math.max(planned, this.#polls.distance(this.#budget.perTarget(POLL_SHARE))),
-    );
+    const share = this.#budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
+    const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
+    const longest =
+      elapsedMs < FIRST_PHASE_MS
+        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#pollsAlone.distance(most))
+        : LONGEST_POLL_MS;
+    const wanted = Math.max(plannedDistance(elapsedMs), this.#polls.distance(share));
+    return Math.min(LONGEST_POLL_MS, longest, wanted);
   }
 
   /** Whether this poll reads PSS, USS and sockets, too. */
@@ -87,7 +105,7 @@ export class PollSchedule {
       elapsedMs +
       Math.max(
         4 * FIRST_POLL_MS,
-        this.#expensive.distance(this.#budget.perTarget(EXPENSIVE_SHARE)),
+        this.#expensive.distance(this.#budget.perTarget(shareAt(EXPENSIVE_SHARE, elapsedMs))),
       );
   }
 }
@@ -117,8 +135,8 @@ export class LookSchedule {
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.#lastMs;
     const longest = this.#taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.#lastMs;
-    const share = elapsedMs < FIRST_LOOKS_MS ? FIRST_LOOK_SHARE : LOOK_SHARE;
-    if (since < Math.min(this.#cost.distance(this.#budget.perTarget(share)), longest)) {
+    const share = this.#budget.perTarget(shareAt(LOOK_SHARE, elapsedMs));
+    if (since < Math.min(this.#cost.distance(share), longest)) {
       return null;
     }
     if (since >= FIRST_POLL_MS && liveBytes >= this.#highBytes * (1 + PEAK_GROWTH)) {
@@ -141,7 +159,7 @@ export class LookSchedule {
 }
 
 export class LedgerSchedule {
-  readonly #cost = new Cost();
+  #cost = new Cost();
   #nextMs = FIRST_LEDGER_MS;
   #taken = 0;
 
@@ -157,10 +175,11 @@ export class LedgerSchedule {
 
   read(elapsedMs: Millis, cpuMs: Millis): void {
     this.#taken += 1;
-    if (this.#taken > COLD_LEDGERS) {
-      this.#cost.add(cpuMs);
+    if (this.#taken === 2) {
+      this.#cost = new Cost();
     }
-    const distance = this.#cost.distance(this.#budget.perTarget(LEDGER_SHARE));
+    this.#cost.add(this.#taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
+    const distance = this.#cost.distance(this.#budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
     this.#nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }

@@ -8,7 +8,7 @@
  *
  * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
  * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
- * part, and, once seconds were spent, never so often that it takes more than a small share of the time. Where
+ * part, and never before the recorder's CPU budget has room for it: one that is delayed by that is reported. Where
  * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
  * copy when the program ends is waited for, a little.
  */
@@ -52,12 +52,19 @@ const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
  * time, and one count tells no growth. */
 const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
-/** Share of the time that lookups may take, once they have taken so much CPU time in all. */
-const SHARE = 0.005;
-/** The first is often too early, and of a program with torch one takes five seconds of a busy core. */
-const FREE_MS: Millis = 8_000;
+/** What the first lookup is expected to take: a part for all, and one that grows with the program's memory. */
+const EXPECTED_MS: Millis = 300;
+const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
+/** Shorter delays are not worth a word. */
+const LEAST_DELAY_MS: Millis = 10_000;
 /** Sites that rise still, and may be called a leak. */
-const ACCUSED: ReadonlySet<SiteCourse> = new Set(["keeps", "hints", "swells", "doubles"]);
+const ACCUSED: ReadonlySet<SiteCourse> = new Set([
+  "keeps",
+  "accumulates",
+  "hints",
+  "swells",
+  "doubles",
+]);
 const MOST_SITES = 8;
 const MOST_ADDRESSES = 48;
 /** That are looked at for who makes handles. */
@@ -74,6 +81,8 @@ const MOST_IMPORTED = 0.5;
 const SMALLEST_KEPT_BYTES = 200_000;
 const SMALLEST_SHARED_BYTES = 1_000_000;
 const MOST_SHARED = 3;
+/** The recorded program's own series. */
+const ROOT_SERIES = 0;
 
 /** What the agents know of each process, beside the profile. */
 interface AgentsKnow {
@@ -86,6 +95,8 @@ export interface SuspectWatchOptions {
   readonly root: Pid;
   readonly startMs: TimeMs;
   readonly budget: CpuBudget;
+  /** Called with sentences for the recording. */
+  readonly tell: (timeMs: TimeMs, sentences: readonly string[]) => void;
   /** Called with each lookup that found holders, and with each census. */
   readonly found: (timeMs: TimeMs, batch: HolderBatch) => void;
   readonly counted: (timeMs: TimeMs, census: CensusBatch) => void;
@@ -97,9 +108,14 @@ export class SuspectWatch {
   /** Of the newest lookup: how long the run was, and whether the next should come soon. */
   #askedMs: Millis = 0;
   #again = false;
-  /** So long it takes for what was spent to be a small share. */
-  #restMs: Millis = 0;
-  #spentMs: Millis = 0;
+  /** CPU time of the newest lookup; null: none has ended yet. */
+  #costMs: Millis | null = null;
+  /** Of the recorded program, by the newest poll. */
+  #anonymousBytes: Bytes = 0;
+  /** Since when a lookup is due that the budget has no room for; null: none is. */
+  #delayedMs: Millis | null = null;
+  /** Memory for this process and for the growth of the program, as last read. */
+  roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
   #sharedLooked = false;
@@ -120,6 +136,11 @@ export class SuspectWatch {
   polled(rows: readonly MetricRow[]): void {
     this.#unsampled.polled(rows);
     this.#forked.polled(rows);
+    for (const { series, metric, value } of rows) {
+      if (series === ROOT_SERIES && metric === "anonRssBytes") {
+        this.#anonymousBytes = value;
+      }
+    }
   }
 
   /** Allocators that libraries of a process carry. */
@@ -153,7 +174,7 @@ export class SuspectWatch {
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.#options.root : null);
-    if (pid !== null && this.#isDue(elapsedMs, suspected)) {
+    if (pid !== null && this.#isDue(elapsedMs, suspected) && this.#isAfforded(elapsedMs)) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
@@ -174,10 +195,15 @@ export class SuspectWatch {
     }
   }
 
+  /** A lookup is under way: its thread's CPU time is this process's. */
+  get isBusy(): boolean {
+    return this.#worker !== null;
+  }
+
   /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
   settled(): Promise<void> {
     const worker = this.#worker;
-    const longestMs = this.#spentMs === 0 ? LONGEST_FIRST_MS : LONGEST_MS;
+    const longestMs = this.#costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
@@ -190,8 +216,9 @@ export class SuspectWatch {
     });
   }
 
-  /** Nothing is looked up any more, and nothing told. */
-  close(): void {
+  /** Nothing is looked up any more, and nothing told but what was left undone. */
+  close(elapsedMs: Millis, timeMs: TimeMs): void {
+    this.#tellDelay(elapsedMs, timeMs, false);
     void this.#worker?.terminate();
     this.#worker = null;
   }
@@ -217,7 +244,29 @@ export class SuspectWatch {
 
   #isDue(elapsedMs: Millis, suspected: boolean): boolean {
     const { firstMs, nextAfter } = suspected ? (this.#again ? AGAIN : SUSPECTED) : FILLING;
-    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter, this.#restMs);
+    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
+  }
+
+  /** Whether the budget has room for a lookup that is due. */
+  #isAfforded(elapsedMs: Millis): boolean {
+    const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
+    const isAfforded = this.#options.budget.spareMs() >= expected;
+    this.#delayedMs ??= isAfforded ? null : elapsedMs;
+    return isAfforded;
+  }
+
+  /** What the budget delayed, as a sentence; `elapsedMs`: until a lookup was made, or the end. */
+  #tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
+    const delayedMs = this.#delayedMs;
+    this.#delayedMs = null;
+    if (delayedMs !== null && elapsedMs - delayedMs >= LEAST_DELAY_MS) {
+      const waited = `${Math.round((elapsedMs - delayedMs) / 1000)} s`;
+      this.#options.tell(timeMs, [
+        isMade
+          ? `A lookup of holders was delayed by ${waited} to keep the recorder in its CPU budget.`
+          : `A lookup of holders was due for ${waited} and not made: the recorder's CPU budget had no room for it.`,
+      ]);
+    }
   }
 
   #sitesOf(
@@ -277,15 +326,12 @@ export class SuspectWatch {
   }
 
   #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
+    this.#tellDelay(elapsedMs, timeMs, true);
     this.#askedMs = elapsedMs;
     const worker = startLookup(request);
     this.#worker = worker;
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
-      this.#spentMs += cpuMs;
-      const { budget } = this.#options;
-      if (this.#spentMs > budget.perTarget(FREE_MS)) {
-        this.#restMs = elapsedMs + cpuMs / budget.perTarget(SHARE);
-      }
+      this.#costMs = cpuMs;
       // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
       const rows = batch?.rows ?? [];
       const unheld =

@@ -15,8 +15,8 @@ import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { orNull } from "../../model/errors/errors.js";
 
 /** CPU time that names may take: so much at once, and this share of the time. */
-const FREE_MS: Millis = 300;
-const SHARE = 0.001;
+const FREE_MS: Millis = 100;
+const SHARE = 0.0003;
 /** Interpreters that are kept open: each has megabytes of pages at hand. */
 const MOST_OPEN = 4;
 

@@ -15,13 +15,21 @@ import { reasonOf } from "../../model/errors/reason.js";
 import type { Recording } from "../../recording/types.js";
 import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";
-import { type AddRow, type ColumnValue, TABLE_NAMES, TABLES, type TableName } from "./schema.js";
+import {
+  type AddRow,
+  type ColumnValue,
+  TABLE_NAMES,
+  TABLES,
+  type TableName,
+  WRITER_MARK,
+} from "./schema.js";
 
 /** Fills a new database file. Throws TidemarkError. */
 export async function writeDuckdb(recording: Recording, path: string, tell: Tell): Promise<void> {
   await sayingWhere(path, () =>
     withDatabase(path, async (connection) => {
       await fill(connection, recording, tell);
+      await connection.run(`COMMENT ON TABLE profiles IS '${WRITER_MARK}'`);
       await connection.run("CHECKPOINT");
     }),
   );
@@ -41,7 +49,9 @@ export async function writeParquet(
       for (const table of TABLE_NAMES) {
         const file = `${table}.parquet`;
         const quoted = join(folder, file).replaceAll("'", "''");
-        await connection.run(`COPY ${table} TO '${quoted}' (FORMAT parquet, COMPRESSION zstd)`);
+        await connection.run(
+          `COPY ${table} TO '${quoted}' (FORMAT parquet, COMPRESSION zstd, KV_METADATA {writer: '${WRITER_MARK}'})`,
+        );
         files.push(file);
       }
     }),

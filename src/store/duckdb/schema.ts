@@ -1,3 +1,6 @@
+/** The comment of the table `profiles` in a database, and the property `writer` of a Parquet file. */
+export const WRITER_MARK = "written by Tidemark";
+
 /**
  * The store's tables, in every store the same. Ids are 64-bit hashes of content (content_ids.ts),
  * times ms since 1970, sizes bytes. Live figures are gauges of their moment; allocated ones are what

@@ -4,7 +4,13 @@
  */
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
-import { formatBytes, formatDuration, formatExactCount, formatGrowth } from "../format/numbers.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatExactCount,
+  formatGrowth,
+  formatShare,
+} from "../format/numbers.js";
 import { Advice } from "./Advice.js";
 import { LedgerGrowth } from "./LedgerGrowth.js";
 import { MoreObjects } from "./MoreObjects.js";
@@ -63,6 +69,11 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
         {Math.round(verdict.confidence * 100)} % sure
       </p>
       <p className="verdict-summary">{verdict.summary}</p>
+      {(diagnosis.alsoFound ?? []).map(({ kind, share, summary }) => (
+        <p className="verdict-also" key={kind}>
+          Also found: <b>{kind}</b> ({formatShare(share)} of the growth). {summary}
+        </p>
+      ))}
       <dl className="verdict-figures">
         <Figure
           name="Growth"

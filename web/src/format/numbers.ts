@@ -5,6 +5,7 @@ export {
   formatDuration,
   formatMilliseconds,
   formatUtcTime,
+  formatWallClock,
 } from "../../../src/model/base/numbers.js";
 
 export const formatBytes = withMinus(numbers.formatBytes);

@@ -1,6 +1,6 @@
 /** What a frame is called on screen. */
 import { itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
-import { baseName, frameName } from "../../../src/model/profile/frame_text.js";
+import { baseName, frameName, readableFile } from "../../../src/model/profile/frame_text.js";
 import { FrameKind, type ProfileTables } from "../../../src/model/profile/profile.js";
 
 export interface FrameWords {
@@ -23,7 +23,7 @@ export function frameWords(tables: ProfileTables, frame: number): FrameWords {
   const file = strings[uint32At(frames.file, frame)] ?? "";
   const line = uint32At(frames.line, frame);
   const kind = KIND_NAMES[uint8At(frames.kind, frame) as FrameKind] ?? "mark";
-  const base = baseName(file);
+  const base = baseName(readableFile(file));
   const place = kind === "mark" || base === "" ? "" : line > 0 ? `${base}:${line}` : base;
   return { function: frameName(tables, frame), file, line, kind, place };
 }

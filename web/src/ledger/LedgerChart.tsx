@@ -103,7 +103,7 @@ function stackedChart(
   return new uPlot(
     {
       width: host.clientWidth,
-      height: 168,
+      height: 182,
       padding: [8, 26, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },

@@ -1,6 +1,7 @@
 /** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
 import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { EVERY_SITE, selectSites } from "../../../src/model/profile/site_filter.js";
@@ -89,30 +90,40 @@ function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
 }
 
 /** `look` null: there are no samples. */
+/** The rate where the interval excludes zero; the interval in any case. */
+function growthOf({ series }: SummaryJson): { value: string; note: string } {
+  const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
+  if (low === undefined || high === undefined) {
+    return { value: "–", note: "window too short to measure growth" };
+  }
+  const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
+  const value = low <= 0 && high >= 0 ? "not measurable" : formatGrowth(series.growthBytesPerHour);
+  return { value, note: `95 % interval: ${range}` };
+}
+
 function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
   const { summary } = report;
   const { startMs, endMs } = summary.window;
   const rssKnown = summary.rss.peakBytes > 0;
+  // What several processes share counts once.
+  const name = summary.pss ? "PSS" : "RSS";
+  const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
   const live = look && totalLive(look);
   return (
     <dl className="figures">
       <Figure
-        name="Peak RSS"
-        value={rssKnown ? formatBytes(summary.rss.peakBytes) : "-"}
-        note={rssKnown ? `at ${formatElapsed(summary.rss.peakMs, startMs)}` : "not recorded"}
+        name={`Peak ${name}`}
+        value={rssKnown ? formatBytes(peakBytes) : "-"}
+        note={rssKnown ? `at ${formatElapsed(peakMs, startMs)}` : "not recorded"}
         strong
       />
       <Figure
-        name="Final RSS"
-        value={rssKnown ? formatBytes(summary.rss.endBytes) : "-"}
+        name={`Final ${name}`}
+        value={rssKnown ? formatBytes(endBytes) : "-"}
         note={`after ${formatDuration(endMs - startMs)}`}
         strong
       />
-      <Figure
-        name="Growth"
-        value={formatGrowth(summary.series.growthBytesPerHour)}
-        note={`${summary.series.treePssBytes > 0 ? "PSS" : "RSS"} after the first third`}
-      />
+      <Figure name="Growth" value={growthOf(summary).value} note={growthOf(summary).note} />
       <Figure
         name="Live, profiled"
         value={live ? formatBytes(live.bytes) : "–"}

@@ -1,6 +1,6 @@
 /** The numbers under the pointer: memory at that time, and the events near it. */
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
-import { formatBytes, formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed, formatWallClock } from "../format/numbers.js";
 import type { TimelineCurves } from "./useTimelineCurves.js";
 
 interface TimelineReadoutProps {
@@ -23,6 +23,7 @@ export function TimelineReadout({ timeMs, startMs, curves, events, span }: Timel
   return (
     <>
       <b>{formatElapsed(timeMs, startMs)}</b>
+      <span title="time of day where you are">{formatWallClock(timeMs)}</span>
       {rss !== null && <span>RSS {formatBytes(rss)}</span>}
       {pss !== null && <span>PSS {formatBytes(pss)}</span>}
       {held !== null && <span>device {formatBytes(held)}</span>}

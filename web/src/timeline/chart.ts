@@ -1,6 +1,9 @@
 /** Colours, axes and size of the charts over time. */
 import type uPlot from "uplot";
-import { formatBytes, formatElapsed } from "../format/numbers.js";
+import { formatBytes, formatElapsed, formatWallClock } from "../format/numbers.js";
+
+/** With ticks so far apart a recording covers days, which the clock then names. */
+const LONG_INCREMENT_SECONDS = 14_400;
 
 export interface ChartColours {
   readonly rss: string;
@@ -48,7 +51,7 @@ export function axes(
     {
       stroke: colours.faint,
       font,
-      size: compact ? 0 : 26,
+      size: compact ? 0 : 40,
       grid: line,
       ticks: { ...line, size: 4 },
       space: 80,
@@ -58,8 +61,9 @@ export function axes(
       ],
       splits: (_chart, _axis, min, max, increment) =>
         splitsFrom(startMs / 1000, min, max, increment),
-      values: (_, splits) =>
-        splits.map((time) => (compact ? "" : formatElapsed(time * 1000, startMs))),
+      // Below the time since the start, the clock of the reader's wall: logs name times by it.
+      values: (_chart, splits, _axis, _space, increment) =>
+        splits.map((time) => (compact ? "" : timeLabel(time * 1000, startMs, increment))),
     },
     {
       stroke: colours.faint,
@@ -72,6 +76,11 @@ export function axes(
       values: (_, splits) => splits.map((bytes) => (bytes === 0 ? "0" : formatBytes(bytes))),
     },
   ];
+}
+
+function timeLabel(timeMs: number, startMs: number, incrementSeconds: number): string {
+  const clock = formatWallClock(timeMs, incrementSeconds >= LONG_INCREMENT_SECONDS);
+  return `${formatElapsed(timeMs, startMs)}\n${clock}`;
 }
 
 /** Round distances from the start, not from 1970. */

@@ -85,7 +85,7 @@ function memoryChart(host: HTMLElement, curves: TimelineCurves, context: ChartCo
     {
       ...sharedOptions(context, { named: true, above }),
       width: host.clientWidth,
-      height: above ? 168 : 210,
+      height: above ? 168 : 224,
       series: [
         {},
         {
@@ -117,7 +117,7 @@ function liveChart(host: HTMLElement, { live }: TimelineCurves, context: ChartCo
     {
       ...sharedOptions(context, { named: false, above: false }),
       width: host.clientWidth,
-      height: 112,
+      height: 126,
       series: [
         {},
         ...order.map((domain) => ({

@@ -33,7 +33,7 @@ const LARGEST_ATTRIBUTES = 4096;
 const SLACK = 64;
 const LARGEST_FRAME = 1 << 20;
 /** What a chunk has room for that was asked for 513 bytes, as the agent makes pymalloc ask malloc for, whatever the
- * size of the small object that it samples (agent/src/python/hooks.c). */
+ * size of the small object that it samples (agent/src/hooks/python.c). */
 const SAMPLED_ROOM = 520;
 /** offsetof(PyLongObject, ob_digit). */
 const INT_HEAD_BYTES = 24;

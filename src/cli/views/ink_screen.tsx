@@ -1,14 +1,12 @@
 /**
- * A view that takes the whole terminal, updates by itself and answers keys: `top`, `live`. It draws on
- * the terminal's second screen, so that what stood there before stands there again afterwards, however
- * the view ends (a key, Ctrl-C, a signal, an error; SIGKILL alone leaves no chance).
+ * Draws a full-screen view with ink, on the terminal's second screen: the terminal shows its earlier content again
+ * however the view ends (a key, Ctrl-C, a signal, an error; only SIGKILL prevents it).
  *
- * Lines come from the same functions that print lists; ink brings keys, resizing and redrawing.
+ * Lines come from the functions that print lists; ink handles keys, resizing and redrawing.
  */
 import { type Key, render, Text, useApp, useInput, useStdout } from "ink";
 import { useEffect, useRef, useState } from "react";
 import type { Millis } from "../../model/base/units.js";
-import { badUsage } from "../../model/errors/errors.js";
 import { type Screen, screenInto } from "../text/output.js";
 
 /** `Seen` is what a look found, `Choice` what the user's keys made of it: sorting, a filter, a row. */
@@ -31,14 +29,11 @@ const SECOND_SCREEN = "\x1b[?1049h\x1b[H";
 const FIRST_SCREEN = "\x1b[?1049l";
 const ENDING_SIGNALS = ["SIGTERM", "SIGHUP", "SIGINT"] as const;
 
-/** Shows the view until the user leaves it. Throws TidemarkError where there is no terminal. */
-export async function showFullScreen<Seen, Choice>(
+/** Shows the view until the user leaves it. Needs a terminal. */
+export async function drawUntilLeft<Seen, Choice>(
   view: FullScreenView<Seen, Choice>,
 ): Promise<void> {
-  const { stdin, stdout } = process;
-  if (!stdin.isTTY || !stdout.isTTY) {
-    throw badUsage(`${view.name} needs a terminal`, view.instead);
-  }
+  const { stdout } = process;
   // Before the first screen is left: what cannot be looked at at all says so there.
   const first = await view.look(null);
   stdout.write(SECOND_SCREEN);

@@ -1,0 +1,119 @@
+/**
+ * The files of an installation, the same for pip and for npm:
+ *
+ *     package.json          name, version; how the program finds its version
+ *     bin/tidemark          starts the program
+ *     dist/program/         the program, its libraries joined in
+ *     dist/web/index.html   the report's page
+ *     dist/native/          agent and guard (npm: a package of their own)
+ *     python/tidemark/      the Python package, as a running program is given it
+ *     node_modules/         two libraries whose WebAssembly is loaded from a file
+ *     THIRD_PARTY_LICENSES  of everything that is joined in
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { filesUnder } from "../build/fresh.mjs";
+import { root } from "../setup.mjs";
+
+/**
+ * @typedef {object} PackageFile
+ * @property {string} path in the package
+ * @property {string} [source] absolute path of the file with its content
+ * @property {string} [text] its content, where it has no source
+ * @property {boolean} [executable]
+ */
+
+/** Libraries that stay folders of node_modules: they read their WebAssembly from beside themselves. */
+export const unjoined = ["gecko-profiler-demangle", "iced-x86"];
+/** Libraries of the page; package.json lists them for development, for the build joins them in. */
+const ofThePage = ["d3-hierarchy", "react-dom", "uplot"];
+
+/** @type {{version: string, description: string, license: string, dependencies: Record<string, string>}} */
+export const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+/** @returns {PackageFile[]} everything but package.json and the native parts */
+export function payload() {
+  const files = [...filesUnder("dist/program"), "dist/web/index.html", ...pythonFiles("tidemark")];
+  const libraries = unjoined.flatMap((name) => runTimeFiles(`node_modules/${name}`));
+  return [
+    { path: "bin/tidemark", source: join(root, "bin/tidemark"), executable: true },
+    ...[...files, ...libraries, "LICENSE"].map((path) => ({ path, source: join(root, path) })),
+    { path: "THIRD_PARTY_LICENSES", text: thirdPartyLicenses([...runTimeRoots(), ...ofThePage]) },
+  ];
+}
+
+/** @param {string} name a package in python/ @returns {string[]} from the repository's root */
+export function pythonFiles(name) {
+  return filesUnder(`python/${name}`).filter((path) => !path.includes("__pycache__"));
+}
+
+/** @param {string} folder of node_modules @returns {string[]} its files that a program uses */
+export function runTimeFiles(folder) {
+  return filesUnder(folder).filter(
+    (path) => !/\.d\.[mc]?ts$|\.map$|\/README\.md$|\/tests?\//.test(path),
+  );
+}
+
+function runTimeRoots() {
+  // DuckDB is a package of its own.
+  return Object.keys(manifest.dependencies).filter((name) => name !== "@duckdb/node-api");
+}
+
+/**
+ * @param {string[]} roots names of npm packages
+ * @returns {string} the licences of these and of all that they need, by name
+ */
+export function thirdPartyLicenses(roots) {
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
+  const found = new Set();
+  const visit = (/** @type {string} */ name, /** @type {string} */ from) => {
+    const path = resolve(lock, name, from);
+    // Types hold no code; native parts of other platforms are not installed.
+    if (path === undefined || name.startsWith("@types/") || found.has(path)) {
+      return;
+    }
+    found.add(path);
+    for (const other of Object.keys(lock[path].dependencies ?? {})) {
+      visit(other, path);
+    }
+  };
+  for (const name of roots) {
+    visit(name, "");
+  }
+  return [...found]
+    .sort()
+    .map((path) => licenseOf(path))
+    .join("\n");
+}
+
+/** As Node resolves: the nearest node_modules above.
+ * @param {Record<string, object>} lock @param {string} name @param {string} from
+ * @returns {string | undefined} */
+function resolve(lock, name, from) {
+  const candidate = `${from ? `${from}/` : ""}node_modules/${name}`;
+  if (candidate in lock) {
+    return candidate;
+  }
+  if (from === "") {
+    return undefined;
+  }
+  return resolve(lock, name, from.slice(0, from.lastIndexOf("node_modules/")).replace(/\/$/, ""));
+}
+
+/** @param {string} path of an installed package */
+function licenseOf(path) {
+  const { name, version, license, author, homepage, repository } = JSON.parse(
+    readFileSync(join(root, path, "package.json"), "utf8"),
+  );
+  const texts = readdirSync(join(root, path))
+    .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+    .sort()
+    .map((file) => readFileSync(join(root, path, file), "utf8").trim());
+  if (texts.length === 0) {
+    const origin = homepage ?? repository?.url ?? repository;
+    texts.push(
+      `Author: ${author?.name ?? author}; ${origin}. The package has no text of its license.`,
+    );
+  }
+  return `${"=".repeat(72)}\n${name} ${version} (${license})\n\n${texts.join("\n\n")}\n`;
+}

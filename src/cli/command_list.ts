@@ -1,0 +1,121 @@
+/** Made by `npm run generate` from the files of commands/. Do not edit. */
+import type { Command } from "commander";
+import type { CommandEntry } from "./options/about.js";
+
+/** Every command, by name. */
+export const COMMANDS: readonly CommandEntry<Command>[] = [
+  {
+    name: "attach",
+    group: "record",
+    summary: "record a running process, then leave it as it was",
+    load: () => import("./commands/attach.js"),
+  },
+  {
+    name: "completion",
+    group: "machine",
+    summary: "print the script that completes tidemark in bash, zsh or fish",
+    load: () => import("./commands/completion.js"),
+  },
+  {
+    name: "detach",
+    group: "record",
+    summary: "clean up after a recorder that crashed",
+    load: () => import("./commands/detach.js"),
+  },
+  {
+    name: "diagnose",
+    group: "recordings",
+    summary: "report whether memory leaks, where, how fast, and what to do",
+    load: () => import("./commands/diagnose.js"),
+  },
+  {
+    name: "diff",
+    group: "recordings",
+    summary: "show what grew between two recordings, or two times of one",
+    load: () => import("./commands/diff.js"),
+  },
+  {
+    name: "doctor",
+    group: "machine",
+    summary: "check what works on this machine, and how to enable the rest",
+    load: () => import("./commands/doctor.js"),
+  },
+  {
+    name: "export",
+    group: "recordings",
+    summary: "write a recording in another tool's format",
+    load: () => import("./commands/export.js"),
+  },
+  {
+    name: "gpu",
+    group: "devices",
+    summary: "show what fills a CUDA device: a snapshot, a process or a log",
+    load: () => import("./commands/gpu.js"),
+  },
+  {
+    name: "heap",
+    group: "processes",
+    summary: "list Python objects by type, and what holds them",
+    load: () => import("./commands/heap.js"),
+  },
+  {
+    name: "import",
+    group: "recordings",
+    summary: "convert an agent's pool file to a recording",
+    load: () => import("./commands/import.js"),
+  },
+  {
+    name: "ledger",
+    group: "processes",
+    summary: "show where each byte of a process's RSS is",
+    load: () => import("./commands/ledger.js"),
+  },
+  {
+    name: "lines",
+    group: "recordings",
+    summary: "show memory by source line",
+    load: () => import("./commands/lines.js"),
+  },
+  {
+    name: "live",
+    group: "processes",
+    summary: "show a recording in progress in a live view",
+    load: () => import("./commands/live.js"),
+  },
+  {
+    name: "ps",
+    group: "processes",
+    summary: "list the Python processes of this host and their memory",
+    load: () => import("./commands/ps.js"),
+  },
+  {
+    name: "report",
+    group: "recordings",
+    summary: "write a recording as one self-contained HTML page",
+    load: () => import("./commands/report.js"),
+  },
+  {
+    name: "run",
+    group: "record",
+    summary: "run a program and record where its memory goes",
+    load: () => import("./commands/run.js"),
+  },
+  {
+    name: "stacks",
+    group: "processes",
+    summary: "print the Python stacks of all threads and asyncio tasks",
+    load: () => import("./commands/stacks.js"),
+  },
+  {
+    name: "summary",
+    group: "recordings",
+    summary: "summarize a recording at its end, its peak or any other time",
+    load: () => import("./commands/summary.js"),
+  },
+  {
+    name: "top",
+    group: "processes",
+    summary: "show the Python processes of this host in a live view",
+    load: () => import("./commands/top.js"),
+  },
+];

@@ -1,0 +1,30 @@
+/** The option that a mistyped one may have meant. */
+import type { Command } from "commander";
+import { nearNames } from "../../model/base/near_miss.js";
+
+/**
+ * An option of the command that is near `flag`, else the command line of another command that has exactly this option,
+ * rather one that is among the words of the command line; undefined where there is neither. `command` is "" where none
+ * was named.
+ */
+export function guessOption(
+  flag: string,
+  command: string,
+  commands: readonly Command[],
+  words: readonly string[] = [],
+): string | undefined {
+  const flagsOf = (each: Command) =>
+    each.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined));
+  const own = commands.find((each) => each.name() === command);
+  // Of subcommands, too: `gpu oom --snapsot`.
+  const [near] = nearNames(
+    flag,
+    [own, ...(own?.commands ?? [])].flatMap((each) => (each ? flagsOf(each) : [])),
+  );
+  if (near !== undefined) {
+    return near;
+  }
+  const others = commands.filter((each) => each !== own && flagsOf(each).includes(flag));
+  const other = others.find((each) => words.includes(each.name())) ?? others[0];
+  return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
+}

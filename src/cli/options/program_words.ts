@@ -1,0 +1,36 @@
+/** The program that a command starts: the words behind the command's own options. */
+import type { Command } from "commander";
+
+/**
+ * Adds `--python` and the words of a program to a command. The program begins at the first word that is no option, at
+ * `-m` or `-c`, which Python takes, or behind `--`; from there on every option is the program's.
+ */
+export function withProgram(command: Command): Command {
+  command
+    .usage("[options] SCRIPT | -m MODULE | COMMAND [arguments...]")
+    .argument("<program...>", "a script, -m and a module, or a command, and its arguments")
+    .option(
+      "--python <python>",
+      "the Python of the script, module or command: a path,\na name or version on PATH, or a virtual environment",
+    )
+    .passThroughOptions();
+  const parse = command.parseOptions.bind(command);
+  command.parseOptions = (words) => parse(separated(command, words));
+  return command;
+}
+
+/** Puts `--` before a program that begins with `-m` or `-c`. */
+function separated(command: Command, words: readonly string[]): string[] {
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] as string;
+    if (/^-[mc]/.test(word)) {
+      return [...words.slice(0, at), "--", ...words.slice(at)];
+    }
+    if (word === "--" || word === "-" || !word.startsWith("-")) {
+      break;
+    }
+    const option = command.options.find(({ short, long }) => word === short || word === long);
+    at += option?.required === true ? 1 : 0;
+  }
+  return [...words];
+}

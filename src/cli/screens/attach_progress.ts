@@ -1,0 +1,30 @@
+/** One line about a recording that is being made. */
+import type { AttachProgress } from "../../inspect/index.js";
+import { formatBytes, formatDurationBriefly, formatSignedBytes } from "../../model/base/numbers.js";
+import type { Pid } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { functionOf, placeOf } from "./sites.js";
+
+/** "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27; Ctrl-C ends it" */
+export function attachProgressText(pid: Pid, progress: AttachProgress): string {
+  const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, most, verdict } = progress;
+  const until =
+    leftMs === null
+      ? verdict === ""
+        ? "until the verdict is settled"
+        : `so far ${verdict}`
+      : `${formatDurationBriefly(leftMs)} left`;
+  const site =
+    most === null
+      ? []
+      : [
+          `${formatBytes(most.bytes)} live by ${functionOf(most.frame)} ${placeOf(most.frame)}`.trim(),
+        ];
+  const parts = [
+    `process ${pid}: ${formatDurationBriefly(elapsedMs)}, ${until}`,
+    `RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`,
+    ...site,
+    "Ctrl-C ends it",
+  ];
+  return oneLine(parts.join("; "));
+}

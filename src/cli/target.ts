@@ -1,0 +1,157 @@
+/**
+ * The command that a command line without one means, by its first word:
+ *
+ * | first word | command |
+ * |---|---|
+ * | 4242 | `attach 4242` |
+ * | a recording | `summary`; `live` where it still grows and stdout is a terminal; two: `diff` |
+ * | an allocator snapshot, several | `gpu` |
+ * | a core file | `heap` |
+ * | two saved heaps | `heap diff` |
+ * | a log with out-of-memory messages | `gpu oom` |
+ *
+ * Files are told apart by their content. For every other file one line names what opens it.
+ */
+
+import { readdirSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { type FileKind, identifyFile, openRecordingAt } from "../inspect/index.js";
+import { nearNames } from "../model/base/near_miss.js";
+import { badUsage, fileNotFound, TidemarkError } from "../model/errors/errors.js";
+import { notOpened } from "../model/errors/file_errors.js";
+import { shellWord } from "./text/command_words.js";
+
+/** Words with the command in front. Throws TidemarkError where no command opens the first of them. */
+export function withCommand(words: readonly string[], commands: readonly string[]): string[] {
+  const [first = "", second = ""] = words;
+  if (/^\d+$/.test(first)) {
+    return ["attach", ...words];
+  }
+  const kind = kindOf(first, commands);
+  const two = second !== "" && !second.startsWith("-") && isKind(second, kind);
+  switch (kind) {
+    case "recording":
+      return [two ? "diff" : grows(first) && process.stdout.isTTY ? "live" : "summary", ...words];
+    case "pickle":
+      return ["gpu", ...words];
+    case "core":
+      return ["heap", ...words];
+    case "out-of-memory log":
+      return ["gpu", "oom", ...words];
+    case "saved heap":
+      if (two) {
+        return ["heap", "diff", ...words];
+      }
+  }
+  throw notOpened(first, ...remedyOf(kind, shellWord(first)));
+}
+
+function kindOf(word: string, commands: readonly string[]): FileKind {
+  try {
+    return identifyFile(word);
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || error.id !== fileNotFound("").id) {
+      throw error;
+    }
+    throw nothingCalled(word, commands);
+  }
+}
+
+/** Verbs of other profilers, and words that people try. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ["record", "run"],
+  ["profile", "run"],
+  ["start", "run"],
+  ["flamegraph", "report"],
+  ["html", "report"],
+  ["table", "summary"],
+  ["stats", "summary"],
+  ["tree", "report"],
+  ["open", "report"],
+  ["view", "report"],
+  ["show", "summary"],
+  ["dump", "stacks"],
+  ["threads", "stacks"],
+  ["objects", "heap"],
+  ["memory", "ledger"],
+  ["leak", "diagnose"],
+  ["leaks", "diagnose"],
+  ["compare", "diff"],
+  ["convert", "export"],
+  ["list", "ps"],
+  ["oom", "gpu oom"],
+  ["cuda", "gpu"],
+]);
+
+/** A word that is neither a command nor a file. */
+function nothingCalled(word: string, commands: readonly string[]): TidemarkError {
+  const [near] = nearNames(word, commands);
+  const command = SYNONYMS.get(word) ?? near;
+  const [file] = nearNames(basename(word), namesBeside(word));
+  if (/^[a-z-]+$/i.test(word) && (command !== undefined || file === undefined)) {
+    const guess = command === undefined ? "" : `did you mean ${command}? `;
+    return badUsage(`unknown command '${word}'`, `${guess}see tidemark --help`);
+  }
+  const path = file === undefined || !word.includes("/") ? file : `${dirname(word)}/${file}`;
+  return badUsage(
+    `there is no file and no command ${shellWord(word)}`,
+    path === undefined ? "see tidemark --help" : `did you mean ${shellWord(path)}?`,
+  );
+}
+
+function namesBeside(path: string): string[] {
+  try {
+    return readdirSync(dirname(path));
+  } catch {
+    return [];
+  }
+}
+
+function isKind(path: string, kind: FileKind): boolean {
+  try {
+    return identifyFile(path) === kind;
+  } catch {
+    return false;
+  }
+}
+
+/** A damaged recording is for `summary` to refuse. */
+function grows(path: string): boolean {
+  try {
+    return !openRecordingAt(path).complete;
+  } catch {
+    return false;
+  }
+}
+
+/** What the file is, and what opens it. */
+function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
+  switch (kind) {
+    case "saved heap":
+      return ["a saved heap", `compare two: tidemark heap diff ${word} LATER`];
+    case "pool":
+      return ["what an agent recorded without a recorder", `run: tidemark import ${word}`];
+    case "page":
+      return ["a page", "open it in a browser"];
+    case "document":
+      return ["a JSON document that Tidemark wrote", "docs/json/ describes it"];
+    case "program":
+      return ["a program", `run it: tidemark run ${word.includes("/") ? word : `./${word}`}`];
+    case "Python":
+      return ["a Python script", `run it: tidemark run ${word}`];
+    case "zip":
+      return ["a zip archive", `if it is a Python program: tidemark run ${word}`];
+    case "text":
+      return ["text", "see tidemark --help"];
+    case "empty":
+      return ["empty", "whatever wrote it was stopped before it began"];
+    case "folder":
+      return ["a folder", `a program with __main__.py: tidemark run ${word}`];
+    case "special":
+      return ["no regular file", ""];
+    case "unknown":
+      return ["of no kind that Tidemark knows", "see tidemark --help"];
+    default:
+      return [`a ${kind} file`, "Tidemark writes such files and does not read them"];
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Sites whose live bytes rise throughout the window although their survivors are not of every age. Ages miss two
+ * common leaks:
+ *
+ *   backlog      items leave in the order they came in, more slowly than they come: nothing old survives
+ *   reallocated  many small containers grow, and each is reallocated as it does: all of it looks young
+ *
+ * Both show in the live bytes over time. A backlog also shows in the waiting time, which is read off two curves:
+ *
+ *   bytes   allocated ──────────────────/
+ *                        waiting    ___/ │ live
+ *                     <──────────>_/_____│
+ *                    freed ______/
+ *
+ * The oldest item at a time t was allocated when `allocated` had the value that `freed` has at t.
+ */
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import { assessGrowth } from "../series/growth.js";
+import type { SiteHistories, SiteHistory } from "./site_history.js";
+
+/** Items that wait for a consumer that is slower than their producer. */
+export interface Backlog {
+  /** How long the oldest item has waited. */
+  readonly waitingMs: Millis;
+  /** Bytes per ms. */
+  readonly producedSlope: number;
+  readonly consumedSlope: number;
+}
+
+export interface Accumulation {
+  readonly keptBytes: Bytes;
+  /** Bytes per ms. */
+  readonly slope: number;
+  readonly backlog: Backlog | null;
+}
+
+const SMALLEST_RISE_BYTES = 1_000_000;
+const FEWEST_SAMPLES = 10;
+/** Standard errors of the live bytes: less may be chance. */
+const LEAST_ERRORS = 4;
+/** The second half of the rise against the first: less is a cache that fills up. */
+const FALLING = 0.6;
+/** Of a backlog, what is consumed of what is produced. */
+const LEAST_CONSUMED = 0.05;
+/** Of the live bytes of a backlog, what may be older than its oldest item. */
+const MOST_OLDER = 0.1;
+/** Waiting time at the end against that at half time. */
+const WAITS_LONGER = 1.25;
+
+/** How a site's live bytes rise over the last two thirds of the looks; null where they do not. */
+export function accumulationOf(
+  site: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): Accumulation | null {
+  const times = histories.lookTimes;
+  const growth = assessGrowth({ times, values: Array.from(site.liveBytes) });
+  const { rise, slope } = growth;
+  if (
+    growth.shape !== "growing" ||
+    rise < Math.max(SMALLEST_RISE_BYTES, LEAST_ERRORS * site.standardErrorBytes) ||
+    site.liveSamples < FEWEST_SAMPLES ||
+    growth.late.slope < FALLING * slope
+  ) {
+    return null;
+  }
+  return { keptBytes: rise, slope, backlog: backlogOf(site, histories, startMs) };
+}
+
+function backlogOf(
+  { liveBytes, allocatedBytes, cohortBytes }: SiteHistory,
+  { lookTimes, cohorts }: SiteHistories,
+  startMs: TimeMs,
+): Backlog | null {
+  const last = lookTimes.length - 1;
+  const middle = lookTimes.findIndex(
+    (time) => time >= startMs + ((lookTimes[last] ?? 0) - startMs) / 2,
+  );
+  const spanMs = (lookTimes[last] ?? 0) - (lookTimes[middle] ?? 0);
+  if (middle < 1 || middle >= last || spanMs <= 0) {
+    return null;
+  }
+  const freed = (look: number) => (allocatedBytes[look] ?? 0) - (liveBytes[look] ?? 0);
+  const produced = (allocatedBytes[last] ?? 0) - (allocatedBytes[middle] ?? 0);
+  const consumed = freed(last) - freed(middle);
+  const bornMs = (look: number) => timeOfValue(lookTimes, allocatedBytes, freed(look));
+  const waitingMs = (lookTimes[last] ?? 0) - bornMs(last);
+  const waitedMs = (lookTimes[middle] ?? 0) - bornMs(middle);
+  const oldest = bornMs(last);
+  const older = cohortBytes.reduce(
+    (sum, bytes, n) => sum + ((cohorts[n] ?? Number.POSITIVE_INFINITY) < oldest ? bytes : 0),
+    0,
+  );
+  const isQueue =
+    consumed >= LEAST_CONSUMED * produced &&
+    older <= MOST_OLDER * (liveBytes[last] ?? 0) &&
+    waitingMs >= WAITS_LONGER * waitedMs;
+  return isQueue
+    ? { waitingMs, producedSlope: produced / spanMs, consumedSlope: consumed / spanMs }
+    : null;
+}
+
+/** When a rising curve had a value, between looks in proportion; the first look's time where it never had less. */
+function timeOfValue(times: readonly TimeMs[], values: Float64Array, value: number): TimeMs {
+  const after = values.findIndex((known) => known >= value);
+  if (after <= 0) {
+    return times[0] ?? 0;
+  }
+  const [t0, t1] = [times[after - 1] ?? 0, times[after] ?? 0];
+  const [v0, v1] = [values[after - 1] ?? 0, values[after] ?? 0];
+  return t0 + ((t1 - t0) * (value - v0)) / Math.max(1, v1 - v0);
+}

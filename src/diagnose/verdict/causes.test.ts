@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { diagnose } from "./verdict.js";
+
+const diagnosed = (text: string) => diagnose(evidenceOf(text));
+const kinds = (text: string) => {
+  const { verdict, alsoFound = [] } = diagnosed(text);
+  return [verdict.kind, ...alsoFound.map(({ kind }) => kind)];
+};
+
+describe("two causes", () => {
+  const leak = (rate: number) => `site record keeps ${rate}/s`;
+  const files = (rate: number) => `fileRssBytes 10 + ${rate}/s\nvmsBytes 300 + ${rate}/s`;
+  const program = (inSites: number, inFiles: number) =>
+    `rssBytes 50 + ${inSites + inFiles}/s\nanonRssBytes 40 + ${inSites}/s\n${leak(inSites)}\n${files(inFiles)}`;
+
+  test("the larger one is the verdict, the other one is listed with its share", () => {
+    expect(kinds(program(2, 0.5))).toEqual(["python-leak", "file-growth"]);
+    expect(kinds(program(0.5, 2))).toEqual(["file-growth", "python-leak"]);
+    const [other] = diagnosed(program(2, 0.5)).alsoFound ?? [];
+    expect(other?.share).toBeCloseTo(0.2, 1);
+    expect(other?.summary).toMatch(/^Mapped files accumulate: .*1\.8 GiB\/h\.$/);
+  });
+
+  test("one of under a tenth is left out", () => {
+    expect(kinds(program(4, 0.2))).toEqual(["python-leak"]);
+  });
+
+  test("a cache that fills up beside a leak is no verdict, and is listed", () => {
+    const text = `anonRssBytes 40 + 2/s\n${leak(0.6)}\nsite cache keeps 1.4/s
+      holder cache held=40 path=app>cache type=lru_cache entries=900 bound=9000 retained=80`;
+    expect(kinds(text)).toEqual(["python-leak", "cache-plateau"]);
+    expect(diagnosed(text).suspects.map(({ stack }) => stack[0]?.function)).toEqual(["record"]);
+  });
+
+  test("most of the growth is free memory in the allocator, whatever small container grows beside it", () => {
+    const text = "anonRssBytes 40 + 2/s\nsite record keeps 0.3/s\nsite work churns 10";
+    expect(kinds(text)).toEqual(["allocator-retention", "python-leak"]);
+  });
+
+  test("files that leak beside a list that takes nearly all of the memory are listed all the same", () => {
+    const text = `anonRssBytes 40 + 2/s\nopenFiles 10 + 1/s\n${leak(2)}`;
+    expect(kinds(text)).toEqual(["python-leak", "handle-leak"]);
+  });
+});
+
+describe("growth that no rule explains", () => {
+  test("leaves the verdict open, with the rate, its interval and the time that would settle it", () => {
+    const { verdict } = diagnosed(
+      "anonRssBytes 340 + 0.16/s\nrssBytes 340 + 0.16/s\nsite parse churns 5",
+    );
+    expect(verdict.kind).toBe("insufficient-evidence");
+    expect(verdict.summary).toMatch(/RSS grows by 5\d\d MiB\/h \(.*\), to .* would settle it/);
+  });
+});
+
+describe("how sure a calm verdict is", () => {
+  test("depends on the length of the window", () => {
+    const sure = (minutes: number) =>
+      diagnosed(`minute ${minutes}\nanonRssBytes 60\nsite parse churns 5`).verdict.confidence;
+    expect(sure(0.33)).toBeLessThan(sure(1));
+    expect(sure(1)).toBeLessThan(sure(3));
+    expect(sure(10)).toBe(0.95);
+  });
+});

@@ -1,0 +1,98 @@
+/**
+ * What makes memory grow, by how much of the growth each finding explains. Findings overlap (every leak is made of
+ * sites, and several rules speak about the same ones), so the surest claims its sites first and a later one is
+ * counted for what is left.
+ */
+import type { AlsoFoundJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Finding } from "../rules/rule.js";
+import { isFirm } from "../series/growth.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+import { causeSentence } from "../wording/summary_sentence.js";
+
+export interface Judged {
+  readonly rule: string;
+  readonly finding: Finding;
+}
+
+export interface Cause {
+  readonly finding: Finding & { readonly kind: VerdictKind };
+  /** Bytes per ms that it explains and no surer finding does. */
+  readonly slope: number;
+  /** Those of its suspects that no surer finding accuses. */
+  readonly suspects: readonly SiteJudgement[];
+}
+
+/** Of the growth: a smaller cause is not worth a line. */
+const LEAST_SHARE = 0.1;
+/** A less sure cause decides where it explains this many times more. */
+const OUTWEIGHS = 1.5;
+/** A cause that is less sure than this never does. */
+const LEAST_WEIGHT = 0.6;
+
+/** The leaks of host memory, the surest first. */
+export function causesOf(findings: readonly Judged[]): Cause[] {
+  const claimed = new Set<string>();
+  return findings
+    .flatMap(({ finding }) => {
+      const { kind, says, about } = finding;
+      const leaks = says === "leak" && kind !== null && kind !== "insufficient-evidence";
+      return leaks && about !== "device" ? [{ ...finding, kind }] : [];
+    })
+    .sort((a, b) => b.weight - a.weight)
+    .flatMap((finding) => {
+      const accused = finding.suspects ?? [];
+      const { growth, explainedSlope } = finding;
+      if (growth !== undefined) {
+        // It is about memory of its own: its suspects may lead to that, and what they keep is not part of it.
+        return [{ finding, slope: Math.max(0, explainedSlope ?? growth.slope), suspects: accused }];
+      }
+      const suspects = accused.filter(({ site }) => !claimed.has(site.key));
+      if (accused.length > 0 && suspects.length === 0) {
+        return [];
+      }
+      for (const { site } of suspects) {
+        claimed.add(site.key);
+      }
+      const ofSites = suspects.reduce((sum, suspect) => sum + suspect.slope, 0);
+      return [{ finding, slope: Math.max(0, explainedSlope ?? ofSites), suspects }];
+    });
+}
+
+/** The cause that decides: the surest, unless another explains far more of the growth. */
+export function mainCause(causes: readonly Cause[]): Cause | null {
+  const [surest] = causes;
+  const largest = causes
+    .filter(({ finding }) => finding.weight >= LEAST_WEIGHT)
+    .reduce<Cause | null>((most, cause) => (cause.slope > (most?.slope ?? 0) ? cause : most), null);
+  return surest && largest && largest.slope > OUTWEIGHS * surest.slope ? largest : (surest ?? null);
+}
+
+/** The other causes of at least 10 % of the growth, the largest first; caches that fill beside a leak among them. */
+export function alsoFound(
+  causes: readonly Cause[],
+  main: Cause,
+  { bounded, total }: Observations,
+): AlsoFoundJson[] {
+  const filling = bounded.map(({ suspect }) => suspect);
+  const rows: { kind: VerdictKind; slope: number; suspects: readonly SiteJudgement[] }[] = causes
+    .filter((cause) => cause !== main && cause.finding.kind !== main.finding.kind)
+    .map(({ finding, slope, suspects }) => ({ kind: finding.kind, slope, suspects }));
+  if (filling.length > 0) {
+    const slope = filling.reduce((sum, suspect) => sum + suspect.slope, 0);
+    rows.push({ kind: "cache-plateau", slope, suspects: filling });
+  }
+  const explained = rows.reduce((sum, { slope }) => sum + slope, main.slope);
+  const all = Math.max(explained, isFirm(total) ? total.slope : 0);
+  return (
+    rows
+      .map(({ kind, slope, suspects }) => ({
+        kind,
+        share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
+        summary: causeSentence(kind, suspects, slope),
+      }))
+      // Handles run out by their number, however little memory they take.
+      .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
+      .sort((a, b) => b.share - a.share)
+  );
+}

@@ -1,0 +1,61 @@
+import type { Millis } from "../../model/base/units.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Finding } from "../rules/rule.js";
+import { smallestRise } from "../series/growth.js";
+import type { Judged } from "./causes.js";
+
+/** What each finding that speaks against the verdict takes off. */
+const AGAINST = 0.08;
+const LEAST_AGAINST = 0.5;
+const LEAST = 0.1;
+
+/** How sure a window without growth makes us that there is none, by its length. Between rows: in proportion. */
+const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
+  [10_000, 0.4],
+  [30_000, 0.55],
+  [60_000, 0.7],
+  [180_000, 0.85],
+  [600_000, 0.95],
+];
+/** Where growth worth a reader's time fits into the interval, the window was too noisy to exclude it. */
+const MOST_OF_NOISY = 0.6;
+
+/** The rule's own weight, less where others speak against it. */
+export function confidenceOf(
+  decisive: Finding | null,
+  findings: readonly Judged[],
+  observations: Observations,
+): number {
+  if (!decisive) {
+    return 0;
+  }
+  const against = findings.filter(
+    ({ finding }) =>
+      finding.says !== "silent" &&
+      finding.says !== decisive.says &&
+      finding.weight >= LEAST_AGAINST,
+  );
+  const own =
+    decisive.kind === "steady"
+      ? confidenceOfCalm(observations)
+      : decisive.weight - AGAINST * against.length;
+  return Math.round(Math.max(LEAST, own) * 100) / 100;
+}
+
+function confidenceOfCalm({ windowMs, total }: Observations): number {
+  const sure = interpolated(windowMs);
+  const isNoisy = total.high * total.spanMs > smallestRise(total.spanMs, total.level);
+  return isNoisy ? Math.min(sure, MOST_OF_NOISY) : sure;
+}
+
+function interpolated(windowMs: Millis): number {
+  let [fromMs, from] = CALM_BY_WINDOW[0] ?? [0, 0];
+  for (const [untilMs, until] of CALM_BY_WINDOW) {
+    if (windowMs <= untilMs) {
+      const share = untilMs > fromMs ? Math.max(0, (windowMs - fromMs) / (untilMs - fromMs)) : 1;
+      return from + share * (until - from);
+    }
+    [fromMs, from] = [untilMs, until];
+  }
+  return from;
+}

@@ -1,0 +1,80 @@
+/** What is known of a process while it is being recorded: `tidemark attach` shows it as it goes. */
+import { readStatus } from "../../linux/index.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { orNull } from "../../model/errors/errors.js";
+import { openRecording } from "../../record/index.js";
+import { groupSites } from "../recorded/site_groups.js";
+import { summarize } from "../recorded/summary.js";
+
+export interface AttachProgress {
+  readonly elapsedMs: Millis;
+  /** Until its end; null: until the verdict is settled. */
+  readonly leftMs: Millis | null;
+  readonly rssBytes: Bytes;
+  /** Since the recording began. */
+  readonly rssGrowthBytes: Bytes;
+  /** The site that holds most of what was allocated since; null where nothing is known yet. */
+  readonly most: { readonly frame: FrameJson; readonly bytes: Bytes } | null;
+  /** The latest verdict: "python-leak (80 % sure)"; "" before the first. */
+  readonly verdict: string;
+}
+
+const INTERVAL_MS: Millis = 1_000;
+/** The recording is read for the first time then, and again when it is so many times as long: reading costs as much as
+ * it holds. */
+const FIRST_READING_MS: Millis = 3_000;
+const READING_FACTOR = 1.3;
+
+/** Calls `tell` about once a second. @internal */
+export class AttachProgressReader {
+  /** The latest verdict, in words. */
+  verdict = "";
+  #dueMs: Millis = 0;
+  #readingDueMs: Millis = FIRST_READING_MS;
+  #firstRssBytes: Bytes | null = null;
+  #most: AttachProgress["most"] = null;
+
+  readonly #pid: Pid;
+  readonly #forMs: Millis | null;
+  readonly #tell: (progress: AttachProgress) => void;
+
+  constructor(pid: Pid, forMs: Millis | null, tell: (progress: AttachProgress) => void) {
+    this.#pid = pid;
+    this.#forMs = forMs;
+    this.#tell = tell;
+  }
+
+  /** To be called often; most calls return at once. */
+  recorded(elapsedMs: Millis, path: string): void {
+    if (elapsedMs < this.#dueMs) {
+      return;
+    }
+    this.#dueMs = elapsedMs + INTERVAL_MS;
+    if (elapsedMs >= this.#readingDueMs) {
+      this.#readingDueMs = elapsedMs * READING_FACTOR;
+      this.#most = mostSoFar(path);
+    }
+    const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
+    this.#firstRssBytes ??= rssBytes;
+    this.#tell({
+      elapsedMs,
+      leftMs: this.#forMs === null ? null : Math.max(0, this.#forMs - elapsedMs),
+      rssBytes,
+      rssGrowthBytes: rssBytes - this.#firstRssBytes,
+      most: this.#most,
+      verdict: this.verdict,
+    });
+  }
+}
+
+function mostSoFar(path: string): AttachProgress["most"] {
+  // A recording of some seconds may not hold a profile yet.
+  const summary = orNull(() => summarize(openRecording(path), "end"));
+  const groups = groupSites(summary?.sites ?? []);
+  const most = groups.reduce<(typeof groups)[number] | null>(
+    (best, group) => (group.live.bytes > (best?.live.bytes ?? 0) ? group : best),
+    null,
+  );
+  return most && { frame: most.headline, bytes: most.live.bytes };
+}

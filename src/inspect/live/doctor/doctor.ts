@@ -1,0 +1,66 @@
+/** What works on this machine, as its document: `tidemark doctor`. */
+import { TIDEMARK_VERSION } from "../../../linux/installation.js";
+import type { Pid, Tell } from "../../../model/base/units.js";
+import type { DoctorCheckJson, DoctorJson } from "../../../model/documents/doctor_document.js";
+import type { StartPlace } from "../../../record/index.js";
+import { deviceCheck } from "./gpu.js";
+import { machineChecks, memoryCheck } from "./machine.js";
+import { namesakeCheck } from "./namesakes.js";
+import { permissionChecks } from "./permissions.js";
+import { processChecks } from "./process.js";
+import { pythonChecks } from "./pythons.js";
+import { trialChecks } from "./trials.js";
+
+const STEPS = 4;
+
+/**
+ * Checks this machine, and with `pid` that process alone. Short programs are started for it: Pythons, and two that are
+ * recorded and read. `tell` counts steps. Throws TM-E020 where there is no such process.
+ */
+export async function doctorDocument(pid: Pid | null, tell: Tell): Promise<DoctorJson> {
+  const checks = pid === null ? await checkMachine(tell) : processChecks(pid);
+  return {
+    schema: "tidemark.doctor/1",
+    version: TIDEMARK_VERSION,
+    atMs: Date.now(),
+    ...(pid === null ? {} : { pid }),
+    ready: checks.every(({ state }) => state !== "missing"),
+    checks,
+  };
+}
+
+async function checkMachine(tell: Tell): Promise<DoctorCheckJson[]> {
+  const place: StartPlace = { cwd: process.cwd(), environment: process.env };
+  await tell(0, STEPS);
+  const machine = machineChecks();
+  const { checks, chosen } = await pythonChecks(place);
+  await tell(1, STEPS);
+  const device = await deviceCheck();
+  await tell(2, STEPS);
+  const works = machine.every(({ state }) => state !== "missing");
+  const trials = chosen !== null && works ? await trialChecks(chosen) : [];
+  await tell(STEPS, STEPS);
+  return sorted([
+    ...machine,
+    namesakeCheck(place),
+    ...trials,
+    ...permissionChecks(),
+    memoryCheck(process.pid, "memory"),
+    ...checks,
+    device,
+  ]);
+}
+
+const AREAS: readonly DoctorCheckJson["area"][] = [
+  "machine",
+  "installation",
+  "permissions",
+  "memory",
+  "python",
+  "gpu",
+  "process",
+];
+
+function sorted(checks: readonly DoctorCheckJson[]): DoctorCheckJson[] {
+  return [...checks].sort((a, b) => AREAS.indexOf(a.area) - AREAS.indexOf(b.area));
+}

@@ -1,0 +1,84 @@
+/** `tidemark doctor --pid PID`: whether one process can be looked into and attached to. */
+import { locatePython } from "../../../cpython/index.js";
+import {
+  hasEnded,
+  openProcessMemory,
+  readAttachPermission,
+  readCLibrary,
+  readCommand,
+  readStat,
+} from "../../../linux/index.js";
+import type { Pid } from "../../../model/base/units.js";
+import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
+import { processGone, TidemarkError } from "../../../model/errors/errors.js";
+import { growingRecordingOf } from "../../../record/index.js";
+import { missing, wordsOf, works } from "./check.js";
+import { glibcIsKnown, memoryCheck } from "./machine.js";
+
+const AREA = "process";
+
+/** Throws TM-E020 where there is no such process. */
+export function processChecks(pid: Pid): DoctorCheckJson[] {
+  const stat = readStat(pid);
+  if (stat === null || hasEnded(stat)) {
+    throw processGone(pid);
+  }
+  const command = readCommand(pid) ?? [];
+  const what = command.length === 0 ? `[${stat.name}]` : command.join(" ");
+  const { ok, reason, remedy } = readAttachPermission(pid);
+  if (!ok) {
+    const shortfall = { effect: "attach, heap, ledger and stacks of it", remedy };
+    return [missing(AREA, "permission", `${what}: ${reason}`, shortfall)];
+  }
+  return [
+    works(AREA, "permission", `${what}: its memory may be read`),
+    cLibrary(pid),
+    interpreter(pid),
+    recorder(pid),
+    memoryCheck(pid, AREA),
+  ];
+}
+
+function cLibrary(pid: Pid): DoctorCheckJson {
+  const library = readCLibrary(pid);
+  const shortfall = {
+    effect: "attach cannot bring an agent into it; ledger and stacks work",
+    remedy: "",
+  };
+  if (library === null) {
+    return missing(AREA, "C library", "none: a static program", shortfall);
+  }
+  const found = `${library.kind} ${library.version}`.trim();
+  return library.kind === "glibc" && glibcIsKnown(library.version)
+    ? works(AREA, "C library", found)
+    : missing(AREA, "C library", found, shortfall);
+}
+
+/** The layout is proven in its memory, as for attach. Nothing is stopped. */
+function interpreter(pid: Pid): DoctorCheckJson {
+  try {
+    const memory = openProcessMemory(pid);
+    try {
+      const { version, layout } = locatePython(memory);
+      return works(AREA, "Python", `${version}, its structures are known (${layout.version})`);
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    const { found, remedy } = wordsOf(error);
+    return missing(AREA, "Python", found, { effect: "attach, heap and stacks of it", remedy });
+  }
+}
+
+function recorder(pid: Pid): DoctorCheckJson {
+  const path = growingRecordingOf(pid);
+  return path === null
+    ? works(AREA, "recorder", "nothing records it")
+    : missing(AREA, "recorder", `it is being recorded to ${path}`, {
+        effect: "a second attach is refused",
+        remedy: `look at that recording: tidemark live ${path}`,
+      });
+}

@@ -1,0 +1,40 @@
+/** The C library of a process: which one, and its version as its file says. */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { Pid } from "../../model/base/units.js";
+import { readText } from "./proc_files.js";
+
+export interface CLibrary {
+  readonly kind: "glibc" | "musl";
+  /** "2.36"; "" where the file does not say. */
+  readonly version: string;
+}
+
+/** null where none is mapped (a static program), or the process is not ours to read. */
+export function readCLibrary(pid: Pid): CLibrary | null {
+  for (const line of (readText(`/proc/${pid}/maps`) ?? "").split("\n")) {
+    const slash = line.indexOf("/");
+    const path = slash < 0 ? "" : line.slice(slash).replace(/ \(deleted\)$/, "");
+    const name = basename(path);
+    if (/^(?:ld-musl-|libc\.musl-)/.test(name)) {
+      return { kind: "musl", version: "" };
+    }
+    if (/^libc(?:\.so\.6|-2\.\d+\.so)$/.test(name)) {
+      // Through the process's own root: in a container the path means another file here.
+      return { kind: "glibc", version: versionIn(`/proc/${pid}/root${path}`) };
+    }
+  }
+  return null;
+}
+
+/** Of what `libc.so.6` prints when it is run: "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36." */
+function versionIn(path: string): string {
+  try {
+    const file = readFileSync(path);
+    const at = file.indexOf("GNU C Library");
+    const text = at < 0 ? "" : file.toString("latin1", at, at + 200);
+    return /release version (\d+\.\d+)/.exec(text)?.[1] ?? "";
+  } catch {
+    return "";
+  }
+}

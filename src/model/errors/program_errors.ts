@@ -1,0 +1,21 @@
+/** Errors of `tidemark run` before its program has started. */
+import { oneLine, TidemarkError } from "./errors.js";
+
+/** What a shell answers for a program that cannot be started: it is there and does not run, or it is not there. */
+export type ShellStatus = 126 | 127;
+
+/** TM-E009: the program could not be started; nothing ran. */
+export function programNotStarted(
+  program: string,
+  reason: string,
+  shellStatus: ShellStatus,
+  next = "check the name and that it is executable",
+): TidemarkError {
+  return new TidemarkError(
+    "TM-E009",
+    shellStatus,
+    `cannot start ${oneLine(program === "" ? "''" : program)}: ${oneLine(reason)}`,
+    "",
+    oneLine(next),
+  );
+}

@@ -1,0 +1,86 @@
+/**
+ * Arms the agent in processes that a program forked or started before it was attached to: prefork servers (gunicorn,
+ * uvicorn, celery), DataLoader workers. All of them write to the same pool, and leave by themselves when its lease
+ * ends. A child that cannot be entered is left as it is, and becomes a limit of the recording.
+ */
+import { readlinkSync } from "node:fs";
+import {
+  descendantsOf,
+  readAttachPermission,
+  readCommand,
+  readInterpreter,
+} from "../../linux/index.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { type ArmOptions, armAgent } from "./attached_agent.js";
+
+/** Which of the children that exist already: those that run the same executable, every Python process, or none. */
+export type ChildrenChoice = "same-program" | "all" | "none";
+
+/** How long a child may take until it runs Python code: an idle one may wait for a request. */
+const LONGEST_WAIT: Millis = 20_000;
+/** Children that are entered at the same time. */
+const AT_A_TIME = 4;
+
+/** Python processes below `root` that the choice names, parents before children. */
+export function childrenToAttach(root: Pid, choice: ChildrenChoice): Pid[] {
+  if (choice === "none") {
+    return [];
+  }
+  const program = executableOf(root);
+  return descendantsOf(root).filter(
+    (pid) =>
+      pid !== root &&
+      readInterpreter(pid) !== null &&
+      (choice === "all" || executableOf(pid) === program),
+  );
+}
+
+/** Resolves when each of them is armed or given up. `refuse`: takes a sentence about one that is not recorded. */
+export async function armChildren(
+  pids: readonly Pid[],
+  options: ArmOptions,
+  signal: AbortSignal,
+  refuse: (sentence: string) => void,
+): Promise<void> {
+  const waiting = [...pids];
+  const worker = async () => {
+    for (let pid = waiting.shift(); pid !== undefined; pid = waiting.shift()) {
+      const why = signal.aborted ? "the recording ended first" : await arm(pid, options, signal);
+      if (why !== null) {
+        refuse(`Child process ${pid} (${nameOf(pid)}) has no profile: ${why}.`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, worker));
+}
+
+/** null where it is armed; else why not. */
+async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<string | null> {
+  const { ok, reason } = readAttachPermission(pid);
+  if (!ok) {
+    return reason;
+  }
+  try {
+    const { status, stood } = await armAgent(pid, options, { waitMs: LONGEST_WAIT, signal });
+    return stood && status.pool !== options.poolPath ? "another recording has it" : null;
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return error.what;
+    }
+    throw error;
+  }
+}
+
+function executableOf(pid: Pid): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return "";
+  }
+}
+
+function nameOf(pid: Pid): string {
+  const [program = "?", ...words] = readCommand(pid) ?? [];
+  return [program.split("/").at(-1), ...words].join(" ").slice(0, 60);
+}
