@@ -43,7 +43,7 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
       ? `${end.cause === "cgroup" ? "limit" : "memory"} ${size(end.limitBytes)}`
       : "",
     end.usedBytes > 0 ? `${size(end.usedBytes)} used` : "",
-    end.rssBytes > 0 ? `${size(end.rssBytes)} of it resident in the process` : "",
+    end.rssBytes > 0 ? `${size(end.rssBytes)} resident in the process` : "",
   ].filter((figure) => figure !== "");
   const join = end.cause === "cgroup" ? ": " : "; ";
   return `${who} was killed by ${killer}${figures.length > 0 ? join : ""}${figures.join(", ")}`;

@@ -52,7 +52,7 @@ const FIGURES: readonly (keyof LastFigures)[] = [
 
 export class MemoryWatch {
   readonly #root: Pid;
-  readonly #place: CgroupPlace | null;
+  #place: CgroupPlace | null;
   readonly #sinceMs = monotonicMs();
   readonly #figures = new Map<number, LastFigures>();
   readonly #rlimits = new Map<Pid, MemoryRlimits>();
@@ -99,6 +99,9 @@ export class MemoryWatch {
   }
 
   #measureGroup(poll: TreePoll, rootLives: boolean): void {
+    if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
+      this.#findGroup();
+    }
     const memory = this.#place && readLimiting(this.#place);
     if (!memory || !rootLives) {
       return; // the figures are kept with the root's, which has ended
@@ -116,6 +119,15 @@ export class MemoryWatch {
       }
     }
     this.#nears(memory.limitBytes === null ? 0 : memory.usageBytes / memory.limitBytes);
+  }
+
+  /** A program may be moved to another group after its start, as by a container's runtime. */
+  #findGroup(): void {
+    const place = findCgroup(this.#root);
+    if (place !== null && place.directories[0] !== this.#place?.directories[0]) {
+      this.#place = place;
+      this.#groups = readGroupCounters(place);
+    }
   }
 
   #nears(share: number): void {
