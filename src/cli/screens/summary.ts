@@ -46,7 +46,7 @@ export function printSummary(
   const { summary } = context;
   printHead(screen, context);
   for (const { sentence } of summary.memoryEnds ?? []) {
-    printLabelled(screen, "Out of mem", sentence, screen.paint.red);
+    printLabelled(screen, "Ended", sentence, screen.paint.red);
   }
   screen.line();
   printFigures(screen, context);

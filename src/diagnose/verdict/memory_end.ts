@@ -26,6 +26,8 @@ const FAIR_PART = 0.25;
 const LEAST_SHARE = 0.03;
 const MOST_SUSPECTS = 10;
 const CONFIDENCE = 0.9;
+/** Of an rlimit: nobody saw the allocation fail. */
+const INFERRED = 0.6;
 /** Of the limit: room for what the program had asked for. */
 const MORE_ROOM = 1.5;
 const MIB = 2 ** 20;
@@ -53,7 +55,11 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
     ...document,
     verdict: stands
       ? { ...document.verdict, summary }
-      : { kind: "out-of-memory", confidence: CONFIDENCE, summary },
+      : {
+          kind: "out-of-memory",
+          confidence: end.cause === "rlimit" ? INFERRED : CONFIDENCE,
+          summary,
+        },
     growth: { ...document.growth, msToLimit: 0 },
     suspects: suspects.map((suspect) => ({ ...suspect, advice: lasting(suspect.advice) })),
     advice: [...(stands ? lasting(document.advice) : []), raiseLimit(end, suspects)],

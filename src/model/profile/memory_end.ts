@@ -32,7 +32,7 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
   const size = formatBytesBriefly;
   if (end.cause === "rlimit") {
     const unit = end.limit === "RLIMIT_DATA" ? "data" : "address space";
-    return `${who} ran out of ${unit} and ended with an error: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
+    return `${who} ended with an error, and had probably run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
   }
   const killer =
     end.cause === "cgroup"

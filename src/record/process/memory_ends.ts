@@ -3,7 +3,7 @@ import type { GroupCounters, KernelKill, MemoryRlimits } from "../../linux/index
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
-import type { ExitReport } from "../launch/guard.js";
+import type { ExitReport } from "./exit_report.js";
 import type { LastFigures } from "./memory_watch.js";
 
 /** Of the limit: a group that used less was not at its limit. */

@@ -21,7 +21,7 @@ import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
-import type { ExitReport } from "../launch/guard.js";
+import type { ExitReport } from "./exit_report.js";
 import { killedByCounters, killedByKernel, stoppedByRlimit } from "./memory_ends.js";
 import type { TreePoll } from "./process_tree.js";
 
@@ -61,6 +61,7 @@ export class MemoryWatch {
   #machineKills: number | null;
   /** Kills that were counted and whose process has not ended yet. */
   #waiting = { count: 0, groups: [] as readonly GroupCounters[], untilMs: 0 };
+  #killedUntilMs = 0;
   #nearest = NEAR_LIMIT - NEAR_STEP;
   /** Usage came nearer to the limit than at any ledger before. */
   isNearer = false;
@@ -166,11 +167,11 @@ export class MemoryWatch {
     );
     const root = rootLives || this.#told.has(0) ? [] : [[0, this.#root] as const];
     const all = new Map([...ended, ...root]);
-    this.#countKills();
+    const anyKilled = this.#countKills();
     if (all.size === 0) {
       return [];
     }
-    const mayBeKilled = this.#waiting.count > 0 || report?.signal === SIGKILL;
+    const mayBeKilled = anyKilled || this.#waiting.count > 0 || report?.signal === SIGKILL;
     const kills = mayBeKilled ? readKernelKills(this.#sinceMs) : null;
     const largestFirst = [...all].sort(
       ([a], [b]) => (this.#figures.get(b)?.rssBytes ?? 0) - (this.#figures.get(a)?.rssBytes ?? 0),
@@ -212,8 +213,9 @@ export class MemoryWatch {
     return report === null || limits === undefined ? null : stoppedByRlimit(base, limits, report);
   }
 
-  /** Kills since the last poll; those of groups above are counted there alone by version 2. */
-  #countKills(): void {
+  /** Kills since the last poll; those of groups above are counted there alone by version 2.
+   * @returns whether the kernel killed any process of the machine lately, perhaps in a group that is not the root's. */
+  #countKills(): boolean {
     const machine = readMachineKills();
     const now = this.#place === null ? [] : readGroupCounters(this.#place);
     const before = new Map(this.#groups.map((group) => [group.directory, group]));
@@ -229,6 +231,9 @@ export class MemoryWatch {
     if (monotonicMs() > this.#waiting.untilMs) {
       this.#waiting.count = 0;
     }
+    if ((machine ?? 0) > (this.#machineKills ?? machine ?? 0)) {
+      this.#killedUntilMs = monotonicMs() + KILL_TO_END_MS;
+    }
     if (own + others > 0) {
       this.#waiting = {
         count: this.#waiting.count + own + others,
@@ -238,5 +243,6 @@ export class MemoryWatch {
     }
     this.#groups = now;
     this.#machineKills = machine;
+    return monotonicMs() <= this.#killedUntilMs;
   }
 }
