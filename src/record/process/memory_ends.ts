@@ -4,7 +4,6 @@ import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { ExitReport } from "./exit_report.js";
-import type { LastFigures } from "./memory_watch.js";
 
 /** Of the limit: a group that used less was not at its limit. */
 const AT_LIMIT = 0.9;
@@ -12,6 +11,14 @@ const AT_LIMIT = 0.9;
 const NEAR_RLIMIT = 0.6;
 /** abort(), a bus error, a segmentation fault: what native code does with a null pointer. */
 const FAILURE_SIGNALS: ReadonlySet<number> = new Set([6, 7, 11]);
+
+/** A process's figures at its last poll. */
+export interface LastFigures {
+  readonly rssBytes: Bytes;
+  readonly vmsBytes: Bytes;
+  readonly vmPeakBytes: Bytes;
+  readonly vmDataBytes: Bytes;
+}
 
 export interface EndedProcess {
   readonly pid: Pid;

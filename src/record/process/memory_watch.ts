@@ -22,7 +22,12 @@ import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { ExitReport } from "./exit_report.js";
-import { killedByCounters, killedByKernel, stoppedByRlimit } from "./memory_ends.js";
+import {
+  killedByCounters,
+  killedByKernel,
+  type LastFigures,
+  stoppedByRlimit,
+} from "./memory_ends.js";
 import type { TreePoll } from "./process_tree.js";
 
 /** A process that was killed is taken down within that time. */
@@ -33,14 +38,6 @@ const FEW_PROCESSES = 16;
 const NEAR_LIMIT = 0.7;
 const NEAR_STEP = 0.08;
 const SIGKILL = 9;
-
-/** A process's figures at its last poll. */
-export interface LastFigures {
-  readonly rssBytes: Bytes;
-  readonly vmsBytes: Bytes;
-  readonly vmPeakBytes: Bytes;
-  readonly vmDataBytes: Bytes;
-}
 
 const NOTHING: LastFigures = { rssBytes: 0, vmsBytes: 0, vmPeakBytes: 0, vmDataBytes: 0 };
 const FIGURES: readonly (keyof LastFigures)[] = [
