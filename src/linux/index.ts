@@ -37,6 +37,15 @@ export {
   readPageCache,
 } from "./process/cgroup.js";
 export { readInterpreter } from "./process/interpreter.js";
+export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
+export {
+  type GroupCounters,
+  type MemoryRlimits,
+  readGroupCounters,
+  readMachineKills,
+  readMachineMemory,
+  readMemoryRlimits,
+} from "./process/memory_counters.js";
 export { openFilesEnding } from "./process/open_files.js";
 export {
   type AttachAnswer,
