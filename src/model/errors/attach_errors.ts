@@ -47,6 +47,17 @@ export function targetNotEntered(pid: Pid, waitedMs: Millis, doing: string): Tid
   );
 }
 
+/** TM-E041: Ctrl-C before the process was entered; nothing was changed in it. */
+export function entryInterrupted(pid: Pid): TidemarkError {
+  return new TidemarkError(
+    "TM-E041",
+    130,
+    `interrupted before process ${pid} was entered: it is as it was, and nothing was recorded`,
+    "",
+    "",
+  );
+}
+
 /** TM-E036: what ran in the process raised; `exception` is its last line there. */
 export function targetRaised(pid: Pid, exception: string): TidemarkError {
   return new TidemarkError(

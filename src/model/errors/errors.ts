@@ -6,8 +6,8 @@
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
 /** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal;
- * 126 and 127 what a shell answers for a program that cannot be started. */
-type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127;
+ * 126 and 127 what a shell answers for a program that cannot be started, 130 for an interrupt. */
+type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127 | 130;
 
 export const ERROR_IDS = [
   "TM-E001",
@@ -40,6 +40,7 @@ export const ERROR_IDS = [
   "TM-E038",
   "TM-E039",
   "TM-E040",
+  "TM-E041",
   "TM-E050",
   "TM-E051",
   "TM-E052",
