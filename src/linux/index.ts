@@ -41,6 +41,7 @@ export { readPageCache } from "./process/page_cache.js";
 export {
   type AttachAnswer,
   expectPermission,
+  isKernelThread,
   readAttachPermission,
   readPrivileges,
 } from "./process/permission.js";

@@ -323,7 +323,7 @@ await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", 
 
   test("no Python at all", async () => {
     const target = await startCommand(["sh", "-c", "echo up; sleep 600 & wait"]);
-    await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*no CPython/);
+    await expect(exec(target.pid)).rejects.toThrow(/TM-E022 no Python interpreter/);
   });
 });
 

@@ -12,6 +12,7 @@ import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
+import { withInterrupt } from "../options/interrupt.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -94,16 +95,9 @@ export function buildCommand(): Command {
 async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
   requireLinux();
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
-  const interrupt = new AbortController();
-  const stop = () => interrupt.abort();
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) {
-    process.on(signal, stop); // until the end: a second one must not leave the agent behind
-  }
   const status = statusLine();
-  const showProgress = progressTeller(pid, options, status);
-  try {
-    const result = await attachAndRecord({
+  const result = await withInterrupt((until) =>
+    attachAndRecord({
       pid,
       recordingPath,
       ...(options.period === undefined ? {} : { periodBytes: options.period }),
@@ -113,9 +107,9 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
       ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,
       forMs: options.for,
-      until: interrupt.signal,
+      until,
       onWaiting: waitingLine(pid, options),
-      onProgress: (progress) => showProgress(progress),
+      onProgress: progressTeller(pid, options, status),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -123,15 +117,9 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
           );
         }
       },
-    });
-    status.clear();
-    await tellEnd(result, options);
-  } finally {
-    status.clear();
-    for (const signal of signals) {
-      process.off(signal, stop);
-    }
-  }
+    }).finally(() => status.clear()),
+  );
+  await tellEnd(result, options);
 }
 
 async function tellEnd(result: AttachResult, options: AttachCommandOptions): Promise<void> {

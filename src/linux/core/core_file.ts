@@ -11,7 +11,7 @@
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import type { Address, Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../../model/errors/errors.js";
@@ -52,7 +52,8 @@ export interface CoreMemory extends Memory {
 export function openCoreFile(path: string): CoreMemory {
   let descriptor: number;
   try {
-    descriptor = openSync(path, "r");
+    // A FIFO would wait for a writer.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw code === "ENOENT"

@@ -22,7 +22,7 @@
 import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:fs";
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
-import { readAttachPermission } from "../process/permission.js";
+import { isKernelThread, readAttachPermission } from "../process/permission.js";
 import { readNames } from "../process/proc_files.js";
 import { findMapping, parseMaps } from "./maps.js";
 import type { AddressRange, Mapping, Memory } from "./memory.js";
@@ -53,6 +53,9 @@ export function openProcessMemory(pid: Pid): Memory {
   if (refusal !== null && (refusal.code === "EACCES" || refusal.code === "EPERM")) {
     const { reason, remedy } = readAttachPermission(pid);
     throw notPermitted(pid, reason || `the kernel refuses (${refusal.code})`, remedy);
+  }
+  if (isKernelThread(pid)) {
+    throw notPermitted(pid, readAttachPermission(pid).reason, "");
   }
   throw processGone(pid);
 }

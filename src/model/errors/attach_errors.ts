@@ -47,12 +47,12 @@ export function targetNotEntered(pid: Pid, waitedMs: Millis, doing: string): Tid
   );
 }
 
-/** TM-E041: Ctrl-C before the process was entered; nothing was changed in it. */
+/** TM-E041: Ctrl-C before there was a result; what was put into the process was taken back. */
 export function entryInterrupted(pid: Pid): TidemarkError {
   return new TidemarkError(
     "TM-E041",
     130,
-    `interrupted before process ${pid} was entered: it is as it was, and nothing was recorded`,
+    `interrupted: process ${pid} is left as it was, without a result`,
     "",
     "",
   );

@@ -111,14 +111,20 @@ export function badUsage(what: string, next = "see --help"): TidemarkError {
   return new TidemarkError("TM-E002", 2, what, "", next);
 }
 
+/** The cause of TM-E003, for who knows what lies beside it. */
+export interface MissingFile {
+  readonly missingPath: string;
+}
+
 /** TM-E003: a file that was named does not exist. */
 export function fileNotFound(path: string, kind = "file"): TidemarkError {
   return new TidemarkError(
     "TM-E003",
     2,
-    `no such ${kind}: ${oneLine(path)}`,
+    `no such ${kind}: ${path === "" ? "''" : oneLine(path)}`,
     "the name may be misspelt or relative to another directory",
     "",
+    { cause: { missingPath: path } satisfies MissingFile },
   );
 }
 
@@ -134,7 +140,7 @@ export function fileUnusable(
     permission ? 3 : 2,
     `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
     permission ? "it belongs to another user" : "",
-    permission ? "try again as that user" : "",
+    permission ? (action === "read" ? "try again as that user" : "name another with -o") : "",
   );
 }
 
@@ -166,8 +172,8 @@ export function notOurs(source: string, expected: string): TidemarkError {
     "TM-E007",
     2,
     `${oneLine(source)} is not ${expected}`,
-    "its first bytes say otherwise",
-    "",
+    "its content is of another kind",
+    `to see what it is: tidemark ${oneLine(source)}`,
   );
 }
 
