@@ -97,9 +97,9 @@ function generate(mebibytes) {
 }
 
 const READ = `
-const { readSnapshot } = await import(process.argv[1] + "/dist/gpu/read_snapshot.js");
-const { replayDevice } = await import(process.argv[1] + "/dist/gpu/replay.js");
-const { analyse } = await import(process.argv[1] + "/dist/gpu/analyse.js");
+const { readSnapshot } = await import(process.argv[1] + "/dist/gpu/snapshot/read_snapshot.js");
+const { replayDevice } = await import(process.argv[1] + "/dist/gpu/replay/replay.js");
+const { analyse } = await import(process.argv[1] + "/dist/gpu/analysis/analyse.js");
 const started = performance.now();
 const snapshot = await readSnapshot(process.argv[2]);
 const read = performance.now();

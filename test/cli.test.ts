@@ -12,6 +12,7 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { COMMAND_NAMES } from "../src/cli/command_line.js";
+import { present } from "../src/model/base/present.js";
 import { cli, errorLine, folder, python, ran, recordApp, recording } from "./recorded_app.js";
 import { execute, type RunSettings, removeScratch, repository, scratch, tidemark } from "./run.js";
 
@@ -47,7 +48,7 @@ describe("help", () => {
       const text = readFileSync(join(repository, page), "utf8");
       const pattern =
         page === "docs/advice.md" ? /\btidemark ([a-z]+)/g : /`(?:npx )?tidemark ([a-z]+)/g;
-      return [...text.matchAll(pattern)].map(([, command]) => command as string);
+      return [...text.matchAll(pattern)].map(([, command]) => present(command));
     });
     const known: readonly string[] = [...COMMAND_NAMES, "help"];
     expect(named.length).toBeGreaterThan(30);

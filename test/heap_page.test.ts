@@ -155,7 +155,7 @@ describe("the page of a heap", () => {
       const filled = await map(page).evaluate((node) => {
         const canvas = node as HTMLCanvasElement;
         const context = canvas.getContext("2d", { willReadFrequently: true });
-        const { data } = context!.getImageData(0, 0, canvas.width, canvas.height);
+        const data = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
         const counts = new Map<string, number>();
         for (let at = 0; at < data.length; at += 4) {
           const colour = data.slice(at, at + 3).join();

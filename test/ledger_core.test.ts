@@ -1,4 +1,5 @@
 /** The ledger of core files, held against the ledger of the process that left them. */
+
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import { promisify } from "node:util";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readLedger } from "../src/ledger/index.js";
+import { present } from "../src/model/base/present.js";
 import type { CoreLedgerJson } from "../src/model/documents/ledger_document.js";
 import type { Ledger, LedgerPartName } from "../src/model/profile/ledger.js";
 import { environment } from "./environment.js";
@@ -72,7 +74,7 @@ describe.each([
       let pid: number;
 
       beforeAll(async () => {
-        const waiting = await startPython(interpreter as NonNullable<typeof interpreter>, PROGRAM);
+        const waiting = await startPython(present(interpreter), PROGRAM);
         pid = waiting.pid;
         live = readLedger(pid, "full");
         path = join(folder, `core.${pid}`);
@@ -85,7 +87,7 @@ describe.each([
           const before = new Set(readdirSync("."));
           process.kill(pid, "SIGABRT");
           await waiting.ended;
-          const written = readdirSync(".").find((name) => !before.has(name)) as string;
+          const written = present(readdirSync(".").find((name) => !before.has(name)));
           await run("mv", [written, path]);
         }
       });

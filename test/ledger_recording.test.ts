@@ -1,4 +1,5 @@
 /** Ledgers in a recording: taken by themselves, shown in the summary and the report. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
+import { present } from "../src/model/base/present.js";
 import { LEDGER_METRICS, ledgerMetric } from "../src/model/profile/series.js";
 import { openRecording } from "../src/record/index.js";
 import { launchBrowser } from "./browser.js";
@@ -95,7 +97,7 @@ test.skipIf(environment.packagesPython === null)(
       tidemark,
       [
         ...["run", "--quiet", "-o", recording, "--"],
-        ...[environment.packagesPython as string, "-c", arrow],
+        ...[present(environment.packagesPython), "-c", arrow],
       ],
       { stdio: ["pipe", "inherit", "inherit"] },
     );

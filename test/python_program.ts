@@ -1,7 +1,10 @@
 /** Programs whose malloc says itself what it has, for the tests of the readers outside. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { itemAt } from "../src/model/base/columns.js";
+import { present } from "../src/model/base/present.js";
 
 /** What mallinfo2 says in the program, of all arenas together; threads' caches count as used there. */
 export interface MallocTruth {
@@ -60,7 +63,7 @@ export async function start(
   words: readonly string[],
   environment: Record<string, string> = {},
 ): Promise<Waiting> {
-  const child: ChildProcess = spawn(words[0] as string, words.slice(1), {
+  const child: ChildProcess = spawn(itemAt(words, 0), words.slice(1), {
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, ...environment },
   });
@@ -75,7 +78,7 @@ export async function start(
     return JSON.parse(value) as Record<string, unknown>;
   };
   return {
-    pid: child.pid as number,
+    pid: present(child.pid),
     said: await next(),
     go: async () => {
       child.stdin?.write("\n");

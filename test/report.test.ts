@@ -1,5 +1,7 @@
 /** The report page in a real browser, opened from disk as a reader would: its words, its flame graph. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { itemAt } from "../src/model/base/columns.js";
 import type { ProfileLook } from "../src/model/profile/profile.js";
 import {
   boxOf,
@@ -39,7 +41,7 @@ describe("what the page says", () => {
 
   test("a run that ended tidily begins at its fullest look, and an empty end says so", () => {
     const report = serviceReport();
-    const last = report.looks[report.looks.length - 1] as ProfileLook;
+    const last = itemAt(report.looks, report.looks.length - 1);
     const nothing = new Float64Array(last.sites.length);
     const sites = {
       ...last.sites,

@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { present } from "../src/model/base/present.js";
 import type { SummaryJson } from "../src/model/documents/documents.js";
 import { finishOrphan, openRecording } from "../src/record/index.js";
 import type { Recording } from "../src/recording/types.js";
@@ -99,7 +100,7 @@ export async function execute(
   const stderr = openSync(files.stderr, "a");
   try {
     const [program, ...args] = [...(settings.before ?? []), ...command];
-    const child = spawn(program as string, args, {
+    const child = spawn(present(program), args, {
       cwd,
       env: plainEnvironment(cwd, settings.env),
       stdio: [settings.input === undefined ? "ignore" : "pipe", stdout, stderr],

@@ -1,6 +1,7 @@
 /** A document for the tests of the report page: a service that leaks in one place. */
 
 import { float64At } from "../src/model/base/columns.js";
+import { present } from "../src/model/base/present.js";
 import type { ReportDocument } from "../src/model/documents/report_document.js";
 import {
   Domain,
@@ -155,7 +156,7 @@ export function serviceReport({
   const points = 600;
   const root = rootSeries(points, withPss);
   const series = [root, childSeries(points)];
-  const rss = root.values.get("treeRssBytes") as Float64Array;
+  const rss = present(root.values.get("treeRssBytes"));
   const peakAt = rss.indexOf(Math.max(...rss));
   return {
     schema: "tidemark.report/1",
@@ -218,6 +219,8 @@ export function serviceReport({
         minBytes: 60 * MIB,
         baselineBytes: 250 * MIB,
         growthBytesPerHour: 1530 * MIB,
+        growthLowBytesPerHour: 1500 * MIB,
+        growthHighBytesPerHour: 1560 * MIB,
         points,
         treePssBytes: withPss ? 570 * MIB : 0,
       },

@@ -1,10 +1,13 @@
 /** `tidemark stacks --native`: native frames among the Python ones, on every interpreter. */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { itemAt } from "../src/model/base/columns.js";
+import { present } from "../src/model/base/present.js";
 import type { FrameJson } from "../src/model/documents/documents.js";
 import type { StacksJson } from "../src/model/documents/stacks_document.js";
 import { environment } from "./environment.js";
@@ -117,7 +120,7 @@ say(1)
 test.each(interpreters)(
   "Python $version at $path: each evaluator gives way to the functions that it ran",
   async (interpreter) => {
-    const library = libraries.get(interpreter.chroot ?? "") as string;
+    const library = present(libraries.get(interpreter.chroot ?? ""));
     const { pid } = await startProgram(interpreter, mixed(library));
     const sleeping = ["sleeps_inner", "sleeps_natively", "leaf", "middle"];
     let document = {} as StacksJson;
@@ -155,7 +158,7 @@ const able = interpreters.filter(({ version }) => Number(version.split(".")[1]) 
 test.each([able[0], able.at(-1)].filter((interpreter) => interpreter !== undefined))(
   "Python $version at $path: through the trampolines of -X perf, which nothing describes",
   async (interpreter) => {
-    const library = libraries.get(interpreter.chroot ?? "") as string;
+    const library = present(libraries.get(interpreter.chroot ?? ""));
     const { pid, said } = await startProgram(
       interpreter,
       `
@@ -183,7 +186,7 @@ exec(compile(source, "<string>", "exec"))
 const ownInterpreters = interpreters.filter(({ chroot }) => chroot === undefined);
 
 test("threads that run no Python, and threads that come and go", async () => {
-  const interpreter = ownInterpreters.at(-1) as Interpreter;
+  const interpreter = present(ownInterpreters.at(-1));
   const { pid } = await startProgram(
     interpreter,
     `
@@ -225,7 +228,7 @@ say(1)
 
 test("a process that is not entered: since when its main thread is in C code, and at which native frame", async () => {
   const { pid } = await startProgram(
-    ownInterpreters.at(-1) as Interpreter,
+    present(ownInterpreters.at(-1)),
     `
 import ctypes
 native = ctypes.PyDLL(${JSON.stringify(libraries.get(""))})
@@ -233,7 +236,7 @@ os.write(1, b"1\\n")
 native.sleeps_natively()
 `,
   );
-  const recording = join(folders[0] as string, "never.tidemark");
+  const recording = join(itemAt(folders, 0), "never.tidemark");
   const words = ["attach", String(pid), "--wait", "2s", "--quiet", "-o", recording];
   const { status, stderr } = await execute([tidemark, ...words]);
   expect(status).toBe(4);
@@ -245,7 +248,7 @@ native.sleeps_natively()
 test.skipIf(environment.packagesPython === null)(
   "NumPy at work, and greenlets",
   async () => {
-    const python = { path: environment.packagesPython as string };
+    const python = { path: present(environment.packagesPython) };
     const { pid } = await startPython(
       python,
       `

@@ -4,6 +4,7 @@ import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { summarize } from "../src/inspect/recorded/summary.js";
+import { itemAt } from "../src/model/base/columns.js";
 import { openRecording } from "../src/record/index.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
@@ -32,7 +33,7 @@ describe("TIDEMARK=dir=DIR", () => {
     const { folder, pools } = await leavePool("period=256K,dir=DIR");
     expect(pools).toHaveLength(1);
     const recording = join(folder, "app.tidemark");
-    const pool = join(folder, pools[0] as string);
+    const pool = join(folder, itemAt(pools, 0));
     const { status } = await execute([tidemark, "import", pool, "-o", recording]);
     expect(status).toBe(0);
     const summary = summarize(openRecording(recording), "end");
@@ -55,7 +56,7 @@ describe("TIDEMARK=dir=DIR", () => {
 
   test("a pool whose records are cut off says that they are missing", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
-    const pool = join(folder, pools[0] as string);
+    const pool = join(folder, itemAt(pools, 0));
     truncateSync(pool, 12_300); // the header's page is whole, nothing after it
     const recording = join(folder, "cut.tidemark");
     expect((await execute([tidemark, "import", pool, "-o", recording])).status).toBe(0);
@@ -66,7 +67,7 @@ describe("TIDEMARK=dir=DIR", () => {
 
   test("a pool that is cut before that, or none, is refused in one line", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
-    const pool = join(folder, pools[0] as string);
+    const pool = join(folder, itemAt(pools, 0));
     for (const length of [12_000, 5_000, 40, 0]) {
       truncateSync(pool, length);
       const { status, stderr } = await execute([tidemark, "import", pool]);

@@ -27,11 +27,16 @@ struct guard {
     int signals;
     int pool; /* -1: none */
     char *orphan_path;
+    char **recorder_arguments;
+    char **environment; /* as the shell gave it: the guard's own becomes the program's */
     pid_t recorder; /* 0: reaped */
     pid_t program;  /* 0: not started, or ended */
     pid_t witness;
     bool started, ended;
+    bool alone;     /* the recorder leaves the program to the guard, for want of memory */
+    bool completes; /* a second recorder completes the recording */
     int program_status, recorder_status;
+    struct rusage usage; /* of the program, when it has ended */
     int leave_code; /* -1: not received */
     struct termios terminal; /* as the program left it */
     bool terminal_known, terminal_lent;
@@ -57,22 +62,41 @@ static void leave_as(int status) {
     _exit(128 + number); /* the first process of a pid namespace does not die of signals */
 }
 
-static void start_recorder(struct guard *guard, char **arguments) {
+static char **copied_environment(void) {
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **copy = malloc((count + 1) * sizeof *copy);
+    return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : environ;
+}
+
+/* False with errno where it could not be started. */
+static bool start_recorder(struct guard *guard) {
+    char **arguments = guard->recorder_arguments;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        fail("cannot make a socket");
+        return false;
     for (int i = 0; i < 2; i++)
         if ((ends[i] = descriptor_aside(ends[i])) < 0)
-            fail("cannot make a socket");
+            return false;
     guard->recorder = fork();
-    if (guard->recorder < 0)
-        fail("cannot start the recorder");
+    if (guard->recorder < 0) {
+        guard->recorder = 0;
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
     if (guard->recorder == 0) {
         /* A group of its own: keys typed at the terminal, and a program that kills its group, pass it by. */
         setpgid(0, 0);
+        environ = guard->environment;
         char number[16];
         snprintf(number, sizeof number, "%d", ends[1]);
         setenv("TIDEMARK_GUARD_FD", number, 1);
+        if (guard->completes)
+            setenv("TIDEMARK_COMPLETES", guard->orphan_path, 1);
+        else
+            unsetenv("TIDEMARK_COMPLETES");
         close_descriptors_but(&ends[1], 1);
         fcntl(ends[1], F_SETFD, 0);
         /* The program's input and output are not the recorder's, which keeps no pipe of theirs open. */
@@ -91,6 +115,7 @@ static void start_recorder(struct guard *guard, char **arguments) {
     }
     close(ends[1]);
     guard->wire.fd = ends[0];
+    return true;
 }
 
 static unsigned long long start_ticks(pid_t pid) {
@@ -177,6 +202,8 @@ static void obey(struct guard *guard, struct message *message) {
         setenv(message->fields[1], message->fields[2], 1);
     else if (!strcmp(verb, "exec") && message->count >= 2 && !guard->started)
         start_program(guard, message->fields + 1);
+    else if (!strcmp(verb, "alone") && guard->started && !guard->completes)
+        guard->alone = true;
     else if (!strcmp(verb, "leave") && message->count == 2)
         guard->leave_code = atoi(message->fields[1]) & 255;
 }
@@ -199,20 +226,30 @@ static void stop_like(struct guard *guard, int number) {
     kill(guard->program, SIGCONT); /* nothing to a process that the group's SIGCONT woke already */
 }
 
-static void program_ended(struct guard *guard, int status, const struct rusage *usage) {
-    guard->program = 0;
-    guard->ended = true;
-    guard->program_status = status;
-    guard->terminal_known = tcgetattr(2, &guard->terminal) == 0;
-    /* What the recorder prints now is the foreground's, and so are Ctrl-C and `stty tostop`. */
+/* What the recorder prints now is the foreground's, and so are Ctrl-C and `stty tostop`. */
+static void lend_terminal(struct guard *guard) {
     if (guard->recorder && tcgetpgrp(2) == getpgrp())
         guard->terminal_lent = tcsetpgrp(2, guard->recorder) == 0;
+}
+
+static void report_end(struct guard *guard) {
+    const struct rusage *usage = &guard->usage;
     char head[160];
-    snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld", status, usage->ru_maxrss,
+    snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld", guard->program_status, usage->ru_maxrss,
              usage->ru_utime.tv_sec * 1000L + usage->ru_utime.tv_usec / 1000,
              usage->ru_stime.tv_sec * 1000L + usage->ru_stime.tv_usec / 1000);
     if (guard->wire.fd >= 0)
         wire_send(&guard->wire, head, NULL);
+}
+
+static void program_ended(struct guard *guard, int status, const struct rusage *usage) {
+    guard->program = 0;
+    guard->ended = true;
+    guard->program_status = status;
+    guard->usage = *usage;
+    guard->terminal_known = tcgetattr(2, &guard->terminal) == 0;
+    lend_terminal(guard);
+    report_end(guard);
 }
 
 static void reap(struct guard *guard) {
@@ -258,6 +295,20 @@ static void hear(struct guard *guard, const struct signalfd_siginfo *info) {
 static void recorder_closed(struct guard *guard) {
     close(guard->wire.fd);
     guard->wire.fd = -1;
+    guard->wire.length = 0;
+}
+
+/* The program has ended, and its memory is free: a recorder that had left it to the guard completes the recording.
+ * False if there is nothing to complete. The pool stays, for a recorder that dies of it. */
+static bool complete(struct guard *guard) {
+    if (!guard->alone || guard->completes || guard->pool < 0 || !guard->orphan_path || !guard->ended)
+        return false;
+    guard->completes = true;
+    if (pool_save(guard->pool, guard->orphan_path) || !start_recorder(guard))
+        return false;
+    lend_terminal(guard);
+    report_end(guard);
+    return true;
 }
 
 /* The program has ended, and the recorder has left or died: keep what it could not, and exit. */
@@ -286,7 +337,7 @@ static void serve(struct guard *guard) {
         /* Before a start the recorder's own exit status is the answer: wait for it. */
         bool gave_up = guard->started && guard->wire.fd < 0 && guard->leave_code < 0;
         bool recorder_done = guard->recorder == 0 || gave_up;
-        if (recorder_done && guard->wire.fd < 0 && !guard->program)
+        if (recorder_done && guard->wire.fd < 0 && !guard->program && !complete(guard))
             finish(guard);
         struct pollfd waits[2] = {{.fd = guard->signals, .events = POLLIN},
                                   {.fd = guard->wire.fd, .events = POLLIN}};
@@ -344,6 +395,8 @@ int main(int count, char **arguments) {
     if (room < RECORDER_ADDRESS_SPACE)
         return run_unrecorded(recorder, room);
     static struct guard guard = {.pool = -1, .leave_code = -1};
+    guard.recorder_arguments = recorder;
+    guard.environment = copied_environment();
     inherited_take(&guard.inherited);
     sigset_t all;
     sigfillset(&all);
@@ -351,6 +404,7 @@ int main(int count, char **arguments) {
     if (guard.signals < 0)
         fail("cannot listen for signals");
     guard.witness = witness_start();
-    start_recorder(&guard, recorder);
+    if (!start_recorder(&guard))
+        fail("cannot start the recorder");
     serve(&guard);
 }

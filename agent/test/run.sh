@@ -44,13 +44,8 @@ else
     skip "valgrind" "not installed"
 fi
 
-# ---- the sources: README.md lists the folders in this order ----
-backward=$(grep -H '^#include "[a-z]*/' "$here"/../src/*/*.[ch] | awk -F'[:"]' '
-    BEGIN { count = split("core process segment period live python stacks sampling hooks slots lifecycle", folders, " ")
-            for (i = 1; i <= count; i++) place[folders[i]] = i }
-    { parts = split($1, path, "/"); split($3, included, "/"); from = path[parts - 1]; to = included[1]
-      if (!(from in place) || !(to in place) || place[to] > place[from]) print from "/" path[parts], "includes", $3 }')
-[ -z "$backward" ]; verdict $? "folders of src/ include each other in one direction $backward"
+# ---- the sources ----
+run_core "sources" sh "$here/folders.sh" "$build/agent"
 
 # ---- the library's properties: what it needs, what it exports ----
 needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so\.6$' -e '^libdl\.so\.2$' -e '^libpthread\.so\.0$')

@@ -237,6 +237,17 @@ static void the_way_out_is_on_the_timeline(void)
     CHECK(tm_core.header->state == TM_STATE_DISARMED && tm_core.header->limits & TM_LIMIT_TURNED_OFF);
 }
 
+static void a_lock_that_is_never_released_turns_the_agent_off(void)
+{
+    agent_on("period=64K", 5);
+    lock();
+    tm_core.lock_owner = &tm_core; /* another thread's, which will not return */
+    tm_core.lock_timeouts = 18;
+    CHECK(!tm_lock() && tm_armed()); /* the nineteenth wait in a row */
+    CHECK(!tm_lock() && !tm_armed());
+    CHECK(tm_core.header->state == TM_STATE_DISARMED && tm_core.header->limits & TM_LIMIT_TURNED_OFF);
+}
+
 static void the_end_waits_for_nobody(void)
 {
     agent_on("period=64K", 5);
@@ -268,6 +279,7 @@ int main(void)
     RUN(lifetimes_fall_into_their_buckets);
     RUN(events_are_a_ring);
     RUN(the_way_out_is_on_the_timeline);
+    RUN(a_lock_that_is_never_released_turns_the_agent_off);
     RUN(the_end_waits_for_nobody);
     RUN(controller_answers_to_debt);
     return end_tests();

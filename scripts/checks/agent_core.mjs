@@ -1,4 +1,7 @@
-/** The agent's unit tests: its core compiled without instrumentation (`npm test` runs all of its tests). */
+/**
+ * The order of the agent's folders, and its unit tests: its core compiled without instrumentation (`npm test` runs all of
+ * its tests).
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeVariables } from "../build/native.mjs";
@@ -20,8 +23,12 @@ export async function checkAgentCore() {
     return verdicts([false]);
   }
   const counts = [];
-  for (const program of programs) {
-    const { status, lines } = await stream(join(root, "agent", program), []);
+  const folders = ["sh", "test/folders.sh", "build/test/plain/objects"];
+  for (const [file = "", ...args] of [
+    folders,
+    ...programs.map((program) => [join(root, "agent", program)]),
+  ]) {
+    const { status, lines } = await stream(file, args, { cwd: join(root, "agent") });
     const count = countOfAgent([...lines, closingLine(lines)], status);
     if (count === undefined || count.passed + count.failed === 0) {
       return undefined;

@@ -11,6 +11,7 @@ export async function checkHouse() {
     await lockFileIsWhole(),
     await linksLeadSomewhere(),
     await casesAreUnnamed(),
+    await privateMembersAreHard(),
   ]);
 }
 
@@ -87,4 +88,25 @@ async function casesAreUnnamed() {
     say(`a case of the leak bench is named here:\n${output}`);
   }
   return verdicts([cases.length > 0 && status === nothingFound]);
+}
+
+/** A private member is `#name`: the keyword hides it from the compiler alone. JavaScript has no `#constructor`. */
+async function privateMembersAreHard() {
+  const member =
+    /(?:^\s*|[(,]\s*)(?:private|protected) (?!constructor\b)(?:(?:static|readonly|async|override|get|set) )*\w+[?!]?\s*(?:[:(=;<]|$)/;
+  const { output } = await capture("git", ["ls-files", "*.ts", "*.tsx"], { cwd: root });
+  const found = output.split("\n").flatMap((file) =>
+    file === "" || !existsSync(join(root, file))
+      ? []
+      : readFileSync(join(root, file), "utf8")
+          .split("\n")
+          .flatMap((line, at) => (member.test(line) ? [`${file}:${at + 1}: ${line.trim()}`] : [])),
+  );
+  for (const line of found) {
+    say(line);
+  }
+  if (found.length > 0) {
+    say("to fix it: call the member #name; a parameter property becomes a field and an assignment");
+  }
+  return verdicts([output !== "" && found.length === 0]);
 }

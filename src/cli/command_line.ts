@@ -156,7 +156,7 @@ async function usageError(error: CommanderError, args: readonly string[]): Promi
   const guess =
     unknown === undefined
       ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
-      : guessOption(unknown, command, (await everyCommand()).commands);
+      : guessOption(unknown, command, (await everyCommand()).commands, args);
   const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
   return badUsage(
     oneLine(plainUsage(what)),

@@ -11,7 +11,11 @@ export class MemoryCopy implements Memory {
   /** Changes what a read sees; the copy stays as it is. */
   damage: (page: number, bytes: Uint8Array) => Uint8Array = (_, bytes) => bytes;
 
-  constructor(private readonly original: Memory) {
+  readonly #original: Memory;
+
+  constructor(original: Memory) {
+    this.#original = original;
+
     this.mappings = original.mappings;
   }
 
@@ -24,7 +28,7 @@ export class MemoryCopy implements Memory {
     while (done < target.length) {
       const at = address + done;
       const page = Math.floor(at / PAGE);
-      const bytes = this.damage(page, this.page(page));
+      const bytes = this.damage(page, this.#page(page));
       const piece = bytes.subarray(at - page * PAGE, at - page * PAGE + target.length - done);
       if (piece.length === 0) {
         break;
@@ -36,18 +40,18 @@ export class MemoryCopy implements Memory {
   }
 
   /** Empty for a hole, and for what was never asked for while the program lived. */
-  private page(page: number): Uint8Array {
+  #page(page: number): Uint8Array {
     let bytes = this.pages.get(page);
     if (bytes === undefined) {
       const buffer = new Uint8Array(PAGE);
-      bytes = buffer.subarray(0, this.original.readInto(page * PAGE, buffer));
+      bytes = buffer.subarray(0, this.#original.readInto(page * PAGE, buffer));
       this.pages.set(page, bytes);
     }
     return bytes;
   }
 
   resident(start: number, end: number) {
-    return this.original.resident(start, end);
+    return this.#original.resident(start, end);
   }
 
   openFile(): null {

@@ -13,7 +13,7 @@ import { readDictEntries, readWords } from "../cpython/heap/objects/small_object
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
 import { SHAPE_DICT } from "../cpython/heap/objects/type_table.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -44,7 +44,7 @@ export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): 
     named.forEach((now, n) => {
       const tensor = now();
       if (isMadeByGraph(memory, tensor)) {
-        sizes[n] = Math.max(sizes[n] as number, blocks.countBehind(tensor));
+        sizes[n] = Math.max(itemAt(sizes, n), blocks.countBehind(tensor));
       }
     });
   }
@@ -112,11 +112,7 @@ class LiveBlocks {
   }
 
   #isInHeap(address: Address): boolean {
-    const place = lastAtMost(
-      this.#regions.length,
-      (n) => (this.#regions[n] as AddressRange).start,
-      address,
-    );
-    return place >= 0 && address < (this.#regions[place] as AddressRange).end;
+    const place = lastAtMost(this.#regions.length, (n) => itemAt(this.#regions, n).start, address);
+    return place >= 0 && address < itemAt(this.#regions, place).end;
   }
 }

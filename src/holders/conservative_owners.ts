@@ -10,7 +10,6 @@
  */
 
 import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
-import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -39,8 +38,8 @@ export function conservativeOwners(
     const next = new Map<Address, number>();
     const leads = new Uint32Array(addresses.length);
     for (const { place, row } of wordsLeadingTo(objects, wanted)) {
-      leads[row] = uint32At(leads, row) + 1;
-      if (owners[row] !== 0 || uint32At(leads, row) > MOST_LEADS) {
+      leads[row] = (leads[row] ?? 0) + 1;
+      if (owners[row] !== 0 || leads[row] > MOST_LEADS) {
         continue;
       }
       const node = nodeAt(objects, place);
@@ -68,17 +67,17 @@ function wordsLeadingTo(
   const filter = new Uint32Array(FILTER_BITS / 32);
   for (const address of wanted.keys()) {
     const bit = (address >>> 3) & (FILTER_BITS - 1);
-    filter[bit >>> 5] = uint32At(filter, bit >>> 5) | (1 << (bit & 31));
+    filter[bit >>> 5] = (filter[bit >>> 5] ?? 0) | (1 << (bit & 31));
   }
   const found: { place: Address; row: number }[] = [];
   const { words } = copy;
   for (const { start, end } of copy.ranges) {
     let at = copy.index(start);
     for (let place = start; place < end; place += 8, at += 2) {
-      const low = uint32At(words, at);
+      const low = words[at] ?? 0;
       const bit = (low >>> 3) & (FILTER_BITS - 1);
-      if (((uint32At(filter, bit >>> 5) >>> (bit & 31)) & 1) === 1) {
-        const row = wanted.get(low + uint32At(words, at + 1) * 2 ** 32);
+      if ((((filter[bit >>> 5] ?? 0) >>> (bit & 31)) & 1) === 1) {
+        const row = wanted.get(low + (words[at + 1] ?? 0) * 2 ** 32);
         if (row !== undefined) {
           found.push({ place, row });
         }

@@ -8,6 +8,8 @@
  */
 
 import type { CodeUses, LineUses } from "../cpython/heap/objects/code_uses.js";
+import { itemAt } from "../model/base/columns.js";
+import { present } from "../model/base/present.js";
 import { isOwn } from "../model/documents/own_code.js";
 import type { Putter } from "../recording/types.js";
 
@@ -67,7 +69,7 @@ function putterOf(
   { function: name, file, firstLine }: CodeUses,
   uses: readonly CodeUses[],
 ): Putter {
-  const bare = name.split(".").at(-1) as string;
+  const bare = present(name.split(".").at(-1));
   const callers = uses.filter(({ lines }) => lines.some(({ names }) => names.includes(bare)));
   return {
     function: name,
@@ -97,7 +99,7 @@ const ITEM = /\[.*\]$/;
 /** The last variable or attribute on the way: ".by_route", "local seen"; of a module its global. */
 function containerName(path: readonly string[]): string | null {
   for (let step = path.length - 1; step > 0; step--) {
-    const word = path[step] as string;
+    const word = itemAt(path, step);
     const named = NAMED.exec(word)?.[1];
     if (named !== undefined) {
       return named;

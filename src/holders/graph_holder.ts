@@ -9,7 +9,7 @@ import {
   type ObjectGraph,
 } from "../cpython/heap/index.js";
 import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
-import { float64At } from "../model/base/columns.js";
+import { float64At, itemAt } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
 import { graphsBehind } from "./autograd_graphs.js";
@@ -47,7 +47,7 @@ export function graphHolder(objects: ObjectGraph): Holder | null {
   const few = held.length > MOST_WATCHED ? results : held;
   const ends = results.length > MOST_RANKED ? results : largestGraphs(objects, few);
   if (ends.length === 1) {
-    return itselfAsHolder(objects, ends[0] as NodeId);
+    return itselfAsHolder(objects, itemAt(ends, 0));
   }
   const common = ends.length > 0 || results.length > 0 ? ends : held;
   return holderOf(objects, evenly(common, MOST_TENSORS));
@@ -67,14 +67,13 @@ function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean
 function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
   const blocks = graphsBehind(objects, nodes);
   const most = Math.max(1, ...blocks);
-  const largest = nodes.filter((_, n) => (blocks[n] as number) >= most / 2);
+  const largest = nodes.filter((_, n) => itemAt(blocks, n) >= most / 2);
   return largest.length === 1 && most < BLOCKS_OF_A_STEP ? [] : largest;
 }
 
 function evenly(nodes: readonly NodeId[], most: number): NodeId[] {
   const step = Math.max(1, nodes.length / most);
-  return Array.from(
-    { length: Math.min(nodes.length, most) },
-    (_, i) => nodes[Math.floor(i * step)] as NodeId,
+  return Array.from({ length: Math.min(nodes.length, most) }, (_, i) =>
+    itemAt(nodes, Math.floor(i * step)),
   );
 }

@@ -4,7 +4,7 @@
  */
 
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
-import { uint32At } from "../model/base/columns.js";
+import { itemAt, uint32At } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import type { Metric } from "../model/profile/series.js";
 
@@ -54,7 +54,7 @@ export function handleObjects(
 export function evenly(all: readonly NodeId[], most: number): NodeId[] {
   const step = Math.max(1, all.length / most);
   const count = Math.min(all.length, most);
-  return Array.from({ length: count }, (_, n) => all[Math.floor(n * step)] as NodeId);
+  return Array.from({ length: count }, (_, n) => itemAt(all, Math.floor(n * step)));
 }
 
 function kindOf(

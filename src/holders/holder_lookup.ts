@@ -33,7 +33,7 @@ import {
 import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
 import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
 import { analysisTooLarge } from "../model/errors/heap_errors.js";
@@ -205,7 +205,7 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
       objects.graph.address[owners.get(address) ?? 0] || address;
     ownersOf(objects, unknown.map(startOf)).forEach((node, n) => {
       if (node !== 0) {
-        owners.set(unknown[n] as Address, node);
+        owners.set(itemAt(unknown, n), node);
       }
     });
   };

@@ -31,7 +31,7 @@ import {
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "../cpython/heap/objects/type_table.js";
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
@@ -111,10 +111,10 @@ class Structures {
     const goesOn = () =>
       this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
     for (let n = 0; n < this.#met.size && goesOn(); n++) {
-      const size = this.#sizes[n] as Bytes;
+      const size = itemAt(this.#sizes, n);
       if (size <= LARGEST_STRUCTURE) {
         this.#bytesLeft -= size;
-        this.#follow(this.#met.at(n), size, this.#owners[n] as NodeId);
+        this.#follow(this.#met.at(n), size, itemAt(this.#owners, n));
       }
     }
   }
@@ -128,17 +128,18 @@ class Structures {
     const { copy } = this.objects;
     for (let place = start; place + WORD <= start + bytes; place += WORD) {
       const word = copy.word(place);
-      if (word > 0 && word % 16 === 0 && !this.#meet(word, owner)) {
-        this.#meet(this.#tableAround(word, place), owner);
+      if (word > 0 && word % 16 === 0) {
+        // A table first: its last bucket's value, just before the control bytes, may look like a block's head.
+        this.#meet(this.#tableAround(word, place) || word, owner);
       }
     }
   }
 
-  /** false where nothing begins there. */
-  #meet(block: Address, owner: NodeId): boolean {
+  /** Does nothing where no block begins there, or it was met before. */
+  #meet(block: Address, owner: NodeId): void {
     const { copy, layout, index } = this.objects;
-    if (block === 0 || this.#met.find(block) >= 0) {
-      return block !== 0;
+    if (this.#met.find(block) >= 0) {
+      return;
     }
     const isWanted = this.wanted.has(block);
     const isObject = index.at(block) !== 0;
@@ -149,7 +150,6 @@ class Structures {
       this.#sizes.push(size); // what an object refers to is known
       this.#wantedLeft -= isWanted ? 1 : 0;
     }
-    return size > 0 || isObject;
   }
 
   /** The block of the hash map whose control bytes begin at `control`, a word that lies at `place`; 0 where none is. */

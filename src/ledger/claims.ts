@@ -5,7 +5,7 @@
 
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { AddressRange } from "../linux/memory/memory.js";
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
@@ -146,7 +146,7 @@ function withEnds(
   whole: readonly AddressRange[],
 ): FreeRanges {
   const rows = [
-    ...starts.map((start, index) => ({ start, end: start + bytes, share: shares[index]! })),
+    ...starts.map((start, index) => ({ start, end: start + bytes, share: itemAt(shares, index) })),
     ...whole.map(({ start, end }) => ({ start, end, share: 1 })),
   ].sort((a, b) => a.start - b.start);
   return {

@@ -12,7 +12,7 @@
  */
 
 import type { AddressRange } from "../linux/memory/memory.js";
-import { float64At } from "../model/base/columns.js";
+import { float64At, itemAt } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim, FreeRanges } from "./claims.js";
@@ -36,7 +36,7 @@ export function divideMapping(
   }
   let claimed = 0;
   for (let index = firstBehind(claims, mapping.start); index < claims.length; index++) {
-    const claim = claims[index]!;
+    const claim = itemAt(claims, index);
     if (claim.start >= mapping.end) {
       break;
     }
@@ -125,7 +125,7 @@ export function wholePages(
 function clip(ranges: readonly AddressRange[], start: Address, end: Address): AddressRange[] {
   const inside: AddressRange[] = [];
   for (let index = firstBehind(ranges, start); index < ranges.length; index++) {
-    const range = ranges[index]!;
+    const range = itemAt(ranges, index);
     if (range.start >= end) {
       break;
     }
@@ -140,7 +140,7 @@ function firstBehind(ranges: readonly AddressRange[], address: Address): number 
   let high = ranges.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (ranges[middle]!.end <= address) {
+    if (itemAt(ranges, middle).end <= address) {
       low = middle + 1;
     } else {
       high = middle;

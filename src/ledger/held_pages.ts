@@ -3,7 +3,9 @@
  * touched among them, as zeroes: a thread's stack of 8 MiB for the 20 KiB that it used. A page of zeroes
  * alone is taken for one that was never touched; whether it was once, no core tells.
  */
+
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import { itemAt } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 
 const PAGE = 4096;
@@ -56,7 +58,7 @@ export class HeldPages {
     let high = this.#ranges.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#ranges[middle]!.end <= start) {
+      if (itemAt(this.#ranges, middle).end <= start) {
         low = middle + 1;
       } else {
         high = middle;
@@ -64,7 +66,7 @@ export class HeldPages {
     }
     const found: AddressRange[] = [];
     for (let index = low; index < this.#ranges.length; index++) {
-      const range = this.#ranges[index]!;
+      const range = itemAt(this.#ranges, index);
       if (range.start >= end) {
         break;
       }

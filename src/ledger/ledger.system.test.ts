@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { anyInterpreter, environment } from "../../test/environment.js";
 import { start, startPython, type Waiting } from "../../test/python_program.js";
 import { readSmaps, readStatus } from "../linux/index.js";
+import { present } from "../model/base/present.js";
 import { LEDGER_PARTS, type Ledger, type LedgerPartName } from "../model/profile/ledger.js";
 import { readLedger } from "./index.js";
 
@@ -141,7 +142,7 @@ say([sum(a.nbytes for a in arrays), int(table.memory_usage().sum())])
 test.skipIf(environment.packagesPython === null)(
   "arrays, tables, mapped files and shared memory are where they belong",
   async () => {
-    const path = environment.packagesPython as string;
+    const path = present(environment.packagesPython);
     const program = await kept(startPython({ path }, PACKAGES));
     const [arrays = 0, table = 0] = program.said as unknown as number[];
     for (const depth of ["full", "cheap"] as const) {
@@ -159,7 +160,7 @@ test.skipIf(environment.packagesPython === null)(
 test.skipIf(environment.packagesPython === null)(
   "an allocator that a library carries inside it is named",
   async () => {
-    const path = environment.packagesPython as string;
+    const path = present(environment.packagesPython);
     const text = "import pyarrow\nkept = pyarrow.array(range(4_000_000))\nsay(kept.nbytes)\n";
     const { pid, said } = await kept(startPython({ path }, text));
     const ledger = readLedger(pid, "full");
@@ -175,7 +176,7 @@ test.skipIf(environment.packagesPython === null)(
 test.skipIf(environment.torchPython === null)("tensors are malloc's", async () => {
   const program = await kept(
     startPython(
-      { path: environment.torchPython as string },
+      { path: present(environment.torchPython) },
       "import torch\ntensors = [torch.ones(1 << 20) for _ in range(32)]\nsay(0)\n",
     ),
   );

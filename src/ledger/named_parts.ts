@@ -1,5 +1,7 @@
 /** Which part a whole mapping belongs to, by its name and its neighbours. */
+
 import type { Mapping } from "../linux/memory/memory.js";
+import { itemAt } from "../model/base/columns.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 
 const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark(?:-keyed)?\.so$/;
@@ -17,7 +19,7 @@ export function partsByName(mappings: readonly Mapping[]): LedgerPartName[] {
   );
   const parts: LedgerPartName[] = [];
   for (let index = 0; index < mappings.length; index++) {
-    const mapping = mappings[index] as Mapping;
+    const mapping = itemAt(mappings, index);
     const before = mappings[index - 1];
     // A library's zeroed data is anonymous, and lies right behind its data.
     const zeroed =

@@ -1,5 +1,7 @@
 /** All mappings of a program divided among the ledger's parts. */
+
 import type { AddressRange, Mapping } from "../linux/memory/memory.js";
+import { itemAt } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim } from "./claims.js";
@@ -38,11 +40,11 @@ export function divideAll(
   const names = partsByName(mappings);
   let claim = 0;
   mappings.forEach((mapping, index) => {
-    const otherwise = names[index] as LedgerPartName;
-    while (claim < claims.length && claims[claim]!.end <= mapping.start) {
+    const otherwise = itemAt(names, index);
+    while (claim < claims.length && itemAt(claims, claim).end <= mapping.start) {
       claim += 1;
     }
-    const claimed = claim < claims.length && claims[claim]!.start < mapping.end;
+    const claimed = claim < claims.length && itemAt(claims, claim).start < mapping.end;
     if (claimed && mapping.inode === 0 && mapping.rssBytes > 0) {
       const present = presentOf(mapping.start, mapping.end);
       for (const [part, bytes] of divideMapping(mapping, present, claims, otherwise)) {

@@ -9,8 +9,10 @@
  * stack may share a mapping; then `stackblock` and its size in struct pthread say where it begins: the
  * two neighbouring words that span it. Source: glibc's nptl/descr.h, nptl/allocatestack.c.
  */
+
 import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
 import { ResidentWords } from "../linux/memory/resident_words.js";
+import { itemAt } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 
 const PAGE = 4096;
@@ -27,7 +29,7 @@ export function findThreadStacks(memory: Memory, pointers: readonly Address[]): 
   const stacks: AddressRange[] = [];
   const { mappings } = memory;
   for (let index = 0; index < mappings.length; index++) {
-    const mapping = mappings[index] as Mapping;
+    const mapping = itemAt(mappings, index);
     if (!isPossible(mapping)) {
       continue;
     }

@@ -7,6 +7,7 @@
  *
  * Every offset and size is checked against the file's, for a mapped path may lead to any bytes.
  */
+
 import { readSync } from "node:fs";
 
 const FILE_HEADER_BYTES = 64;
@@ -59,8 +60,11 @@ export function readSections(fd: number, fileSize: number): Section[] {
 }
 
 function nameIn(names: Buffer | null, at: number): string {
-  const end = names?.indexOf(0, at) ?? -1;
-  return end > at ? (names as Buffer).toString("latin1", at, end) : "";
+  if (names === null) {
+    return "";
+  }
+  const end = names.indexOf(0, at);
+  return end > at ? names.toString("latin1", at, end) : "";
 }
 
 /** The bytes, or null where the file does not hold all of them. */

@@ -10,6 +10,7 @@
  */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { readSections, type Section } from "./elf_sections.js";
 
 const SYMBOL_BYTES = 24;
@@ -87,26 +88,26 @@ function nearestFunctions(
   const last = wanted.at(-1) ?? -1;
   for (const words of piecesOf(fd, table)) {
     for (let at = 0; at < words.length; at += SYMBOL_WORDS) {
-      const start = words[at + 2]!;
-      const type = words[at + 1]! & 0xf;
+      const start = uint32At(words, at + 2);
+      const type = uint32At(words, at + 1) & 0xf;
       if (
         (type !== FUNCTION && type !== INDIRECT_FUNCTION) ||
         start > last ||
-        words[at + 1]! >>> 16 === 0 || // in no section: another object's
+        uint32At(words, at + 1) >>> 16 === 0 || // in no section: another object's
         words[at + 3] !== 0 ||
         start === 0 ||
-        words[at]! >= strings.size
+        uint32At(words, at) >= strings.size
       ) {
         continue;
       }
-      const nearest = found[firstAtLeast(wanted, start)]!;
-      const isGlobal = (words[at + 1]! & 0xff) >>> 4 === GLOBAL_BINDING;
+      const nearest = itemAt(found, firstAtLeast(wanted, start));
+      const isGlobal = (uint32At(words, at + 1) & 0xff) >>> 4 === GLOBAL_BINDING;
       // Of two names of one place the global one, else the first.
       if (start > nearest.start || (start === nearest.start && isGlobal && !nearest.isGlobal)) {
         nearest.start = start;
-        nearest.size = words[at + 4]! + words[at + 5]! * 2 ** 32;
+        nearest.size = uint32At(words, at + 4) + uint32At(words, at + 5) * 2 ** 32;
         nearest.isGlobal = isGlobal;
-        nearest.name = words[at]!;
+        nearest.name = uint32At(words, at);
       }
     }
   }
@@ -114,7 +115,7 @@ function nearestFunctions(
   return found.map((own, n) => {
     const nearest: FoundFunction = own.name >= 0 || before === null ? own : before;
     before = nearest;
-    const distance = wanted[n]! - nearest.start;
+    const distance = float64At(wanted, n) - nearest.start;
     const reach = nearest.size === 0 ? UNSIZED_REACH : nearest.size;
     return distance < reach ? nearest : { ...nearest, name: -1 };
   });
@@ -142,7 +143,7 @@ function firstAtLeast(values: Float64Array, least: number): number {
   let high = values.length - 1;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (values[middle]! < least) {
+    if (float64At(values, middle) < least) {
       low = middle + 1;
     } else {
       high = middle;

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { environment } from "../../test/environment.js";
 import { type MallocTruth, startPython, type Waiting } from "../../test/python_program.js";
 import { openProcessMemory } from "../linux/index.js";
+import { present } from "../model/base/present.js";
 import { type GlibcHeap, readGlibcHeap } from "./glibc_heap.js";
 
 const stops: (() => Promise<void>)[] = [];
@@ -25,7 +26,7 @@ function look(pid: number, depth: "cheap" | "full"): GlibcHeap {
   try {
     const heap = readGlibcHeap(memory, depth, []);
     expect(heap).not.toBeNull();
-    return heap as GlibcHeap;
+    return present(heap);
   } finally {
     memory.close();
   }

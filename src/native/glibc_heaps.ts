@@ -10,8 +10,10 @@
  *
  * Source: glibc's malloc/arena.c.
  */
-import type { Mapping, Memory } from "../linux/memory/memory.js";
+
+import type { Memory } from "../linux/memory/memory.js";
 import type { ResidentWords } from "../linux/memory/resident_words.js";
+import { present } from "../model/base/present.js";
 import type { Address } from "../model/base/units.js";
 import {
   type ArenaState,
@@ -63,7 +65,7 @@ function mainRegion(
   const systemEnd = base + arena.systemBytes;
   const wholeByBrk = base > 0 && systemEnd > arena.top && isMapped(memory, systemEnd - 1);
   // Looked up behind what may have read the mappings anew.
-  const last = mappingOf(memory.mappings, arena.top) as Mapping;
+  const last = present(mappingOf(memory.mappings, arena.top));
   const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
   if (brk) {
     // All of it by brk: where it ends needs no look at the top chunk, which changes all the time. Where its

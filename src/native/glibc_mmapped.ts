@@ -7,8 +7,10 @@
  * Data of the program's own may look so, too. mp_ knows how many there are and their bytes: both are
  * handed on for the comparison, and the search ends when that many were found.
  */
+
 import { mappedChunkBytes } from "../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
+import { itemAt } from "../model/base/columns.js";
 import type { Bytes } from "../model/base/units.js";
 import { RangeColumns } from "./range_columns.js";
 
@@ -159,7 +161,7 @@ function without(run: AddressRange, known: readonly AddressRange[]): AddressRang
   const gaps: AddressRange[] = [];
   let start = run.start;
   for (let index = firstBehind(known, run.start); index < known.length; index++) {
-    const range = known[index]!;
+    const range = itemAt(known, index);
     if (range.start >= run.end) {
       break;
     }
@@ -176,7 +178,7 @@ function firstBehind(known: readonly AddressRange[], address: number): number {
   let high = known.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (known[middle]!.end <= address) {
+    if (itemAt(known, middle).end <= address) {
       low = middle + 1;
     } else {
       high = middle;

@@ -12,6 +12,7 @@
  */
 
 import type { Memory } from "../linux/memory/memory.js";
+import { itemAt } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { HeapRegion } from "./glibc_heaps.js";
 import { RangeColumns } from "./range_columns.js";
@@ -95,7 +96,10 @@ export class ChunkPieces {
     if (this.#next > 0 && (this.#resident[this.#next - 1]?.end ?? 0) > address) {
       this.#next = 0; // a step back, after a search
     }
-    while (this.#next < this.#resident.length && this.#resident[this.#next]!.end <= address) {
+    while (
+      this.#next < this.#resident.length &&
+      itemAt(this.#resident, this.#next).end <= address
+    ) {
       this.#next += 1;
     }
     const range = this.#resident[this.#next];

@@ -10,6 +10,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { present } from "../model/base/present.js";
 import { demangle } from "./demangle.js";
 import { ElfSymbols } from "./elf_symbols.js";
 import { Symboliser } from "./symboliser.js";
@@ -44,23 +45,23 @@ function addressesOf(path: string, ...options: string[]): Map<string, number> {
     lines
       .map((line) => line.split(" "))
       .filter(([, type]) => type !== undefined && "tTwW".includes(type))
-      .map(([address, , name]) => [name!, Number.parseInt(address!, 16)]),
+      .map(([address, , name]) => [present(name), Number.parseInt(present(address), 16)]),
   );
 }
 
 describe("ElfSymbols", () => {
   it("finds the function around an address, static ones too", () => {
     const addresses = addressesOf(program);
-    const symbols = ElfSymbols.open(program)!;
+    const symbols = present(ElfSymbols.open(program));
     const wanted = ["main", "hidden_step", "loads_of_work", "_ZN4math3addEii"];
-    expect(symbols.names(wanted.map((name) => addresses.get(name)! + 1))).toEqual(wanted);
+    expect(symbols.names(wanted.map((name) => present(addresses.get(name)) + 1))).toEqual(wanted);
     expect(symbols.names([0, 1, 2 ** 40])).toEqual(["", "", ""]);
   });
 
   it("takes the dynamic symbols of a stripped object", () => {
     const addresses = addressesOf(stripped, "-D");
-    const symbols = ElfSymbols.open(stripped)!;
-    expect(symbols.names([addresses.get("loads_of_work")!])).toEqual(["loads_of_work"]);
+    const symbols = present(ElfSymbols.open(stripped));
+    expect(symbols.names([present(addresses.get("loads_of_work"))])).toEqual(["loads_of_work"]);
   });
 
   it("is null for what is no object, and bears any damage", () => {
@@ -71,7 +72,7 @@ describe("ElfSymbols", () => {
     writeFileSync(path, "not an object");
     expect(ElfSymbols.open(path)).toBeNull();
     const bytes = readFileSync(program);
-    const main = addressesOf(program).get("main")!;
+    const main = present(addressesOf(program).get("main"));
     const sectionHeaders = Number(bytes.readBigUInt64LE(40));
     for (let at = 0; at < bytes.length; at += at < 64 || at >= sectionHeaders ? 1 : 997) {
       const damaged = Buffer.from(bytes);
@@ -102,14 +103,14 @@ describe("demangle", () => {
 
 describe("Symboliser", () => {
   it("names functions by the file that the process runs, and by no other", async () => {
-    const main = addressesOf(program).get("main")!;
-    const add = addressesOf(program).get("_ZN4math3addEii")!;
+    const main = present(addressesOf(program).get("main"));
+    const add = present(addressesOf(program).get("_ZN4math3addEii"));
     const startedMs = Date.now();
     const child = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
     try {
       await new Promise((resolve) => child.stdout.once("data", resolve));
       const names = (addresses: number[]) =>
-        new Symboliser().names(child.pid!, startedMs, program, addresses);
+        new Symboliser().names(present(child.pid), startedMs, program, addresses);
       expect(names([main, add, 1])).toEqual(["main", "math::add(int, int)", ""]);
 
       const other = join(directory, "other");
@@ -121,12 +122,14 @@ describe("Symboliser", () => {
       await new Promise((resolve) => child.once("exit", resolve));
     }
     const symboliser = new Symboliser();
-    const exported = addressesOf(program, "-D").get("loads_of_work")!;
+    const exported = present(addressesOf(program, "-D").get("loads_of_work"));
     // Gone: the file must be older than the process was.
-    expect(symboliser.names(child.pid!, startedMs, program, [exported])).toEqual([""]);
-    expect(symboliser.names(child.pid!, Date.now() + 1000, program, [exported])).toEqual([
+    expect(symboliser.names(present(child.pid), startedMs, program, [exported])).toEqual([""]);
+    expect(symboliser.names(present(child.pid), Date.now() + 1000, program, [exported])).toEqual([
       "loads_of_work",
     ]);
-    expect(symboliser.names(child.pid!, Date.now() + 1000, "linux-vdso.so.1", [1])).toEqual([""]);
+    expect(symboliser.names(present(child.pid), Date.now() + 1000, "linux-vdso.so.1", [1])).toEqual(
+      [""],
+    );
   });
 });

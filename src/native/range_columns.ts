@@ -1,3 +1,4 @@
+import { float64At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 
 /** Address ranges as two growing columns; millions of free chunks are usual. */
@@ -38,8 +39,8 @@ export class RangeColumns {
     const result = new RangeColumns();
     let before = 0;
     for (let index = 0; index < starts.length; index++) {
-      const start = Math.max(before, starts[index]!);
-      const end = ends[index]!;
+      const start = Math.max(before, float64At(starts, index));
+      const end = float64At(ends, index);
       if (end > start) {
         result.push(start, end);
         before = end;

@@ -1,6 +1,8 @@
 /** Native frames' addresses -> names of functions, by the very files that the process runs. */
+
 import { statSync } from "node:fs";
 import { mappedInodes } from "../linux/index.js";
+import { present } from "../model/base/present.js";
 import type { Address, Pid, TimeMs } from "../model/base/units.js";
 import { demangle } from "./demangle.js";
 import { ElfSymbols } from "./elf_symbols.js";
@@ -55,7 +57,7 @@ export class Symboliser {
     this.#objects.set(key, symbols);
     if (this.#objects.size > MOST_OBJECTS) {
       const [oldest] = this.#objects.keys();
-      this.#objects.delete(oldest as string);
+      this.#objects.delete(present(oldest));
     }
     return symbols;
   }

@@ -18,6 +18,7 @@ export { growthOfDevices } from "./devices/device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
 export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
+export { completeRun, orphanToComplete } from "./launch/complete_run.js";
 export { importPool } from "./launch/import_pool.js";
 export { finishOrphan } from "./launch/orphan.js";
 export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";

@@ -41,7 +41,7 @@ export function checkTable(
     const found =
       type in LISTS ? listLength(cell, type as keyof typeof LISTS) : columnLength(cell, type);
     demand(found !== null, `${name}.${field} is not a column of ${type}`);
-    length ??= found as number;
+    length ??= found;
     demand(found === length, `${name}.${field} has ${found} rows, the others ${length}`);
   }
   return length ?? 0;
@@ -58,7 +58,7 @@ export function record(value: unknown, name: string): Record<string, unknown> {
 /** Checks that every id is a row of a table of `length` rows. */
 export function checkIds(ids: ArrayLike<number>, length: number, name: string): void {
   for (let i = 0; i < ids.length; i++) {
-    if ((ids[i] as number) >= length) {
+    if ((ids[i] ?? 0) >= length) {
       throw new BatchError(`${name} names row ${ids[i]} of ${length}`);
     }
   }
@@ -67,7 +67,7 @@ export function checkIds(ids: ArrayLike<number>, length: number, name: string): 
 /** Checks that the rows from `from` on name parents before themselves. */
 export function checkParents(parents: ArrayLike<number>, from: number, name: string): void {
   for (let i = 0; i < parents.length; i++) {
-    if ((parents[i] as number) >= from + i && from + i > 0) {
+    if ((parents[i] ?? 0) >= from + i && from + i > 0) {
       throw new BatchError(`${name} ${from + i} is not after its parent`);
     }
   }

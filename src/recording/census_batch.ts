@@ -3,7 +3,7 @@
  * of the heap made for that lookup or, if the heap is too large to copy, in the running program.
  */
 
-import { float64At } from "../model/base/columns.js";
+import { float64At, itemAt } from "../model/base/columns.js";
 import type { Bytes, Pid, TimeMs } from "../model/base/units.js";
 import type { TypeCounts } from "../model/heap/heap_graph.js";
 import { checkTable } from "./batch_check.js";
@@ -23,7 +23,7 @@ export function censusBatch(
   );
   return {
     pid,
-    types: rows.map((row) => types[row] as string),
+    types: rows.map((row) => itemAt(types, row)),
     objects: Float64Array.from(rows, (row) => float64At(objects, row)),
     bytes: Float64Array.from(rows, (row) => float64At(bytes, row)),
   };

@@ -1,5 +1,5 @@
 /** The dictionaries that all profiles of a recording share: written as they grow, put together on reading. */
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -12,49 +12,49 @@ import type { DictionaryBatch } from "./batches.js";
 
 /** Remembers what was written, and makes a batch of what is new. */
 export class DictionaryWriter {
-  private strings = 0;
-  private frames = 0;
-  private stacks = 0;
-  private labels = 0;
-  private readonly threads: string[] = [];
-  private readonly processes: string[] = [];
+  #strings = 0;
+  #frames = 0;
+  #stacks = 0;
+  #labels = 0;
+  readonly #threads: string[] = [];
+  readonly #processes: string[] = [];
 
   /** null where nothing is new. */
   next(tables: ProfileTables): DictionaryBatch | null {
     const { frames, stacks, labels } = tables;
-    const threadRows = changedRows(tables.threads, this.threads);
-    const processRows = changedRows(tables.processes, this.processes);
+    const threadRows = changedRows(tables.threads, this.#threads);
+    const processRows = changedRows(tables.processes, this.#processes);
     const grown =
-      tables.strings.length > this.strings ||
-      frames.length > this.frames ||
-      stacks.length > this.stacks ||
-      labels.length > this.labels;
+      tables.strings.length > this.#strings ||
+      frames.length > this.#frames ||
+      stacks.length > this.#stacks ||
+      labels.length > this.#labels;
     if (!grown && threadRows.length === 0 && processRows.length === 0) {
       return null;
     }
-    const threads = Array.from(threadRows, (row) => tables.threads[row] as ProfileThread);
-    const processes = Array.from(processRows, (row) => tables.processes[row] as ProfileProcess);
+    const threads = Array.from(threadRows, (row) => itemAt(tables.threads, row));
+    const processes = Array.from(processRows, (row) => itemAt(tables.processes, row));
     const batch: DictionaryBatch = {
-      strings: { from: this.strings, values: tables.strings.slice(this.strings) },
+      strings: { from: this.#strings, values: tables.strings.slice(this.#strings) },
       frames: {
-        from: this.frames,
-        function: frames.function.slice(this.frames, frames.length),
-        file: frames.file.slice(this.frames, frames.length),
-        line: frames.line.slice(this.frames, frames.length),
-        firstLine: frames.firstLine.slice(this.frames, frames.length),
-        kind: frames.kind.slice(this.frames, frames.length),
-        address: frames.address.slice(this.frames, frames.length),
+        from: this.#frames,
+        function: frames.function.slice(this.#frames, frames.length),
+        file: frames.file.slice(this.#frames, frames.length),
+        line: frames.line.slice(this.#frames, frames.length),
+        firstLine: frames.firstLine.slice(this.#frames, frames.length),
+        kind: frames.kind.slice(this.#frames, frames.length),
+        address: frames.address.slice(this.#frames, frames.length),
       },
       stacks: {
-        from: this.stacks,
-        parent: stacks.parent.slice(this.stacks, stacks.length),
-        frame: stacks.frame.slice(this.stacks, stacks.length),
+        from: this.#stacks,
+        parent: stacks.parent.slice(this.#stacks, stacks.length),
+        frame: stacks.frame.slice(this.#stacks, stacks.length),
       },
       labels: {
-        from: this.labels,
-        parent: labels.parent.slice(this.labels, labels.length),
-        key: labels.key.slice(this.labels, labels.length),
-        value: labels.value.slice(this.labels, labels.length),
+        from: this.#labels,
+        parent: labels.parent.slice(this.#labels, labels.length),
+        key: labels.key.slice(this.#labels, labels.length),
+        value: labels.value.slice(this.#labels, labels.length),
       },
       threads: {
         row: threadRows,
@@ -72,10 +72,10 @@ export class DictionaryWriter {
         startedMs: Float64Array.from(processes, (process) => process.startedMs),
       },
     };
-    this.strings = tables.strings.length;
-    this.frames = frames.length;
-    this.stacks = stacks.length;
-    this.labels = labels.length;
+    this.#strings = tables.strings.length;
+    this.#frames = frames.length;
+    this.#stacks = stacks.length;
+    this.#labels = labels.length;
     return batch;
   }
 }
@@ -100,8 +100,8 @@ function changedRows(
 
 /** Takes batches in order; {@link tables} is whole at any time. */
 export class DictionaryReader {
-  private readonly strings: string[] = [];
-  private readonly frames = {
+  readonly #strings: string[] = [];
+  readonly #frames = {
     function: growingUint32(),
     file: growingUint32(),
     line: growingUint32(),
@@ -109,38 +109,38 @@ export class DictionaryReader {
     kind: growingUint8(),
     address: growingFloat64(),
   };
-  private readonly stacks = { parent: growingUint32(), frame: growingUint32() };
-  private readonly labels = {
+  readonly #stacks = { parent: growingUint32(), frame: growingUint32() };
+  readonly #labels = {
     parent: growingUint32(),
     key: growingUint32(),
     value: growingUint32(),
   };
-  private readonly threads: ProfileThread[] = [];
-  private readonly processes: ProfileProcess[] = [];
+  readonly #threads: ProfileThread[] = [];
+  readonly #processes: ProfileProcess[] = [];
 
   /** Throws BatchError, before anything was taken, where the batch does not fit what came before. */
   add(batch: unknown): void {
-    const checked = this.check(batch);
+    const checked = this.#check(batch);
     for (const value of checked.strings.values) {
-      this.strings.push(value);
+      this.#strings.push(value);
     }
-    appendAll(this.frames, checked.frames);
-    appendAll(this.stacks, checked.stacks);
-    appendAll(this.labels, checked.labels);
+    appendAll(this.#frames, checked.frames);
+    appendAll(this.#stacks, checked.stacks);
+    appendAll(this.#labels, checked.labels);
     checked.threads.row.forEach((row, i) => {
-      this.threads[row] = {
+      this.#threads[row] = {
         process: uint32At(checked.threads.process, i),
         tid: uint32At(checked.threads.tid, i),
-        name: checked.threads.name[i] as string,
+        name: itemAt(checked.threads.name, i),
         isMain: checked.threads.isMain[i] === 1,
       };
     });
     checked.processes.row.forEach((row, i) => {
-      this.processes[row] = {
+      this.#processes[row] = {
         pid: uint32At(checked.processes.pid, i),
         parentPid: uint32At(checked.processes.parentPid, i),
-        command: checked.processes.command[i] as readonly string[],
-        python: checked.processes.python[i] as string,
+        command: itemAt(checked.processes.command, i),
+        python: itemAt(checked.processes.python, i),
         startedMs: float64At(checked.processes.startedMs, i),
         periodBytes: 0,
       };
@@ -148,9 +148,11 @@ export class DictionaryReader {
   }
 
   tables(): ProfileTables {
-    const { frames, stacks, labels } = this;
+    const frames = this.#frames;
+    const stacks = this.#stacks;
+    const labels = this.#labels;
     return {
-      strings: this.strings,
+      strings: this.#strings,
       frames: {
         length: frames.function.length,
         function: frames.function.view(),
@@ -165,8 +167,8 @@ export class DictionaryReader {
         parent: stacks.parent.view(),
         frame: stacks.frame.view(),
       },
-      processes: this.processes,
-      threads: this.threads,
+      processes: this.#processes,
+      threads: this.#threads,
       labels: {
         length: labels.parent.length,
         parent: labels.parent.view(),
@@ -176,7 +178,7 @@ export class DictionaryReader {
     };
   }
 
-  private check(value: unknown): DictionaryBatch {
+  #check(value: unknown): DictionaryBatch {
     const batch = record(value, "dictionary") as unknown as DictionaryBatch;
     checkTable(batch.strings, { from: "number", values: "strings" }, "strings");
     checkTable(
@@ -211,22 +213,15 @@ export class DictionaryReader {
       },
       "processes",
     );
-    this.checkReferences(batch);
+    this.#checkReferences(batch);
     return batch;
   }
 
-  private checkReferences({
-    strings,
-    frames,
-    stacks,
-    labels,
-    threads,
-    processes,
-  }: DictionaryBatch): void {
-    demand(strings.from === this.strings.length, "strings do not follow on");
-    demand(frames.from === this.frames.function.length, "frames do not follow on");
-    demand(stacks.from === this.stacks.parent.length, "stacks do not follow on");
-    demand(labels.from === this.labels.parent.length, "labels do not follow on");
+  #checkReferences({ strings, frames, stacks, labels, threads, processes }: DictionaryBatch): void {
+    demand(strings.from === this.#strings.length, "strings do not follow on");
+    demand(frames.from === this.#frames.function.length, "frames do not follow on");
+    demand(stacks.from === this.#stacks.parent.length, "stacks do not follow on");
+    demand(labels.from === this.#labels.parent.length, "labels do not follow on");
     const stringCount = strings.from + strings.values.length;
     checkIds(frames.function, stringCount, "a frame's function");
     checkIds(frames.file, stringCount, "a frame's file");
@@ -242,10 +237,10 @@ export class DictionaryReader {
     );
     checkParents(stacks.parent, stacks.from, "stack");
     checkParents(labels.parent, labels.from, "label");
-    checkRows(processes.row, this.processes.length, "processes");
-    checkRows(threads.row, this.threads.length, "threads");
+    checkRows(processes.row, this.#processes.length, "processes");
+    checkRows(threads.row, this.#threads.length, "threads");
     const processCount = Math.max(
-      this.processes.length,
+      this.#processes.length,
       ...Array.from(processes.row, (row) => row + 1),
       0,
     );
@@ -266,9 +261,9 @@ function appendAll<Columns extends Record<string, Growing>>(
   columns: Columns,
   batch: Readonly<Record<keyof Columns & string, Column>>,
 ): void {
-  for (const name of Object.keys(columns) as (keyof Columns & string)[]) {
-    for (const value of batch[name]) {
-      (columns[name] as Growing).push(value);
+  for (const [name, column] of Object.entries(columns)) {
+    for (const value of batch[name] ?? []) {
+      column.push(value);
     }
   }
 }

@@ -12,7 +12,9 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
+import { present } from "../model/base/present.js";
 import { fileUnusable, type TidemarkError } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
 import type { FrameSink } from "./frame_sink.js";
 
 /** Bound of a recording that is kept in memory because its file failed: enough for the summary of a very long run. */
@@ -58,7 +60,7 @@ export class FileSink implements FrameSink {
   /** Continues a file of which the first `keepBytes` bytes are whole frames. */
   static resume(path: string, keepBytes: number): FileSink {
     const sink = FileSink.#openFile(path, constants.O_APPEND);
-    ftruncateSync(sink.#descriptor as number, keepBytes);
+    ftruncateSync(present(sink.#descriptor), keepBytes);
     sink.#wholeBytes = keepBytes;
     return sink;
   }
@@ -74,7 +76,7 @@ export class FileSink implements FrameSink {
       }
       return new FileSink(path, descriptor, made);
     } catch (error) {
-      throw fileUnusable(path, "write", (error as Error).message);
+      throw fileUnusable(path, "write", reasonOf(error).message);
     }
   }
 
@@ -111,7 +113,7 @@ export class FileSink implements FrameSink {
       }
       this.#wholeBytes += frames.length;
     } catch (error) {
-      this.#failure = fileUnusable(this.path, "write", (error as Error).message);
+      this.#failure = fileUnusable(this.path, "write", reasonOf(error).message);
       ftruncateSync(this.#descriptor, this.#wholeBytes);
       this.#keep(readWhole(this.#descriptor, this.#wholeBytes));
       this.#keep(frames);

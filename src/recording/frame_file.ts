@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
 import {
   decodeFileHead,
   decodeFrameHead,
@@ -102,7 +103,7 @@ function withBytes<Result>(
   try {
     descriptor = openSync(path, "r");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     throw code === "ENOENT" ? fileNotFound(path, "recording") : fileUnusable(path, "read", message);
   }
   try {

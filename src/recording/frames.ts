@@ -7,10 +7,12 @@
  *
  * Little-endian. Flag 1: the payload is deflated (zlib). Frames are only ever appended.
  */
+
 import { deflateSync, inflateSync } from "node:zlib";
 import type { TimeMs } from "../model/base/units.js";
 import { decodeColumns, encodeColumns } from "../model/documents/columns.js";
 import { damagedInput, notOurs, tooLarge, unknownVersion } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */
@@ -125,6 +127,6 @@ function inflate(payload: Buffer, source: string): Buffer {
   try {
     return inflateSync(payload, { maxOutputLength: MAX_BATCH_BYTES });
   } catch (error) {
-    throw damagedInput(source, `a frame does not inflate: ${(error as Error).message}`);
+    throw damagedInput(source, `a frame does not inflate: ${reasonOf(error).message}`);
   }
 }

@@ -21,18 +21,18 @@ const PUTTER = { function: "string", file: "string", line: "number", callers: "s
 /** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
  * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
 export class HolderReader {
-  private readonly byPid = new Map<Pid, HolderLookup>();
+  readonly #byPid = new Map<Pid, HolderLookup>();
 
   /** Throws BatchError for what no recorder can have written. */
   add(value: unknown, timeMs: TimeMs): void {
     checkTable(value, { pid: "number" }, "holders");
     const { rows, collector } = record(value, "holders");
     demand(Array.isArray(rows), "holders.rows is no list");
-    for (const row of rows as unknown[]) {
+    for (const row of rows) {
       checkTable(row, ROW, "a holder");
       const { putters } = record(row, "a holder");
       demand(Array.isArray(putters), "a holder's putters are no list");
-      for (const putter of putters as unknown[]) {
+      for (const putter of putters) {
         checkTable(putter, PUTTER, "who puts things into a holder");
       }
     }
@@ -40,7 +40,7 @@ export class HolderReader {
       checkTable(collector, { youngCount: "number", youngThreshold: "number" }, "the collector");
     }
     const batch = value as HolderBatch;
-    const older = new Map(this.byPid.get(batch.pid)?.rows.map((row) => [row.site, row]));
+    const older = new Map(this.#byPid.get(batch.pid)?.rows.map((row) => [row.site, row]));
     const merged = batch.rows.map((one) => {
       const row = { ...one, foundMs: timeMs };
       const before = older.get(row.site);
@@ -48,11 +48,11 @@ export class HolderReader {
       const found = before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
       return { ...found, madeAt: row.madeAt ?? before?.madeAt ?? null };
     });
-    this.byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
+    this.#byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
   }
 
   newest(): HolderLookup[] {
-    return [...this.byPid.values()];
+    return [...this.#byPid.values()];
   }
 }
 

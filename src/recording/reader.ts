@@ -1,4 +1,4 @@
-import { float64At, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
@@ -81,18 +81,18 @@ export class OpenRecording implements Recording {
   /** Reading stopped before the file's end, and not for want of bytes. */
   readonly damaged: boolean;
 
-  private metaBatch: MetaBatch | null = null;
-  private readonly rows: SeriesRow[] = [];
-  private readonly metrics = new SeriesReader();
-  private readonly dictionary = new DictionaryReader();
-  private readonly samples: FramePlace[] = [];
-  private readonly holders = new HolderReader();
+  #metaBatch: MetaBatch | null = null;
+  readonly #rows: SeriesRow[] = [];
+  readonly #metrics = new SeriesReader();
+  readonly #dictionary = new DictionaryReader();
+  readonly #samples: FramePlace[] = [];
+  readonly #holders = new HolderReader();
   readonly censuses: RecordedCensus[] = [];
-  private announced: LookMoment | null = null;
-  private agentLimits: readonly string[] = [];
-  private lastMs = 0;
-  private readonly version: number;
-  private cached: { index: number; profile: Profile } | null = null;
+  #announced: LookMoment | null = null;
+  #agentLimits: readonly string[] = [];
+  #lastMs = 0;
+  readonly #version: number;
+  #cached: { index: number; profile: Profile } | null = null;
 
   /** `memory`: the whole recording, of which the file at `path` holds the start at most. */
   constructor(
@@ -108,7 +108,7 @@ export class OpenRecording implements Recording {
         const batch = kind === FrameKind.samples ? null : decodePayload(place.head, payload, path);
         const current = upgrade(version, kind, batch);
         if (current !== undefined) {
-          this.take(place, kind, current);
+          this.#take(place, kind, current);
         }
       },
       (error) => {
@@ -121,13 +121,13 @@ export class OpenRecording implements Recording {
         throw error;
       },
     );
-    this.version = scan.version;
+    this.#version = scan.version;
     this.wholeBytes = scan.endOffset;
     this.damaged = scan.stopped?.kind === "damaged";
-    if (this.metaBatch === null) {
+    if (this.#metaBatch === null) {
       throw damagedInput(path, scan.stopped?.detail ?? "it ends before its first frame");
     }
-    this.meta = { ...(this.metaBatch as MetaBatch), formatVersion: scan.version };
+    this.meta = { ...this.#metaBatch, formatVersion: scan.version };
     const growing =
       this.end === null && scan.stopped?.kind !== "damaged" && recorderLives(this.meta.recorder);
     this.damage =
@@ -141,13 +141,13 @@ export class OpenRecording implements Recording {
         "The recorder was killed: nothing is known of the time after its last look.",
       );
     }
-    this.limits.push(...this.agentLimits);
+    this.limits.push(...this.#agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
     this.censuses.sort((a, b) => a.timeMs - b.timeMs);
-    this.processes = this.rows.map(({ series: _, ...process }) => process);
-    this.series = this.metrics.series(this.rows);
+    this.processes = this.#rows.map(({ series: _, ...process }) => process);
+    this.series = this.#metrics.series(this.#rows);
     this.startMs = this.meta.startedMs;
-    this.endMs = Math.max(this.end?.timeMs ?? this.lastMs, this.startMs);
+    this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
   }
 
   get complete(): boolean {
@@ -155,7 +155,7 @@ export class OpenRecording implements Recording {
   }
 
   get holderLookups(): readonly HolderLookup[] {
-    return this.holders.newest();
+    return this.#holders.newest();
   }
 
   get lookTimes(): readonly TimeMs[] {
@@ -172,19 +172,19 @@ export class OpenRecording implements Recording {
     if (moment === "peak") {
       return peakProfile(this);
     }
-    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.lookBefore(moment));
+    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.#lookBefore(moment));
   }
 
   profileOf(index: number): Profile {
-    const place = this.samples[index];
+    const place = this.#samples[index];
     if (place === undefined) {
       throw nothingThere(`${this.path} has no look ${index}`, `it has ${this.looks.length}`);
     }
-    if (this.cached?.index !== index) {
-      const batch = upgrade(this.version, FrameKind.samples, readFrame(this, place));
+    if (this.#cached?.index !== index) {
+      const batch = upgrade(this.#version, FrameKind.samples, readFrame(this, place));
       const look = this.looks[index] as LookMoment & { durationMs: number };
       try {
-        this.cached = { index, profile: readSamples(batch, this.tables(), look) };
+        this.#cached = { index, profile: readSamples(batch, this.tables(), look) };
       } catch (error) {
         if (error instanceof BatchError) {
           throw damagedInput(
@@ -195,58 +195,58 @@ export class OpenRecording implements Recording {
         throw error;
       }
     }
-    return (this.cached as { profile: Profile }).profile;
+    return (this.#cached as { profile: Profile }).profile;
   }
 
   /** The dictionaries that all looks share. */
   tables(): ProfileTables {
-    return this.dictionary.tables();
+    return this.#dictionary.tables();
   }
 
   /** The last look at or before the time, else the first. */
-  private lookBefore(timeMs: TimeMs): number {
+  #lookBefore(timeMs: TimeMs): number {
     const after = this.looks.findIndex((look) => look.timeMs > timeMs);
     return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);
   }
 
-  private take(place: FramePlace, kind: FrameKind, batch: unknown): void {
+  #take(place: FramePlace, kind: FrameKind, batch: unknown): void {
     demand(
-      kind === FrameKind.meta || this.metaBatch !== null,
+      kind === FrameKind.meta || this.#metaBatch !== null,
       "it stands before the recording's description",
     );
     demand(Number.isFinite(place.head.timeMs), "it has no time");
     switch (kind) {
       case FrameKind.meta:
-        this.takeMeta(batch);
+        this.#takeMeta(batch);
         break;
       case FrameKind.processes:
-        this.takeProcesses(batch);
+        this.#takeProcesses(batch);
         break;
       case FrameKind.metrics:
-        this.metrics.add(batch, this.rows.length);
+        this.#metrics.add(batch, this.#rows.length);
         break;
       case FrameKind.dictionary:
-        this.dictionary.add(batch);
+        this.#dictionary.add(batch);
         break;
       case FrameKind.profile:
-        this.takeProfile(batch);
+        this.#takeProfile(batch);
         break;
       case FrameKind.samples:
         // Without its announcement it is nothing.
-        if (this.announced) {
-          this.looks.push(this.announced);
-          this.samples.push(place);
-          this.announced = null;
+        if (this.#announced) {
+          this.looks.push(this.#announced);
+          this.#samples.push(place);
+          this.#announced = null;
         }
         break;
       case FrameKind.events:
-        this.takeEvents(batch);
+        this.#takeEvents(batch);
         break;
       case FrameKind.limits:
-        this.takeLimits(batch);
+        this.#takeLimits(batch);
         break;
       case FrameKind.holders:
-        this.holders.add(batch, place.head.timeMs);
+        this.#holders.add(batch, place.head.timeMs);
         break;
       case FrameKind.census:
         this.censuses.push(readCensus(batch, place.head.timeMs));
@@ -262,11 +262,11 @@ export class OpenRecording implements Recording {
       default:
         throw new BatchError(`its kind ${kind} is unknown`);
     }
-    this.lastMs = Math.max(this.lastMs, place.head.timeMs);
+    this.#lastMs = Math.max(this.#lastMs, place.head.timeMs);
   }
 
-  private takeMeta(batch: unknown): void {
-    demand(this.metaBatch === null, "the recording is described twice");
+  #takeMeta(batch: unknown): void {
+    demand(this.#metaBatch === null, "the recording is described twice");
     checkTable(
       batch,
       {
@@ -286,10 +286,10 @@ export class OpenRecording implements Recording {
     if (keeper !== null) {
       checkTable(keeper, { pid: "number", startTicks: "number", fd: "number" }, "keeper");
     }
-    this.metaBatch = batch as MetaBatch;
+    this.#metaBatch = batch as MetaBatch;
   }
 
-  private takeProcesses(value: unknown): void {
+  #takeProcesses(value: unknown): void {
     checkTable(
       value,
       {
@@ -306,14 +306,14 @@ export class OpenRecording implements Recording {
     );
     const batch = value as ProcessBatch;
     batch.series.forEach((series, i) => {
-      demand(series <= this.rows.length, `process ${series} does not follow on`);
+      demand(series <= this.#rows.length, `process ${series} does not follow on`);
       const endedMs = float64At(batch.endedMs, i);
-      this.rows[series] = {
+      this.#rows[series] = {
         series,
         pid: uint32At(batch.pid, i),
         parentPid: uint32At(batch.parentPid, i),
-        command: batch.command[i] as readonly string[],
-        python: batch.python[i] as string,
+        command: itemAt(batch.command, i),
+        python: itemAt(batch.python, i),
         profiled: batch.profiled[i] === 1,
         startedMs: float64At(batch.startedMs, i),
         endedMs: Number.isNaN(endedMs) ? null : endedMs,
@@ -321,7 +321,7 @@ export class OpenRecording implements Recording {
     });
   }
 
-  private takeProfile(value: unknown): void {
+  #takeProfile(value: unknown): void {
     checkTable(
       value,
       { timeMs: "number", durationMs: "number", liveBytes: "number", kind: "string" },
@@ -334,21 +334,21 @@ export class OpenRecording implements Recording {
       { samples: "number", lost: "number", cpuMs: "number", periodBytes: "number" },
       "profile.agent",
     );
-    this.announced = batch;
+    this.#announced = batch;
   }
 
-  private takeLimits(value: unknown): void {
+  #takeLimits(value: unknown): void {
     checkTable(value, { from: "string", sentences: "strings" }, "limits");
     const { from, sentences } = value as LimitBatch;
     demand(from === "recorder" || from === "agent", "limits are nobody's");
     if (from === "agent") {
-      this.agentLimits = sentences;
+      this.#agentLimits = sentences;
     } else {
       this.limits.push(...sentences);
     }
   }
 
-  private takeEvents(value: unknown): void {
+  #takeEvents(value: unknown): void {
     checkTable(
       value,
       { timeMs: "f64", pid: "u32", kind: "strings", detail: "strings", value: "f64" },
@@ -364,7 +364,7 @@ export class OpenRecording implements Recording {
         timeMs,
         pid: uint32At(batch.pid, i),
         kind: kind as TimelineEvent["kind"],
-        detail: batch.detail[i] as string,
+        detail: itemAt(batch.detail, i),
         ...(Number.isNaN(number) ? {} : { value: number }),
       });
     });

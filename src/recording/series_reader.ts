@@ -7,7 +7,7 @@ const KNOWN = new Set<string>(METRICS);
 
 /** Puts the rows of the `metrics` table together: one column a metric, one row a poll, for each process. */
 export class SeriesReader {
-  private readonly columns: ProcessColumns[] = [];
+  readonly #columns: ProcessColumns[] = [];
 
   /** Throws BatchError for rows that name an unknown process or metric. */
   add(value: unknown, processCount: number): void {
@@ -22,7 +22,7 @@ export class SeriesReader {
     checkIds(batch.series, processCount, "a metric's process");
     demand(batch.timeMs.every(Number.isFinite), "a metric has no time");
     for (let i = 0; i < batch.series.length; i++) {
-      const columns = this.columnsOf(uint32At(batch.series, i));
+      const columns = this.#columnsOf(uint32At(batch.series, i));
       const poll = pollAt(columns.timesMs, float64At(batch.timeMs, i));
       setAt(
         columns.values,
@@ -36,7 +36,7 @@ export class SeriesReader {
   /** In the order of `rows`; a process that was never polled has an empty series. */
   series(rows: readonly SeriesRow[]): MemorySeries[] {
     return rows.map(({ series, pid }) => {
-      const { timesMs, values } = this.columnsOf(series);
+      const { timesMs, values } = this.#columnsOf(series);
       const whole = new Map<Metric, Float64Array>();
       for (const [metric, column] of values) {
         const padded = new Float64Array(timesMs.length).fill(Number.NaN);
@@ -47,9 +47,9 @@ export class SeriesReader {
     });
   }
 
-  private columnsOf(series: number): ProcessColumns {
-    this.columns[series] ??= { timesMs: [], values: new Map() };
-    return this.columns[series];
+  #columnsOf(series: number): ProcessColumns {
+    this.#columns[series] ??= { timesMs: [], values: new Map() };
+    return this.#columns[series];
   }
 }
 

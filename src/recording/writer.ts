@@ -27,12 +27,16 @@ export interface MetricRow {
 
 /** Encodes what a recorder sees as frames and appends them to a sink. */
 export class RecordingWriter {
-  private readonly dictionary = new DictionaryWriter();
-  private readonly sentences = new Set<string>();
-  private lastAgentLimits = "";
-  private profiles = 0;
+  readonly #dictionary = new DictionaryWriter();
+  readonly #sentences = new Set<string>();
+  #lastAgentLimits = "";
+  #profiles = 0;
 
-  constructor(private readonly sink: FrameSink) {}
+  readonly #sink: FrameSink;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
 
   /** Continues a recording whose recorder died: its first `keepBytes` bytes are whole. */
   static resume(
@@ -42,39 +46,39 @@ export class RecordingWriter {
     profiles: number,
   ): RecordingWriter {
     const writer = new RecordingWriter(FileSink.resume(path, keepBytes));
-    writer.dictionary.next(tables);
-    writer.profiles = profiles;
+    writer.#dictionary.next(tables);
+    writer.#profiles = profiles;
     return writer;
   }
 
   get path(): string {
-    return this.sink.path;
+    return this.#sink.path;
   }
 
   /** As in {@link FrameSink}. */
   get failure(): TidemarkError | null {
-    return this.sink.failure;
+    return this.#sink.failure;
   }
 
   /** As in {@link FrameSink}. */
   get memory(): Buffer | null {
-    return this.sink.memory;
+    return this.#sink.memory;
   }
 
   /** Starts the recording; the sink loses what it held before. */
   begin(meta: MetaBatch): void {
-    this.sink.clear();
-    this.sink.append(encodeFileHead());
-    this.frame(FrameKind.meta, meta.startedMs, meta);
+    this.#sink.clear();
+    this.#sink.append(encodeFileHead());
+    this.#frame(FrameKind.meta, meta.startedMs, meta);
   }
 
   /** Nothing was recorded: a file that was there before stays as it was. */
   discard(): void {
-    this.sink.discard();
+    this.#sink.discard();
   }
 
   processes(timeMs: TimeMs, rows: readonly SeriesRow[]): void {
-    this.frame(FrameKind.processes, timeMs, {
+    this.#frame(FrameKind.processes, timeMs, {
       series: Uint32Array.from(rows, (row) => row.series),
       pid: Uint32Array.from(rows, (row) => row.pid),
       parentPid: Uint32Array.from(rows, (row) => row.parentPid),
@@ -98,7 +102,7 @@ export class RecordingWriter {
       name: Uint8Array.from(rows, (row) => names.indexOf(row.metric)),
       value: Float64Array.from(rows, (row) => row.value),
     };
-    this.frame(FrameKind.metrics, timeMs, batch);
+    this.#frame(FrameKind.metrics, timeMs, batch);
   }
 
   /** The dictionaries' new rows, then the look itself. */
@@ -107,11 +111,11 @@ export class RecordingWriter {
     look: ProfileLook,
     about: Pick<ProfileBatch, "kind" | "agent">,
   ): void {
-    const added = this.dictionary.next(tables);
+    const added = this.#dictionary.next(tables);
     if (added) {
-      this.frame(FrameKind.dictionary, look.timeMs, added);
+      this.#frame(FrameKind.dictionary, look.timeMs, added);
     }
-    const profile = this.profiles++;
+    const profile = this.#profiles++;
     const batch: ProfileBatch = {
       profile,
       kind: about.kind,
@@ -120,7 +124,7 @@ export class RecordingWriter {
       liveBytes: look.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
       agent: about.agent,
     };
-    this.frame(FrameKind.profile, look.timeMs, batch);
+    this.#frame(FrameKind.profile, look.timeMs, batch);
     const { length: _, ...columns } = joinFiles(look);
     const samples: SampleBatch = {
       profile,
@@ -129,14 +133,14 @@ export class RecordingWriter {
       cohorts: Float64Array.from(look.cohorts),
       ...columns,
     };
-    this.frame(FrameKind.samples, look.timeMs, samples);
+    this.#frame(FrameKind.samples, look.timeMs, samples);
   }
 
   events(timeMs: TimeMs, events: readonly TimelineEvent[]): void {
     if (events.length === 0) {
       return;
     }
-    this.frame(FrameKind.events, timeMs, {
+    this.#frame(FrameKind.events, timeMs, {
       timeMs: Float64Array.from(events, (event) => event.timeMs),
       pid: Uint32Array.from(events, (event) => event.pid),
       kind: events.map((event) => event.kind),
@@ -147,39 +151,39 @@ export class RecordingWriter {
 
   /** Sentences that were written already are left out. */
   limits(timeMs: TimeMs, sentences: readonly string[]): void {
-    const fresh = sentences.filter((sentence) => !this.sentences.has(sentence));
+    const fresh = sentences.filter((sentence) => !this.#sentences.has(sentence));
     if (fresh.length > 0) {
       for (const sentence of fresh) {
-        this.sentences.add(sentence);
+        this.#sentences.add(sentence);
       }
-      this.frame(FrameKind.limits, timeMs, { from: "recorder", sentences: fresh });
+      this.#frame(FrameKind.limits, timeMs, { from: "recorder", sentences: fresh });
     }
   }
 
   /** All that the agents cannot see as of now: takes the place of what was written before. */
   agentLimits(timeMs: TimeMs, sentences: readonly string[]): void {
     const content = sentences.join("\n");
-    if (content !== this.lastAgentLimits) {
-      this.lastAgentLimits = content;
-      this.frame(FrameKind.limits, timeMs, { from: "agent", sentences });
+    if (content !== this.#lastAgentLimits) {
+      this.#lastAgentLimits = content;
+      this.#frame(FrameKind.limits, timeMs, { from: "agent", sentences });
     }
   }
 
   holders(timeMs: TimeMs, batch: HolderBatch): void {
-    this.frame(FrameKind.holders, timeMs, batch);
+    this.#frame(FrameKind.holders, timeMs, batch);
   }
 
   /** `timeMs`: when the objects were counted. */
   census(timeMs: TimeMs, batch: CensusBatch): void {
-    this.frame(FrameKind.census, timeMs, batch);
+    this.#frame(FrameKind.census, timeMs, batch);
   }
 
   end(batch: EndBatch): void {
     const { failure } = this;
-    this.frame(FrameKind.end, batch.timeMs, batch);
+    this.#frame(FrameKind.end, batch.timeMs, batch);
     if (failure !== null) {
       const sentences = [`The recording is cut short: ${failure.what}.`];
-      this.sink.appendAfterFailure(
+      this.#sink.appendAfterFailure(
         Buffer.concat([
           encodeFrame(FrameKind.limits, batch.timeMs, { from: "recorder", sentences }),
           encodeFrame(FrameKind.end, batch.timeMs, batch),
@@ -189,12 +193,12 @@ export class RecordingWriter {
   }
 
   close(): void {
-    this.sink.close();
+    this.#sink.close();
   }
 
-  private frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
+  #frame(kind: FrameKind, timeMs: TimeMs, batch: unknown): void {
     try {
-      this.sink.append(encodeFrame(kind, timeMs, batch));
+      this.#sink.append(encodeFrame(kind, timeMs, batch));
     } catch (error) {
       if (!(error instanceof TidemarkError)) {
         throw error;

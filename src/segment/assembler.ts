@@ -7,6 +7,7 @@
  *     const { tables, look } = assembler.take(Date.now());
  */
 
+import { itemAt } from "../model/base/columns.js";
 import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/base/units.js";
 import { partFiles } from "../model/profile/file_mappings.js";
 import { foldSites } from "../model/profile/fold_sites.js";
@@ -111,7 +112,7 @@ export class ProfileAssembler {
     watched.look = look;
     watched.dictionary.renew(look);
     const tables = this.#builder.tables();
-    const before = tables.processes[process]!;
+    const before = itemAt(tables.processes, process);
     this.#builder.setProcess(process, processOf(header, watched.pid, before.parentPid));
     this.#peakMs[process] = header.peakMs;
     this.#events.push(

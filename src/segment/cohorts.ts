@@ -1,3 +1,4 @@
+import { itemAt } from "../model/base/columns.js";
 import type { Millis, TimeMs } from "../model/base/units.js";
 
 const MAX_COHORTS = 16;
@@ -20,7 +21,7 @@ export function cohortBounds(startMs: TimeMs, timeMs: TimeMs): TimeMs[] {
 
 /** The cohort of a birth: the last one where clocks disagree and it lies after the last bound. */
 export function cohortOf(bounds: readonly TimeMs[], startMs: TimeMs, birthMs: TimeMs): number {
-  const width = bounds[0]! - startMs;
+  const width = itemAt(bounds, 0) - startMs;
   const cohort = Math.floor((birthMs - startMs) / width);
   return Math.min(Math.max(cohort, 0), bounds.length - 1);
 }

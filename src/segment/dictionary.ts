@@ -1,7 +1,7 @@
 /** One process's strings, frames, stacks, labels and threads, taken over into the tables that all share.
  * Records name each other by numbers that may be garbage: what points nowhere becomes a mark. */
 
-import { uint32At } from "../model/base/columns.js";
+import { itemAt, uint32At } from "../model/base/columns.js";
 import type {
   Address,
   FrameId,
@@ -179,7 +179,7 @@ export class ProcessDictionary {
       // Parents come first, so a cycle shows as a parent that is not here yet.
       this.#stacks.push(
         parent < row && frame !== undefined
-          ? this.#builder.stack(this.#stacks[parent]!, frame)
+          ? this.#builder.stack(itemAt(this.#stacks, parent), frame)
           : this.#damaged(),
       );
     }
@@ -198,7 +198,7 @@ export class ProcessDictionary {
       }
       this.#labels.push(
         this.#builder.label(
-          parent < row ? this.#labels[parent]! : 0,
+          parent < row ? itemAt(this.#labels, parent) : 0,
           this.#string(strings.bytes, view.getUint32(at + LABEL.key, true)),
           this.#string(strings.bytes, view.getUint32(at + LABEL.value, true)),
         ),
@@ -238,7 +238,7 @@ export class ProcessDictionary {
         ? [row]
         : [],
     );
-    if (source === undefined || unnamed.every((row) => rows[row]!.isMain)) {
+    if (source === undefined || unnamed.every((row) => itemAt(rows, row).isMain)) {
       return;
     }
     const names = source.names(this.#owner.pid, this.#owner.startedMs);
@@ -247,7 +247,7 @@ export class ProcessDictionary {
     }
     const newest = new Map(rows.map(({ tid }, row) => [tid, row]));
     for (const row of unnamed) {
-      const { tid } = rows[row]!;
+      const { tid } = itemAt(rows, row);
       this.#asked[row] = (this.#asked[row] ?? 0) + 1;
       this.#givenNames[row] = newest.get(tid) === row ? names.get(tid) : undefined;
     }
@@ -290,8 +290,8 @@ export function labelWords(
   if (label === 0) {
     return "";
   }
-  const key = strings[uint32At(labels.key, label)]!;
-  const value = strings[uint32At(labels.value, label)]!;
+  const key = itemAt(strings, uint32At(labels.key, label));
+  const value = itemAt(strings, uint32At(labels.value, label));
   return key === "step" ? value : `${key}=${value}`;
 }
 

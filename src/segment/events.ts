@@ -1,5 +1,6 @@
 /** The ring of events of one process -> marks on the timeline. */
 
+import { itemAt } from "../model/base/columns.js";
 import type { Pid } from "../model/base/units.js";
 import type { TimelineEvent } from "../model/profile/series.js";
 import { readUint64 } from "./bytes.js";
@@ -14,7 +15,7 @@ export class EventRing {
 
   /** The events since the last call, oldest first. `words`: what a label's number says. */
   take(look: SegmentLook, pid: Pid, words: (label: number) => string): TimelineEvent[] {
-    const section = look.header.sections[CONSTANTS.TM_SECTION_EVENTS]!;
+    const section = itemAt(look.header.sections, CONSTANTS.TM_SECTION_EVENTS);
     const end = section.count;
     const oldest = Math.max(0, end - section.capacity);
     this.lost += Math.max(0, oldest - this.#next);

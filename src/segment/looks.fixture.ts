@@ -1,5 +1,7 @@
 /** The process that most tests look at, and looks at it. */
-import { float64At, uint32At } from "../model/base/columns.js";
+
+import { float64At, itemAt, uint32At } from "../model/base/columns.js";
+import { present } from "../model/base/present.js";
 import { Domain, type ProfileLook, type ProfileTables } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { type PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
@@ -43,7 +45,7 @@ export function profileAfter(
   afterMs: number,
 ): { tables: ProfileTables; look: ProfileLook } {
   const assembler = new ProfileAssembler();
-  const look = reader.look()!;
+  const look = present(reader.look());
   assembler.renew(assembler.begin(look.header), look);
   return assembler.take(START_REALTIME_MS + afterMs);
 }
@@ -60,7 +62,7 @@ export function stackTexts({
     const names: string[] = [];
     for (let stack = leaf; stack !== 0; stack = uint32At(tables.stacks.parent, stack)) {
       const frame = uint32At(tables.stacks.frame, stack);
-      const name = tables.strings[uint32At(tables.frames.function, frame)]!;
+      const name = itemAt(tables.strings, uint32At(tables.frames.function, frame));
       names.unshift(
         name ||
           `${tables.strings[uint32At(tables.frames.file, frame)]}+${float64At(tables.frames.address, frame).toString(16)}`,

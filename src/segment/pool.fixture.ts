@@ -1,8 +1,10 @@
 /** Pools for tests, written as the agent writes them: sections laid out one after the other, 8 KiB apart
  * or as large as asked. */
+
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { itemAt } from "../model/base/columns.js";
 import { Domain } from "../model/profile/profile.js";
 import {
   CONSTANTS,
@@ -135,8 +137,8 @@ export class SegmentFixture {
     view.setBigUint64(SEGMENT_HEADER.start_realtime_ms, BigInt(START_REALTIME_MS), true);
     view.setBigUint64(SEGMENT_HEADER.period_bytes, 65536n, true);
     view.setUint32(SEGMENT_HEADER.peak_number, 1, true);
-    this.text(SEGMENT_HEADER.python_version, "3.11.7");
-    this.text(SEGMENT_HEADER.command, "python\0app.py\0");
+    this.#text(SEGMENT_HEADER.python_version, "3.11.7");
+    this.#text(SEGMENT_HEADER.command, "python\0app.py\0");
     view.setUint32(SEGMENT_HEADER.command_length, 14, true);
     STRIDES.forEach((stride, kind) => {
       const at = this.section(kind);
@@ -179,7 +181,7 @@ export class SegmentFixture {
     let id = this.#frames.get(text);
     if (id === undefined) {
       const native = /^(.*\.so)\+([0-9a-f]+)$/.exec(text);
-      id = this.append(CONSTANTS.TM_SECTION_FRAMES, (at) => {
+      id = this.#append(CONSTANTS.TM_SECTION_FRAMES, (at) => {
         this.view.setUint32(at + FRAME.function, native ? 0 : this.string(text), true);
         this.view.setUint32(at + FRAME.file, this.string(native?.[1] ?? "app.py"), true);
         this.view.setUint32(at + FRAME.line, native ? 0 : 10, true);
@@ -198,7 +200,7 @@ export class SegmentFixture {
       const cut = text.lastIndexOf(";");
       const parent = this.stack(cut < 0 ? "" : text.slice(0, cut));
       const frame = this.frame(text.slice(cut + 1));
-      id = this.append(CONSTANTS.TM_SECTION_STACKS, (at) => {
+      id = this.#append(CONSTANTS.TM_SECTION_STACKS, (at) => {
         this.view.setUint32(at + STACK_NODE.parent, parent, true);
         this.view.setUint32(at + STACK_NODE.frame, frame, true);
       });
@@ -208,7 +210,7 @@ export class SegmentFixture {
   }
 
   label(key: string, value: string, parent = 0): number {
-    return this.append(CONSTANTS.TM_SECTION_LABELS, (at) => {
+    return this.#append(CONSTANTS.TM_SECTION_LABELS, (at) => {
       this.view.setUint32(at + LABEL.parent, parent, true);
       this.view.setUint32(at + LABEL.key, this.string(key), true);
       this.view.setUint32(at + LABEL.value, this.string(value), true);
@@ -216,7 +218,7 @@ export class SegmentFixture {
   }
 
   thread(tid: number, name: string): number {
-    return this.append(CONSTANTS.TM_SECTION_THREADS, (at) => {
+    return this.#append(CONSTANTS.TM_SECTION_THREADS, (at) => {
       this.view.setUint32(at + THREAD.tid, tid, true);
       this.bytes.set(new TextEncoder().encode(name), at + THREAD.name);
       this.view.setUint32(
@@ -224,21 +226,21 @@ export class SegmentFixture {
         tid === this.view.getUint32(SEGMENT_HEADER.pid, true) ? 1 : 0,
         true,
       );
-      this.seal(at, THREAD.size);
+      this.#seal(at, THREAD.size);
     });
   }
 
   /** A site of bytes in objects of 1 KiB each, with a variance of 100 times the bytes. */
   site(stack: string, figures: SiteFigures): number {
-    return this.append(CONSTANTS.TM_SECTION_SITES, (at) => {
+    return this.#append(CONSTANTS.TM_SECTION_SITES, (at) => {
       this.view.setUint32(at + SITE.stack, this.stack(stack), true);
-      this.fill(at, figures);
+      this.#fill(at, figures);
     });
   }
 
   rewrite(site: number, figures: SiteFigures): void {
     const at = this.record(CONSTANTS.TM_SECTION_SITES, site);
-    this.fill(at, figures);
+    this.#fill(at, figures);
     this.touch(CONSTANTS.TM_SECTION_SITES, site);
   }
 
@@ -251,7 +253,7 @@ export class SegmentFixture {
     this.view.setBigUint64(at + LIVE.weight_bytes, BigInt(bytes), true);
     this.view.setBigUint64(at + LIVE.birth_ms, BigInt(START_MONOTONIC_MS + bornAfterMs), true);
     this.view.setFloat32(at + LIVE.period_bytes, 65536, true);
-    this.seal(at, LIVE.size);
+    this.#seal(at, LIVE.size);
     this.touch(CONSTANTS.TM_SECTION_LIVE, entry);
   }
 
@@ -263,7 +265,7 @@ export class SegmentFixture {
     this.view.setBigUint64(at + EVENT.ms, BigInt(START_MONOTONIC_MS + afterMs), true);
     this.view.setBigUint64(at + EVENT.value, BigInt(value), true);
     this.view.setUint32(at + EVENT.label, label, true);
-    this.seal(at, EVENT.size);
+    this.#seal(at, EVENT.size);
     this.setCount(CONSTANTS.TM_SECTION_EVENTS, number + 1);
     this.touch(CONSTANTS.TM_SECTION_EVENTS, number % capacity);
   }
@@ -279,7 +281,7 @@ export class SegmentFixture {
 
   /** Offset of a record within the segment. */
   record(kind: number, id: number): number {
-    return CONSTANTS.TM_PAGE + kind * this.#sectionBytes + id * STRIDES[kind]!;
+    return CONSTANTS.TM_PAGE + kind * this.#sectionBytes + id * itemAt(STRIDES, kind);
   }
 
   section(kind: number): number {
@@ -301,11 +303,11 @@ export class SegmentFixture {
     this.view.setUint32(at, this.view.getUint32(at, true) + 1, true);
   }
 
-  private text(at: number, text: string): void {
+  #text(at: number, text: string): void {
     this.bytes.set(new TextEncoder().encode(text), at);
   }
 
-  private append(kind: number, write: (at: number) => void): number {
+  #append(kind: number, write: (at: number) => void): number {
     const id = this.count(kind);
     this.setCount(kind, id + 1);
     write(this.record(kind, id));
@@ -313,7 +315,7 @@ export class SegmentFixture {
     return id;
   }
 
-  private fill(at: number, figures: SiteFigures): void {
+  #fill(at: number, figures: SiteFigures): void {
     const { view } = this;
     const estimate = (offset: number, bytes: number) => {
       view.setFloat64(at + offset, bytes, true);
@@ -331,11 +333,11 @@ export class SegmentFixture {
     figures.lifetimes?.forEach((objects, bucket) => {
       view.setFloat32(at + SITE.lifetimes + 4 * bucket, objects, true);
     });
-    this.seal(at, SITE.size);
+    this.#seal(at, SITE.size);
   }
 
   /** Ends a write: both sequence numbers say the next one. */
-  private seal(at: number, size: number): void {
+  #seal(at: number, size: number): void {
     const next = this.view.getUint32(at, true) + 1;
     this.view.setUint32(at, next, true);
     this.view.setUint32(at + size - 4, next, true);

@@ -5,9 +5,11 @@
  *   4096           slot table, 32 bytes a slot
  *   slotsOffset    slot 0, slot 1, ...: one segment each, slotStride apart
  */
+
 import { writeSync } from "node:fs";
 import type { Bytes, Millis, Pid } from "../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, unknownVersion } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
 import { readAt, readUint64 } from "./bytes.js";
 import { CONSTANTS, POOL_HEADER, POOL_SLOT } from "./layout.js";
 
@@ -166,7 +168,7 @@ export class PoolReader {
       writeSync(this.#fd, bytes, 0, bytes.length, position);
       return true;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EFBIG") {
+      if (reasonOf(error).code === "EFBIG") {
         return false;
       }
       throw fileUnusable(

@@ -1,5 +1,7 @@
 /** One process's segment, read again and again while its owner goes on writing. */
+
 import { pause } from "../linux/hold/pause.js";
+import { itemAt } from "../model/base/columns.js";
 import { damagedInput } from "../model/errors/errors.js";
 import { readAt } from "./bytes.js";
 import { parseSegmentHeader, type SegmentHeader } from "./header.js";
@@ -97,11 +99,11 @@ export class SegmentReader {
     const read = (target: Uint8Array, offset: number) =>
       readAt(this.#fd, target, this.#range.offset + offset, this.#source);
     const { sections } = header;
-    const live = sections[CONSTANTS.TM_SECTION_LIVE]!;
-    const sites = sections[CONSTANTS.TM_SECTION_SITES]!;
+    const live = itemAt(sections, CONSTANTS.TM_SECTION_LIVE);
+    const sites = itemAt(sections, CONSTANTS.TM_SECTION_SITES);
     this.#live.refresh(read, live, live.capacity);
     this.#sites.refresh(read, sites, sites.count);
-    const openings = sections[CONSTANTS.TM_SECTION_OPENINGS]!;
+    const openings = itemAt(sections, CONSTANTS.TM_SECTION_OPENINGS);
     this.#openings.refresh(read, openings, openings.count);
     // The figures first, the dictionaries after by counts read anew: every id that a figure names is
     // then below them.
@@ -109,14 +111,14 @@ export class SegmentReader {
     if (after === null) {
       throw damagedInput(this.#source, "a segment was wiped while it was read");
     }
-    const threads = after.sections[CONSTANTS.TM_SECTION_THREADS]!;
-    const events = after.sections[CONSTANTS.TM_SECTION_EVENTS]!;
+    const threads = itemAt(after.sections, CONSTANTS.TM_SECTION_THREADS);
+    const events = itemAt(after.sections, CONSTANTS.TM_SECTION_EVENTS);
     this.#threads.refresh(read, threads, threads.count);
     this.#events.refresh(read, events, events.count);
-    this.#labels.refresh(read, after.sections[CONSTANTS.TM_SECTION_LABELS]!);
-    this.#stacks.refresh(read, after.sections[CONSTANTS.TM_SECTION_STACKS]!);
-    this.#frames.refresh(read, after.sections[CONSTANTS.TM_SECTION_FRAMES]!);
-    this.#strings.refresh(read, after.sections[CONSTANTS.TM_SECTION_STRINGS]!);
+    this.#labels.refresh(read, itemAt(after.sections, CONSTANTS.TM_SECTION_LABELS));
+    this.#stacks.refresh(read, itemAt(after.sections, CONSTANTS.TM_SECTION_STACKS));
+    this.#frames.refresh(read, itemAt(after.sections, CONSTANTS.TM_SECTION_FRAMES));
+    this.#strings.refresh(read, itemAt(after.sections, CONSTANTS.TM_SECTION_STRINGS));
     return after;
   }
 

@@ -60,11 +60,15 @@ export class RewrittenCopy {
   torn = 0;
   missing = 0;
 
+  readonly #guarded: boolean;
+
   constructor(
     readonly stride: number,
     blocks: number,
-    private readonly guarded = true,
+    guarded = true,
   ) {
+    this.#guarded = guarded;
+
     this.#copied = new Float64Array(blocks).fill(-1);
   }
 
@@ -132,7 +136,7 @@ export class RewrittenCopy {
     const into = (bytes: Uint8Array<ArrayBuffer>) =>
       read(bytes.subarray(at, at + length), start + at);
     this.#scratch = withRoom(this.#scratch, at + length);
-    if (!this.guarded) {
+    if (!this.#guarded) {
       return into(this.#scratch);
     }
     this.#before = withRoom(this.#before, at + length);
@@ -143,7 +147,7 @@ export class RewrittenCopy {
 
   #isWhole(at: number): boolean {
     const end = at + this.stride - 4;
-    return !this.guarded || u32(this.#before, at) === u32(this.#after, end);
+    return !this.#guarded || u32(this.#before, at) === u32(this.#after, end);
   }
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { float64At, uint32At } from "../model/base/columns.js";
+import { present } from "../model/base/present.js";
 import { Domain } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SEGMENT_HEADER, SITE } from "./layout.js";
@@ -62,9 +63,9 @@ describe("a segment", () => {
       },
     });
     const reader = readerOf(pool);
-    const process = assembler.begin(reader.look()!.header);
-    assembler.renew(process, reader.look()!);
-    assembler.renew(process, reader.look()!);
+    const process = assembler.begin(present(reader.look()).header);
+    assembler.renew(process, present(reader.look()));
+    assembler.renew(process, present(reader.look()));
     expect(asked).toEqual([[42, START_REALTIME_MS, "libx.so", [0x1f0, 0x2a0]]]);
     expect(stackTexts(assembler.take(START_REALTIME_MS + 1000))).toEqual([
       "main;load",
@@ -86,10 +87,10 @@ describe("a segment", () => {
     };
     const assembler = new ProfileAssembler({ threads: { names } });
     const reader = readerOf(pool);
-    const process = assembler.begin(reader.look()!.header);
+    const process = assembler.begin(present(reader.look()).header);
     const look = () => {
       pool.save();
-      assembler.renew(process, reader.look()!);
+      assembler.renew(process, present(reader.look()));
       const { threads } = assembler.take(START_REALTIME_MS + 1000).tables;
       return threads.map(({ tid, name }) => `${tid} ${name}`);
     };
@@ -129,13 +130,13 @@ describe("a segment", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const first = reader.look()!;
+    const first = present(reader.look());
     const process = assembler.begin(first.header);
     assembler.renew(process, first);
     segment.rewrite(0, { live: 1_000_000, liveSamples: 9 });
     segment.site("main;new", { live: 64 });
     pool.save();
-    assembler.renew(process, reader.look()!);
+    assembler.renew(process, present(reader.look()));
     const profile = assembler.take(START_REALTIME_MS + 5000);
     expect(stackTexts(profile)).toContain("main;new");
     expect([...profile.look.sites.liveBytes]).toEqual([1_000_000, 5000, 0, 64]);
@@ -151,9 +152,9 @@ describe("a segment", () => {
     segment.opening(70, "main;parse", 3);
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const process = assembler.begin(reader.look()!.header);
+    const process = assembler.begin(present(reader.look()).header);
     const openings = () => {
-      assembler.renew(process, reader.look()!);
+      assembler.renew(process, present(reader.look()));
       return assembler
         .openings()
         .get(42)
@@ -176,21 +177,21 @@ describe("a segment", () => {
     const at = segment.record(CONSTANTS.TM_SECTION_SITES, 0);
     segment.view.setFloat64(at + SITE.live_bytes, 7, true);
     pool.save();
-    expect(new DataView(reader.look()!.sites.bytes.buffer).getFloat64(SITE.live_bytes, true)).toBe(
-      300_000,
-    );
+    expect(
+      new DataView(present(reader.look()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
+    ).toBe(300_000);
     segment.touch(CONSTANTS.TM_SECTION_SITES, 0);
     pool.save();
-    expect(new DataView(reader.look()!.sites.bytes.buffer).getFloat64(SITE.live_bytes, true)).toBe(
-      7,
-    );
+    expect(
+      new DataView(present(reader.look()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
+    ).toBe(7);
   });
 
   it("keeps the last whole copy of a record that stays torn, and says so", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const first = reader.look()!;
+    const first = present(reader.look());
     const process = assembler.begin(first.header);
     assembler.renew(process, first);
     const at = segment.record(CONSTANTS.TM_SECTION_SITES, 0);
@@ -198,7 +199,7 @@ describe("a segment", () => {
     segment.view.setFloat64(at + SITE.live_bytes, 1e15, true);
     segment.touch(CONSTANTS.TM_SECTION_SITES, 0);
     pool.save();
-    const look = reader.look()!;
+    const look = present(reader.look());
     expect(look.torn).toBe(1);
     assembler.renew(process, look);
     expect(assembler.take(START_REALTIME_MS + 5000).look.sites.liveBytes[0]).toBe(300_000);
@@ -206,7 +207,7 @@ describe("a segment", () => {
     segment.view.setUint32(at + SITE.sequence_begin, 99, true);
     segment.view.setFloat64(at + SITE.live_bytes, 5, true);
     pool.save();
-    expect(reader.look()!.torn).toBe(0);
+    expect(present(reader.look()).torn).toBe(0);
   });
 
   it("counts peak figures only of the last peak", () => {
@@ -229,7 +230,7 @@ describe("a segment", () => {
     segment.event(CONSTANTS.TM_EVENT_PERIOD, 20, 131072);
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const look = reader.look()!;
+    const look = present(reader.look());
     const process = assembler.begin(look.header);
     assembler.renew(process, look);
     expect(assembler.takeEvents()).toEqual([
@@ -242,13 +243,13 @@ describe("a segment", () => {
         value: 131072,
       },
     ]);
-    assembler.renew(process, reader.look()!);
+    assembler.renew(process, present(reader.look()));
     expect(assembler.takeEvents()).toEqual([]);
     for (let number = 0; number < 3000; number++) {
       segment.event(CONSTANTS.TM_EVENT_STEP_END, 30 + number, number, step);
     }
     pool.save();
-    assembler.renew(process, reader.look()!);
+    assembler.renew(process, present(reader.look()));
     expect(assembler.takeEvents().map((event) => event.value)).toEqual(
       Array.from({ length: 2048 }, (_, index) => 952 + index),
     );
@@ -257,7 +258,7 @@ describe("a segment", () => {
 
   it("adds the oldest of many ended processes up as one, and loses no byte", () => {
     pythonProcess();
-    const look = readerOf(pool).look()!;
+    const look = present(readerOf(pool).look());
     const assembler = new ProfileAssembler();
     for (let pid = 1000; pid < 1600; pid++) {
       const process = assembler.begin(look.header, pid);
@@ -286,7 +287,7 @@ describe("a segment", () => {
     const fd = pool.open();
     const assembler = new ProfileAssembler();
     for (const { index } of new PoolReader(fd).slots()) {
-      const look = new SegmentReader(fd, new PoolReader(fd).slotRange(index)).look()!;
+      const look = present(new SegmentReader(fd, new PoolReader(fd).slotRange(index)).look());
       assembler.renew(assembler.begin(look.header), look);
     }
     expect(assembler.limits()).toEqual([

@@ -63,10 +63,11 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     let late = 0;
     const result = await attach(target.pid, {
       onRecording: () => target.child.stdin?.write("late\n"),
-      async enough() {
+      async enough(elapsedMs) {
         late ||= target.output().includes("late ") ? await pidOf(target, "late") : 0;
         const isEarlyArmed = !sharesPool || target.output().includes("state early armed");
-        return target.output().includes("state late armed") && isEarlyArmed;
+        // Some polls later both are in the recording's list of processes.
+        return target.output().includes("state late armed") && isEarlyArmed && elapsedMs > 2000;
       },
     });
     const recording = result.open();

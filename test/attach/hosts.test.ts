@@ -2,11 +2,13 @@
  * Programs that hold their interpreter, or their memory, in another way than most: hosts that embed it, other
  * allocators, builds that must be refused by their name, several interpreters.
  */
+
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
+import { present } from "../../src/model/base/present.js";
 import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import {
@@ -73,7 +75,7 @@ int main(void) {
 }`,
     );
     const host = join(scratch, "host");
-    const built = spawnSync(tools.cc as string, [
+    const built = spawnSync(present(tools.cc), [
       ...[source, "-o", host, `-I${include}`, `-L${libraries}`, `-lpython${version}`],
       `-Wl,-rpath,${libraries}`,
     ]);
@@ -109,7 +111,7 @@ def application(environ, start_response):
     test.runIf(found)(`${name}: a worker under load, and the idle master`, async () => {
       const file = join(folder, `tidemark-application-${process.pid}.py`);
       writeFileSync(file, APPLICATION);
-      const inside = command[0] === "chroot" ? file.slice((chroot as string).length) : file;
+      const inside = command[0] === "chroot" ? file.slice(present(chroot).length) : file;
       try {
         const target = await startCommand(
           [
@@ -172,7 +174,7 @@ describe("other allocators", () => {
     const command = preloaded(library);
     test.runIf(command)(`${library} preloaded: recorded twice, and left well`, async () => {
       const target = await startCommand([
-        ...(command as string[]),
+        ...present(command),
         ...["-u", "-c", `import select, sys\n${SERVICE.replace("while True", UNTIL_TOLD)}`],
       ]);
       expect(readFileSync(`/proc/${target.pid}/maps`, "utf8")).toContain(library.split(".")[0]);
@@ -200,7 +202,7 @@ char *of_thread(void) { return block; }`,
     for (const bytes of [256, 16]) {
       const library = join(scratch, `${bytes}.so`);
       const words = ["-shared", "-fPIC", `-DBYTES=${bytes}`, source, "-o", library];
-      expect(spawnSync(tools.cc as string, words).status).toBe(0);
+      expect(spawnSync(present(tools.cc), words).status).toBe(0);
     }
   });
   const own = environment.interpreters.filter((one) => !one.chroot && !one.freeThreaded);

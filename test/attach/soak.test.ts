@@ -1,7 +1,9 @@
 /** A service under load, attached and detached many times; `npm run bench -- soak` measures the same. */
+
 import { fileURLToPath } from "node:url";
 import { expect, inject, test } from "vitest";
 import { soak } from "../../bench/soak_cycles.mjs";
+import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 
 test.runIf(environment.packagesPython)(
@@ -10,7 +12,7 @@ test.runIf(environment.packagesPython)(
     const service = fileURLToPath(
       new URL("../../bench/workloads/fastapi_service.py", import.meta.url),
     );
-    const command = [environment.packagesPython as string, service];
+    const command = [present(environment.packagesPython), service];
     const cycles = inject("counts").soakCycles;
     const result = await soak({ command, cycles });
     expect(result.loaded.failed).toBe(0);

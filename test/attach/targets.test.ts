@@ -1,4 +1,5 @@
 /** Programs in every awkward state and place: entered, or refused with the reason, and never hurt. */
+
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
 import { holdProcess } from "../../src/linux/index.js";
+import { present } from "../../src/model/base/present.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
 import { detachAgent } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
@@ -275,7 +277,7 @@ describe("recorders", () => {
 describe("places", () => {
   test.runIf(isRoot && tools.unshare)("mount and pid namespaces of its own", async () => {
     const target = await startCommand([
-      tools.unshare as string,
+      present(tools.unshare),
       "-m",
       "-p",
       "--fork",
@@ -297,7 +299,7 @@ describe("places", () => {
     "another user's process: entered by root, refused to others",
     async () => {
       const target = await startCommand([
-        tools.setpriv as string,
+        present(tools.setpriv),
         ...["--reuid", "65534", "--regid", "65534", "--clear-groups"],
         ...["/usr/bin/env", "-i", "python3", "-uEc", SERVICE],
       ]).catch(() => null);

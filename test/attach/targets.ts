@@ -1,9 +1,12 @@
 /** Programs that are attached to while they run, and what must not have changed in them afterwards. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { itemAt } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import { type AttachResult, attachAndRecord } from "../../src/record/index.js";
 import type { Interpreter } from "../environment.js";
 
@@ -18,7 +21,7 @@ const started: ChildProcess[] = [];
 export function killAll(): void {
   for (const { pid } of started.splice(0)) {
     try {
-      process.kill(-(pid as number), "SIGKILL");
+      process.kill(-present(pid), "SIGKILL");
     } catch {} // all of it has ended
   }
 }
@@ -51,7 +54,7 @@ export async function startCommand(
   env: NodeJS.ProcessEnv = {},
   ready = "up",
 ): Promise<Target> {
-  const child = spawn(command[0] as string, command.slice(1), {
+  const child = spawn(itemAt(command, 0), command.slice(1), {
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, ...env },
     detached: true, // a process group of its own, to be killed as one
@@ -70,7 +73,7 @@ export async function startCommand(
   }
   child.on("close", () => wake());
   const target: Target = {
-    pid: child.pid as number,
+    pid: present(child.pid),
     child,
     output: () => output,
     async said(text) {

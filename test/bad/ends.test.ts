@@ -1,5 +1,7 @@
 /** Programs that end in every way there is: quickly, badly, by a signal, with threads still at work. */
+
 import { afterAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import { compare, expectSame } from "../behaviour.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { execute, readText, record, removeScratch, until } from "../run.js";
@@ -70,7 +72,7 @@ print("ready", flush=True)
 signal.pause()`;
     const interrupt = async (child: { pid?: number }, files: { stdout: string }) => {
       await until(() => readText(files.stdout).includes("ready"));
-      process.kill(-(child.pid as number), "SIGINT");
+      process.kill(-present(child.pid), "SIGINT");
     };
     const plain = await execute([python, "-c", handled], { started: interrupt });
     const recorded = await record([python, "-c", handled], { started: interrupt });
@@ -87,7 +89,7 @@ signal.pause()`;
       // It sleeps a moment after it has said so, and its traceback names the line that was reached.
       const pid = ready.exec(readText(files.stdout))?.[1];
       await until(() => / S /.test(readText(`/proc/${pid}/stat`)));
-      process.kill(-(child.pid as number), "SIGINT");
+      process.kill(-present(child.pid), "SIGINT");
     };
     const plain = await execute([python, "-c", waiting], { started: interrupt });
     const recorded = await record([python, "-c", waiting], { started: interrupt });
@@ -107,7 +109,7 @@ signal.pause()`;
       const recorded = await record([python, "-c", waiting], {
         started: async (child, files) => {
           await until(() => readText(files.stdout).includes("ready"));
-          process.kill(child.pid as number, name);
+          process.kill(present(child.pid), name);
         },
       });
       expect(recorded).toMatchObject({ status: 4, stdout: `ready\n${name}\n` });

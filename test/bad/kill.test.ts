@@ -1,8 +1,10 @@
 /** The program, the recorder and the guard killed, one and all: the program goes on, the recording opens. */
+
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, inject, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import {
@@ -78,11 +80,11 @@ async function interrupted(act: (actors: Actors, go: () => void) => Promise<void
     started: async (child, files) => {
       await until(() => readText(files.stdout).includes("ready"));
       await sleep(1500); // a few polls
-      actors = actorsBelow(child.pid as number);
+      actors = actorsBelow(present(child.pid));
       await act(actors, () => void release());
     },
   });
-  return { ...outcome, actors: actors as Actors };
+  return { ...outcome, actors: present(actors) };
 }
 
 const rounds = Array.from({ length: inject("counts").killRounds }, (_, i) => i + 1);

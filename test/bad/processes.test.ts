@@ -1,7 +1,9 @@
 /** Programs that fork, exec, daemonise, close and change whatever they like. */
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import { compare, expectSaidOnce, expectSame } from "../behaviour.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { execute, readText, record, removeScratch, scratch, until } from "../run.js";
@@ -364,7 +366,7 @@ os._exit(0)
   });
 
   test("had an LD_PRELOAD of its own: both are loaded", async () => {
-    const cc = environment.tools.cc as string;
+    const cc = present(environment.tools.cc);
     const folder = scratch();
     writeFileSync(
       join(folder, "own.c"),

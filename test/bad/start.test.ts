@@ -1,12 +1,14 @@
 /** Programs that cannot be started, or that no library can be preloaded into. */
+
 import { chmodSync, chownSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import { compare, expectSaidOnce, expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { execute, record, removeScratch, scratch } from "../run.js";
 
-const cc = environment.tools.cc as string;
+const cc = present(environment.tools.cc);
 let folder: string;
 
 beforeAll(() => {

@@ -1,4 +1,5 @@
 /** The cases of device_cases.mjs, scored as the leak bench scores programs: verdict, and culprit at rank 1. */
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -6,6 +7,7 @@ import { ADVICE, diagnose, evidenceOfSnapshots } from "../../src/diagnose/index.
 import { GPU_ADVICE } from "../../src/gpu/analysis/advice.js";
 import { analyse } from "../../src/gpu/analysis/analyse.js";
 import { readSnapshot } from "../../src/gpu/snapshot/read_snapshot.js";
+import { present } from "../../src/model/base/present.js";
 import type { DiagnosisJson } from "../../src/model/documents/diagnosis_document.js";
 import { validate } from "../recorded_app.js";
 import { execute, removeScratch, scratch, tidemark } from "../run.js";
@@ -50,7 +52,7 @@ test("what is too small says first what would save most", async () => {
 
 test("the command: a snapshot's verdict, its exit code, its document", async () => {
   const path = join(folder, "command.pickle");
-  writeFileSync(path, pickle(DEVICE_CASES[0]?.make() as object));
+  writeFileSync(path, pickle(present(DEVICE_CASES[0]?.make())));
   const { stdout } = await execute([tidemark, "diagnose", path, "--json"]);
   expect(validate(stdout, "diagnosis")).toMatchObject({ verdict: { kind: "gpu-leak" } });
   const text = await execute([tidemark, "diagnose", path, "--fail-on", "gpu-leak"]);

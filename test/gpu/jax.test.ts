@@ -1,8 +1,10 @@
 /** `gpu PID` of JAX itself, on this machine's CPU: its arrays and its profile are real, a device's totals stand in. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
@@ -30,7 +32,7 @@ jax.local_devices = lambda: [Device]
 `;
 
 const start = (program: string): Promise<Waiting> =>
-  startPython({ path: environment.torchPython as string }, `${program}\nsay({})\nsay({})\n`);
+  startPython({ path: present(environment.torchPython) }, `${program}\nsay({})\nsay({})\n`);
 
 async function gpuOf(pid: number): Promise<GpuProcessJson> {
   const { status, stdout, stderr } = await execute([tidemark, "gpu", String(pid), "--json"]);

@@ -2,9 +2,12 @@
  * `gpu PID`, `run --gpu` and `attach --gpu` on this machine, which has no device: with torch itself, which
  * then has none to use, and with a stand-in for torch (stand_in_torch.py says what is real and what not).
  */
+
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { itemAt } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
 import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment } from "../environment.js";
@@ -56,7 +59,7 @@ async function gpuOf(pid: number): Promise<GpuProcessJson> {
 test.skipIf(environment.torchPython === null)(
   "torch itself without a device: loaded, not begun with, and left so",
   async () => {
-    const path = environment.torchPython as string;
+    const path = present(environment.torchPython);
     const program = await startPython(
       { path },
       "import torch, threading\nsay({})\nsay([torch.cuda.is_initialized(), threading.active_count(), [m for m in sys.modules if 'tidemark' in m]])\n",
@@ -242,7 +245,7 @@ rank("second", False)
   // The snapshot lies beside the recording and decides its verdict.
   const verdict = await execute([tidemark, "diagnose", recording, "--json"]);
   expect(JSON.parse(verdict.stdout).verdict.kind, verdict.stderr).toBe("gpu-fragmentation");
-  const shown = await execute([tidemark, "gpu", join(folder, files[0] as string), "--json"]);
+  const shown = await execute([tidemark, "gpu", join(folder, itemAt(files, 0)), "--json"]);
   expect(JSON.parse(shown.stdout).schema).toBe("tidemark.gpu/1");
   expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
 });

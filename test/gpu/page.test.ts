@@ -1,4 +1,5 @@
 /** The page of a snapshot in a real browser, opened from disk. */
+
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
 import { diffPageDocument, pageDocument } from "../../src/gpu/analysis/page_document.js";
 import { readSnapshot } from "../../src/gpu/snapshot/read_snapshot.js";
+import { present } from "../../src/model/base/present.js";
 import type { GpuDiffPageDocument, GpuPageDocument } from "../../src/model/documents/gpu_page.js";
 import { launchBrowser } from "../browser.js";
 import { pickle } from "./pickle_writer.mjs";
@@ -121,7 +123,7 @@ test("a click chooses a moment and an allocation; keys and the scrubber move on"
   const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });
   await using([allocator], async (page) => {
     const canvas = slider(page);
-    const box = (await canvas.boundingBox())!;
+    const box = present(await canvas.boundingBox());
     await canvas.click({ position: { x: box.width / 2, y: box.height - 4 } });
     const details = page.locator(".gpu-details");
     expect(await details.textContent()).toMatch(
@@ -145,7 +147,7 @@ test("a click chooses a moment and an allocation; keys and the scrubber move on"
 test("the wheel zooms in to single allocations, a double click back out", async () => {
   const { allocator } = trainingRun({ steps: 30 });
   await using([allocator], async (page) => {
-    const box = (await slider(page).boundingBox())!;
+    const box = present(await slider(page).boundingBox());
     const before = await columnOf(page, 0.999);
     await page.mouse.move(box.x + 2, box.y + 100);
     for (let turn = 0; turn < 30; turn++) {

@@ -1,4 +1,5 @@
 /** A census by several threads says what one thread says. */
+
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +11,7 @@ import { splitHeap, wholeRegions } from "../../src/cpython/heap/memory/heap_part
 import { type HeapLayout, heapLayout } from "../../src/cpython/heap/memory/layout.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { mappedChunkBytes } from "../../src/linux/memory/mapped_chunk.js";
+import { present } from "../../src/model/base/present.js";
 import { anyInterpreter } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 
@@ -46,7 +48,7 @@ describe("a program of some hundred MiB", () => {
     const interpreter = anyInterpreter();
     waiting = await start([interpreter.path, "-c", LARGE]);
     memory = openProcessMemory(waiting.pid);
-    layout = heapLayout(Number(interpreter.version.split(".")[1])) as HeapLayout;
+    layout = present(heapLayout(Number(interpreter.version.split(".")[1])));
   });
   afterAll(async () => {
     memory.close();

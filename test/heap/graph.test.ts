@@ -22,7 +22,8 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
-import { float64At, uint32At } from "../../src/model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import type { HeapDiffJson, HeapJson } from "../../src/model/documents/heap_document.js";
 import { pathTo } from "../../src/model/heap/heap_paths.js";
 import { anyInterpreter, environment } from "../environment.js";
@@ -70,7 +71,7 @@ describe.each(
     const counted = new Map(types.map((type, row) => [type, row]));
     expect(types.length).toBe(census.typeNames.length);
     for (const [row, type] of census.typeNames.entries()) {
-      const own = counted.get(type) as number;
+      const own = present(counted.get(type));
       expect([type, float64At(objects, own)]).toEqual([type, float64At(census.objects, row)]);
       // The graph counts values of attributes that getsizeof leaves out.
       const least = float64At(census.bytes, row) + float64At(census.bufferBytes, row);
@@ -164,7 +165,7 @@ describe.each(
           const way = pathTo(paths, node);
           // From modules on: what stands on a thread's stack comes and goes with every call.
           for (let n = way[0] === 1 ? 2 : way.length; n < way.length && pairs.length < 2000; n++) {
-            pairs.push([hex(way[n - 1] as number), hex(way[n] as number)]);
+            pairs.push([hex(itemAt(way, n - 1)), hex(itemAt(way, n))]);
           }
         }
       }
@@ -212,7 +213,7 @@ describe("tidemark heap", () => {
     const bytes = readFileSync(a);
     writeFileSync(b, bytes.subarray(0, bytes.length - 8));
     expect((await fails("diff", a, b)).stderr).toMatch(/TM-E005/);
-    bytes[bytes.length - 3] = (bytes[bytes.length - 3] as number) ^ 1;
+    bytes[bytes.length - 3] = present(bytes[bytes.length - 3]) ^ 1;
     writeFileSync(b, bytes);
     expect(await fails("diff", a, b)).toMatchObject({ code: 2 });
   });
@@ -284,7 +285,7 @@ describe("tidemark heap", () => {
       const ended = new Promise((done) => reader.once("exit", done));
       await sleep(delay);
       try {
-        process.kill(-(reader.pid as number), "SIGKILL");
+        process.kill(-present(reader.pid), "SIGKILL");
       } catch {
         // It had ended by itself.
       }
@@ -350,7 +351,7 @@ describe.runIf(hasGcore())("core files", () => {
     "wheels, whose headers a tool has changed, are matched all the same",
     async () => {
       const program = "import numpy, pandas\nheld = numpy.ones(1 << 20)\nsay({})\n";
-      const waiting = await startPython({ path: environment.packagesPython as string }, program);
+      const waiting = await startPython({ path: present(environment.packagesPython) }, program);
       await run("gcore", ["-o", join(folder, "wheels"), String(waiting.pid)]);
       await waiting.stop();
       const { stdout, stderr } = await run(tidemark, [

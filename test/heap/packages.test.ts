@@ -15,6 +15,7 @@ import { isMadeByGraph } from "../../src/cpython/heap/objects/tensor.js";
 import { structureOwners } from "../../src/holders/native_structures.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { float64At } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 import { repository } from "../run.js";
@@ -45,7 +46,7 @@ async function look(python: string, program: string): Promise<TakenGraph & { byt
 type Bytes = (type: string) => number;
 
 function said(): Record<string, number> {
-  return (waiting as Waiting).said as Record<string, number>;
+  return present(waiting).said as Record<string, number>;
 }
 
 function nodeOf({ index }: ObjectGraph, name: string): number {
@@ -60,7 +61,7 @@ function retained(objects: ObjectGraph, name: string): number {
 
 describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
   test("data counts once, for the array that owns it", async () => {
-    const { objects, bytesOf } = await look(environment.packagesPython as string, "arrays.py");
+    const { objects, bytesOf } = await look(present(environment.packagesPython), "arrays.py");
     expect(retained(objects, "base")).toBeGreaterThanOrEqual(8 * MIB);
     expect(retained(objects, "base")).toBeLessThan(8 * MIB + 4096);
     expect(findRootPaths(objects, [nodeOf(objects, "base")])[0]?.path.slice(0, 2)).toEqual([
@@ -70,11 +71,11 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
     expect(retained(objects, "floats")).toBeGreaterThanOrEqual(4 * MIB);
     expect(retained(objects, "mapped")).toBeLessThan(MIB); // it is the file's
     const { objectBytes, frameBytes } = said();
-    const part = retained(objects, "objects") / (objectBytes as number);
+    const part = retained(objects, "objects") / present(objectBytes);
     expect(part).toBeGreaterThan(0.99);
     expect(part).toBeLessThan(1.01);
     // pandas counts each text as getsizeof does, and so do we; and what its own structures take beside.
-    const frame = retained(objects, "frame") / (frameBytes as number);
+    const frame = retained(objects, "frame") / present(frameBytes);
     expect(frame).toBeGreaterThan(0.99);
     expect(frame).toBeLessThan(1.03);
     expect(bytesOf("numpy.ndarray")).toBeGreaterThan(12 * MIB + 3 * 300_000 * 8);
@@ -84,21 +85,21 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
 
 describe.runIf(environment.packagesPython !== null)("pydantic", () => {
   test("what a hash map of Rust's holds hangs on the object that has the map", async () => {
-    const { objects } = await look(environment.packagesPython as string, "rust_map.py");
+    const { objects } = await look(present(environment.packagesPython), "rust_map.py");
     const texts = (said().texts as unknown as string[]).map(Number);
     const kept = nodeOf(objects, "kept");
     const owned = structureOwners(objects, texts).filter((owner) => owner === kept).length;
-    expect(owned / (said().count as number)).toBeGreaterThan(0.95);
+    expect(owned / present(said().count)).toBeGreaterThan(0.95);
   });
 });
 
 describe.runIf(environment.torchPython !== null)("torch", () => {
   test("a storage counts once, for what holds all tensors that share it", async () => {
-    const { objects, bytesOf } = await look(environment.torchPython as string, "tensors.py");
+    const { objects, bytesOf } = await look(present(environment.torchPython), "tensors.py");
     const { storageBytes } = said();
     const counted = bytesOf("torch.Tensor") + bytesOf("torch.nn.parameter.Parameter");
-    expect(counted / (storageBytes as number)).toBeGreaterThan(0.999);
-    expect(counted / (storageBytes as number)).toBeLessThan(1.01);
+    expect(counted / present(storageBytes)).toBeGreaterThan(0.999);
+    expect(counted / present(storageBytes)).toBeLessThan(1.01);
     expect(retained(objects, "weight")).toBeGreaterThanOrEqual(4 * MIB);
     expect(retained(objects, "kept")).toBeGreaterThanOrEqual(12 * MIB);
     expect(retained(objects, "view")).toBeLessThan(4096);
@@ -114,7 +115,7 @@ describe.runIf(environment.torchPython !== null)("torch", () => {
   });
 
   test("what a graph made is known from what none did", async () => {
-    const { objects } = await look(environment.torchPython as string, "tensors.py");
+    const { objects } = await look(present(environment.torchPython), "tensors.py");
     const made = (name: string) => isMadeByGraph(objects.copy, Number(said()[name]));
     expect(made("loss")).toBe(true);
     expect(["weight", "view", "detached", "array", "kept"].filter(made)).toEqual([]);

@@ -40,7 +40,7 @@ test.each([
     "pass",
   ],
 ])("a %s that moves while the heap is copied is the holder all the same", async (type, ...how) => {
-  waiting = await startPython(anyInterpreter(), program(...(how as [string, string, string])));
+  waiting = await startPython(anyInterpreter(), program(...how));
   const addresses = waiting.said as unknown as number[];
   await waiting.go();
   const sites = [{ site: "items", python: true, addresses, swelling: null }];

@@ -47,11 +47,15 @@ exec cat > /dev/null
 `;
 
 export class Machine {
-  private constructor(
-    private readonly lower: string,
-    private readonly space: string,
-    private readonly holder: ChildProcess,
-  ) {}
+  readonly #lower: string;
+  readonly #space: string;
+  readonly #holder: ChildProcess;
+
+  private constructor(lower: string, space: string, holder: ChildProcess) {
+    this.#lower = lower;
+    this.#space = space;
+    this.#holder = holder;
+  }
 
   /** @param lower absolute path of a root file system; "/" for a copy of the host itself */
   static async start(lower: string): Promise<Machine> {
@@ -126,9 +130,9 @@ export class Machine {
       value === undefined ? [] : [`${name}=${value}`],
     );
     const words = [
-      ...["--target", String(this.holder.pid), "--mount", "--net", "--"],
+      ...["--target", String(this.#holder.pid), "--mount", "--net", "--"],
       ...["chroot", ...(user === undefined ? [] : [`--userspec=${user}:${user}`, "--groups="])],
-      ...[join(this.space, "root"), "/usr/bin/env", "-i", ...assignments],
+      ...[join(this.#space, "root"), "/usr/bin/env", "-i", ...assignments],
       ...["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", cwd, ...command],
     ];
     return spawn("nsenter", words, { stdio: ["ignore", "pipe", "pipe"] });
@@ -136,46 +140,46 @@ export class Machine {
 
   /** Text of a file. */
   read(path: string): string {
-    return this.inNamespace("cat", join(this.space, "root", path));
+    return this.#inNamespace("cat", join(this.#space, "root", path));
   }
 
   /** Writes a file and the folders above it. */
   write(path: string, text: string, mode = "644"): void {
     const script = 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1" && chmod "$3" "$1"';
-    this.inNamespace("sh", "-c", script, "sh", join(this.space, "root", path), text, mode);
+    this.#inNamespace("sh", "-c", script, "sh", join(this.#space, "root", path), text, mode);
   }
 
   /** Mounts a folder over itself so that nobody can write to it. */
   makeReadOnly(path: string): void {
     const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"';
-    this.inNamespace("sh", "-c", script, "sh", join(this.space, "root", path));
+    this.#inNamespace("sh", "-c", script, "sh", join(this.#space, "root", path));
   }
 
   /** Undoes {@link makeReadOnly}. */
   makeWritable(path: string): void {
-    this.inNamespace("umount", join(this.space, "root", path));
+    this.#inNamespace("umount", join(this.#space, "root", path));
   }
 
   /** Paths of the files, links and folders in which the machine differs from its root, sorted. */
   changes(): string[] {
-    const script = `cd '${this.space}/changed' && find . -mindepth 1 -printf '%y%p\\n'`;
-    const listed = this.inNamespace("sh", "-c", script);
+    const script = `cd '${this.#space}/changed' && find . -mindepth 1 -printf '%y%p\\n'`;
+    const listed = this.#inNamespace("sh", "-c", script);
     return listed
       .split("\n")
       .flatMap((line) => (line === "" ? [] : [{ kind: line[0], path: line.slice(2) }]))
-      .filter(({ kind, path }) => kind !== "d" || !isFolder(join(this.lower, path)))
+      .filter(({ kind, path }) => kind !== "d" || !isFolder(join(this.#lower, path)))
       .map(({ path }) => path)
       .sort();
   }
 
   stop(): void {
-    this.holder.removeAllListeners("close");
-    this.holder.kill("SIGKILL");
-    rmSync(this.space, { recursive: true, force: true });
+    this.#holder.removeAllListeners("close");
+    this.#holder.kill("SIGKILL");
+    rmSync(this.#space, { recursive: true, force: true });
   }
 
-  private inNamespace(...command: string[]): string {
-    return execFileSync("nsenter", ["--target", String(this.holder.pid), "--mount", ...command], {
+  #inNamespace(...command: string[]): string {
+    return execFileSync("nsenter", ["--target", String(this.#holder.pid), "--mount", ...command], {
       encoding: "utf8",
       maxBuffer: 64 << 20,
       stdio: ["ignore", "pipe", "pipe"],

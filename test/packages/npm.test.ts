@@ -32,7 +32,7 @@ describe.skipIf(noMachineBecause() !== null)("npm install", () => {
 
   test("npx runs, attaches and reports", async () => {
     await npm("install", ...tarballs);
-    const run = await npx("run", "-o", "run.tidemark", "--", "python3", "script.py");
+    const run = await npx("run", "-o", "run.tidemark", "script.py");
     expect(run.status, run.stderr).toBe(3);
     expect(run.stderr).toMatch(/remember +script\.py:4/);
 

@@ -1,7 +1,9 @@
 /** Memory that a library takes past malloc, and the objects that hold it. */
+
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { openProcessMemory } from "../../src/linux/index.js";
+import { present } from "../../src/model/base/present.js";
 import { bundledAllocators } from "../../src/native/index.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
@@ -25,7 +27,7 @@ afterEach(async () => await waiting.stop());
 
 describe.skipIf(environment.packagesPython === null)("tables of Arrow", () => {
   test("are found by the library that has an allocator, counted, and what holds them is named", async () => {
-    waiting = await startPython({ path: environment.packagesPython as string }, program);
+    waiting = await startPython({ path: present(environment.packagesPython) }, program);
     const memory = openProcessMemory(waiting.pid);
     const carried = bundledAllocators(memory);
     memory.close();

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
 import { itemAt } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import { compare, expectSame } from "../behaviour.js";
 import { environment } from "../environment.js";
 import {
@@ -30,7 +31,7 @@ import {
   truthIn,
 } from "../truth.js";
 
-const python = environment.packagesPython as string;
+const python = present(environment.packagesPython);
 afterAll(removeScratch);
 
 /** Runs a program that tells its truth, and checks every figure of it. */
@@ -130,7 +131,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
       started: async (child, files) => {
         await loadService(files.stderr, 1000, 1);
         // As a terminal's Ctrl-C: to the whole group.
-        process.kill(-(child.pid as number), "SIGINT");
+        process.kill(-present(child.pid), "SIGINT");
       },
     });
     expect(outcome.stderr).toMatch(/Application shutdown complete/);
@@ -149,7 +150,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
         cwd: programs,
         started: async (child, files) => {
           await loadService(files.stderr, 1600, 2);
-          process.kill(child.pid as number, "SIGTERM");
+          process.kill(present(child.pid), "SIGTERM");
         },
       },
     );
@@ -168,7 +169,7 @@ async function loadService(log: string, requests: number, workers: number): Prom
   await until(() => port() !== undefined);
   // uvicorn's parent names the port before its workers listen.
   await until(() => readText(log).split("Application startup complete").length > workers);
-  const load = spawn(python, [join(programs, "load.py"), port() as string, String(requests)], {
+  const load = spawn(python, [join(programs, "load.py"), present(port()), String(requests)], {
     cwd: programs,
     env: plainEnvironment(programs),
     stdio: "ignore",

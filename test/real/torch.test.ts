@@ -1,6 +1,8 @@
 /** PyTorch on the CPU: training, and a DataLoader whose workers are processes of their own. */
+
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
 import type { SummaryJson } from "../../src/model/documents/documents.js";
 import { environment } from "../environment.js";
 import { programs, type RecordedOutcome, record, removeScratch } from "../run.js";
@@ -15,18 +17,14 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
   let known: Map<string, KnownSite>;
 
   beforeAll(async () => {
-    outcome = await record([
-      python as string,
-      join(programs, "torch_training.py"),
-      String(workers),
-    ]);
+    outcome = await record([present(python), join(programs, "torch_training.py"), String(workers)]);
     expect(outcome.status, outcome.stderr).toBe(0);
     summary = await outcome.summary();
     known = new Map(truthIn(outcome.stdout).sites.map((site) => [site.name, site]));
   });
 
   test("the tensors that are kept stand at the line that keeps them", () => {
-    const activations = known.get("activations") as KnownSite;
+    const activations = present(known.get("activations"));
     const profile = outcome.open().profileAt("end");
     // Sixteen tensors, while the period comes down from where the import of torch had sent it.
     expectFigure(profile, activations, "live", activations.liveBytes, 0.4);
@@ -34,7 +32,7 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
   });
 
   test("what the data set keeps stands at its line, in whichever process it ran", () => {
-    const cache = known.get("worker cache") as KnownSite;
+    const cache = present(known.get("worker cache"));
     expectFigure(outcome.open().profileAt("end"), cache, "allocated", cache.liveBytes, 0.2);
     const owners = summary.processes.filter(({ profiled }) => profiled);
     expect(owners).toHaveLength(1 + workers);

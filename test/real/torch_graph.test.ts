@@ -1,6 +1,8 @@
 /** Who holds an autograd graph of which no Python object is a part. */
+
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
+import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 
@@ -38,7 +40,7 @@ describe.skipIf(environment.torchPython === null)("a total of losses", () => {
   };
 
   test("keeps the graphs of all steps, and the last loss that of one", async () => {
-    waiting = await startPython({ path: environment.torchPython as string }, program);
+    waiting = await startPython({ path: present(environment.torchPython) }, program);
     const path = ["module __main__", "meter", ".total"];
     expect(look()).toMatchObject({ graph: 1, path });
     await waiting.go();

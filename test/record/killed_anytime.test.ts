@@ -1,7 +1,10 @@
 /** The recorder killed at any moment of a run: the program does not notice, the recording opens. */
+
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, inject, test } from "vitest";
+import { itemAt } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, record, removeScratch, tidemark } from "../run.js";
@@ -26,7 +29,7 @@ function recorderBelow(guard: number): number | null {
         readFileSync(`/proc/${name}/cmdline`, "utf8").includes("main.js\0run")
       ) {
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
-        if (/node$/.test(command[0] as string)) {
+        if (/node$/.test(itemAt(command, 0))) {
           return Number(name);
         }
       }
@@ -48,7 +51,7 @@ test.each(moments)("after %i ms", async (delay) => {
   const outcome = await record([anyInterpreter().path, "-c", program], {
     started: async (child) => {
       await sleep(delay);
-      const recorder = recorderBelow(child.pid as number);
+      const recorder = recorderBelow(present(child.pid));
       if (recorder !== null) {
         process.kill(recorder, "SIGKILL");
       }

@@ -1,3 +1,4 @@
+import { present } from "../../src/model/base/present.js";
 import "./browserLanguage.js";
 import { createRoot } from "react-dom/client";
 import { GpuApp } from "./gpu/GpuApp.js";
@@ -18,7 +19,7 @@ import "./ledger/ledger.css";
 import "./heap/heap.css";
 import "./diagnosis/diagnosis.css";
 
-const root = createRoot(document.getElementById("root") as HTMLElement);
+const root = createRoot(present(document.getElementById("root")));
 readPageDocument().then(
   (content) =>
     root.render(

@@ -1,8 +1,8 @@
-/* core.h - the boundary between the hooks and the sampling core: who may call what, and when.
+/* core.h - the state of a thread and of the process image, and who may call what, and when.
  *
  *   hot path    tm_spend() in every allocation hook: one subtraction, nothing else.
- *   slow path   between tm_enter() and tm_record() or tm_leave(): no allocation, no
- *               lock of libc that an allocating thread could hold, errno preserved.
+ *   slow path   between tm_enter() and tm_record() or tm_leave() (sampling/sampling.h): no allocation,
+ *               no lock of libc that an allocating thread could hold, errno preserved.
  *   (locked)    functions marked so require the core lock; they never call out of
  *               the agent, never allocate, never take the loader's lock.
  *
@@ -54,7 +54,7 @@ static inline int tm_has_states(void)
 #endif
 
 /* Subtracts `bytes` from the thread's countdown. Non-zero: this allocation is the sample
- * (or the thread's first allocation); continue with tm_enter(). */
+ * (or the thread's first allocation); continue with tm_enter() of sampling/sampling.h. */
 static inline int tm_spend(size_t bytes)
 {
     uint64_t left;
@@ -64,39 +64,14 @@ static inline int tm_spend(size_t bytes)
     return 0;
 }
 
-/* ---- the slow path: called by hooks, implemented in sampling/ and lifecycle/ -------- */
-
-/* Begins the slow path for an allocation of `bytes` for which tm_spend() returned 1.
- * 0: not sampled after all (disarmed, nested, first draw missed): allocate normally,
- * there is nothing to undo. 1: sampled: hooks of this thread now pass through; allocate,
- * then call exactly one of tm_record() and tm_leave(). */
-int tm_enter(size_t bytes);
-
-/* Ends the slow path: records that `address` (of `bytes`, as requested) was sampled.
- * `return_address` of the native caller becomes the leaf frame; NULL: none (the
- * Python hooks pass NULL for small objects). errno is preserved. */
-void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address);
-
-/* Ends the slow path without a sample (the allocation failed). */
-void tm_leave(void);
+/* ---- the process image ---------------------------------------------------------------- */
 
 /* Non-zero while this process image records. Relaxed: may change at any time. */
 int tm_armed(void);
 
-/* For hooks of Python allocators that see the end of an object that our free does not see
- * (none is known: sampled small blocks come from malloc). `address` may be anything. */
-void tm_forget(const void *address);
-
-/* Checks whether another tool's functions have replaced ours (lifecycle/covered.c). Called where the
- * interpreter might itself call malloc() or free(), and where no thread's lock is held. */
-void tm_look_for_cover(void);
-
 /* Changes whenever ids handed out earlier have become meaningless (a forked child's
  * new segment). Caches that hold ids compare it. Never 0 once a segment exists. */
 uint32_t tm_incarnation(void);
-
-/* Turns the agent off in this process and writes a line to the log. Never blocks. */
-void tm_turn_off(const char *why);
 
 /* ---- memory that a forked child finds zeroed ------------------------------------- */
 

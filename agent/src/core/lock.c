@@ -17,6 +17,8 @@
 #define WAIT_NS 100000000
 #define WAITS_BEFORE_OFF 20u
 
+void (*tm_lock_stuck)(const char *why);
+
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
@@ -55,8 +57,8 @@ int tm_lock_always(void)
     while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0) {
         uint64_t now = tm_now_ns();
         if (now >= give_up) {
-            if (__atomic_add_fetch(&tm_core.lock_timeouts, 1, __ATOMIC_RELAXED) >= WAITS_BEFORE_OFF)
-                tm_turn_off("its lock was never released");
+            if (__atomic_add_fetch(&tm_core.lock_timeouts, 1, __ATOMIC_RELAXED) >= WAITS_BEFORE_OFF && tm_lock_stuck)
+                tm_lock_stuck("its lock was never released");
             return 0;
         }
         struct timespec timeout = {.tv_nsec = (long)(give_up - now)};

@@ -20,6 +20,8 @@ void tm_forget_recording(void);
 
 /* ---- attach.c, covered.c, status.c ----------------------------------------------------- */
 
+/* Brings the slots of loaded objects up to date; on the slow path, not locked. */
+void tm_attach_look(int objects_changed);
 /* Rewrites the slots of loaded objects after another tool has written over them. */
 void tm_write_slots_anew(void);
 /* When attaching late: finds the slots that show whether another tool has replaced our functions. */

@@ -16,6 +16,7 @@
 #include "core/system.h"
 #include "hooks/hook_table.h"
 #include "hooks/hooks.h"
+#include "hooks/python_hooks.h"
 #include "lifecycle/arming.h"
 #include "lifecycle/options.h"
 #include "period/period.h"
@@ -23,6 +24,7 @@
 #include "process/objects.h"
 #include "python/python.h"
 #include "sampling/lifecycle.h"
+#include "sampling/sampling.h"
 #include "segment/pool.h"
 #include "segment/sections.h"
 #include "stacks/native.h"
@@ -181,6 +183,7 @@ void tm_begin_sampling(void)
     static int parts_ways;
     if (!parts_ways++)
         (void)pthread_atfork(NULL, NULL, part_ways);
+    tm_lock_stuck = tm_turn_off;
     tm_native_begin((tm_core.options & TM_OPTION_NATIVE) != 0);
     __atomic_store_n(&tm_core.object_changes, tm_object_changes(), __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.phase, TM_PHASE_ARMED, __ATOMIC_RELEASE);

@@ -187,18 +187,23 @@ static int runs(const struct tm_object *object, const void *runtime)
     return !is_finalizing || !is_finalizing();
 }
 
-/* One object of the list. Non-zero: it is an interpreter, known or not; end the search.
- * `late` points to an int, not 0: objects may still be loading. */
-static int examine(const struct tm_object *object, void *late)
+struct search {
+    int late; /* objects may still be loading */
+    void (*found)(const struct tm_object *object, int running);
+};
+
+/* One object of the list. Non-zero: it is an interpreter, known or not; end the search. */
+static int examine(const struct tm_object *object, void *data)
 {
+    const struct search *search = data;
     const uint64_t *runtime = tm_object_symbol(object, "_PyRuntime");
     const char *(*get_version)(void) = (const char *(*)(void))tm_object_symbol(object, "Py_GetVersion");
     if (!runtime || !get_version || !tm_object_symbol(object, "PyGILState_GetThisThreadState"))
         return 0;
 
-    if (*(int *)late && refuse_unknown(object))
+    if (search->late && refuse_unknown(object))
         return 1;
-    if (*(int *)late && !runs(object, runtime)) {
+    if (search->late && !runs(object, runtime)) {
         atomic_store(&tm_python.awaited, 1);
         return 0;
     }
@@ -222,7 +227,7 @@ static int examine(const struct tm_object *object, void *late)
         return 1;
     }
     atomic_store_explicit(&tm_python.ready, 1, memory_order_release);
-    tm_python_hook_allocators(object, *(int *)late);
+    search->found(object, search->late);
     return 1;
 }
 
@@ -250,30 +255,29 @@ int tm_python_is_loaded(void)
     return 1;
 }
 
-static int late; /* the constructor's call comes first, when all objects are relocated */
+static _Atomic int late; /* the constructor's call comes first, when all objects are relocated */
 
-void tm_python_attach(void)
+int tm_python_is_known(void)
 {
-    late = 1;
-    if (atomic_load(&refused))
+    atomic_store(&late, 1);
+    if (atomic_load(&refused)) {
         tell_refusal();
-    else if (atomic_load(&tm_python.ready))
-        tm_python_hook_again();
-    else
-        tm_python_probe();
-    tm_python_verify();
+        return 0;
+    }
+    return atomic_load(&tm_python.ready);
 }
 
-void tm_python_probe(void)
+void tm_python_find(void (*found)(const struct tm_object *object, int running))
 {
     if (atomic_load(&refused) || !tm_python_try_exclusive())
         return;
+    struct search search = {atomic_load(&late), found};
     atomic_store(&tm_python.awaited, 0);
     if (!atomic_load(&tm_python.ready))
-        tm_each_object(examine, &late);
+        tm_each_object(examine, &search);
     else if (!tm_each_object(is_our_interpreter, NULL))
         tm_python_refuse(0, "its library was unloaded");
-    late = 1;
+    atomic_store(&late, 1);
     tm_python_end_exclusive();
 }
 

@@ -18,23 +18,14 @@ struct tm_raw_frame {
                                this frame and the inlined calls that follow towards the leaf */
 };
 
-/* Searches the loaded objects for an interpreter, selects its layout, sets the
- * allocator hooks and calls tm_set_python(). Called once by the constructor and again
- * from the slow path when objects have been loaded since; not locked; idempotent. */
-void tm_python_probe(void);
+/* Searches the loaded objects for an interpreter and selects its layout; calls `found` with an interpreter
+ * that is found now, within the search. `running`: it may run in other threads. Called once by the constructor
+ * and again from the slow path when objects have been loaded since; not locked; idempotent. */
+struct tm_object;
+void tm_python_find(void (*found)(const struct tm_object *object, int running));
 
-/* Called on the slow path every now and then, not locked, by a thread that may or may
- * not hold the GIL: checks that the hooks are still ours and sets them again if that
- * is safe. */
-void tm_python_verify(void);
-
-/* In a running program, with the GIL held: finds the interpreter, or remembers it from an
- * earlier recording, and hooks its allocators. */
-void tm_python_attach(void);
-
-/* Removes the hooks wherever they are still ours; hooks that another tool has covered stay and call
- * what they cover. 0: this thread does not hold the GIL, and nothing was done. */
-int tm_python_unhook(void);
+/* In a running program: non-zero when an interpreter was found earlier and is not refused. */
+int tm_python_is_known(void);
 
 /* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
  * TM_LEAF_FRAMES nearest the leaf and the TM_ROOT_FRAMES nearest the root. Not locked;

@@ -58,12 +58,6 @@ void tm_python_wait_for_readers(void);
 /* Copies `length` bytes at `address` of this process; 0 when they are not readable. */
 int tm_python_read(const void *address, void *copy, size_t length);
 
-/* install.c: sets the hooks; when `running`, a thread that holds the GIL must do so. */
-void tm_python_hook_allocators(const struct tm_object *object, int running);
-
-/* The same for an interpreter that was hooked before and released. */
-void tm_python_hook_again(void);
-
 /* text.c */
 /* UTF-8 of a str, cut at `capacity` bytes between characters. Lone surrogates are written
  * as Python prints them (\udc80). Returns the length. */

@@ -16,17 +16,12 @@
 #include "live/mapping.h"
 #include "live/site.h"
 #include "period/period.h"
-#include "process/loader.h"
-#include "process/objects.h"
 #include "python/python.h"
 #include "sampling/lifecycle.h"
 #include "sampling/sampling.h"
 #include "segment/intern.h"
 #include "segment/sections.h"
-#include "stacks/native.h"
 #include "stacks/stack.h"
-
-#define OBJECTS_CHECK_MS 10
 
 void tm_adopt_thread(void)
 {
@@ -162,25 +157,6 @@ static void commit(const struct tm_captured *captured, void *data)
     tm_control(tm_ticks() - sampled->ticks);
 }
 
-static void look_at_objects(uint64_t now)
-{
-    uint64_t last = __atomic_load_n(&tm_core.objects_checked_ms, __ATOMIC_RELAXED);
-    if (now - last < OBJECTS_CHECK_MS ||
-        !__atomic_compare_exchange_n(&tm_core.objects_checked_ms, &last, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        if (tm_settings.python_state == TM_PYTHON_FRAMES_ONLY)
-            tm_python_verify(); /* a short program may have no later check */
-        return;
-    }
-    uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;
-    int changed = __atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes;
-    if (changed) {
-        tm_python_probe();
-        tm_native_refresh();
-    }
-    tm_attach_look(changed);
-    tm_python_verify();
-}
-
 void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address)
 {
     int saved = errno;
@@ -204,7 +180,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
             tm_control_thinned();
     }
     if (stays && tm_armed()) {
-        look_at_objects(sampled.now_ms);
+        tm_check_objects(sampled.now_ms);
         if (!tm_with_stack(return_address, commit, &sampled) && tm_core.header)
             __atomic_fetch_add(&tm_core.header->samples_lost, 1, __ATOMIC_RELAXED);
     }

@@ -1,18 +1,35 @@
-/* sampling.h - what hooks need beyond core.h: the end of sampled allocations, and the quiet time at exit. */
+/* sampling.h - the slow path, for hooks: samples, the ends of sampled allocations, and the quiet time at exit. */
 #ifndef TIDEMARK_SAMPLING_H
 #define TIDEMARK_SAMPLING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/core.h"
 
 /* ---- sample.c --------------------------------------------------------------------- */
 
+/* Begins the slow path for an allocation of `bytes` for which tm_spend() returned 1.
+ * 0: not sampled after all (disarmed, nested, first draw missed): allocate normally,
+ * there is nothing to undo. 1: sampled: hooks of this thread now pass through; allocate,
+ * then call exactly one of tm_record() and tm_leave(). */
+int tm_enter(size_t bytes);
+/* Ends the slow path: records that `address` (of `bytes`, as requested) was sampled.
+ * `return_address` of the native caller becomes the leaf frame; NULL: none (the
+ * Python hooks pass NULL for small objects). errno is preserved. */
+void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address);
+/* Ends the slow path without a sample (the allocation failed). */
+void tm_leave(void);
+/* Turns the agent off in this process and writes a line to the log. Never blocks. */
+void tm_turn_off(const char *why);
 /* Makes the thread's state belong to this image; not locked. */
 void tm_adopt_thread(void);
 
 /* ---- release.c -------------------------------------------------------------------- */
 
+/* For hooks of Python allocators that see the end of an object that our free does not see
+ * (none is known: sampled small blocks come from malloc). `address` may be anything. */
+void tm_forget(const void *address);
 /* Not locked: a sampled address is about to be freed. */
 void tm_sampled_free(const void *address);
 /* Removes the sample for a realloc that may fail. Not 0: `taken` holds it; the value identifies the recording. */

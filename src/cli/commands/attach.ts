@@ -5,10 +5,12 @@ import {
   attachAndRecord,
   commandOf,
   diagnoseRecording,
+  processByName,
   summarize,
 } from "../../inspect/index.js";
 import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
@@ -45,6 +47,7 @@ interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions
   readonly period?: number;
   readonly follow: boolean;
   readonly children?: boolean;
+  readonly name?: string;
 }
 
 export const about: CommandAbout = {
@@ -56,10 +59,12 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("attach")
     .description(
-      "Record a process that runs already, sum it up, and leave it as it was. It stands for some\n" +
-        "milliseconds at the begin and at the end. Ctrl-C ends the recording, not the process.",
+      "Record a process that runs already, summarize it, and leave it as it was. The process is paused for\n" +
+        "a few milliseconds when attaching and detaching. Its children that run the same program are recorded,\n" +
+        "too. Ctrl-C ends the recording, not the process.",
     )
-    .argument("<pid>", "the process", parsePid)
+    .argument("[pid]", "the process", parsePid)
+    .option("--name <pattern>", "the process whose command line matches, in place of a pid")
     .option(
       "--for <time>",
       "how long to record, as in 60s; auto: until the verdict is settled, 10 min at most",
@@ -86,14 +91,16 @@ export function buildCommand(): Command {
   return withExamples(
     command,
     "tidemark attach 4242 --for 60s",
+    "tidemark attach --name 'gunicorn.*shop:app'",
     "tidemark attach 4242 -o load.tidemark --native",
     "tidemark attach 4242 --for 5min --json",
     "tidemark attach 4242 --gpu",
   ).action(attach);
 }
 
-async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
+async function attach(given: Pid | undefined, options: AttachCommandOptions): Promise<void> {
   requireLinux();
+  const pid = requireProcess(given, options.name);
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
   const status = statusLine();
   const result = await withInterrupt((until) =>
@@ -120,6 +127,13 @@ async function attach(pid: Pid, options: AttachCommandOptions): Promise<void> {
     }).finally(() => status.clear()),
   );
   await tellEnd(result, options);
+}
+
+function requireProcess(pid: Pid | undefined, name: string | undefined): Pid {
+  if ((pid === undefined) === (name === undefined)) {
+    throw badUsage("attach needs a pid or --name", "find the process: tidemark ps");
+  }
+  return pid ?? processByName(name ?? "");
 }
 
 async function tellEnd(result: AttachResult, options: AttachCommandOptions): Promise<void> {

@@ -21,9 +21,9 @@ export function buildCommand(): Command {
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
-    'eval "$(tidemark completion bash)"                               # ~/.bashrc',
-    "source <(tidemark completion zsh)                                # ~/.zshrc",
-    "tidemark completion fish | source                                # config.fish",
+    "tidemark completion fish | source            # in config.fish",
+    'eval "$(tidemark completion bash)"           # in ~/.bashrc',
+    "source <(tidemark completion zsh)            # in ~/.zshrc",
   ).action(completion);
 }
 

@@ -1,4 +1,5 @@
 /** `tidemark gpu SNAPSHOT...`: one is shown, two are compared, more are ranks. */
+
 import { basename } from "node:path";
 import {
   analyseSnapshot,
@@ -6,6 +7,7 @@ import {
   compareSnapshots,
   withVerdict,
 } from "../../inspect/index.js";
+import { present } from "../../model/base/present.js";
 import type { GpuJson } from "../../model/documents/gpu_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
@@ -44,9 +46,9 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
   }
   const [first, second] = documents;
   if (second === undefined) {
-    showOne(withVerdict(first as GpuJson), options);
+    showOne(withVerdict(present(first)), options);
   } else if (documents.length === 2 && options.ranks !== true) {
-    showTwo(first as GpuJson, second, options);
+    showTwo(present(first), second, options);
   } else {
     const document = compareRanks(documents);
     if (options.json === true) {

@@ -2,14 +2,17 @@ import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
 import {
   chooseProgram,
+  completeRun,
   diagnoseRecording,
   firstRunRemarks,
+  orphanToComplete,
   type RunResult,
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { TidemarkError } from "../../model/errors/errors.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
+import { statOf } from "../files/files.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
@@ -79,24 +82,16 @@ export function buildCommand(): Command {
 async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
   const descriptor = guardDescriptor();
+  // A first recorder, which memory was too short for, has left the end to this one.
+  const orphan = orphanToComplete();
   const { command, note } = chooseProgram(words, options.python);
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.json !== undefined) {
-    requireWritable(options.json);
-    requireReplaceable(options.json, jsonReplacing(options));
+  const result =
+    orphan === null
+      ? await runProgram(command, options, { descriptor, note })
+      : await completeRun(orphan, descriptor);
+  if (result.handedOver) {
+    return;
   }
-  if (options.quiet !== true) {
-    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] as string)]);
-  }
-  const result = await runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    ...deviceWatchOf(options),
-    native: options.native === true,
-    follow: options.follow,
-  });
   // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
   try {
     if (result.startFailure !== null) {
@@ -113,6 +108,47 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   } finally {
     process.exitCode = result.exitCode;
     result.leave(result.exitCode);
+  }
+}
+
+function runProgram(
+  command: readonly string[],
+  options: RunOptions,
+  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
+): Promise<RunResult> {
+  for (const output of [options.output, options.json]) {
+    requireNoInput(output, command);
+  }
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.json !== undefined) {
+    requireWritable(options.json);
+    requireReplaceable(options.json, jsonReplacing(options));
+  }
+  if (options.quiet !== true) {
+    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] ?? "")]);
+  }
+  return runUnderAgent({
+    command,
+    recordingPath,
+    guardDescriptor: descriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    ...deviceWatchOf(options),
+    native: options.native === true,
+    follow: options.follow,
+  });
+}
+
+/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+function requireNoInput(output: string | undefined, command: readonly string[]): void {
+  const there = output === undefined ? undefined : statOf(output);
+  const same = command.find((word) => {
+    const file = statOf(word);
+    return (
+      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
+    );
+  });
+  if (same !== undefined) {
+    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
   }
 }
 

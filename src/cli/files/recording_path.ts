@@ -3,6 +3,7 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileUnusable, recordingExists } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { programName } from "../text/command_words.js";
 
 interface PathOptions {
@@ -50,7 +51,7 @@ function existingFile(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    throw fileUnusable(path, "write", (error as Error).message);
+    throw fileUnusable(path, "write", reasonOf(error).message);
   }
 }
 
@@ -59,6 +60,6 @@ export function requireWritable(path: string): void {
   try {
     accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
   } catch (error) {
-    throw fileUnusable(path, "write", (error as Error).message);
+    throw fileUnusable(path, "write", reasonOf(error).message);
   }
 }

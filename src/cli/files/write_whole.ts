@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, realpathSync, renameSync, rmdirSync, rmSync } f
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { badUsage, fileUnusable, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { statOf } from "./files.js";
 import { type Replacing, requireReplaceable } from "./own_files.js";
 
@@ -141,10 +142,10 @@ async function saying(path: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (error instanceof TidemarkError || typeof code !== "string" || !/^E[A-Z]+$/.test(code)) {
+    const { code, message } = reasonOf(error);
+    if (error instanceof TidemarkError || !/^E[A-Z]+$/.test(code)) {
       throw error;
     }
-    throw fileUnusable(path, "write", (error as Error).message);
+    throw fileUnusable(path, "write", message);
   }
 }

@@ -6,13 +6,15 @@ import { nearNames } from "../../model/base/near_miss.js";
 import { shellWord } from "../text/command_words.js";
 
 /**
- * An option of the command that is near `flag`, else the command line of another command that has exactly this option;
- * undefined where there is neither. `command` is "" where none was named.
+ * An option of the command that is near `flag`, else the command line of another command that has exactly this option,
+ * rather one that is among the words of the command line; undefined where there is neither. `command` is "" where none
+ * was named.
  */
 export function guessOption(
   flag: string,
   command: string,
   commands: readonly Command[],
+  words: readonly string[] = [],
 ): string | undefined {
   const flagsOf = (each: Command) =>
     each.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined));
@@ -25,7 +27,8 @@ export function guessOption(
   if (near !== undefined) {
     return near;
   }
-  const other = commands.find((each) => each !== own && flagsOf(each).includes(flag));
+  const others = commands.filter((each) => each !== own && flagsOf(each).includes(flag));
+  const other = others.find((each) => words.includes(each.name())) ?? others[0];
   return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
 }
 

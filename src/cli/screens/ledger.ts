@@ -1,5 +1,6 @@
 /** The ledger on a screen: a bar of the parts, a row for each, what stands beside RSS. */
 
+import { itemAt } from "../../model/base/columns.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "../../model/base/numbers.js";
 import type { CoreLedgerJson, LedgerJson } from "../../model/documents/ledger_document.js";
 import { oneLine } from "../../model/errors/errors.js";
@@ -157,7 +158,7 @@ function stackedBar(parts: Parts, whole: number, width: number, paint: Paint): s
     .map(({ bytes }, index) => {
       before += bytes;
       const until = whole > 0 ? Math.round((before / whole) * width) : 0;
-      const [fill, colour] = LOOKS[index] as (typeof LOOKS)[number];
+      const [fill, colour] = itemAt(LOOKS, index);
       const text = fill.repeat(until - drawn);
       drawn = until;
       return paint[colour](text);

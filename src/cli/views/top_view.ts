@@ -173,7 +173,7 @@ function command(choice: TopChoice, input: string, key: Key): TopChoice | null {
   }
   if (input === "s") {
     const next = SORT_KEYS[(SORT_KEYS.indexOf(choice.sort) + 1) % SORT_KEYS.length];
-    return { ...choice, sort: next as SortKey };
+    return { ...choice, sort: next ?? choice.sort };
   }
   return pressInList(choice, input, key, SORTS);
 }

@@ -16,6 +16,7 @@
  * | _PyRuntime twice (a host with two interpreters) | TM-E034 |
  * | an arrow that does not hold | TM-E034 |
  */
+
 import {
   DynamicSymbols,
   isLeaving,
@@ -23,6 +24,7 @@ import {
   MemoryReader,
   readStat,
 } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import { OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Address, Pid } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
@@ -96,7 +98,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   if (owners.length > 1) {
     throw targetUnknown(pid, "it holds two interpreters");
   }
-  const runtime = owner.find("_PyRuntime") as Address;
+  const runtime = present(owner.find("_PyRuntime"));
   const { version, minor } = readVersion(reader, owner, pid);
   const run = owner.find("PyRun_SimpleString");
   if (run === null) {
@@ -245,7 +247,7 @@ function holdsLock(point: EntryPoint, interpreter: Address, thread: Address): bo
   const gil =
     layout.runtime.gil !== null
       ? runtime + layout.runtime.gil
-      : reader.pointer(interpreter + (layout.interpreter.gilPointer as number));
+      : reader.pointer(interpreter + present(layout.interpreter.gilPointer));
   const locked = reader.int32(gil + layout.gil.locked);
   demand(point, locked === 0 || locked === 1, "interpreter's lock");
   return locked === 1 && reader.pointer(gil + layout.gil.lastHolder) === thread;
@@ -298,7 +300,7 @@ function withPublished(
       merged[group][field] = reader.uint64(runtime + slot);
     }
   }
-  return { ...table, ...merged } as PythonLayout;
+  return { ...table, ...merged };
 }
 
 /** The debugger's run of seven slots stands at the same place in every build of a minor version. */

@@ -37,7 +37,11 @@ type Answer =
   | { readonly state: "raised"; readonly text: string };
 
 export class Exchange {
-  private constructor(private readonly folder: ProgramFolder) {}
+  readonly #folder: ProgramFolder;
+
+  private constructor(folder: ProgramFolder) {
+    this.#folder = folder;
+  }
 
   /** `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError where no
    * folder of the process's can be written. */
@@ -57,7 +61,7 @@ export class Exchange {
 
   /** As the process names it. */
   get scriptPath(): string {
-    return this.folder.there(".py");
+    return this.#folder.there(".py");
   }
 
   /** Runs the script's file in a namespace of its own; never raises, whatever becomes of the file. */
@@ -68,7 +72,7 @@ export class Exchange {
   read(): Answer {
     let text: string;
     try {
-      text = readFileSync(this.folder.here(""), "utf8");
+      text = readFileSync(this.#folder.here(""), "utf8");
     } catch {
       return { state: "waiting" }; // somebody else removed it
     }
@@ -87,7 +91,7 @@ export class Exchange {
    */
   withdraw(): boolean {
     try {
-      appendFileSync(this.folder.here(""), WITHDRAWN);
+      appendFileSync(this.#folder.here(""), WITHDRAWN);
     } catch {
       return true; // somebody else removed the file: nothing begins without it
     }
@@ -95,9 +99,9 @@ export class Exchange {
   }
 
   close(): void {
-    rmSync(this.folder.here(".py"), { force: true });
-    rmSync(this.folder.here(""), { force: true });
-    this.folder.close();
+    rmSync(this.#folder.here(".py"), { force: true });
+    rmSync(this.#folder.here(""), { force: true });
+    this.#folder.close();
   }
 }
 

@@ -33,19 +33,27 @@ function describePlace(frames: readonly NativeFrame[]): string {
 }
 
 export class LateMainThread {
-  private thread: HeldThread | null = null;
+  #thread: HeldThread | null = null;
+
+  readonly #pid: Pid;
+  readonly #memory: Memory;
+  readonly #openUnwinder: ((memory: Memory) => ThreadUnwinder) | undefined;
 
   constructor(
-    private readonly pid: Pid,
-    private readonly memory: Memory,
-    private readonly openUnwinder: ((memory: Memory) => ThreadUnwinder) | undefined,
-  ) {}
+    pid: Pid,
+    memory: Memory,
+    openUnwinder: ((memory: Memory) => ThreadUnwinder) | undefined,
+  ) {
+    this.#pid = pid;
+    this.#memory = memory;
+    this.#openUnwinder = openUnwinder;
+  }
 
   /** While the process stands. */
   async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
-    if (this.openUnwinder !== undefined) {
-      const main = (await holder.registers()).filter(({ tid }) => tid === this.pid);
-      this.thread = copyThreads(this.memory, main, new StackRoom())[0] ?? null;
+    if (this.#openUnwinder !== undefined) {
+      const main = (await holder.registers()).filter(({ tid }) => tid === this.#pid);
+      this.#thread = copyThreads(this.#memory, main, new StackRoom())[0] ?? null;
     }
   }
 
@@ -53,16 +61,16 @@ export class LateMainThread {
   describe(elapsedMs: Millis): string {
     const seconds = Math.floor(elapsedMs / 1000);
     const since = seconds === 0 ? "" : ` since ${seconds} s or more`;
-    return describeMainThread(this.pid, this.memory, since + describePlace(this.frames()));
+    return describeMainThread(this.#pid, this.#memory, since + describePlace(this.#frames()));
   }
 
-  private frames(): readonly NativeFrame[] {
-    if (this.thread === null || this.openUnwinder === undefined) {
+  #frames(): readonly NativeFrame[] {
+    if (this.#thread === null || this.#openUnwinder === undefined) {
       return [];
     }
-    const unwinder = this.openUnwinder(this.memory);
+    const unwinder = this.#openUnwinder(this.#memory);
     try {
-      return unwinder.unwind(this.thread).frames;
+      return unwinder.unwind(this.#thread).frames;
     } finally {
       unwinder.close();
     }

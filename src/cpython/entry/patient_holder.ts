@@ -23,82 +23,87 @@ interface Patience {
 }
 
 export class PatientHolder {
-  private guard: ProcessHolder;
+  #guard: ProcessHolder;
   /** What is in the way; "" where nothing was. */
   hanging = "";
   /** Since when every try found it traced. */
-  private tracedSince: Millis | null = null;
+  #tracedSince: Millis | null = null;
 
-  constructor(
-    private readonly pid: Pid,
-    private readonly memory: Memory,
-    private readonly patience: Patience,
-    private readonly lateMs: Millis,
-  ) {
-    this.guard = new ProcessHolder(pid); // it starts while the process is looked into
+  readonly #pid: Pid;
+  readonly #memory: Memory;
+  readonly #patience: Patience;
+  readonly #lateMs: Millis;
+
+  constructor(pid: Pid, memory: Memory, patience: Patience, lateMs: Millis) {
+    this.#pid = pid;
+    this.#memory = memory;
+    this.#patience = patience;
+    this.#lateMs = lateMs;
+
+    this.#guard = new ProcessHolder(pid); // it starts while the process is looked into
   }
 
   /** False where the time was over, or the waiting ended early, before that. Throws as ProcessHolder does. */
   async hold(deadline: Millis): Promise<boolean> {
     const begun = performance.now();
-    for (let told = false; !(await this.tryHold()); ) {
+    for (let told = false; !(await this.#tryHold()); ) {
       const now = performance.now();
-      if (now >= deadline || this.patience.signal?.aborted) {
+      if (now >= deadline || this.#patience.signal?.aborted) {
         return false;
       }
-      if (!told && now - begun > this.lateMs) {
+      if (!told && now - begun > this.#lateMs) {
         told = true;
-        this.patience.onWaiting?.(this.hanging);
+        this.#patience.onWaiting?.(this.hanging);
       }
       await new Promise((resolve) => setTimeout(resolve, HANG_CHECK_MS));
     }
     return true;
   }
 
-  private async tryHold(): Promise<boolean> {
-    this.memory.refresh(); // before it stands: the maps of a large program take their time
-    this.hanging = describeHangingThread(this.pid, this.memory);
+  async #tryHold(): Promise<boolean> {
+    this.#memory.refresh(); // before it stands: the maps of a large program take their time
+    this.hanging = describeHangingThread(this.#pid, this.#memory);
     if (this.hanging !== "") {
       return false;
     }
     try {
-      await this.guard.hold(LONGEST_HOLD_MS);
-      this.tracedSince = null;
+      await this.#guard.hold(LONGEST_HOLD_MS);
+      this.#tracedSince = null;
       return true;
     } catch (error) {
-      if (!(error instanceof TidemarkError) || !this.mayPass(error)) {
+      if (!(error instanceof TidemarkError) || !this.#mayPass(error)) {
         throw error;
       }
       this.hanging = error.what;
-      this.guard.close(); // its end makes the kernel let go what did not stop
-      await this.guard.ended;
-      this.guard = new ProcessHolder(this.pid);
+      this.#guard.close(); // its end makes the kernel let go what did not stop
+      await this.#guard.ended;
+      this.#guard = new ProcessHolder(this.#pid);
       return false;
     }
   }
 
-  private mayPass({ id }: TidemarkError): boolean {
-    if (id !== targetTraced(this.pid, 0, "").id) {
-      this.tracedSince = null;
-      return id === targetBusy(this.pid, "").id;
+  #mayPass({ id }: TidemarkError): boolean {
+    if (id !== targetTraced(this.#pid, 0, "").id) {
+      this.#tracedSince = null;
+      return id === targetBusy(this.#pid, "").id;
     }
-    this.tracedSince ??= performance.now();
-    return performance.now() - this.tracedSince < LONGEST_TRACED_MS;
+    this.#tracedSince ??= performance.now();
+    return performance.now() - this.#tracedSince < LONGEST_TRACED_MS;
   }
 
   layCall(...call: Parameters<ProcessHolder["layCall"]>): ReturnType<ProcessHolder["layCall"]> {
-    return this.guard.layCall(...call);
+    return this.#guard.layCall(...call);
   }
 
   registers(): ReturnType<ProcessHolder["registers"]> {
-    return this.guard.registers();
+    return this.#guard.registers();
   }
 
   release(): ReturnType<ProcessHolder["release"]> {
-    return this.guard.release();
+    return this.#guard.release();
   }
 
   close(): void {
-    this.guard.close();
+    this.#guard.close();
   }
 }

@@ -12,7 +12,9 @@
  *
  * Source: Python/ceval_gil.c and ceval.c, Include/internal/pycore_ceval*.h, PEP 768.
  */
+
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { present } from "../../model/base/present.js";
 import type { Address } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
 import { demand, type EntryPoint, type Standing } from "./entry_point.js";
@@ -195,14 +197,14 @@ function breakEvaluation(point: EntryPoint, standing: Standing, write: Write): v
     return;
   }
   for (const thread of standing.threads) {
-    const at = thread + (layout.thread.evalBreaker as number);
+    const at = thread + present(layout.thread.evalBreaker);
     write(at, Buffer.from([reader.uint8(at) | CALLS_TO_DO]));
   }
 }
 
 function writeDebuggerCall(point: EntryPoint, standing: Standing, path: string): Request | string {
   const { reader, pid } = point;
-  const offsets = point.debugger as NonNullable<EntryPoint["debugger"]>;
+  const offsets = present(point.debugger);
   const enabled = reader.int32(standing.interpreter + offsets.enabled);
   if (enabled === 0) {
     throw targetUnknown(

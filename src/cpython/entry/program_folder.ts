@@ -15,12 +15,17 @@ import { processGone, type TidemarkError } from "../../model/errors/errors.js";
 const FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/"];
 
 export class ProgramFolder {
-  private constructor(
-    private readonly pid: Pid,
-    private readonly place: string,
-    private readonly folder: number,
-    private readonly name: string,
-  ) {}
+  readonly #pid: Pid;
+  readonly #place: string;
+  readonly #folder: number;
+  readonly #name: string;
+
+  private constructor(pid: Pid, place: string, folder: number, name: string) {
+    this.#pid = pid;
+    this.#place = place;
+    this.#folder = folder;
+    this.#name = name;
+  }
 
   /** Those that it has, the likeliest first; whoever takes one closes it. */
   static *of(pid: Pid): Generator<ProgramFolder> {
@@ -38,24 +43,24 @@ export class ProgramFolder {
 
   /** As the program names it. */
   there(suffix: string): string {
-    return `${this.place}/${this.name}${suffix}`;
+    return `${this.#place}/${this.#name}${suffix}`;
   }
 
   /** The same from here. */
   here(suffix: string): string {
-    return `/proc/self/fd/${this.folder}/${this.name}${suffix}`;
+    return `/proc/self/fd/${this.#folder}/${this.#name}${suffix}`;
   }
 
   /** Makes what lies there the program's user's. */
   handOver(suffix: string): void {
-    const { uid, gid } = statSync(`/proc/${this.pid}`);
+    const { uid, gid } = statSync(`/proc/${this.#pid}`);
     if (process.getuid?.() !== uid) {
       chownSync(this.here(suffix), uid, gid);
     }
   }
 
   close(): void {
-    closeSync(this.folder);
+    closeSync(this.#folder);
   }
 }
 

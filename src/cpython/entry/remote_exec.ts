@@ -88,184 +88,197 @@ export async function remoteExec(
 }
 
 class RemoteExec {
-  private request: Request | null = null;
-  private readonly pauses: Millis[] = [];
-  private way: RemoteAnswer["way"];
-  private obstacle = "";
-  private readonly begun = performance.now();
-  private readonly deadline: Millis;
-  private readonly late: LateMainThread;
+  #request: Request | null = null;
+  readonly #pauses: Millis[] = [];
+  #way: RemoteAnswer["way"];
+  #obstacle = "";
+  readonly #begun = performance.now();
+  readonly #deadline: Millis;
+  readonly #late: LateMainThread;
+
+  readonly #point: EntryPoint;
+  readonly #memory: Memory;
+  readonly #holder: PatientHolder;
+  readonly #exchange: Exchange;
+  readonly #options: RemoteExecOptions;
 
   constructor(
-    private readonly point: EntryPoint,
-    private readonly memory: Memory,
-    private readonly holder: PatientHolder,
-    private readonly exchange: Exchange,
-    private readonly options: RemoteExecOptions,
+    point: EntryPoint,
+    memory: Memory,
+    holder: PatientHolder,
+    exchange: Exchange,
+    options: RemoteExecOptions,
   ) {
-    this.way = point.debugger === null ? "pending-call" : "debugger-call";
-    this.deadline = this.begun + options.waitMs;
-    this.late = new LateMainThread(point.pid, memory, options.openUnwinder);
+    this.#point = point;
+    this.#memory = memory;
+    this.#holder = holder;
+    this.#exchange = exchange;
+    this.#options = options;
+
+    this.#way = point.debugger === null ? "pending-call" : "debugger-call";
+    this.#deadline = this.#begun + options.waitMs;
+    this.#late = new LateMainThread(point.pid, memory, options.openUnwinder);
   }
 
   async run(): Promise<RemoteAnswer> {
-    const { begun, deadline } = this;
+    const begun = this.#begun;
+    const deadline = this.#deadline;
     try {
-      await this.ask();
-      let taken = await this.taken(Math.min(begun + TICK_MS, deadline));
+      await this.#ask();
+      let taken = await this.#taken(Math.min(begun + TICK_MS, deadline));
       if (!taken) {
-        taken = (await this.layCall()) && (await this.taken(deadline));
+        taken = (await this.#layCall()) && (await this.#taken(deadline));
       }
-      while (!taken && performance.now() < deadline && !this.options.signal?.aborted) {
+      while (!taken && performance.now() < deadline && !this.#options.signal?.aborted) {
         // It was neither at Python code nor in a wait of its own: ask again, wait again.
-        this.options.onWaiting?.(this.doing(0));
-        await this.ask();
-        taken = await this.taken(Math.min(performance.now() + 1_000, deadline));
-        taken ||= (await this.layCall()) && (await this.taken(deadline));
+        this.#options.onWaiting?.(this.#doing(0));
+        await this.#ask();
+        taken = await this.#taken(Math.min(performance.now() + 1_000, deadline));
+        taken ||= (await this.#layCall()) && (await this.#taken(deadline));
       }
-      if (!taken && !(await this.takeBack())) {
-        taken = await this.taken(performance.now() + 1_000); // it began in the last moment
+      if (!taken && !(await this.#takeBack())) {
+        taken = await this.#taken(performance.now() + 1_000); // it began in the last moment
       }
-      if (!taken && this.exchange.withdraw()) {
-        if (this.options.signal?.aborted) {
-          throw entryInterrupted(this.point.pid);
+      if (!taken && this.#exchange.withdraw()) {
+        if (this.#options.signal?.aborted) {
+          throw entryInterrupted(this.#point.pid);
         }
         const waitedMs = performance.now() - begun;
-        throw targetNotEntered(this.point.pid, waitedMs, this.doing(waitedMs));
+        throw targetNotEntered(this.#point.pid, waitedMs, this.#doing(waitedMs));
       }
-      return this.answer(await this.ended());
+      return this.#answer(await this.#ended());
     } catch (error) {
-      await this.takeBack().catch(() => {}); // the process has gone, or stands under another tool
-      this.exchange.withdraw();
+      await this.#takeBack().catch(() => {}); // the process has gone, or stands under another tool
+      this.#exchange.withdraw();
       throw error;
     }
   }
 
   /** `elapsedMs`: since when it is known to do it; 0 to say nothing of it. */
-  private doing(elapsedMs: Millis): string {
-    if (this.holder.hanging !== "") {
-      return this.holder.hanging;
+  #doing(elapsedMs: Millis): string {
+    if (this.#holder.hanging !== "") {
+      return this.#holder.hanging;
     }
-    const doing = this.late.describe(elapsedMs);
-    return this.obstacle === "" ? doing : `${doing}; ${this.obstacle}`;
+    const doing = this.#late.describe(elapsedMs);
+    return this.#obstacle === "" ? doing : `${doing}; ${this.#obstacle}`;
   }
 
   /** Writes the request, unless it stands already. */
-  private async ask(): Promise<void> {
-    if (this.request !== null) {
+  async #ask(): Promise<void> {
+    if (this.#request !== null) {
       return;
     }
-    await this.standing((standing) => {
+    await this.#standing((standing) => {
       const written = writeRequest(
-        this.point,
+        this.#point,
         standing,
-        this.exchange.source,
-        this.exchange.scriptPath,
+        this.#exchange.source,
+        this.#exchange.scriptPath,
       );
       if (typeof written === "string") {
-        this.obstacle = written;
+        this.#obstacle = written;
       } else {
-        this.request = written;
+        this.#request = written;
       }
     });
   }
 
   /** Takes the request back and lays a call instead. True where something of ours runs, or will at once. */
-  private async layCall(): Promise<boolean> {
-    const { call } = this.point;
+  async #layCall(): Promise<boolean> {
+    const { call } = this.#point;
     let laid = false;
-    await this.standing(async (standing) => {
+    await this.#standing(async (standing) => {
       if (call === null || standing.mainHoldsLock || standing.interpreters > 1) {
-        this.obstacle = standing.mainHoldsLock
+        this.#obstacle = standing.mainHoldsLock
           ? "it holds the interpreter's lock"
           : standing.interpreters > 1
             ? "it runs several interpreters"
             : "its C library is not glibc";
         return;
       }
-      if (this.exchange.read().state !== "waiting") {
+      if (this.#exchange.read().state !== "waiting") {
         return;
       }
-      if (this.request !== null && !this.request.undo(standing)) {
-        this.request = null; // taken just now
+      if (this.#request !== null && !this.#request.undo(standing)) {
+        this.#request = null; // taken just now
         laid = true;
         return;
       }
-      this.request = null;
-      const refusal = await this.holder.layCall(
+      this.#request = null;
+      const refusal = await this.#holder.layCall(
         {
           restorer: call.restorer,
           acquire: call.acquire,
-          run: this.point.run,
+          run: this.#point.run,
           release: call.release,
         },
-        this.exchange.source,
+        this.#exchange.source,
       );
       laid = refusal === null;
       if (refusal === null) {
-        this.way = "laid-call";
+        this.#way = "laid-call";
       } else {
-        this.obstacle = refusal;
+        this.#obstacle = refusal;
       }
     });
-    return laid || this.exchange.read().state !== "waiting";
+    return laid || this.#exchange.read().state !== "waiting";
   }
 
   /** True where nothing is left in the process; false where it was taken meanwhile. */
-  private async takeBack(): Promise<boolean> {
-    const { request } = this;
+  async #takeBack(): Promise<boolean> {
+    const request = this.#request;
     if (request === null) {
-      return this.exchange.read().state === "waiting";
+      return this.#exchange.read().state === "waiting";
     }
     let undone = true; // where it cannot be stopped any more: what it takes later finds no file
     const until = performance.now() + LONGEST_UNDO_MS;
-    await this.standing((standing) => {
+    await this.#standing((standing) => {
       undone = request.undo(standing);
     }, until);
-    this.request = null;
+    this.#request = null;
     return undone;
   }
 
   /** Does something while the process stands; nothing where it could not be stopped in time. */
-  private async standing(
+  async #standing(
     work: (standing: Standing) => void | Promise<void>,
-    until = this.deadline,
+    until = this.#deadline,
   ): Promise<void> {
-    if (!(await this.holder.hold(until))) {
+    if (!(await this.#holder.hold(until))) {
       return;
     }
     try {
-      if (performance.now() - this.begun > TICK_MS) {
-        await this.late.copy(this.holder);
+      if (performance.now() - this.#begun > TICK_MS) {
+        await this.#late.copy(this.#holder);
       }
-      await work(this.check());
+      await work(this.#check());
     } finally {
-      this.pauses.push((await this.holder.release()).pauseMs);
+      this.#pauses.push((await this.#holder.release()).pauseMs);
     }
   }
 
   /** A thread that began since the maps were read may lie in a mapping that they do not tell of. */
-  private check(): Standing {
+  #check(): Standing {
     try {
-      return checkStanding(this.point);
+      return checkStanding(this.#point);
     } catch {
-      if (!this.memory.refresh()) {
-        throw targetUnknown(this.point.pid, "it has become another program (exec)");
+      if (!this.#memory.refresh()) {
+        throw targetUnknown(this.#point.pid, "it has become another program (exec)");
       }
-      return checkStanding(this.point);
+      return checkStanding(this.#point);
     }
   }
 
   /** Whether it was begun with before the deadline. */
-  private async taken(deadline: Millis): Promise<boolean> {
+  async #taken(deadline: Millis): Promise<boolean> {
     let wait = 1;
     for (;;) {
-      if (this.exchange.read().state !== "waiting") {
-        this.request = null;
+      if (this.#exchange.read().state !== "waiting") {
+        this.#request = null;
         return true;
       }
-      this.requireAlive();
-      if (performance.now() >= deadline || this.options.signal?.aborted) {
+      this.#requireAlive();
+      if (performance.now() >= deadline || this.#options.signal?.aborted) {
         return false;
       }
       await new Promise((resolve) => setTimeout(resolve, wait));
@@ -273,41 +286,41 @@ class RemoteExec {
     }
   }
 
-  private async ended(): Promise<string> {
+  async #ended(): Promise<string> {
     const deadline = performance.now() + LONGEST_WORK_MS;
     for (;;) {
-      const answer = this.exchange.read();
+      const answer = this.#exchange.read();
       if (answer.state === "raised") {
-        throw targetRaised(this.point.pid, answer.text);
+        throw targetRaised(this.#point.pid, answer.text);
       }
       if (answer.state === "done") {
         return answer.text;
       }
-      this.requireAlive();
+      this.#requireAlive();
       if (performance.now() > deadline) {
         throw targetNotEntered(
-          this.point.pid,
+          this.#point.pid,
           LONGEST_WORK_MS,
-          `it began and did not end: ${this.doing(0)}`,
+          `it began and did not end: ${this.#doing(0)}`,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }
 
-  private requireAlive(): void {
-    if (isLeaving(readStat(this.point.pid))) {
-      throw processGone(this.point.pid);
+  #requireAlive(): void {
+    if (isLeaving(readStat(this.#point.pid))) {
+      throw processGone(this.#point.pid);
     }
   }
 
-  private answer(text: string): RemoteAnswer {
+  #answer(text: string): RemoteAnswer {
     return {
       text,
-      way: this.way,
-      longestPauseMs: Math.max(0, ...this.pauses),
-      pauseMs: this.pauses.reduce((sum, pause) => sum + pause, 0),
-      version: this.point.version,
+      way: this.#way,
+      longestPauseMs: Math.max(0, ...this.#pauses),
+      pauseMs: this.#pauses.reduce((sum, pause) => sum + pause, 0),
+      version: this.#point.version,
     };
   }
 }

@@ -2,10 +2,12 @@
  * Tables that are not the process's own end in a refusal before the first write: each field a word off, each
  * structure a word off, another version's table, and memory that holds anything at all.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyInterpreter } from "../../../test/environment.js";
 import { type Memory, openProcessMemory } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 import { checkStanding, type EntryPoint, findEntryPoint } from "./entry_point.js";
@@ -23,8 +25,8 @@ beforeAll(async () => {
     "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nprint('up')\ntime.sleep(600)",
   ]);
   await new Promise((resolve) => child.stdout?.once("data", resolve));
-  memory = openProcessMemory(child.pid as number);
-  point = findEntryPoint(memory, child.pid as number);
+  memory = openProcessMemory(present(child.pid));
+  point = findEntryPoint(memory, present(child.pid));
 });
 
 afterAll(() => {
@@ -86,7 +88,7 @@ describe("a table a word off", () => {
       return; // this version has no such field
     }
     const layout = { ...point.layout, [group]: { ...right, [name]: value + by } };
-    expect(refused(layout as PythonLayout)).toBe(true);
+    expect(refused(layout)).toBe(true);
   });
 
   test.each(["runtime", "interpreter", "thread"] as const)("all of %s", (group) => {
@@ -94,10 +96,10 @@ describe("a table a word off", () => {
       const moved = Object.fromEntries(
         Object.entries(point.layout[group]).map(([name, value]) => [
           name,
-          value === null ? null : (value as number) + by,
+          value === null ? null : value + by,
         ]),
       );
-      expect(refused({ ...point.layout, [group]: moved } as PythonLayout)).toBe(true);
+      expect(refused({ ...point.layout, [group]: moved })).toBe(true);
     }
   });
 });
@@ -141,7 +143,7 @@ test("memory that holds anything: a typed error, in bounded time", () => {
       },
     };
     try {
-      findEntryPoint(noisy, child.pid as number);
+      findEntryPoint(noisy, present(child.pid));
     } catch (error) {
       expect(error).toBeInstanceOf(TidemarkError);
     }
@@ -149,6 +151,6 @@ test("memory that holds anything: a typed error, in bounded time", () => {
 });
 
 test("the right table is taken, and the process has not been hurt", async () => {
-  const { text } = await remoteExec(child.pid as number, "return 6 * 7", { waitMs: 30_000 });
+  const { text } = await remoteExec(present(child.pid), "return 6 * 7", { waitMs: 30_000 });
   expect(text).toBe("42");
 });

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
 import { startPython } from "../../../test/python_program.js";
 import { openProcessMemory } from "../../linux/index.js";
+import { itemAt } from "../../model/base/columns.js";
 import { ArenaPlaces, countPools, findArenas } from "./arenas.js";
 
 const stops: (() => Promise<void>)[] = [];
@@ -112,6 +113,6 @@ test.each(environment.interpreters.filter(({ freeThreaded }) => !freeThreaded))(
       counts.push(again?.addresses.length ?? 0);
       memory.close();
     }
-    expect(counts[1]).toBeGreaterThan(4 * (counts[0] as number));
+    expect(counts[1]).toBeGreaterThan(4 * itemAt(counts, 0));
   },
 );

@@ -1,8 +1,11 @@
 /** The interpreter is found wherever it hides, and refused where anything does not fit. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
 import { start, startPython, type Waiting } from "../../../test/python_program.js";
 import { type Memory, openProcessMemory } from "../../linux/index.js";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import {
   LAYOUTS,
@@ -119,7 +122,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
       // Of some pages nothing may hang; of all of them, in the last round, nothing can be believed.
       const last = round === rounds - 1;
       for (let count = last ? used.length : 3 + random(40); count > 0; count--) {
-        const page = used[last ? count - 1 : random(used.length)] as number;
+        const page = itemAt(used, last ? count - 1 : random(used.length));
         damaged.set(page, last ? new Uint8Array(4096) : damage(copy, page, random));
       }
       copy.damage = (page, bytes) => damaged.get(page) ?? bytes;
@@ -164,8 +167,8 @@ function threadsOf(python: PythonRuntime) {
 function changed(layout: PythonLayout, path: string, by: number): PythonLayout {
   const copy = structuredClone(layout) as unknown as Record<string, Record<string, number>>;
   const [group, field] = path.split(".") as [string, string];
-  const fields = copy[group] as Record<string, number>;
-  fields[field] = (fields[field] as number) + by;
+  const fields = present(copy[group]);
+  fields[field] = present(fields[field]) + by;
   return copy as unknown as PythonLayout;
 }
 
@@ -178,7 +181,7 @@ function damage(copy: MemoryCopy, page: number, random: (below: number) => numbe
     case 0:
       return bytes.map(() => random(256));
     case 1:
-      return Uint8Array.from(pages[random(pages.length)] as Uint8Array);
+      return Uint8Array.from(itemAt(pages, random(pages.length)));
     case 2:
       return bytes.subarray(0, random(4096));
     default:
@@ -209,7 +212,7 @@ function generator(seed: number): (below: number) => number {
 }
 
 describe("refused by name", () => {
-  const newest = interpreters.at(-1) as (typeof interpreters)[number];
+  const newest = present(interpreters.at(-1));
 
   test.each([
     [8, 0x03_10_00_f0, /^TM-E023 .* runs Python 3\.16\.0; /],

@@ -4,7 +4,9 @@
  *
  *   0 "xdebugpy"   8 u64 PY_VERSION_HEX   16 u64 free-threaded   24 u64 slots, by version
  */
+
 import type { MemoryReader } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import type { Address } from "../../model/base/units.js";
 import type { PythonLayout } from "../layouts/index.js";
 import { minorOf } from "./version_facts.js";
@@ -65,7 +67,7 @@ export function applyPublished(
     for (const [target, slot] of Object.entries(layout.published?.slots ?? {})) {
       const [group, field] = target.split(".") as [string, string];
       const value = reader.uint64(address + slot);
-      const fields = merged[group] as Record<string, number>;
+      const fields = present(merged[group]);
       if (SIZES.includes(target) && fields[field] !== value) {
         sizesAgree = false;
       }

@@ -10,7 +10,7 @@ export function changed(base: PythonLayout, changes: LayoutChanges): PythonLayou
   const { version, debug, published = base.published, ...groups } = changes;
   const merged = Object.entries(groups).map(([name, fields]) => [
     name,
-    { ...(base[name as keyof typeof groups] as object), ...(fields as object) },
+    { ...(base[name as keyof typeof groups] as object), ...fields },
   ]);
   return { ...base, ...Object.fromEntries(merged), version, debug, published } as PythonLayout;
 }

@@ -13,6 +13,7 @@
  * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is told
  * by its symbol, and both lists are read from the leaf: there a greenlet or a stack that is cut differ least.
  */
+import { itemAt } from "../../model/base/columns.js";
 import type { NativeFrame, NativeStack } from "../../model/profile/native_stack.js";
 import type { Evaluation, PythonFrame, PythonStack } from "./frames.js";
 
@@ -37,18 +38,18 @@ export function mergeStacks(python: PythonStack, native: NativeStack): MixedFram
   let shown = 0;
   const showUntil = (end: number) => {
     for (; shown < end; shown++) {
-      merged.push({ kind: "python", frame: python.frames[shown] as PythonFrame });
+      merged.push({ kind: "python", frame: itemAt(python.frames, shown) });
     }
   };
   for (const frame of native.frames) {
     while (isPassed(python.evaluations[evaluation], frame)) {
-      showUntil((python.evaluations[evaluation++] as Evaluation).end);
+      showUntil(itemAt(python.evaluations, evaluation++).end);
     }
     if (isRunBy(python.evaluations[evaluation], frame)) {
       while (isInstruction(merged.at(-1))) {
         merged.pop();
       }
-      showUntil((python.evaluations[evaluation++] as Evaluation).end);
+      showUntil(itemAt(python.evaluations, evaluation++).end);
     } else {
       merged.push({ kind: "native", frame });
     }

@@ -1,8 +1,10 @@
 /** Stacks from outside beside what the program itself says of them, on every interpreter. */
+
 import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
 import { startPython, type Waiting } from "../../../test/python_program.js";
 import { holdProcess, openProcessMemory, readStat } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import { locatePython, type PythonFrame, readStacks, type Stacks } from "../index.js";
 
 const started: Waiting[] = [];
@@ -226,7 +228,7 @@ test.each(interpreters)(
 );
 
 test("the holder of the GIL, and a program that is traced already: read while it runs", async () => {
-  const interpreter = interpreters.at(-1) as (typeof interpreters)[number];
+  const interpreter = present(interpreters.at(-1));
   const program = await startProgram(
     interpreter,
     `

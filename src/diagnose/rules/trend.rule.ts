@@ -18,6 +18,14 @@ export const trend: Rule = {
     if (isFirm(rss) || target.grows("rssBytes")) {
       return grows(observations);
     }
+    if (rss.low > 0 && rss.late.slope > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
+      return {
+        says: "no leak",
+        kind: "steady",
+        weight: 0.45,
+        detail: `RSS rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to count by itself.`,
+      };
+    }
     if (isOpen(observations)) {
       return undecided(observations);
     }
@@ -46,6 +54,8 @@ export const trend: Rule = {
   },
 };
 
+/** A rise that a chart shows, though it is too small to count. */
+const SMALLEST_SEEN_BYTES = 1_000_000;
 /** Without an agent a window of this length can miss a slow leak. */
 const SHORT_WITHOUT_AGENT_MS = 60_000;
 

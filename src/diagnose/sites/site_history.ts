@@ -111,26 +111,30 @@ interface LastLook {
 
 /** Takes looks one by one, oldest first, so that a long recording needs no more memory than a short one. */
 export class SiteHistoryBuilder {
-  private readonly groups = new Map<string, Gathered>();
-  private readonly times: TimeMs[] = [];
-  private readonly totals: Bytes[] = [];
-  private lastProfile: Profile | null = null;
-  private readonly places = new Places();
+  readonly #groups = new Map<string, Gathered>();
+  readonly #times: TimeMs[] = [];
+  readonly #totals: Bytes[] = [];
+  #lastProfile: Profile | null = null;
+  readonly #places = new Places();
+
+  readonly #freedToo: boolean;
 
   /** `freedToo`: sites of which nothing lives at the last look are told as well. */
-  constructor(private readonly freedToo = false) {}
+  constructor(freedToo = false) {
+    this.#freedToo = freedToo;
+  }
 
   add(profile: Profile): void {
-    const look = this.times.length;
-    this.times.push(profile.timeMs);
-    this.lastProfile = profile;
+    const look = this.#times.length;
+    this.#times.push(profile.timeMs);
+    this.#lastProfile = profile;
     const { sites } = profile;
     let total = 0;
     for (let row = 0; row < sites.length; row++) {
-      if (this.places.of(profile, sites.stack[row] as number).tidemark) {
+      if (this.#places.of(profile, sites.stack[row] as number).tidemark) {
         continue;
       }
-      const group = this.groupOf(profile, row);
+      const group = this.#groupOf(profile, row);
       addTo(group.live, look, sites.liveBytes[row] as number);
       addTo(group.allocated, look, sites.allocatedBytes[row] as number);
       const objects = sites.liveObjects[row] as number;
@@ -140,43 +144,45 @@ export class SiteHistoryBuilder {
       }
       total += sites.allocatedBytes[row] as number;
     }
-    this.totals.push(total);
+    this.#totals.push(total);
   }
 
   /** As of the looks so far; more may follow. */
   build(): SiteHistories {
-    const profile = this.lastProfile;
+    const profile = this.#lastProfile;
     if (profile) {
-      this.readLast(profile);
+      this.#readLast(profile);
     }
-    const all = [...this.groups]
-      .flatMap(([key, group]) => (profile && group.last ? [this.history(profile, key, group)] : []))
+    const all = [...this.#groups]
+      .flatMap(([key, group]) =>
+        profile && group.last ? [this.#history(profile, key, group)] : [],
+      )
       .sort((a, b) => (b.liveBytes.at(-1) ?? 0) - (a.liveBytes.at(-1) ?? 0));
-    const lives = ({ liveBytes }: SiteHistory) => this.freedToo || (liveBytes.at(-1) ?? 0) > 0;
+    const lives = ({ liveBytes }: SiteHistory) => this.#freedToo || (liveBytes.at(-1) ?? 0) > 0;
     return {
-      lookTimes: this.times,
+      lookTimes: this.#times,
       cohorts: profile?.cohorts ?? [],
       sites: all.filter(lives),
       passing: all.filter((site) => !lives(site)),
-      allocatedBytes: Float64Array.from(this.totals),
+      allocatedBytes: Float64Array.from(this.#totals),
       files: profile ? filesOf(profile) : [],
     };
   }
 
   /** The {@link SiteHistory.key} of an allocation. `domain`: {@link Domain}. */
   keyOf(tables: ProfileTables, pid: Pid, domain: number, stack: StackId): string {
-    return `${pid} ${DOMAIN_NAMES[domain] ?? "native"} ${this.places.of(tables, stack).name}`;
+    return `${pid} ${DOMAIN_NAMES[domain] ?? "native"} ${this.#places.of(tables, stack).name}`;
   }
 
-  private groupOf(profile: Profile, row: number): Gathered {
+  #groupOf(profile: Profile, row: number): Gathered {
     const { sites } = profile;
     const domain = DOMAIN_NAMES[sites.domain[row] as number] ?? "native";
     const pid = profile.processes[sites.process[row] as number]?.pid ?? 0;
     const stack = sites.stack[row] as number;
     const key = this.keyOf(profile, pid, sites.domain[row] as number, stack);
-    let group = this.groups.get(key);
+    let group = this.#groups.get(key);
     if (!group) {
-      const place = this.places.of(profile, stack);
+      const place = this.#places.of(profile, stack);
       group = {
         place,
         pid,
@@ -187,25 +193,25 @@ export class SiteHistoryBuilder {
         largeBytes: new Map(),
         last: null,
       };
-      this.groups.set(key, group);
+      this.#groups.set(key, group);
     }
     return group;
   }
 
-  private readLast(profile: Profile): void {
+  #readLast(profile: Profile): void {
     const { sites } = profile;
-    for (const group of this.groups.values()) {
+    for (const group of this.#groups.values()) {
       group.last = null; // of the look at which it was built before
     }
     const width = profile.cohorts.length;
-    const settled = afterStart(profile.cohorts, this.times[0] ?? profile.timeMs);
+    const settled = afterStart(profile.cohorts, this.#times[0] ?? profile.timeMs);
     for (let row = 0; row < sites.length; row++) {
-      const freedToo = this.freedToo || (sites.process[row] as number) > 0;
-      const isOurs = this.places.of(profile, sites.stack[row] as number).tidemark;
+      const freedToo = this.#freedToo || (sites.process[row] as number) > 0;
+      const isOurs = this.#places.of(profile, sites.stack[row] as number).tidemark;
       if (isOurs || ((sites.liveBytes[row] as number) <= 0 && !freedToo)) {
         continue;
       }
-      const group = this.groupOf(profile, row);
+      const group = this.#groupOf(profile, row);
       group.last ??= {
         objects: 0,
         samples: 0,
@@ -228,7 +234,7 @@ export class SiteHistoryBuilder {
     }
   }
 
-  private history(profile: Profile, key: string, group: Gathered): SiteHistory {
+  #history(profile: Profile, key: string, group: Gathered): SiteHistory {
     const last = group.last as LastLook;
     const kept = [...last.keptByStack].sort((a, b) => b[1] - a[1]);
     const total = kept.reduce((sum, [, bytes]) => sum + bytes, 0);
@@ -239,10 +245,10 @@ export class SiteHistoryBuilder {
       imports: group.place.imports,
       pid: group.pid,
       domain: group.domain,
-      liveBytes: this.column(group.live),
-      allocatedBytes: this.column(group.allocated),
-      objects: this.column(group.objects),
-      largeBytes: this.column(group.largeBytes),
+      liveBytes: this.#column(group.live),
+      allocatedBytes: this.#column(group.allocated),
+      objects: this.#column(group.objects),
+      largeBytes: this.#column(group.largeBytes),
       liveObjects: last.objects,
       liveSamples: last.samples,
       standardErrorBytes: Math.sqrt(last.variance),
@@ -255,8 +261,8 @@ export class SiteHistoryBuilder {
     };
   }
 
-  private column(values: ReadonlyMap<number, number>): Float64Array {
-    return Float64Array.from(this.times, (_, look) => values.get(look) ?? 0);
+  #column(values: ReadonlyMap<number, number>): Float64Array {
+    return Float64Array.from(this.#times, (_, look) => values.get(look) ?? 0);
   }
 }
 
@@ -310,10 +316,10 @@ interface Place {
 /** The function that a stack counts for: {@link ownFrame}; apart where it imports something. Stack ids of one
  * recording stay what they are. */
 class Places {
-  private readonly known = new Map<StackId, Place>();
+  readonly #known = new Map<StackId, Place>();
 
   of(profile: ProfileTables, stack: StackId): Place {
-    let place = this.known.get(stack);
+    let place = this.#known.get(stack);
     if (place === undefined) {
       const frames = framesOf(profile, stack);
       const frame = ownFrame(frames);
@@ -325,7 +331,7 @@ class Places {
         imports: frame !== undefined && isImport(frames.slice(0, frames.indexOf(frame))),
         tidemark: isTidemark(frames),
       };
-      this.known.set(stack, place);
+      this.#known.set(stack, place);
     }
     return place;
   }

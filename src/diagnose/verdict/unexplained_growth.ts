@@ -20,12 +20,17 @@ export function unexplainedGrowth(
   const moreMs = Math.max(SHORTEST_MORE_MS, USUAL_WINDOW_MS - windowMs, windowMs);
   const name = total.metric === "rssBytes" ? "RSS" : "memory of the process tree";
   const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
+  if (total.shape === "short" || total.slope <= 0) {
+    return open(
+      `no rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${formatDurationBriefly(moreMs)} more would settle it.`,
+    );
+  }
   const part = calm === null || calm.kind === "steady" ? "" : ` ${calm.detail}`;
-  return {
-    ...silent(
-      `${grows}, and nothing that was measured explains it yet.${part} ${formatDurationBriefly(moreMs)} more would settle it.`,
-    ),
-    kind: "insufficient-evidence",
-    weight: 0.6,
-  };
+  return open(
+    `${grows}, and nothing that was measured explains it yet.${part} ${formatDurationBriefly(moreMs)} more would settle it.`,
+  );
+}
+
+function open(detail: string): Finding {
+  return { ...silent(detail), kind: "insufficient-evidence", weight: 0.6 };
 }

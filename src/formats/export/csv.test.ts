@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { profileOf } from "../../model/profile/profile.fixture.js";
 import { csv } from "./csv.js";
 
@@ -8,7 +10,7 @@ function parse(text: string): string[][] {
   for (const [, quoted, plain, end] of text.matchAll(
     /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g,
   )) {
-    rows.at(-1)!.push(quoted?.replaceAll('""', '"') ?? plain!);
+    present(rows.at(-1)).push(quoted?.replaceAll('""', '"') ?? present(plain));
     if (end !== ",") {
       rows.push([]);
     }
@@ -26,7 +28,7 @@ it("writes one row per site, the largest first", () => {
     ),
   );
   const records = rows.map((row) =>
-    Object.fromEntries(row.map((value, index) => [names![index]!, value])),
+    Object.fromEntries(row.map((value, index) => [itemAt(present(names), index), value])),
   );
   expect(records[0]).toMatchObject({
     pid: "42",

@@ -1,5 +1,5 @@
 /** The sites as a table of comma-separated values by RFC 4180: lines end in CRLF, quotes are doubled. */
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { frameName, framePlace, framesOf, labelPairs } from "../../model/profile/frame_text.js";
 import type { Profile } from "../../model/profile/profile.js";
 import type { ProfileExporter } from "../format.js";
@@ -48,14 +48,14 @@ function toCsv(profile: Profile): string {
     const stack = framesOf(profile, uint32At(sites.stack, site));
     const leaf = stack[0];
     const row: Record<(typeof COLUMNS)[number], string | number> = {
-      pid: profile.processes[sites.process[site]!]?.pid ?? 0,
+      pid: profile.processes[uint16At(sites.process, site)]?.pid ?? 0,
       thread: profile.threads[uint32At(sites.thread, site)]?.name ?? "",
       domain: DOMAIN_NAMES[uint8At(sites.domain, site)] ?? "",
       labels: Array.from(labelPairs(profile, uint32At(sites.label, site)), (pair) =>
         pair.join("="),
       ).join(";"),
       function: leaf === undefined ? "" : frameName(profile, leaf),
-      file: leaf === undefined ? "" : strings[uint32At(frames.file, leaf)]!,
+      file: leaf === undefined ? "" : itemAt(strings, uint32At(frames.file, leaf)),
       line: leaf === undefined ? 0 : uint32At(frames.line, leaf),
       stack: stack
         .map((frame) => `${frameName(profile, frame)} (${framePlace(profile, frame)})`)

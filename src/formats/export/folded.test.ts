@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { present } from "../../model/base/present.js";
 import { profileOf } from "../../model/profile/profile.fixture.js";
 import { folded } from "./folded.js";
 
@@ -7,8 +8,8 @@ function parse(text: string): [string[], number][] {
   return text
     .trimEnd()
     .split("\n")
-    .map((line) => /^(.*) (\d+)$/.exec(line)!)
-    .map(([, stack, figure]) => [stack!.split(";"), Number(figure)]);
+    .map((line) => present(/^(.*) (\d+)$/.exec(line)))
+    .map(([, stack, figure]) => [present(stack).split(";"), Number(figure)]);
 }
 
 it("folds equal stacks into one line", () => {

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Profile as PprofProfile } from "pprof-format";
 import { describe, expect, it } from "vitest";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { profileOf } from "../../model/profile/profile.fixture.js";
 import { pprof } from "./pprof.js";
 
@@ -19,8 +21,8 @@ describe("pprof", () => {
   const decoded = PprofProfile.decode(gunzipSync(pprof.encode(profile)));
   const text = (id: number | bigint) => decoded.stringTable.strings[Number(id)];
   const nameOf = (location: number | bigint) => {
-    const { line } = decoded.location[Number(location) - 1]!;
-    return text(decoded.function[Number(line[0]!.functionId) - 1]!.name);
+    const { line } = itemAt(decoded.location, Number(location) - 1);
+    return text(itemAt(decoded.function, Number(itemAt(line, 0).functionId) - 1).name);
   };
 
   it("holds the four sample types, live bytes first to show", () => {
@@ -49,8 +51,8 @@ describe("pprof", () => {
   });
 
   it("maps native frames to their object, at their address within it", () => {
-    const native = decoded.location.find(({ mappingId }) => Number(mappingId) !== 0)!;
-    const mapping = decoded.mapping[Number(native.mappingId) - 1]!;
+    const native = present(decoded.location.find(({ mappingId }) => Number(mappingId) !== 0));
+    const mapping = itemAt(decoded.mapping, Number(native.mappingId) - 1);
     expect(text(mapping.filename)).toBe("/usr/lib/libx.so");
     expect(Number(native.address) - Number(mapping.memoryStart)).toBe(0x1f0);
   });
@@ -65,7 +67,7 @@ describe("pprof", () => {
       domain: "native",
       endpoint: "/x",
     });
-    expect(labels[2]!.process).toBe("mine");
+    expect(itemAt(labels, 2).process).toBe("mine");
   });
 
   const go = spawnSync("go", ["version"]).status === 0;

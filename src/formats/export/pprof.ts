@@ -11,7 +11,7 @@ import {
   Profile as PprofProfile,
   StringTable,
 } from "pprof-format";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import type { FrameId, SiteIndex } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
@@ -95,7 +95,7 @@ function samplesOf(profile: Profile, places: Places, strings: StringTable) {
 /** The site's labels, and who allocated. A label of the program's own wins over a name of ours. */
 function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
   const { sites, processes, threads } = profile;
-  const process = processes[sites.process[site]!]!;
+  const process = itemAt(processes, uint16At(sites.process, site));
   const pairs = new Map([
     [
       "process",
@@ -152,7 +152,7 @@ class Places {
   #function(frame: FrameId): number {
     const { frames, strings } = this.#profile;
     const name = frameName(this.#profile, frame);
-    const file = strings[uint32At(frames.file, frame)]!;
+    const file = itemAt(strings, uint32At(frames.file, frame));
     const startLine = uint32At(frames.firstLine, frame);
     const key = JSON.stringify([name, file, startLine]);
     let id = this.#functionIds.get(key);
@@ -189,7 +189,7 @@ class Places {
           id,
           memoryStart: id * OBJECT_SPACE,
           memoryLimit: (id + 1) * OBJECT_SPACE,
-          filename: this.#strings.dedup(strings[file]!),
+          filename: this.#strings.dedup(itemAt(strings, file)),
           // The frames are symbolized already: pprof does not have to read the file.
           hasFunctions: true,
         }),

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { present } from "../../model/base/present.js";
 import { profileOf } from "../../model/profile/profile.fixture.js";
 import { speedscope } from "./speedscope.js";
 
@@ -14,11 +15,11 @@ it("holds one sampled profile for each figure, stacks root first", () => {
   const byName = new Map<string, { samples: number[][]; weights: number[]; endValue: number }>(
     file.profiles.map((each: { name: string }) => [each.name, each]),
   );
-  const live = byName.get("live bytes")!;
+  const live = present(byName.get("live bytes"));
   expect(live.samples.map(names)).toEqual([["main", "load"]]);
   expect(live.weights).toEqual([30]);
   expect(live.endValue).toBe(30);
-  expect(byName.get("allocated bytes")!.samples.map(names)).toEqual([
+  expect(present(byName.get("allocated bytes")).samples.map(names)).toEqual([
     ["main", "load"],
     ["main", "parse"],
   ]);

@@ -3,7 +3,7 @@
  * Source: https://www.speedscope.app/file-format-schema.json
  */
 
-import { addAt, float64At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { FrameId } from "../../model/base/units.js";
 import { frameName, framesOf } from "../../model/profile/frame_text.js";
 import type { Profile, SiteValue } from "../../model/profile/profile.js";
@@ -36,7 +36,7 @@ function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">)
     let index = frameIndexes.get(frame);
     if (index === undefined) {
       const line = uint32At(profile.frames.line, frame);
-      const file = profile.strings[uint32At(profile.frames.file, frame)]!;
+      const file = itemAt(profile.strings, uint32At(profile.frames.file, frame));
       index = frames.push({ name: frameName(profile, frame), file, ...(line > 0 && { line }) }) - 1;
       frameIndexes.set(frame, index);
     }

@@ -1,4 +1,5 @@
 /** What is said of a snapshot, where the simulated program knows the answer. */
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,8 @@ import { pickle } from "../../../test/gpu/pickle_writer.mjs";
 import type { CachingAllocator } from "../../../test/gpu/simulator.mjs";
 import { snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomWorkload, runOut, trainingRun } from "../../../test/gpu/workload.mjs";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import type { GpuJson } from "../../model/documents/gpu_document.js";
 import { readSnapshot } from "../snapshot/read_snapshot.js";
 import { analyse } from "./analyse.js";
@@ -43,7 +46,7 @@ test.each([{ events: 2500 }, { events: 2500, ring: 600 }, { events: 2500, expand
         activeBytes: totals.active,
         requestedBytes: totals.requested,
       });
-      const { roundingBytes, splitBytes, cachedBytes } = device!.waste;
+      const { roundingBytes, splitBytes, cachedBytes } = present(device).waste;
       expect(totals.requested + roundingBytes + splitBytes + cachedBytes).toBe(totals.reserved);
       const free = segments.flatMap(({ blocks }) => blocks).filter(({ state }) => state === "free");
       expect(device?.largestFreeBytes).toBe(Math.max(0, ...free.map(({ size }) => size)));
@@ -61,7 +64,7 @@ describe("a training program", () => {
   test("the peak is what lives when the optimizer's state is made, by category", async () => {
     const { allocator } = trainingRun({ steps: 6 });
     const [device] = (await analysed([allocator])).devices;
-    const peak = device!.peak;
+    const peak = present(device).peak;
     expect(peak.requestedBytes).toBe(allocator.highest.requested);
     const byCategory = new Map(peak.sites.map((site) => [site.category, site.bytes]));
     expect(byCategory).toEqual(
@@ -114,7 +117,7 @@ describe("a training program", () => {
 describe("out of memory", () => {
   test("in pieces: fragmentation, with the state just before", async () => {
     const document = await analysed([runOut()]);
-    const [event] = document.devices[0]!.outOfMemory;
+    const [event] = itemAt(document.devices, 0).outOfMemory;
     expect(event).toMatchObject({
       kind: "fragmentation",
       requestedBytes: 200 * MIB,
@@ -130,7 +133,7 @@ describe("out of memory", () => {
 
   test("full: genuine", async () => {
     const document = await analysed([runOut({ pieces: false })]);
-    expect(document.devices[0]!.outOfMemory[0]).toMatchObject({
+    expect(itemAt(document.devices, 0).outOfMemory[0]).toMatchObject({
       kind: "genuine",
       liveBytes: 1000 * MIB,
       largestFreeBytes: 0,
@@ -142,7 +145,7 @@ describe("out of memory", () => {
   test("cache alone is never called fragmentation", async () => {
     const { allocator } = trainingRun({ steps: 3, size: 64 * MIB });
     const document = await analysed([allocator]);
-    expect(document.devices[0]!.waste.cachedBytes).toBeGreaterThan(200 * MIB);
+    expect(itemAt(document.devices, 0).waste.cachedBytes).toBeGreaterThan(200 * MIB);
     expect(ids(document)).toContain("TM-A111");
     expect(ids(document)).not.toContain("TM-A101");
   });

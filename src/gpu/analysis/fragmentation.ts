@@ -8,7 +8,7 @@
  *   cached    segments without any used block: the allocator gives them back before it raises
  */
 
-import { float64At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint16At, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { GpuFragmentationJson, GpuTotalsJson } from "../../model/documents/gpu_document.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -70,9 +70,9 @@ export function endOf(snapshot: SegmentView, device: number): EndOfDevice {
     waste.roundingBytes += use.active - use.requested;
     waste.splitBytes += inUse ? use.free : 0;
     waste.cachedBytes += inUse ? 0 : use.free;
-    const pool = strings[uint32At(segments.pool, row)]!.replace(/[[\]\s]/g, "");
-    const type = strings[uint32At(segments.type, row)]!;
-    const stream = streams[segments.stream[row]!] ?? 0;
+    const pool = itemAt(strings, uint32At(segments.pool, row)).replace(/[[\]\s]/g, "");
+    const type = itemAt(strings, uint32At(segments.type, row));
+    const stream = streams[uint16At(segments.stream, row)] ?? 0;
     const expandable = segments.expandable[row] === 1;
     const key = `${pool} ${stream} ${type} ${expandable}`;
     const group = groups.get(key) ?? emptyGroup(pool, stream, type, expandable);

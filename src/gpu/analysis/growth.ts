@@ -3,7 +3,7 @@
  * own temporaries are gone. Setting up is no growth: the first quarter of the steps is left out.
  */
 
-import { addAt, float64At, int32At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
@@ -61,7 +61,7 @@ export function growthOf(
 /** Live bytes of each stack at each bound; only of stacks that live at the last one. */
 function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
   const { start, end, size, stack, length } = replay.allocations;
-  const last = bounds[bounds.length - 1]!;
+  const last = itemAt(bounds, bounds.length - 1);
   const found = new Map<number, { level: Float64Array; rows: number[] }>();
   for (let row = 0; row < length; row++) {
     if (!(int32At(start, row) < last && last <= int32At(end, row))) {
@@ -81,7 +81,7 @@ function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
     }
     for (
       let at = firstAbove(bounds, int32At(start, row));
-      at < bounds.length && bounds[at]! <= int32At(end, row);
+      at < bounds.length && itemAt(bounds, at) <= int32At(end, row);
       at++
     ) {
       addAt(level, at, float64At(size, row));
@@ -95,7 +95,7 @@ function firstAbove(bounds: readonly number[], event: number): number {
   let high = bounds.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (bounds[middle]! <= event) {
+    if (itemAt(bounds, middle) <= event) {
       low = middle + 1;
     } else {
       high = middle;
@@ -123,8 +123,7 @@ function thinned(moments: readonly number[]): number[] {
   if (moments.length <= MOST_STEPS) {
     return [...moments];
   }
-  return Array.from(
-    { length: MOST_STEPS },
-    (_, at) => moments[Math.round((at * (moments.length - 1)) / (MOST_STEPS - 1))]!,
+  return Array.from({ length: MOST_STEPS }, (_, at) =>
+    itemAt(moments, Math.round((at * (moments.length - 1)) / (MOST_STEPS - 1))),
   );
 }

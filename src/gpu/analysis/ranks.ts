@@ -1,5 +1,6 @@
 /** The snapshots of a job's ranks side by side: which one is not like the others, and by what. */
 
+import { itemAt } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { GpuDeviceJson, GpuJson, GpuRanksJson } from "../../model/documents/gpu_document.js";
 import { isOwnFrame } from "../../model/gpu/gpu_frame_roles.js";
@@ -123,5 +124,7 @@ function placeOf(stack: GpuDeviceJson["sites"][number]["stack"]): string {
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+  return sorted.length % 2 === 1
+    ? itemAt(sorted, middle)
+    : (itemAt(sorted, middle - 1) + itemAt(sorted, middle)) / 2;
 }

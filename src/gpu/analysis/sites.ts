@@ -12,15 +12,14 @@ const MOST_LIKELY_FIRST = (a: { bytes: number }, b: { bytes: number }) => b.byte
 export function sitesOf(
   snapshot: GpuSnapshot,
   { allocations }: GpuReplay,
-  rows: ArrayLike<number>,
+  rows: Iterable<number>,
   categoryOf: (row: number) => Classified,
 ): GpuSiteJson[] {
   const byStack = new Map<
     string,
     { stack: number; bytes: number; allocations: number } & Classified
   >();
-  for (let at = 0; at < rows.length; at++) {
-    const row = rows[at]!;
+  for (const row of rows) {
     const stack = uint32At(allocations.stack, row);
     const { category, sure } = categoryOf(row);
     const key = `${stack} ${category}`;

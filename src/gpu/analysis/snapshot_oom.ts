@@ -1,5 +1,5 @@
 /** The out-of-memory events of a trace, and the state that each met. */
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import type { GpuOutOfMemoryJson } from "../../model/documents/gpu_document.js";
 import { type GpuReplay, gapsAt } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
@@ -17,7 +17,7 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
     }
     const requestedBytes = float64At(events.size, row);
     // Before it gave up, the allocator gave every whole free segment back: what is left is split.
-    const { free, largest } = freeFor(snapshot, replay, event, events.stream[row]!);
+    const { free, largest } = freeFor(snapshot, replay, event, uint16At(events.stream, row));
     found.push({
       eventIndex: event,
       timeUs: float64At(events.timeUs, row),
@@ -44,7 +44,7 @@ function freeFor(
   let free = 0;
   let largest = 0;
   for (const { span, size } of gapsAt(replay, moment)) {
-    const pool = strings[span.pool]!;
+    const pool = itemAt(strings, span.pool);
     if (span.stream === stream && (pool === "" || COMMON_POOL.test(pool))) {
       free += size;
       largest = Math.max(largest, size);

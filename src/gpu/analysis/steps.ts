@@ -2,7 +2,7 @@
  * Where a program's steps begin, as moments of a trace: from what it marked itself (profiler steps,
  * Optimizer.step), else from the optimizer's allocations, else from a site that comes back in an even beat.
  */
-import { float64At, int32At, uint32At } from "../../model/base/columns.js";
+import { float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 
@@ -70,7 +70,7 @@ function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   const { annotations, strings, events } = snapshot;
   const times = new Map<string, number[]>();
   for (let row = 0; row < annotations.length; row++) {
-    const name = strings[uint32At(annotations.name, row)]!;
+    const name = itemAt(strings, uint32At(annotations.name, row));
     if (strings[uint32At(annotations.stage, row)] !== "START" || !/step/i.test(name)) {
       continue;
     }
@@ -151,7 +151,7 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
   }
   let best: number[] = [];
   for (const list of bySite.values()) {
-    const spans = (list[list.length - 1]! - list[0]!) / Math.max(1, replay.events);
+    const spans = (itemAt(list, list.length - 1) - itemAt(list, 0)) / Math.max(1, replay.events);
     if (list.length < FEWEST + 1 || spans < 0.5 || !evenlySpaced(list)) {
       continue;
     }
@@ -167,7 +167,7 @@ function evenlySpaced(moments: readonly number[]): boolean {
   if (moments.length < FEWEST) {
     return false;
   }
-  const gaps = moments.slice(1).map((moment, row) => moment - moments[row]!);
+  const gaps = moments.slice(1).map((moment, row) => moment - itemAt(moments, row));
   const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
   const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length;
   return Math.sqrt(variance) < mean / 3;

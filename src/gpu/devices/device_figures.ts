@@ -126,18 +126,12 @@ export function parseSegments(value: unknown): LiveSegment[] | null {
 export function parseArrays(value: unknown): LiveArray[] {
   return listOf(recordOf(recordOf(value)?.jax)?.arrays).flatMap((row) => {
     const [object, device, bytes, shape, dtype] = listOf(row);
-    const numbers = [object, device, bytes].map(numberOf);
-    return numbers.includes(null)
-      ? []
-      : [
-          {
-            object: numbers[0] as number,
-            device: numbers[1] as number,
-            bytes: numbers[2] as number,
-            shape: listOf(shape).flatMap((size) => numberOf(size) ?? []),
-            dtype: textOf(dtype),
-          },
-        ];
+    const numbers = { object: numberOf(object), device: numberOf(device), bytes: numberOf(bytes) };
+    if (!areNumbers(numbers)) {
+      return [];
+    }
+    const sizes = listOf(shape).flatMap((size) => numberOf(size) ?? []);
+    return [{ ...numbers, shape: sizes, dtype: textOf(dtype) }];
   });
 }
 
@@ -151,22 +145,29 @@ function deviceOf(value: unknown): DeviceFigures[] {
   return [{ index, name: textOf(device.name), ...(figures as Record<FigureName, number | null>) }];
 }
 
+function areNumbers<Name extends string>(
+  figures: Record<Name, number | null>,
+): figures is Record<Name, number> {
+  return !Object.values(figures).includes(null);
+}
+
 function segmentOf(value: unknown): LiveSegment[] {
   if (!Array.isArray(value)) {
     return [];
   }
-  const [device, address, bytes, stream, pool, type, expandable, blocks] = value as unknown[];
-  const numbers = [device, address, bytes, stream].map(numberOf);
-  if (numbers.includes(null)) {
+  const [device, address, bytes, stream, pool, type, expandable, blocks] = value;
+  const numbers = {
+    device: numberOf(device),
+    address: numberOf(address),
+    bytes: numberOf(bytes),
+    stream: numberOf(stream),
+  };
+  if (!areNumbers(numbers)) {
     return [];
   }
-  const [deviceNumber, at, size, streamNumber] = numbers as number[];
   return [
     {
-      device: deviceNumber as number,
-      address: at as number,
-      bytes: size as number,
-      stream: streamNumber as number,
+      ...numbers,
       pool: listOf(pool).map(Number).join(","),
       type: textOf(type),
       expandable: expandable === true,

@@ -117,10 +117,10 @@ function treeOf(text: string): Node[] {
     }
     const [, indent = "", key = "", value = ""] = match;
     const node: Node = { key, value: value.trim(), depth: indent.length, children: [] };
-    while (open.length > 1 && open.at(-1)!.depth >= node.depth) {
+    while (open.length > 1 && (open.at(-1) ?? root).depth >= node.depth) {
       open.pop();
     }
-    open.at(-1)!.children.push(node);
+    (open.at(-1) ?? root).children.push(node);
     open.push(node);
   }
   return root.children;

@@ -1,6 +1,8 @@
 /** Devices and the processes on them, as nvidia-smi tells. */
+
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { noDeviceDriver, TidemarkError } from "../../model/errors/errors.js";
 import { type InstanceLook, parseInstances } from "./device_instances.js";
@@ -90,23 +92,25 @@ async function ask(query: readonly string[]): Promise<string> {
     if (killed === true) {
       throw noDeviceDriver("nvidia-smi did not answer in 5 s");
     }
-    throw noDeviceDriver((stdout?.trim() || stderr?.trim() || `nvidia-smi failed`).split("\n")[0]!);
+    throw noDeviceDriver(
+      itemAt((stdout?.trim() || stderr?.trim() || `nvidia-smi failed`).split("\n"), 0),
+    );
   }
 }
 
 /** Rows such as "0, GPU-1f0c..., NVIDIA H100 80GB HBM3, 81559, 1024, 37, Disabled". */
 function parseDevices(text: string): Device[] {
-  return rowsOf(text, 7).flatMap(([index, uuid, name, total, used, busy, mig]) => {
+  return rowsOf(text, 7).flatMap(([index, uuid = "", name = "", total, used, busy = "", mig]) => {
     const totalBytes = Number(total) * MIB;
     return Number.isInteger(Number(index)) && Number.isFinite(totalBytes)
       ? [
           {
             index: Number(index),
-            uuid: uuid!,
-            name: name!,
+            uuid,
+            name,
             totalBytes,
             usedBytes: (Number(used) || 0) * MIB,
-            utilisation: /^\d+$/.test(busy!) ? Number(busy) / 100 : null,
+            utilisation: /^\d+$/.test(busy) ? Number(busy) / 100 : null,
             mig: mig === "Enabled",
           },
         ]
@@ -116,13 +120,13 @@ function parseDevices(text: string): Device[] {
 
 /** Rows such as "4242, GPU-1f0c..., 1536" or "4242, GPU-1f0c..., [N/A]". */
 function parseProcesses(text: string): DeviceProcess[] {
-  return rowsOf(text, 3).flatMap(([pid, uuid, used]) =>
-    /^\d+$/.test(pid!)
+  return rowsOf(text, 3).flatMap(([pid = "", uuid = "", used = ""]) =>
+    /^\d+$/.test(pid)
       ? [
           {
             pid: Number(pid),
-            uuid: uuid!,
-            usedBytes: /^\d+$/.test(used!) ? Number(used) * MIB : null,
+            uuid,
+            usedBytes: /^\d+$/.test(used) ? Number(used) * MIB : null,
           },
         ]
       : [],

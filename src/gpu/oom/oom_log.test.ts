@@ -1,9 +1,11 @@
 /** Messages as they stand in people's logs, by version, wrapped and prefixed. */
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
+import { itemAt } from "../../model/base/columns.js";
 import type { OomEventJson } from "../../model/documents/gpu_document.js";
 import { logLines } from "./log/log_lines.js";
 import { readOomLog } from "./oom_log.js";
@@ -26,7 +28,7 @@ async function events(text: string | Uint8Array): Promise<OomEventJson[]> {
 async function only(text: string): Promise<OomEventJson> {
   const found = await events(text);
   expect(found.length).toBe(1);
-  return found[0]!;
+  return itemAt(found, 0);
 }
 
 /** 2.2 and later; the parts that a message may leave out are given. */

@@ -1,4 +1,5 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
+import { present } from "../../model/base/present.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
 import { adviceOf, adviceOnWindows } from "../analysis/advice.js";
@@ -173,7 +174,7 @@ class OomReader {
     }
     if (this.#writers.size >= MOST_WRITERS) {
       // Not ranks but some text that looks like a prefix: the oldest have nothing to say any more.
-      const [oldest, writer] = this.#writers.entries().next().value as [string, Writer];
+      const [oldest, writer] = present(this.#writers.entries().next().value);
       this.#close(writer);
       this.#addBfc(writer, writer.bfc.flush());
       this.#writers.delete(oldest);

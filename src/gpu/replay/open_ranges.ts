@@ -3,6 +3,7 @@
  * overlap. An expandable segment grows and shrinks in parts, so ranges are cut where an event names a part.
  */
 
+import { itemAt } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { GpuRangeColumns } from "../../model/gpu/gpu_replay.js";
 import {
@@ -121,7 +122,7 @@ export class OpenRanges {
     let high = this.#open.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#open[middle]!.address < address) {
+      if (itemAt(this.#open, middle).address < address) {
         low = middle + 1;
       } else {
         high = middle;

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { pickle } from "../../../test/gpu/pickle_writer.mjs";
 import { type Schema, snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomWorkload } from "../../../test/gpu/workload.mjs";
-import { float64At, int32At, uint32At } from "../../model/base/columns.js";
+import { float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import { gapsAt, heldAt, rangesAt } from "../../model/gpu/gpu_replay.js";
 import { type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 import { readSnapshot } from "../snapshot/read_snapshot.js";
@@ -88,7 +88,7 @@ test("several devices, streams and private pools are kept apart", async () => {
     expect(replay.requested[replay.events]).toBe(allocator.totals.requested);
     const ofPool = new Map<string, number>();
     for (const row of heldAt(replay, replay.events)) {
-      const pool = snapshot.strings[uint32At(replay.allocations.pool, row)]!;
+      const pool = itemAt(snapshot.strings, uint32At(replay.allocations.pool, row));
       ofPool.set(pool, (ofPool.get(pool) ?? 0) + float64At(replay.allocations.size, row));
     }
     const truth = new Map<string, number>();
@@ -107,7 +107,7 @@ test("an allocation keeps its stack, and its life is the events'", async () => {
   const snapshot = await read(snapshotOf([allocator], "plain"));
   const { allocations } = replayDevice(snapshot, 0);
   for (let row = 0; row < allocations.length; row++) {
-    const entry = allocator.trace[int32At(allocations.start, row)]!;
+    const entry = itemAt(allocator.trace, int32At(allocations.start, row));
     expect(entry).toMatchObject({
       action: "alloc",
       addr: float64At(allocations.address, row),
@@ -142,7 +142,7 @@ test.each([
   expect(replay.requested[replay.events]).toBe(allocator.totals.requested);
   expect(replay.reserved[replay.events]).toBe(allocator.totals.reserved);
   for (let moment = at + 1; moment <= replay.events; moment++) {
-    expect(replay.reserved[moment]).toBe(allocator.history[moment]!.reserved);
+    expect(replay.reserved[moment]).toBe(itemAt(allocator.history, moment).reserved);
   }
   if (replay.disagreementCount === 0) {
     // A lost beginning is seen only as something that was there before the trace.

@@ -13,7 +13,7 @@
  * Where an event does not fit what is held, the held state stands, and the event is reported.
  */
 
-import { addAt, float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
 import {
@@ -107,7 +107,7 @@ class BackwardReplay {
         address,
         size,
         end: this.#count,
-        stream: segments.stream[row]!,
+        stream: uint16At(segments.stream, row),
         pool: uint32At(segments.pool, row),
         expandable: segments.expandable[row] === 1,
       };
@@ -230,7 +230,7 @@ class BackwardReplay {
       size,
       event,
       requestedFree,
-      stream: events.stream[row]!,
+      stream: uint16At(events.stream, row),
       pool: uint32At(events.pool, row) || (range?.pool ?? 0),
     });
     addAt(this.#requested, event, size);
@@ -242,7 +242,7 @@ class BackwardReplay {
       address: float64At(events.address, row),
       size: float64At(events.size, row),
       end: event,
-      stream: events.stream[row]!,
+      stream: uint16At(events.stream, row),
       pool: uint32At(events.pool, row),
       expandable: events.action[row] === GpuAction.segmentUnmap,
     });

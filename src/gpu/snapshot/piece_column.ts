@@ -1,3 +1,5 @@
+import { itemAt } from "../../model/base/columns.js";
+
 type TypedArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
 
 const SHIFT = 12;
@@ -7,26 +9,33 @@ const PIECE = 2 ** SHIFT;
 export class PieceColumn<Array extends TypedArray> {
   length = 0;
   #pieces: Array[] = [];
+  #last: Array;
   readonly #make: (length: number) => Array;
 
   constructor(make: (length: number) => Array) {
     this.#make = make;
+    this.#last = make(0);
   }
 
   push(value: number): void {
     const row = this.length++ & (PIECE - 1);
     if (row === 0) {
-      this.#pieces.push(this.#make(PIECE));
+      this.#last = this.#make(PIECE);
+      this.#pieces.push(this.#last);
     }
-    this.#pieces[this.#pieces.length - 1]![row] = value;
+    this.#last[row] = value;
   }
 
   at(row: number): number {
-    return this.#pieces[row >>> SHIFT]![row & (PIECE - 1)]!;
+    return this.#pieceOf(row)[row & (PIECE - 1)] ?? 0;
   }
 
   set(row: number, value: number): void {
-    this.#pieces[row >>> SHIFT]![row & (PIECE - 1)] = value;
+    this.#pieceOf(row)[row & (PIECE - 1)] = value;
+  }
+
+  #pieceOf(row: number): Array {
+    return itemAt(this.#pieces, row >>> SHIFT);
   }
 
   /** Rows `[from, to)` as one array. */
@@ -35,7 +44,7 @@ export class PieceColumn<Array extends TypedArray> {
     for (let row = from; row < to; ) {
       const start = row & (PIECE - 1);
       const count = Math.min(PIECE - start, to - row);
-      whole.set(this.#pieces[row >>> SHIFT]!.subarray(start, start + count), row - from);
+      whole.set(this.#pieceOf(row).subarray(start, start + count), row - from);
       row += count;
     }
     return whole;

@@ -9,7 +9,7 @@ import { afterAll, describe, expect, inject, test } from "vitest";
 import { PythonTuple, pickle } from "../../../test/gpu/pickle_writer.mjs";
 import { snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomFrom, randomWorkload, stackOf } from "../../../test/gpu/workload.mjs";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 import { devicesOf, replayDevice } from "../replay/replay.js";
@@ -117,7 +117,7 @@ describe("a snapshot", () => {
         }),
       ),
     );
-    expect(JSON.parse(snapshot.strings[uint32At(snapshot.events.metadata, 0)]!)).toEqual({
+    expect(JSON.parse(itemAt(snapshot.strings, uint32At(snapshot.events.metadata, 0)))).toEqual({
       step: 3,
       tags: ["a", [1, null]],
     });
@@ -297,7 +297,9 @@ describe("one line for", () => {
     const opcodes = [...Buffer.from("()]}sueaKMJNq\x85\x86\x87\x88\x89\x94\x8c\x8ah.X", "latin1")];
     for (let round = 0; round < inject("counts").damagedSnapshots; round++) {
       const program = Array.from({ length: 3 + Math.floor(random() * 60) }, () =>
-        random() < 0.8 ? opcodes[Math.floor(random() * opcodes.length)]! : Math.floor(random() * 8),
+        random() < 0.8
+          ? itemAt(opcodes, Math.floor(random() * opcodes.length))
+          : Math.floor(random() * 8),
       );
       const error = await readSnapshot(fileOf(Uint8Array.from([0x80, 4, ...program]))).catch(
         (reason) => reason,

@@ -2,6 +2,7 @@
  * Opens a snapshot: a plain file, .gz or .zst (told by the first bytes, not the name), of any size. The
  * file is read in pieces; what stays are the columns of {@link GpuSnapshot}.
  */
+
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { createGunzip } from "node:zlib";
 import { Decompress } from "fzstd";
@@ -12,6 +13,7 @@ import {
   notASnapshot,
   TidemarkError,
 } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import { PickleMachine } from "../pickle/pickle_machine.js";
 import { finishSnapshot } from "./finish_snapshot.js";
@@ -74,7 +76,7 @@ async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Ar
 }
 
 function unreadable(path: string, error: unknown): TidemarkError {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message } = reasonOf(error);
   return code === "ENOENT" ? fileNotFound(path, "snapshot") : fileUnusable(path, "read", message);
 }
 
@@ -121,9 +123,7 @@ async function* gunzipped(
   try {
     yield* gunzip as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw error instanceof TidemarkError
-      ? error
-      : compressionBroken(path, (error as Error).message);
+    throw error instanceof TidemarkError ? error : compressionBroken(path, reasonOf(error).message);
   } finally {
     gunzip.destroy();
   }
@@ -144,7 +144,7 @@ async function* unzstd(
     try {
       stream.push(piece, final);
     } catch (error) {
-      throw compressionBroken(path, (error as Error).message);
+      throw compressionBroken(path, reasonOf(error).message);
     }
   };
   for await (const piece of pieces) {

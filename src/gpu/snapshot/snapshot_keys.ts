@@ -37,12 +37,12 @@ export const KEYS = [
 ] as const;
 type Key = (typeof KEYS)[number];
 
-const numbers = Object.fromEntries(KEYS.map((key, index) => [key, index]));
+const numbers: ReadonlyMap<string, number> = new Map(KEYS.map((key, index) => [key, index]));
 /** The number of each name. */
-export const KEY = numbers as Readonly<Record<Key, number>>;
+export const KEY = Object.fromEntries(numbers) as Readonly<Record<Key, number>>;
 export const NO_KEY = 255;
 
 /** The number of a name; NO_KEY for any other text. */
 export function keyOf(text: string): number {
-  return Object.hasOwn(numbers, text) ? numbers[text]! : NO_KEY;
+  return numbers.get(text) ?? NO_KEY;
 }

@@ -66,7 +66,7 @@ const ACTIONS: Readonly<Record<string, GpuAction>> = {
 };
 
 export function actionOf(name: string): GpuAction {
-  return Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : GpuAction.other;
+  return (Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined) ?? GpuAction.other;
 }
 
 /** undefined for a word that is no state. Versions call a pending free by two names. */

@@ -12,7 +12,7 @@
  *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
-import { float64At, uint8At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At } from "../../model/base/columns.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import { type Bracket, JsonRecords } from "../pickle/json_records.js";
@@ -128,7 +128,7 @@ export class SnapshotShapes implements Shapes {
 
   /** The row ranges that a token of `Kind.traces` stands for. */
   tracesOf(value: number): readonly RowRange[] {
-    return this.#traces[value]!;
+    return itemAt(this.#traces, value);
   }
 
   // --- dictionaries ----------------------------------------------------------------------------
@@ -339,7 +339,7 @@ export class SnapshotShapes implements Shapes {
 
   #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
     const rowKind = uint8At(m.kinds, from);
-    const before = kind === Kind.rows ? this.#ranges[value]! : undefined;
+    const before = kind === Kind.rows ? itemAt(this.#ranges, value) : undefined;
     const first = before?.first ?? float64At(m.values, from);
     const known = before?.count ?? 0;
     if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {

@@ -81,7 +81,7 @@ export class StackTable {
     }
     let hash = to - from;
     for (let at = from; at < to; at++) {
-      hash = Math.imul(hash ^ values[at]!, 0x9e3779b1);
+      hash = Math.imul(hash ^ (values[at] ?? 0), 0x9e3779b1);
       hash ^= hash >>> 15;
     }
     hash >>>= 0;
@@ -102,7 +102,7 @@ export class StackTable {
     }
     let node = 0;
     for (let at = to - 1; at >= from; at--) {
-      node = this.#nodes.intern(node, values[at]! + 1, 0);
+      node = this.#nodes.intern(node, (values[at] ?? 0) + 1, 0);
     }
     this.#hashes.push(hash);
     this.#roots.push(node);
@@ -158,7 +158,7 @@ export class StackTable {
     const [parent, frame] = this.#nodes.columns;
     let node = stack;
     for (let at = from; at < to; at++) {
-      if (node === 0 || frame.at(node) !== values[at]! + 1) {
+      if (node === 0 || frame.at(node) !== (values[at] ?? 0) + 1) {
         return false;
       }
       node = parent.at(node);

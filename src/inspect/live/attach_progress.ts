@@ -35,11 +35,15 @@ export class AttachProgressReader {
   #firstRssBytes: Bytes | null = null;
   #most: AttachProgress["most"] = null;
 
-  constructor(
-    private readonly pid: Pid,
-    private readonly forMs: Millis | null,
-    private readonly tell: (progress: AttachProgress) => void,
-  ) {}
+  readonly #pid: Pid;
+  readonly #forMs: Millis | null;
+  readonly #tell: (progress: AttachProgress) => void;
+
+  constructor(pid: Pid, forMs: Millis | null, tell: (progress: AttachProgress) => void) {
+    this.#pid = pid;
+    this.#forMs = forMs;
+    this.#tell = tell;
+  }
 
   /** To be called often; most calls return at once. */
   recorded(elapsedMs: Millis, path: string): void {
@@ -51,11 +55,11 @@ export class AttachProgressReader {
       this.#readingDueMs = elapsedMs * READING_FACTOR;
       this.#most = mostSoFar(path);
     }
-    const rssBytes = readStatus(this.pid)?.rssBytes ?? 0;
+    const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
     this.#firstRssBytes ??= rssBytes;
-    this.tell({
+    this.#tell({
       elapsedMs,
-      leftMs: this.forMs === null ? null : Math.max(0, this.forMs - elapsedMs),
+      leftMs: this.#forMs === null ? null : Math.max(0, this.#forMs - elapsedMs),
       rssBytes,
       rssGrowthBytes: rssBytes - this.#firstRssBytes,
       most: this.#most,

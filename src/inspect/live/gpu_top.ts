@@ -3,7 +3,7 @@
 import type { DeviceLook } from "../../gpu/devices/device_totals.js";
 import { readDevices } from "../../gpu/devices/device_totals.js";
 import { readCommand, readStatus } from "../../linux/process/process.js";
-import { float64At } from "../../model/base/columns.js";
+import { float64At, itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { GpuTopJson, GpuTopProcessJson } from "../../model/documents/gpu_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -117,13 +117,13 @@ function join(devices: readonly Device[], pid: Pid, figures: readonly AllocatorF
     figures.length === places.length &&
     places.every(
       ({ deviceBytes }, row) =>
-        deviceBytes === null || figures[row]!.reservedBytes <= deviceBytes * SLACK,
+        deviceBytes === null || itemAt(figures, row).reservedBytes <= deviceBytes * SLACK,
     );
   if (!fits) {
     return;
   }
   for (const [row, place] of places.entries()) {
-    const own = figures[row]!;
+    const own = itemAt(figures, row);
     place.allocator = own;
     if (place.deviceBytes !== null) {
       place.outsideBytes = Math.max(0, place.deviceBytes - own.reservedBytes);

@@ -24,7 +24,7 @@ import {
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import { float64At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { Bytes, Millis, Objects } from "../../model/base/units.js";
 import type { HeapJson, HeapTypeJson } from "../../model/documents/heap_document.js";
 import {
@@ -211,7 +211,7 @@ function graphParts(
 
 function pathsTo(objects: ObjectGraph, to: string): NonNullable<HeapJson["paths"]> {
   const nodes = nodesOf(objects, to);
-  const type = objects.graph.typeNames[uint32At(objects.graph.type, nodes[0] as NodeId)] as string;
+  const type = itemAt(objects.graph.typeNames, uint32At(objects.graph.type, itemAt(nodes, 0)));
   return findRootPaths(objects, nodes).map(({ path, retainedBytes, objects: count }) => ({
     to: isAddress(to) ? to : type,
     path: [...path],

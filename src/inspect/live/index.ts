@@ -15,6 +15,7 @@ export {
   recordingOfProcess,
   recordingProgress,
 } from "./open_recording.js";
+export { processByName } from "./process_by_name.js";
 export {
   listProcesses,
   pythonProcesses,

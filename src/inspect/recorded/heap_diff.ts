@@ -1,4 +1,5 @@
 /** The difference between two files of `heap --save` as its document: `tidemark heap diff`. */
+
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { diffHeaps } from "../../model/documents/heap_diff.js";
@@ -9,6 +10,7 @@ import {
   type HeapDiffPageDocument,
 } from "../../model/documents/heap_page.js";
 import { fileNotFound, fileUnusable, oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 
 /** The start of a process is computed from the clock at each snapshot: the results differ by a few milliseconds. */
 const SAME_START_MS = 1000;
@@ -51,7 +53,7 @@ function readHeap(path: string): SavedHeap {
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     throw code === "ENOENT" ? fileNotFound(path) : fileUnusable(path, "read", message);
   }
   return decodeHeap(bytes, oneLine(path));

@@ -1,7 +1,6 @@
 /** What RSS was made of when its ledgers were last read. */
 
 import { float64At } from "../../model/base/columns.js";
-import type { TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { LEDGER_PARTS } from "../../model/profile/ledger.js";
 import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
@@ -12,7 +11,7 @@ import type { Recording } from "../../recording/types.js";
 export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
   const lasts = series.flatMap((one) => {
     const row = lastRow(one);
-    return row < 0 ? [] : [{ one, row, timeMs: float64At(one.timesMs, row) as TimeMs }];
+    return row < 0 ? [] : [{ one, row, timeMs: float64At(one.timesMs, row) }];
   });
   if (lasts.length === 0) {
     return {};

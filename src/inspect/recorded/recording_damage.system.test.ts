@@ -1,6 +1,9 @@
 /** The log, cut at any byte, changed at any byte, and with frames that are true and make no sense. */
+
 import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { crc32 } from "../../recording/checksum.js";
 import {
@@ -71,7 +74,7 @@ describe("damage", () => {
     const boundaries = frameEnds(small.bytes);
     for (let length = 0; length < small.bytes.length; length++) {
       const recording = openDamaged(small.bytes.subarray(0, length), whole);
-      const described = length >= (boundaries[0] as number);
+      const described = length >= itemAt(boundaries, 0);
       expect(recording !== null, `cut at ${length}`).toBe(described);
       if (recording) {
         expect(recording.complete).toBe(false);
@@ -85,7 +88,7 @@ describe("damage", () => {
     const whole = contentOf(small.open(small.bytes));
     for (let at = 0; at < small.bytes.length; at++) {
       const changed = Buffer.from(small.bytes);
-      changed[at] = (changed[at] as number) ^ (1 << (at % 8));
+      changed[at] = present(changed[at]) ^ (1 << (at % 8));
       const recording = openDamaged(changed, whole);
       expect(recording === null || recording.damage !== null, `byte ${at}`).toBe(true);
     }

@@ -2,7 +2,9 @@
  * Sites grouped by the line of the user's own program that led to the allocation, with the library's leaf beside
  * it. Stacks that share both become one group.
  */
+
 import { basename } from "node:path";
+import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Objects } from "../../model/base/units.js";
 import type { FrameJson, SummarySiteJson } from "../../model/documents/documents.js";
 import { ownFrame } from "../../model/documents/own_code.js";
@@ -38,7 +40,7 @@ export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
     }
   }
   return [...groups.values()].map((members) => {
-    const first = members[0] as SummarySiteJson;
+    const first = itemAt(members, 0);
     return {
       ...splitStack(first.stack),
       domain: first.domain,

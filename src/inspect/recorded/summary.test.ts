@@ -64,16 +64,24 @@ describe("sites", () => {
   });
 });
 
+/** The recording with other values of a few of its properties. */
+function smallWith(changes: Partial<Recording>): Recording {
+  return new Proxy(small, {
+    get(recording, name) {
+      const value = Reflect.get(Object.hasOwn(changes, name) ? changes : recording, name);
+      return typeof value === "function" ? value.bind(recording) : value;
+    },
+  });
+}
+
 describe("what a place that is not listed may hold", () => {
   /** The recording with a coarse period from its 500th ms to its 700th. */
   const coarse = (): Recording =>
-    Object.create(small, {
-      events: {
-        value: [
-          { timeMs: START_MS + 500, pid: 101, kind: "period", detail: "", value: 4 * MIB },
-          { timeMs: START_MS + 700, pid: 101, kind: "period", detail: "", value: 65536 },
-        ],
-      },
+    smallWith({
+      events: [
+        { timeMs: START_MS + 500, pid: 101, kind: "period", detail: "", value: 4 * MIB },
+        { timeMs: START_MS + 700, pid: 101, kind: "period", detail: "", value: 65536 },
+      ],
     });
   const inPeriods = (recording: Recording, moment: Moment, period: number) =>
     (summarize(recording, moment).agent.unseenUpToBytes ?? 0) / period;
@@ -86,8 +94,14 @@ describe("what a place that is not listed may hold", () => {
 
   test("what comes later does not count", () => {
     const [first] = small.looks;
-    const later = { timeMs: START_MS + 2000, pid: 101, kind: "period", detail: "", value: 4 * MIB };
-    const recording: Recording = Object.create(small, { events: { value: [later] } });
+    const later = {
+      timeMs: START_MS + 2000,
+      pid: 101,
+      kind: "period",
+      detail: "",
+      value: 4 * MIB,
+    } as const;
+    const recording = smallWith({ events: [later] });
     expect(inPeriods(recording, first?.timeMs ?? 0, small.meta.periodBytes)).toBeCloseTo(3.69, 2);
   });
 });
@@ -101,8 +115,8 @@ describe("figures of the whole run", () => {
     expect(summarize(small, "end").rss.peakMs).toBe(small.endMs);
     const polled = small.series[0]?.values.get("treeRssBytes") ?? new Float64Array();
     const highest = Math.max(...[...polled].filter((value) => !Number.isNaN(value)));
-    const end = { ...small.end, maxRssBytes: highest + 65536 };
-    const lagging: Recording = Object.create(small, { end: { value: end } });
+    const end = small.end && { ...small.end, maxRssBytes: highest + 65536 };
+    const lagging = smallWith({ end });
     expect(summarize(lagging, "end").rss).toEqual({
       peakBytes: highest + 65536,
       peakMs: small.series[0]?.timesMs[polled.indexOf(highest)],
@@ -122,9 +136,10 @@ describe("figures of the whole run", () => {
   });
 
   test("a process that came and ended between two readings has no figures, rather than none used", () => {
-    const [root, ...others] = small.series;
-    const unread: Recording = Object.create(small, {
-      series: { value: [root, ...others.map((series) => ({ ...series, values: new Map() }))] },
+    const unread = smallWith({
+      series: small.series.map((series, n) =>
+        n === 0 ? series : { ...series, values: new Map() },
+      ),
     });
     expect(summarize(unread, "end").processes).toMatchObject([
       { pid: 100, peakRssBytes: 30 * MIB, endRssBytes: 30 * MIB },

@@ -293,28 +293,32 @@ const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
 
 /** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that hold it. */
 class StackNames {
-  private readonly made: (FrameJson | undefined)[] = [];
+  readonly #made: (FrameJson | undefined)[] = [];
 
-  constructor(private readonly profile: Profile) {}
+  readonly #profile: Profile;
+
+  constructor(profile: Profile) {
+    this.#profile = profile;
+  }
 
   frames(stack: StackId): FrameJson[] {
-    const { parent, frame } = this.profile.stacks;
+    const { parent, frame } = this.#profile.stacks;
     const frames: FrameJson[] = [];
     for (let node = stack; node > 0; node = uint32At(parent, node)) {
-      frames.push(this.frame(uint32At(frame, node)));
+      frames.push(this.#frame(uint32At(frame, node)));
     }
     return frames;
   }
 
-  private frame(id: number): FrameJson {
-    const { strings, frames } = this.profile;
-    this.made[id] ??= {
+  #frame(id: number): FrameJson {
+    const { strings, frames } = this.#profile;
+    this.#made[id] ??= {
       function: strings[uint32At(frames.function, id)] ?? "",
       file: strings[uint32At(frames.file, id)] ?? "",
       line: uint32At(frames.line, id),
       kind: KIND_NAMES[uint8At(frames.kind, id)] ?? "mark",
     };
-    return this.made[id];
+    return this.#made[id];
   }
 }
 

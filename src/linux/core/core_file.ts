@@ -11,10 +11,13 @@
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
+
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
+import { itemAt } from "../../model/base/columns.js";
 import type { Address, Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { ReadAt } from "../elf/elf_header.js";
 import { findMapping } from "../memory/maps.js";
 import type { AddressRange, Mapping, Memory } from "../memory/memory.js";
@@ -55,7 +58,7 @@ export function openCoreFile(path: string): CoreMemory {
     // A FIFO would wait for a writer.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     throw code === "ENOENT"
       ? fileNotFound(path, "process or core file")
       : fileUnusable(path, "read", message);
@@ -182,7 +185,7 @@ class CoreFile implements CoreMemory {
 
   /** A part of a mapped file that was not dumped. */
   #readFile(index: number, within: Bytes, target: Uint8Array): Bytes {
-    const mapping = this.mappings[index] as Mapping;
+    const mapping = itemAt(this.mappings, index);
     if (mapping.inode === 0 || mapping.writable) {
       return 0; // what the program wrote there is lost
     }

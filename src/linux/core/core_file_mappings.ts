@@ -1,4 +1,7 @@
 /** What was mapped in a program that left a core file: its segments, under the names that its notes know. */
+
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { findMapping } from "../memory/maps.js";
 import type { AddressRange, Mapping } from "../memory/memory.js";
@@ -31,11 +34,11 @@ export function notDumped(
         left.push({ start: at, end, offset: 0, held: 0, leftOut: end - at, flags: null });
       }
     };
-    while (first < segments.length && (segments[first] as CoreSegment).end <= at) {
+    while (first < segments.length && itemAt(segments, first).end <= at) {
       first += 1;
     }
-    for (let n = first; n < segments.length && (segments[n] as CoreSegment).start < file.end; n++) {
-      const { start, end } = segments[n] as CoreSegment;
+    for (let n = first; n < segments.length && itemAt(segments, n).start < file.end; n++) {
+      const { start, end } = itemAt(segments, n);
       add(Math.min(start, file.end));
       at = Math.max(at, end);
     }
@@ -71,7 +74,7 @@ export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): 
       shared: /^\/(?:dev\/|memfd:|SYSV)/.test(path),
       offset: file === undefined ? 0 : file.offset + start - file.start,
       device: "00:00",
-      inode: file === undefined ? 0 : (inodes.get(path) as number),
+      inode: file === undefined ? 0 : present(inodes.get(path)),
       path,
       deleted: file?.deleted ?? false,
     };

@@ -11,6 +11,7 @@
  *
  * Source: System V ABI, chapter 5; the GNU hash section of binutils and glibc (elf/dl-lookup.c).
  */
+import { present } from "../../model/base/present.js";
 import type { Address } from "../../model/base/units.js";
 import type { Mapping, Memory } from "../memory/memory.js";
 import { MemoryReader } from "../memory/memory_reader.js";
@@ -28,20 +29,28 @@ const LONGEST_NAME = 512;
 
 /** One loaded object whose dynamic symbols can be asked for. */
 export class DynamicSymbols {
+  readonly #reader: MemoryReader;
+  readonly #bias: Address;
+  readonly #tags: ReadonlyMap<number, number>;
+
   private constructor(
-    private readonly reader: MemoryReader,
+    reader: MemoryReader,
     /** Where its file begins in memory. */
     readonly mapping: Mapping,
-    private readonly bias: Address,
-    private readonly tags: ReadonlyMap<number, number>,
-  ) {}
+    bias: Address,
+    tags: ReadonlyMap<number, number>,
+  ) {
+    this.#reader = reader;
+    this.#bias = bias;
+    this.#tags = tags;
+  }
 
   /** Every object of the program that exports symbols; what cannot be read is passed over. */
   static *all(memory: Memory): Generator<DynamicSymbols> {
     const reader = new MemoryReader(memory);
     for (const mapping of memory.mappings) {
       if (mapping.offset === 0 && mapping.path.startsWith("/") && mapping.readable) {
-        const object = DynamicSymbols.read(reader, mapping);
+        const object = DynamicSymbols.#read(reader, mapping);
         if (object !== null) {
           yield object;
         }
@@ -49,7 +58,7 @@ export class DynamicSymbols {
     }
   }
 
-  private static read(reader: MemoryReader, mapping: Mapping): DynamicSymbols | null {
+  static #read(reader: MemoryReader, mapping: Mapping): DynamicSymbols | null {
     try {
       const start = mapping.start;
       if (reader.uint32(start) !== 0x464c457f || reader.uint8(start + 4) !== 2) {
@@ -92,15 +101,15 @@ export class DynamicSymbols {
   /** Address of a symbol that this object defines; null where it does not. */
   find(name: string): Address | null {
     try {
-      return this.tags.has(DT_GNU_HASH) ? this.findByGnuHash(name) : this.findByHash(name);
+      return this.#tags.has(DT_GNU_HASH) ? this.#findByGnuHash(name) : this.#findByHash(name);
     } catch {
       return null;
     }
   }
 
-  private findByGnuHash(name: string): Address | null {
-    const { reader } = this;
-    const table = this.at(DT_GNU_HASH);
+  #findByGnuHash(name: string): Address | null {
+    const reader = this.#reader;
+    const table = this.#at(DT_GNU_HASH);
     const bucketCount = reader.uint32(table);
     const firstSymbol = reader.uint32(table + 4);
     const buckets = table + 16 + reader.uint32(table + 8) * 8;
@@ -113,7 +122,7 @@ export class DynamicSymbols {
     for (let step = 0; index >= firstSymbol && index !== 0 && step < MOST_CHAIN; step++, index++) {
       const link = reader.uint32(chains + (index - firstSymbol) * 4);
       if ((link | 1) >>> 0 === (hash | 1) >>> 0) {
-        const found = this.symbol(index, name);
+        const found = this.#symbol(index, name);
         if (found !== null) {
           return found;
         }
@@ -125,12 +134,12 @@ export class DynamicSymbols {
     return null;
   }
 
-  private findByHash(name: string): Address | null {
-    if (!this.tags.has(DT_HASH)) {
+  #findByHash(name: string): Address | null {
+    if (!this.#tags.has(DT_HASH)) {
       return null;
     }
-    const { reader } = this;
-    const table = this.at(DT_HASH);
+    const reader = this.#reader;
+    const table = this.#at(DT_HASH);
     const bucketCount = reader.uint32(table);
     const chains = table + 8 + bucketCount * 4;
     let hash = 0;
@@ -141,7 +150,7 @@ export class DynamicSymbols {
     }
     let index = bucketCount === 0 ? 0 : reader.uint32(table + 8 + ((hash >>> 0) % bucketCount) * 4);
     for (let step = 0; index !== 0 && step < MOST_CHAIN; step++) {
-      const found = this.symbol(index, name);
+      const found = this.#symbol(index, name);
       if (found !== null) {
         return found;
       }
@@ -151,18 +160,18 @@ export class DynamicSymbols {
   }
 
   /** Its address where it is called `name` and is defined here. */
-  private symbol(index: number, name: string): Address | null {
-    const { reader } = this;
-    const at = this.at(DT_SYMTAB) + index * 24;
-    const called = reader.cstring(this.at(DT_STRTAB) + reader.uint32(at), LONGEST_NAME);
+  #symbol(index: number, name: string): Address | null {
+    const reader = this.#reader;
+    const at = this.#at(DT_SYMTAB) + index * 24;
+    const called = reader.cstring(this.#at(DT_STRTAB) + reader.uint32(at), LONGEST_NAME);
     return called === name && reader.uint16(at + 6) !== 0
-      ? this.bias + reader.uint64(at + 8)
+      ? this.#bias + reader.uint64(at + 8)
       : null;
   }
 
   /** An address of the dynamic section: the loader has added the bias, but not in every object. */
-  private at(tag: number): Address {
-    const value = this.tags.get(tag) as number;
-    return value < this.bias ? value + this.bias : value;
+  #at(tag: number): Address {
+    const value = present(this.#tags.get(tag));
+    return value < this.#bias ? value + this.#bias : value;
   }
 }

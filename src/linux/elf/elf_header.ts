@@ -5,6 +5,8 @@
  *   16  u16 type   18 u16 machine   32 u64 program headers' offset   54 u16 their size   56 u16 their count
  *   program header: 0 u32 type (2 dynamic, 3 interpreter)   8 u64 offset   32 u64 bytes in the file
  */
+import { itemAt } from "../../model/base/columns.js";
+
 export interface ElfHeader {
   readonly bits: 32 | 64;
   readonly machine: number;
@@ -54,7 +56,7 @@ export function parseElfHeader(readAt: ReadAt): ElfHeader | null {
     } else if (type === TYPE_INTERPRETER) {
       const length = Math.min(Number(table.readBigUInt64LE(at + 32)), LONGEST_PATH);
       const path = readAt(Number(table.readBigUInt64LE(at + 8)), length).toString("latin1");
-      interpreter = path.split("\0", 1)[0] as string;
+      interpreter = itemAt(path.split("\0", 1), 0);
     }
   }
   return { bits, machine, interpreter, dynamic };

@@ -1,4 +1,5 @@
 /** What a program is, before it is started: whether a preloaded library would reach it at all. */
+
 import {
   accessSync,
   closeSync,
@@ -10,6 +11,9 @@ import {
   statSync,
 } from "node:fs";
 import { basename, resolve } from "node:path";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { type ElfHeader, MACHINE_X86_64, parseElfHeader } from "./elf_header.js";
 
 type ProgramKind =
@@ -114,7 +118,7 @@ function executable(path: string): "yes" | "no" | "missing" {
     accessSync(path, constants.X_OK);
     return (stats.mode & 0o111) === 0 ? "no" : "yes"; // root may read anything, and run only what has the bit
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EACCES" ? "no" : "missing";
+    return reasonOf(error).code === "EACCES" ? "no" : "missing";
   }
 }
 
@@ -187,12 +191,12 @@ function scriptLine(head: Buffer): string[] | null {
   if (head[0] !== 0x23 || head[1] !== 0x21) {
     return null;
   }
-  const line = (head.toString("latin1").slice(2).split("\n", 1)[0] as string).trim();
+  const line = itemAt(head.toString("latin1").slice(2).split("\n", 1), 0).trim();
   const match = /^(\S+)(?:[ \t]+(.*))?$/.exec(line);
   if (!match) {
     return null;
   }
-  return match[2] === undefined ? [match[1] as string] : [match[1] as string, match[2]];
+  return match[2] === undefined ? [present(match[1])] : [present(match[1]), match[2]];
 }
 
 /** The command that `env ARGS...` runs; null where it runs none or its options are not known here. */
@@ -203,7 +207,7 @@ function behindEnv(
   const rest = [...words];
   let { path, cwd } = context;
   while (rest.length > 0) {
-    const word = rest[0] as string;
+    const word = itemAt(rest, 0);
     const assignment = /^([^=]+)=(.*)$/s.exec(word);
     if (word.startsWith("-S") || word.startsWith("--split-string=")) {
       const text = word.startsWith("-S") ? word.slice(2) : word.slice("--split-string=".length);
@@ -220,7 +224,7 @@ function behindEnv(
       break;
     } else if (assignment && !word.startsWith("-")) {
       if (assignment[1] === "PATH") {
-        path = assignment[2] as string;
+        path = present(assignment[2]);
       }
       rest.shift();
     } else if (word.startsWith("-")) {

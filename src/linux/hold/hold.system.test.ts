@@ -1,7 +1,9 @@
 /** Real processes made to stand: threads, refusals, the time limit, the guard's death. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import { readStat } from "../process/process.js";
 import { holdProcess, ProcessHolder } from "./hold.js";
 
@@ -17,7 +19,7 @@ async function python(source: string): Promise<number> {
   const child = spawn("python3", ["-Ec", source], { stdio: ["pipe", "pipe", "inherit"] });
   started.push(child);
   await new Promise((resolve) => child.stdout?.once("data", resolve));
-  return child.pid as number;
+  return present(child.pid);
 }
 
 async function until(holds: () => boolean): Promise<void> {
@@ -81,7 +83,7 @@ import os, signal
 signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"got"))
 print("up", flush=True)
 while True: pass`);
-    const child = started.at(-1) as ChildProcess;
+    const child = present(started.at(-1));
     for (let round = 0; round < 20; round++) {
       const said = new Promise((resolve) => child.stdout?.once("data", resolve));
       process.kill(pid, "SIGUSR1"); // now and then it is caught with the signal in its hands

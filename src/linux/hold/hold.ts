@@ -77,40 +77,44 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
 export class ProcessHolder {
   /** The guard has ended: another may hold the process from now on. */
   readonly ended: Promise<void>;
-  private readonly guard: ChildProcess;
-  private received = "";
-  private readonly answers: string[][] = [];
-  private wake: (() => void) | null = null;
-  private failure: Error | null = null;
-  private lapse: Millis | null = null;
+  readonly #guard: ChildProcess;
+  #received = "";
+  readonly #answers: string[][] = [];
+  #wake: (() => void) | null = null;
+  #failure: Error | null = null;
+  #lapse: Millis | null = null;
   /** Of this process before it held. */
-  private priority: number | null = null;
+  #priority: number | null = null;
 
-  constructor(private readonly pid: Pid) {
+  readonly #pid: Pid;
+
+  constructor(pid: Pid) {
+    this.#pid = pid;
+
     // In a session of its own: a terminal's Ctrl-C is for this process, which lets the other go in order.
-    this.guard = spawn(GUARD_PATH, ["hold", String(pid)], {
+    this.#guard = spawn(GUARD_PATH, ["hold", String(pid)], {
       stdio: ["pipe", "pipe", "ignore"],
       detached: true,
     });
-    this.guard.stdout?.setEncoding("latin1");
-    this.guard.stdout?.on("data", (text: string) => this.hear(text));
-    this.guard.stdin?.on("error", () => {}); // its end says it
+    this.#guard.stdout?.setEncoding("latin1");
+    this.#guard.stdout?.on("data", (text: string) => this.#hear(text));
+    this.#guard.stdin?.on("error", () => {}); // its end says it
     this.ended = new Promise((resolve) => {
-      this.guard.on("close", resolve).on("error", resolve);
+      this.#guard.on("close", resolve).on("error", resolve);
     });
-    this.guard.on("error", (cause) => this.fail(guardMissing(cause)));
-    this.guard.on("close", () => this.fail(internalError(new Error("the guard has ended"))));
+    this.#guard.on("error", (cause) => this.#fail(guardMissing(cause)));
+    this.#guard.on("close", () => this.#fail(internalError(new Error("the guard has ended"))));
   }
 
   /** Throws as {@link holdProcess} does. */
   async hold(longestMs: Millis): Promise<void> {
-    this.lapse = null;
-    this.hurry();
-    this.say("hold", String(Math.ceil(longestMs)));
-    const answer = await this.answer();
+    this.#lapse = null;
+    this.#hurry();
+    this.#say("hold", String(Math.ceil(longestMs)));
+    const answer = await this.#answer();
     if (answer[0] !== "held") {
-      this.unhurry();
-      throw this.refusal(answer);
+      this.#unhurry();
+      throw this.#refusal(answer);
     }
   }
 
@@ -122,15 +126,15 @@ export class ProcessHolder {
   async layCall(addresses: CallAddresses, source: string): Promise<string | null> {
     const hex = (address: Address) => address.toString(16);
     const { restorer, acquire, run, release } = addresses;
-    this.say("call", hex(restorer), hex(acquire), hex(run), hex(release), source);
-    const answer = await this.answer();
+    this.#say("call", hex(restorer), hex(acquire), hex(run), hex(release), source);
+    const answer = await this.#answer();
     return answer[0] === "calling" ? null : (answer[1] ?? "it runs again already");
   }
 
   /** Only while held. */
   async registers(): Promise<ThreadRegisters[]> {
-    this.say("registers");
-    const [verb, ...fields] = await this.answer();
+    this.#say("registers");
+    const [verb, ...fields] = await this.#answer();
     if (verb !== "registers") {
       return [];
     }
@@ -146,107 +150,107 @@ export class ProcessHolder {
   }
 
   async release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }> {
-    if (this.lapse === null) {
-      this.say("go");
-      const [verb, microseconds] = await this.answer();
-      this.unhurry();
+    if (this.#lapse === null) {
+      this.#say("go");
+      const [verb, microseconds] = await this.#answer();
+      this.#unhurry();
       return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
     }
-    this.unhurry();
-    return { pauseMs: this.lapse, lapsed: true };
+    this.#unhurry();
+    return { pauseMs: this.#lapse, lapsed: true };
   }
 
   /** What stands waits for this process, too: it goes first meanwhile, where it may. */
-  private hurry(): void {
+  #hurry(): void {
     try {
       const before = getPriority();
       setPriority(constants.priority.PRIORITY_HIGHEST);
-      this.priority = before;
+      this.#priority = before;
     } catch {
       // Only root and who has CAP_SYS_NICE.
     }
   }
 
-  private unhurry(): void {
-    if (this.priority !== null) {
-      setPriority(this.priority);
-      this.priority = null;
+  #unhurry(): void {
+    if (this.#priority !== null) {
+      setPriority(this.#priority);
+      this.#priority = null;
     }
   }
 
   /** Lets go, if it still holds. */
   close(): void {
-    this.unhurry();
-    this.failure ??= internalError(new Error("the guard was closed"));
-    this.guard.stdin?.end();
-    this.guard.unref();
+    this.#unhurry();
+    this.#failure ??= internalError(new Error("the guard was closed"));
+    this.#guard.stdin?.end();
+    this.#guard.unref();
   }
 
-  private say(...fields: string[]): void {
+  #say(...fields: string[]): void {
     const escaped = fields.map((field) =>
       Buffer.from(field)
         .toString("latin1")
         .replace(/[\\\t\n]/g, (c) => (c === "\t" ? "\\t" : c === "\n" ? "\\n" : "\\\\")),
     );
-    this.guard.stdin?.write(Buffer.from(`${escaped.join("\t")}\n`, "latin1"));
+    this.#guard.stdin?.write(Buffer.from(`${escaped.join("\t")}\n`, "latin1"));
   }
 
-  private async answer(): Promise<string[]> {
+  async #answer(): Promise<string[]> {
     for (;;) {
-      const answer = this.answers.shift();
+      const answer = this.#answers.shift();
       if (answer) {
         return answer;
       }
-      if (this.lapse !== null) {
-        return ["lapsed", String(this.lapse * 1000)];
+      if (this.#lapse !== null) {
+        return ["lapsed", String(this.#lapse * 1000)];
       }
-      if (this.failure) {
-        throw this.failure;
+      if (this.#failure) {
+        throw this.#failure;
       }
       await new Promise<void>((resolve) => {
-        this.wake = resolve;
+        this.#wake = resolve;
       });
     }
   }
 
-  private hear(text: string): void {
-    this.received += text;
-    const lines = this.received.split("\n");
-    this.received = lines.pop() as string;
+  #hear(text: string): void {
+    this.#received += text;
+    const lines = this.#received.split("\n");
+    this.#received = lines.pop() as string;
     for (const line of lines) {
       const fields = line.split("\t");
       if (fields[0] === "lapsed") {
-        this.lapse = Number(fields[1]) / 1000; // unasked: whatever is asked next is answered by it
+        this.#lapse = Number(fields[1]) / 1000; // unasked: whatever is asked next is answered by it
       } else {
-        this.answers.push(fields);
+        this.#answers.push(fields);
       }
     }
-    this.wake?.();
+    this.#wake?.();
   }
 
-  private fail(failure: Error): void {
-    this.failure ??= failure;
-    this.wake?.();
+  #fail(failure: Error): void {
+    this.#failure ??= failure;
+    this.#wake?.();
   }
 
   /** `failed KIND ERRNO TEXT`. */
-  private refusal(answer: readonly string[]): TidemarkError {
+  #refusal(answer: readonly string[]): TidemarkError {
     const [, kind, , text = ""] = answer;
     switch (kind) {
       case "gone":
       case "ended":
-        return processGone(this.pid);
+        return processGone(this.#pid);
       case "traced":
-        return targetTraced(this.pid, Number(text), readStat(Number(text))?.name ?? "");
+        return targetTraced(this.#pid, Number(text), readStat(Number(text))?.name ?? "");
       case "busy":
-        return targetBusy(this.pid, `thread ${text} is in an uninterruptible wait in the kernel`);
+        return targetBusy(this.#pid, `thread ${text} is in an uninterruptible wait in the kernel`);
       case "permission": {
-        const permission = readAttachPermission(this.pid);
-        const { reason, remedy } = permission.ok ? explainPtraceBarred(this.pid) : permission;
-        return notPermitted(this.pid, reason, remedy);
+        const permission = readAttachPermission(this.#pid);
+        const { reason, remedy } = permission.ok ? explainPtraceBarred(this.#pid) : permission;
+        return notPermitted(this.#pid, reason, remedy);
       }
       default:
-        return targetBusy(this.pid, text);
+        return targetBusy(this.#pid, text);
     }
   }
 }

@@ -4,6 +4,7 @@
  *   7f0c3a400000-7f0c3a428000 r--p 00000000 fe:01 131091      /usr/lib/libc.so.6 (deleted)
  *   start        end          perms offset  dev   inode       path, "\n" in it as \012
  */
+import { itemAt } from "../../model/base/columns.js";
 import type { AddressRange, Mapping } from "./memory.js";
 
 const LINE = /^([0-9a-f]+)-([0-9a-f]+) (.{4}) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) *(.*)$/;
@@ -58,7 +59,7 @@ export function findMapping(mappings: readonly AddressRange[], address: number):
   let high = mappings.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((mappings[middle] as AddressRange).end <= address) {
+    if (itemAt(mappings, middle).end <= address) {
       low = middle + 1;
     } else {
       high = middle;

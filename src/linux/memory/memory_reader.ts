@@ -8,7 +8,7 @@
  * as it was until `forget`: a second look at a running process begins with it.
  */
 
-import { uint8At } from "../../model/base/columns.js";
+import { uint8At, uint16At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { unreadableMemory } from "../../model/errors/errors.js";
 import type { Memory } from "./memory.js";
@@ -140,7 +140,7 @@ export class MemoryReader {
     if (this.#pages[slot] !== page) {
       this.#load(page, slot);
     }
-    if (offset + length > this.#lengths[slot]!) {
+    if (offset + length > uint16At(this.#lengths, slot)) {
       throw unreadableMemory(this.memory.name, address);
     }
     return slot * PAGE + offset;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { anyInterpreter, isRoot } from "../../../test/environment.js";
+import { present } from "../../model/base/present.js";
 import type { TidemarkError } from "../../model/errors/errors.js";
 import { parseMaps } from "./maps.js";
 import { MemoryReader } from "./memory_reader.js";
@@ -30,7 +31,7 @@ async function startPython(source: string, options: object = {}) {
     const [piece] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
     line += piece.toString();
   }
-  return { pid: child.pid as number, line: line.trim(), child };
+  return { pid: present(child.pid), line: line.trim(), child };
 }
 
 function idOf(action: () => unknown): string {
@@ -140,7 +141,7 @@ ctypes.CDLL(None).syscall(60, 0)`,
 
   test.skipIf(!isRoot)("another user's process is refused with the reason", async () => {
     const { pid } = await startPython("print(1, flush=True); import sys; sys.stdin.read()");
-    const saved = process.getuid?.() as number;
+    const saved = present(process.getuid?.());
     process.seteuid?.(65534);
     try {
       expect(() => openProcessMemory(pid)).toThrowError(/^TM-E021 may not look into/);

@@ -19,9 +19,11 @@
  * | a mapping goes while it is read | a short length |
  * | no pagemap (gVisor) | private memory counts as resident, shared memory does not |
  */
+
 import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:fs";
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { isKernelThread, readAttachPermission } from "../process/permission.js";
 import { readNames } from "../process/proc_files.js";
 import { findMapping, parseMaps } from "./maps.js";
@@ -30,7 +32,7 @@ import { appendPresent, clip } from "./pagemap.js";
 
 /** Throws TM-E020 or TM-E021. */
 export function openProcessMemory(pid: Pid): Memory {
-  let refusal: NodeJS.ErrnoException | null = null;
+  let refusal: string | null = null;
   // The main thread has no memory any more where it has ended and others go on.
   for (const place of tasksOf(pid)) {
     const opened: number[] = [];
@@ -46,13 +48,13 @@ export function openProcessMemory(pid: Pid): Memory {
         });
       }
     } catch (error) {
-      refusal ??= error as NodeJS.ErrnoException;
+      refusal ??= reasonOf(error).code;
     }
     opened.forEach(closeSync);
   }
-  if (refusal !== null && (refusal.code === "EACCES" || refusal.code === "EPERM")) {
+  if (refusal === "EACCES" || refusal === "EPERM") {
     const { reason, remedy } = readAttachPermission(pid);
-    throw notPermitted(pid, reason || `the kernel refuses (${refusal.code})`, remedy);
+    throw notPermitted(pid, reason || `the kernel refuses (${refusal})`, remedy);
   }
   if (isKernelThread(pid)) {
     throw notPermitted(pid, readAttachPermission(pid).reason, "");
@@ -118,9 +120,7 @@ function readOrNothing(
 
 /** A hole, or the process went. */
 function isNothing(error: unknown): boolean {
-  return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(
-    (error as NodeJS.ErrnoException | null)?.code ?? "",
-  );
+  return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(reasonOf(error).code);
 }
 
 interface Descriptors {

@@ -3,6 +3,7 @@
  * read: looking must not make the program larger. A page is read once, so that one look sees one state
  * of it; make a new reader for the next look.
  */
+import { itemAt, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { Memory } from "./memory.js";
 
@@ -39,13 +40,13 @@ export class ResidentWords {
   word(address: Address): number {
     const slab = this.#locate(address);
     const at = this.#at;
-    return slab === null ? Number.NaN : slab[at]! + slab[at + 1]! * HIGH;
+    return slab === null ? Number.NaN : uint32At(slab, at) + uint32At(slab, at + 1) * HIGH;
   }
 
   /** The 32-bit word at a 4-aligned address, or NaN. */
   word32(address: Address): number {
     const slab = this.#locate(address);
-    return slab === null ? Number.NaN : slab[this.#at]!;
+    return slab === null ? Number.NaN : uint32At(slab, this.#at);
   }
 
   /** The slab that holds an address, and in `#at` the index into it; null: it cannot be read. */
@@ -59,7 +60,7 @@ export class ResidentWords {
       return null;
     }
     this.#at = (slot % SLOTS_A_SLAB) * WORDS_A_PAGE + (address - page * PAGE) / 4;
-    return this.#slabs[Math.floor(slot / SLOTS_A_SLAB)]!;
+    return itemAt(this.#slabs, Math.floor(slot / SLOTS_A_SLAB));
   }
 
   #load(page: number, slot: number): boolean {

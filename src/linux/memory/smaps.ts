@@ -2,6 +2,7 @@
  * Resident memory by mapping (/proc/PID/smaps; Linux, Documentation/filesystems/proc.rst). Reading walks
  * every page of the process under its own memory lock, about 5 ms a GiB: look at growing distance.
  */
+import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readNames, readText } from "../process/proc_files.js";
 import { parseMaps } from "./maps.js";
@@ -55,10 +56,10 @@ function parseSmaps(text: string): ResidentMapping[] {
   let header = 0;
   while (header < lines.length) {
     let next = header + 1;
-    while (next < lines.length && !HEADER.test(lines[next]!)) {
+    while (next < lines.length && !HEADER.test(itemAt(lines, next))) {
       next += 1;
     }
-    const mapping = parseMaps(lines[header]!)[0];
+    const mapping = parseMaps(itemAt(lines, header))[0];
     if (mapping !== undefined) {
       mappings.push({ ...mapping, ...parseFigures(lines.slice(header + 1, next)) });
     }

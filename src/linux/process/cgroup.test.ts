@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { itemAt } from "../../model/base/columns.js";
 import { findCgroup, parseLimit, placeOf, readLimiting } from "./cgroup.js";
 import { containerOf, readContainer } from "./container.js";
 
@@ -57,7 +58,7 @@ describe("where a process's group is", () => {
   });
 
   test("none", () => {
-    expect(placeOf("2:cpu:/x\n", MOUNTS_V1.split("\n")[0] as string)).toBeNull();
+    expect(placeOf("2:cpu:/x\n", itemAt(MOUNTS_V1.split("\n"), 0))).toBeNull();
     expect(placeOf("", "")).toBeNull();
   });
 });

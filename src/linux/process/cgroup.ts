@@ -3,6 +3,7 @@
  * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
  * has it also has the usage and the events that matter.
  */
+import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
@@ -57,8 +58,8 @@ function parseMembership(text: string): Map<string, string> {
   for (const line of text.split("\n")) {
     const match = /^\d+:([^:]*):(.*)$/.exec(line);
     if (match) {
-      for (const controller of (match[1] as string).split(",")) {
-        groups.set(controller, match[2] as string);
+      for (const controller of present(match[1]).split(",")) {
+        groups.set(controller, present(match[2]));
       }
     }
   }
@@ -122,6 +123,34 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
     }
   }
   return null;
+}
+
+/**
+ * Bytes that may still be charged to the group before the kernel kills: the least among the group and its ancestors. The
+ * pages of files that the kernel would take back count as free. null: none of them has a limit.
+ */
+export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
+  const [limitName, usageName] =
+    version === 2
+      ? ["memory.max", "memory.current"]
+      : ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+  let least: Bytes | null = null;
+  for (const directory of directories) {
+    const limit = parseLimit(readText(`${directory}/${limitName}`));
+    if (limit !== null) {
+      const usage = Number(readText(`${directory}/${usageName}`) ?? 0);
+      const room = Math.max(0, limit - usage) + reclaimableBytes(directory);
+      least = Math.min(least ?? room, room);
+    }
+  }
+  return least;
+}
+
+/** Pages of files in memory, without those of tmpfs and of shared memory. */
+function reclaimableBytes(directory: string): Bytes {
+  const text = readText(`${directory}/memory.stat`);
+  const figure = (name: string) => count(text, `total_${name}`) ?? count(text, name) ?? 0;
+  return figure("active_file") + figure("inactive_file");
 }
 
 /** "max", and version 1's largest multiple of a page, mean none. */

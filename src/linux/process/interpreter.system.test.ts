@@ -5,6 +5,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { environment } from "../../../test/environment.js";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { findLibrary, findVersion, readInterpreter } from "./interpreter.js";
 import { readAttachPermission } from "./permission.js";
 
@@ -26,7 +28,7 @@ async function withPython<Value>(python: string, look: (pid: number) => Value): 
   );
   try {
     await once(child.stdout as NodeJS.ReadableStream, "data");
-    return look(child.pid as number);
+    return look(present(child.pid));
   } finally {
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -84,7 +86,7 @@ it("takes no longer text for a version", () => {
 });
 
 it("may look into a process of its own, and says that another has ended", async () => {
-  const python = interpreters()[0] as string;
+  const python = itemAt(interpreters(), 0);
   const own = await withPython(python, readAttachPermission);
   // Yama may forbid even this, and then a reason and a remedy are due.
   expect(own.ok || (own.reason !== "" && own.remedy !== "")).toBe(true);

@@ -1,6 +1,8 @@
 /** Which CPython a process runs, read from outside: its mapped library and the version inside. */
+
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { present } from "../../model/base/present.js";
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 import { readCommand, readExecutable } from "./process.js";
@@ -129,7 +131,7 @@ export function findVersion(file: Buffer, minor: string): string | null {
     const text = file.toString("latin1", Math.max(0, at - 1), at + 24);
     const match = /^[^\w.](3\.\d{1,2}\.\d{1,2}(?:(?:a|b|rc)\d+)?\+?)\0/.exec(text);
     if (match) {
-      return match[1] as string;
+      return present(match[1]);
     }
   }
   return null;

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { reasonOf } from "../../model/errors/reason.js";
 
 /** Why /proc did not answer: the process went, or it is another user's. */
 const EXPECTED = new Set([
@@ -36,7 +37,7 @@ function orNull<Value>(read: () => Value): Value | null {
   try {
     return read();
   } catch (error) {
-    if (EXPECTED.has((error as NodeJS.ErrnoException).code ?? "")) {
+    if (EXPECTED.has(reasonOf(error).code)) {
       return null;
     }
     throw error;

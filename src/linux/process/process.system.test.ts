@@ -1,7 +1,9 @@
 /** /proc as we read it, beside what the processes know of themselves. */
+
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import {
   countOpenFiles,
   countSockets,
@@ -93,13 +95,13 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     const child = spawn("sleep", ["600"], { argv0: "odd name" });
     children.push(child);
     await new Promise((resolve) => child.once("spawn", resolve));
-    await expect.poll(() => readCommand(child.pid as number)).toEqual(["odd name", "600"]);
+    await expect.poll(() => readCommand(present(child.pid))).toEqual(["odd name", "600"]);
   });
 
   test("a stopped one says so; a vanished one answers null", async () => {
     const child = spawn("sleep", ["600"]);
     children.push(child);
-    const pid = child.pid as number;
+    const pid = present(child.pid);
     process.kill(pid, "SIGSTOP");
     await expect.poll(() => readStat(pid)?.state).toBe("T");
     child.kill("SIGKILL");

@@ -1,3 +1,4 @@
+import { itemAt } from "../../model/base/columns.js";
 import type { Pid } from "../../model/base/units.js";
 import { readNames, readText } from "./proc_files.js";
 import { readStat } from "./process.js";
@@ -16,7 +17,7 @@ export function descendantsOf(pid: Pid): Pid[] {
   const found = [pid];
   const seen = new Set(found);
   for (let next = 0; next < found.length; next++) {
-    for (const child of lookUp(found[next] as Pid)) {
+    for (const child of lookUp(itemAt(found, next))) {
       if (!seen.has(child)) {
         seen.add(child);
         found.push(child);

@@ -21,7 +21,7 @@ export class GrowingColumn<Array extends TypedArray> {
   }
 
   at(row: number): number {
-    return this.#array[row]!;
+    return this.#array[row] ?? 0;
   }
 
   /** The rows so far, without a copy. */

@@ -9,7 +9,9 @@
  * nothing. A Map's payload is padded alike and holds the array of its [key, value] pairs.
  * Plain Uint8Arrays travel as MessagePack's own bytes. Runs in Node and in browsers.
  */
+
 import { Decoder, Encoder, ExtensionCodec } from "@msgpack/msgpack";
+import { itemAt } from "../base/columns.js";
 import { damagedInput } from "../errors/errors.js";
 import { checkMessageStructure } from "./message_structure.js";
 
@@ -65,7 +67,7 @@ function encoder(): Encoder<undefined> {
 
 function decode(bytes: Uint8Array, mapDepth: number): unknown {
   checkMessageStructure(bytes);
-  return new Decoder({ extensionCodec: decodingCodecs[mapDepth] as ExtensionCodec }).decode(bytes);
+  return new Decoder({ extensionCodec: itemAt(decodingCodecs, mapDepth) }).decode(bytes);
 }
 
 const encodingCodec = new ExtensionCodec();
@@ -144,5 +146,5 @@ function mapOf(body: Uint8Array, depth: number): Map<unknown, unknown> {
   if (!Array.isArray(pairs) || !pairs.every((pair) => Array.isArray(pair) && pair.length === 2)) {
     throw new Error("a map is not made of pairs");
   }
-  return new Map(pairs as [unknown, unknown][]);
+  return new Map(pairs);
 }

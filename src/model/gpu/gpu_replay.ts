@@ -8,7 +8,7 @@
  * An allocation is held at moments m with start < m <= end; start is -1 where it was there before the
  * trace, end is the number of events where it still is.
  */
-import { float64At, int32At, uint32At } from "../base/columns.js";
+import { float64At, int32At, uint16At, uint32At } from "../base/columns.js";
 import type { Address, Bytes } from "../base/units.js";
 
 export interface GpuAllocationColumns {
@@ -119,7 +119,7 @@ export function spansAt(replay: GpuReplay, moment: number): Span[] {
     const span = {
       address: joins ? last.address : float64At(address, row),
       size: float64At(size, row) + (joins ? last.size : 0),
-      stream: stream[row]!,
+      stream: uint16At(stream, row),
       pool: joins ? last.pool || uint32At(pool, row) : uint32At(pool, row),
       expandable: expandable[row] === 1,
     };

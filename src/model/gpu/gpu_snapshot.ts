@@ -7,7 +7,7 @@
  *   events   the trace, one range of rows a device, oldest first
  *   segments what the allocator holds from the driver at the end; blocks cut each of them up
  */
-import { uint32At } from "../base/columns.js";
+import { itemAt, uint32At } from "../base/columns.js";
 
 /** The number of what is no device: the host allocator, which pins memory for copies (2.10 and later). */
 export const HOST_MEMORY = -1;
@@ -147,8 +147,8 @@ export function gpuFramesOf(snapshot: GpuSnapshot, stack: number): GpuFrame[] {
   for (let node = stack; node !== 0; node = uint32At(stacks.parent, node)) {
     const frame = uint32At(stacks.frame, node);
     list.push({
-      function: strings[uint32At(frames.function, frame)]!,
-      file: strings[uint32At(frames.file, frame)]!,
+      function: itemAt(strings, uint32At(frames.function, frame)),
+      file: itemAt(strings, uint32At(frames.file, frame)),
       line: uint32At(frames.line, frame),
     });
   }

@@ -172,7 +172,7 @@ function addUpRetained(
       const above = visited[dominators[n] ?? 0] ?? 0;
       dominator[node] = above;
       addAt(retained, above, retained[node] ?? 0);
-      retainedNodes[above] = (retainedNodes[above] ?? 0) + (retainedNodes[node] ?? 0);
+      retainedNodes[above] = (retainedNodes[above] ?? 0) + retainedNodes[node];
     }
   }
   return { dominator, retained, retainedNodes, reached, order: visited.subarray(0, count) };

@@ -21,8 +21,8 @@ export function retainedByGroup(
     const above = dominator[node] ?? 0;
     place[node] = next[above] ?? 0;
     next[above] = (next[above] ?? 0) + (retainedNodes[node] ?? 0);
-    next[node] = (place[node] ?? 0) + 1;
-    inOrder[place[node] ?? 0] = node;
+    next[node] = place[node] + 1;
+    inOrder[place[node]] = node;
   }
   const bytes = new Float64Array(groups);
   const coveredTo = new Uint32Array(groups);

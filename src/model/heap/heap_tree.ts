@@ -7,6 +7,7 @@
  * Whatever dominates a large node is at least as large, so the nodes above a size are a tree again.
  */
 
+import { itemAt } from "../base/columns.js";
 import type { Bytes, Objects } from "../base/units.js";
 import type { DominatorTree, HeapGraph, NodeId } from "./heap_graph.js";
 
@@ -160,7 +161,7 @@ function nodesWithin(
     const above = dominator[node] ?? 0;
     const isLarge = above < firstObject || (retained[node] ?? 0) >= (retained[above] ?? 0) * share;
     level[node] = node === 0 ? 0 : isLarge ? (level[above] ?? 0) + 1 : levels + 1;
-    return (level[node] ?? 0) <= levels;
+    return level[node] <= levels;
   });
 }
 
@@ -203,7 +204,7 @@ function gather(
       const ofType = typeOf[type[node] ?? 0] ?? 0;
       groups.push({ parent, type: ofType, count: 0, shallow: 0, retained: 0, objects: 0 });
     }
-    add(groups[at] as Group, {
+    add(itemAt(groups, at), {
       count: 1,
       shallow: shallow[node] ?? 0,
       retained: retained[node] ?? 0,
@@ -228,12 +229,12 @@ function fold(
   most: number,
 ): { kept: Group[]; rowOfGroup: Uint32Array } {
   const bySize = groups.map((_, n) => n);
-  bySize.sort((a, b) => (groups[b] as Group).retained - (groups[a] as Group).retained);
+  bySize.sort((a, b) => itemAt(groups, b).retained - itemAt(groups, a).retained);
   const kept: Group[] = [];
   const othersUnder = new Map<number, number>();
   const rowOfGroup = new Uint32Array(groups.length);
   for (const [rank, n] of bySize.entries()) {
-    const group = groups[n] as Group;
+    const group = itemAt(groups, n);
     let at = rank < most ? undefined : othersUnder.get(group.parent);
     if (at === undefined) {
       at = kept.length;
@@ -242,7 +243,7 @@ function fold(
         othersUnder.set(group.parent, at);
       }
     } else {
-      add(kept[at] as Group, group);
+      add(itemAt(kept, at), group);
     }
     rowOfGroup[n] = firstRow + at;
   }

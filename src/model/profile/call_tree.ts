@@ -8,7 +8,7 @@
  *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
  */
 
-import { addAt, float64At, uint8At, uint32At } from "../base/columns.js";
+import { addAt, float64At, itemAt, uint8At, uint32At } from "../base/columns.js";
 import { mixHash, RowIndex } from "../base/row_index.js";
 import type { FrameId } from "../base/units.js";
 import {
@@ -174,7 +174,10 @@ export function mainDomains(
   const main = new Uint8Array(tree.length);
   for (let domain = 1; domain < byDomain.length; domain++) {
     for (let node = 0; node < tree.length; node++) {
-      if (float64At(byDomain[domain]!, node) > float64At(byDomain[uint8At(main, node)]!, node)) {
+      if (
+        float64At(itemAt(byDomain, domain), node) >
+        float64At(itemAt(byDomain, uint8At(main, node)), node)
+      ) {
         main[node] = domain;
       }
     }

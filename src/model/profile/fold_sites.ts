@@ -1,4 +1,4 @@
-import { addAt, float64At, uint8At, uint32At } from "../base/columns.js";
+import { addAt, float64At, uint8At, uint16At, uint32At } from "../base/columns.js";
 import { mixHash, RowIndex } from "../base/row_index.js";
 import { LIFETIME_BUCKETS, type SiteTable } from "./profile.js";
 import { newSiteTable, SITE_FIGURES, SITE_KEYS } from "./site_columns.js";
@@ -23,7 +23,7 @@ export function foldSites(tables: readonly SiteTable[], cohortCount: number): Si
     for (; row < table.length; row++) {
       const hash = mixHash(
         mixHash(
-          mixHash(mixHash(uint32At(stack, row), process[row]!), uint32At(thread, row)),
+          mixHash(mixHash(uint32At(stack, row), uint16At(process, row)), uint32At(thread, row)),
           uint32At(label, row),
         ),
         uint8At(domain, row),
@@ -33,7 +33,7 @@ export function foldSites(tables: readonly SiteTable[], cohortCount: number): Si
         target = length++;
         index.add(hash, target);
         for (const key of SITE_KEYS) {
-          folded[key][target] = table[key][row]!;
+          folded[key][target] = table[key][row] ?? 0;
         }
       }
       addRow(folded, target, table, row, cohortCount);
@@ -50,11 +50,12 @@ function addRow(
   cohorts: number,
 ): void {
   for (const figure of SITE_FIGURES) {
-    to[figure][toRow]! += from[figure][fromRow]!;
+    to[figure][toRow] = (to[figure][toRow] ?? 0) + (from[figure][fromRow] ?? 0);
   }
   for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
-    to.lifetimes[toRow * LIFETIME_BUCKETS + bucket]! +=
-      from.lifetimes[fromRow * LIFETIME_BUCKETS + bucket]!;
+    const at = toRow * LIFETIME_BUCKETS + bucket;
+    to.lifetimes[at] =
+      (to.lifetimes[at] ?? 0) + (from.lifetimes[fromRow * LIFETIME_BUCKETS + bucket] ?? 0);
   }
   for (let cohort = 0; cohort < cohorts; cohort++) {
     addAt(

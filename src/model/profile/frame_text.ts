@@ -1,4 +1,4 @@
-import { float64At, uint32At } from "../base/columns.js";
+import { float64At, itemAt, uint32At } from "../base/columns.js";
 import type { FrameId, LabelId, StackId } from "../base/units.js";
 import { FrameKind, type ProfileTables } from "./profile.js";
 
@@ -26,11 +26,11 @@ export function readableFile(file: string): string {
 
 /** What a frame is called: its function, or object and address where no symbol was found. */
 export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
-  const name = strings[uint32At(frames.function, frame)]!;
+  const name = itemAt(strings, uint32At(frames.function, frame));
   if (name !== "") {
     return name;
   }
-  const file = baseName(strings[uint32At(frames.file, frame)]!) || "?";
+  const file = baseName(itemAt(strings, uint32At(frames.file, frame))) || "?";
   return frames.kind[frame] === FrameKind.native
     ? `${file}+0x${float64At(frames.address, frame).toString(16)}`
     : file;
@@ -62,9 +62,9 @@ export function labelPairs(
 ): Map<string, string> {
   const pairs = new Map<string, string>();
   for (let row = label; row !== 0; row = uint32At(labels.parent, row)) {
-    const key = strings[uint32At(labels.key, row)]!;
+    const key = itemAt(strings, uint32At(labels.key, row));
     if (!pairs.has(key)) {
-      pairs.set(key, strings[uint32At(labels.value, row)]!);
+      pairs.set(key, itemAt(strings, uint32At(labels.value, row)));
     }
   }
   return pairs;

@@ -9,6 +9,7 @@
  * A frame is FUNCTION (Python, app.py:1), FUNCTION@FILE:LINE, or OBJECT.so+ADDRESS (native).
  */
 
+import { present } from "../base/present.js";
 import type { FrameId, StackId, TimeMs } from "../base/units.js";
 import { Domain, FrameKind, type Profile, type ProfileTables } from "./profile.js";
 import { newSiteTable } from "./site_columns.js";
@@ -79,11 +80,9 @@ function frameOf(builder: ProfileTablesBuilder, text: string): FrameId {
       Number.parseInt(address, 16),
     );
   }
-  const [, name, file = "app.py", line = "1"] = /^(.*?)(?:@(.*):(\d+))?$/.exec(
-    text,
-  ) as RegExpExecArray;
+  const [, name, file = "app.py", line = "1"] = present(/^(.*?)(?:@(.*):(\d+))?$/.exec(text));
   return builder.frame(
-    builder.string(name as string),
+    builder.string(present(name)),
     builder.string(file),
     Number(line),
     1,

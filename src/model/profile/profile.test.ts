@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { float64At, uint8At, uint32At } from "../base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../base/columns.js";
+import { present } from "../base/present.js";
 import {
   type CallTree,
   calleesBelow,
@@ -22,7 +23,7 @@ function everything(profile: Profile): { look: Profile; rows: Uint32Array } {
 /** A tree with the live bytes of `profiles` as text: "main 15/0 [load 15/12 [...]]", total and own, the
  * largest first. */
 function textOf(tree: CallTree, profiles: readonly Profile[]): string {
-  const tables = profiles.at(-1)!;
+  const tables = present(profiles.at(-1));
   const figures = profiles.map((profile) => {
     const own = ownFigures(tree, profile.sites, everything(profile).rows, "liveBytes");
     return { own, total: withDescendants(tree, own) };
@@ -43,7 +44,7 @@ function textOf(tree: CallTree, profiles: readonly Profile[]): string {
 }
 
 function weightsOf(...profiles: Profile[]): Float64Array {
-  return stackWeights(profiles.at(-1)!, profiles.map(everything));
+  return stackWeights(present(profiles.at(-1)), profiles.map(everything));
 }
 
 function calleesText(profile: Profile): string {
@@ -190,7 +191,7 @@ describe("large profiles", () => {
     for (let index = 1; index < 1_000_000; index++) {
       // Runs of a hundred calls, each from somewhere below.
       const parent = index % 100 === 0 ? Math.floor(index / 200) : stack;
-      stack = builder.stack(parent, frames[(index * 7919) % 1000]!);
+      stack = builder.stack(parent, itemAt(frames, (index * 7919) % 1000));
     }
     const tables = builder.tables();
     const tree = calleesBelow(tables, new Float64Array(tables.stacks.length).fill(1));

@@ -52,11 +52,11 @@ export function pickSites(
     const from = sites[column];
     const to = picked[column];
     for (let index = 0; index < rows.length; index++) {
-      to[index] = from[rows[index]!]!;
+      to[index] = from[rows[index] ?? 0] ?? 0;
     }
   }
   for (let index = 0; index < rows.length; index++) {
-    const row = rows[index]!;
+    const row = rows[index] ?? 0;
     copyRow(sites.lifetimes, row, picked.lifetimes, index, LIFETIME_BUCKETS);
     copyRow(sites.cohortBytes, row, picked.cohortBytes, index, cohortCount);
   }

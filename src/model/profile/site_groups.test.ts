@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import { itemAt } from "../base/columns.js";
+import { present } from "../base/present.js";
 import { frameName } from "./frame_text.js";
 import { FIXTURE_TIME_MS, profileOf } from "./profile.fixture.js";
 import { LIFETIME_BUCKETS } from "./profile.js";
@@ -35,22 +37,22 @@ it("keeps sites without a stack", () => {
   const bare = profileOf("main 5");
   bare.sites.stack[0] = 0;
   const [group] = groupSites(bare, bare, Uint32Array.of(0));
-  expect([group!.frame, group!.liveBytes]).toEqual([NO_FRAME, 5]);
+  expect([present(group).frame, present(group).liveBytes]).toEqual([NO_FRAME, 5]);
 });
 
 it("halves the live bytes by age, and those without any have none", () => {
   // All was born in the first of two cohorts: in the half second that ended half a second ago.
-  expect(medianAge(groups[0]!, profile, FIXTURE_TIME_MS - 1000)).toBeCloseTo(750);
-  expect(medianAge(groups[3]!, profile, FIXTURE_TIME_MS - 1000)).toBeNaN();
+  expect(medianAge(itemAt(groups, 0), profile, FIXTURE_TIME_MS - 1000)).toBeCloseTo(750);
+  expect(medianAge(itemAt(groups, 3), profile, FIXTURE_TIME_MS - 1000)).toBeNaN();
 });
 
 it("halves what ended by lifetime", () => {
   const lifetimes = new Float64Array(LIFETIME_BUCKETS);
-  expect(medianLifetime({ ...groups[0]!, lifetimes })).toBeNaN();
+  expect(medianLifetime({ ...itemAt(groups, 0), lifetimes })).toBeNaN();
   lifetimes[0] = 4;
-  expect(medianLifetime({ ...groups[0]!, lifetimes })).toBeCloseTo(0.5);
+  expect(medianLifetime({ ...itemAt(groups, 0), lifetimes })).toBeCloseTo(0.5);
   lifetimes[11] = 100; // 1024 to 2048 ms
-  const median = medianLifetime({ ...groups[0]!, lifetimes });
+  const median = medianLifetime({ ...itemAt(groups, 0), lifetimes });
   expect(median).toBeGreaterThan(1024);
   expect(median).toBeLessThan(2048);
 });

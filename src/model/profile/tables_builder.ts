@@ -1,4 +1,4 @@
-import { float64At, uint8At, uint32At } from "../base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -39,9 +39,20 @@ export class ProfileTablesBuilder {
   readonly #strings: string[] = [""];
   #stringsGiven: readonly string[] = [];
   readonly #stringIds = new Map<string, StringId>([["", 0]]);
-  readonly #frames = new InternedRows(6, [1, 1, 1, 1, 0, 2]);
-  readonly #stacks = new InternedRows(2, [1, 1]);
-  readonly #labels = new InternedRows(3, [1, 1, 1]);
+  readonly #frames = new InternedRows({
+    function: growingUint32(),
+    file: growingUint32(),
+    line: growingUint32(),
+    firstLine: growingUint32(),
+    kind: growingUint8(),
+    address: growingFloat64(),
+  });
+  readonly #stacks = new InternedRows({ parent: growingUint32(), frame: growingUint32() });
+  readonly #labels = new InternedRows({
+    parent: growingUint32(),
+    key: growingUint32(),
+    value: growingUint32(),
+  });
   readonly #processes: ProfileProcess[] = [];
   readonly #threads: ProfileThread[] = [];
 
@@ -61,7 +72,7 @@ export class ProfileTablesBuilder {
   }
 
   text(id: StringId): string {
-    return this.#strings[id]!;
+    return itemAt(this.#strings, id);
   }
 
   /** `address`: of native frames, else 0. */
@@ -142,24 +153,28 @@ export class ProfileTablesBuilder {
 
   /** The tables so far; later additions do not show in them. */
   tables(): ProfileTables {
-    const [name, file, line, firstLine, kind, address] = this.#frames.columns();
+    const { columns: frame, length: frameCount } = this.#frames;
     const frames: FrameTable = {
-      length: this.#frames.length,
-      function: name as Uint32Array,
-      file: file as Uint32Array,
-      line: line as Uint32Array,
-      firstLine: firstLine as Uint32Array,
-      kind: kind as Uint8Array,
-      address: address as Float64Array,
+      length: frameCount,
+      function: frame.function.view(),
+      file: frame.file.view(),
+      line: frame.line.view(),
+      firstLine: frame.firstLine.view(),
+      kind: frame.kind.view(),
+      address: frame.address.view(),
     };
-    const [parent, frame] = this.#stacks.columns() as Uint32Array[];
-    const stacks: StackTable = { length: this.#stacks.length, parent: parent!, frame: frame! };
-    const [labelParent, key, value] = this.#labels.columns() as Uint32Array[];
+    const { columns: stack, length: stackCount } = this.#stacks;
+    const stacks: StackTable = {
+      length: stackCount,
+      parent: stack.parent.view(),
+      frame: stack.frame.view(),
+    };
+    const { columns: label, length: labelCount } = this.#labels;
     const labels: LabelTable = {
-      length: this.#labels.length,
-      parent: labelParent!,
-      key: key!,
-      value: value!,
+      length: labelCount,
+      parent: label.parent.view(),
+      key: label.key.view(),
+      value: label.value.view(),
     };
     if (this.#stringsGiven.length !== this.#strings.length) {
       this.#stringsGiven = this.#strings.slice();
@@ -189,50 +204,40 @@ export class ProfileTablesBuilder {
   }
 }
 
-type Width = 0 | 1 | 2;
-const COLUMN_OF_WIDTH = [growingUint8, growingUint32, growingFloat64] as const;
+type Column = GrowingColumn<Uint8Array> | GrowingColumn<Uint32Array> | GrowingColumn<Float64Array>;
 
 /** Columns whose rows are found again by content. */
-class InternedRows {
-  readonly #columns: GrowingColumn<Uint8Array | Uint32Array | Float64Array>[];
+class InternedRows<Columns extends Readonly<Record<string, Column>>> {
+  readonly columns: Columns;
+  readonly #all: readonly Column[];
   readonly #index = new RowIndex();
   length = 0;
 
-  constructor(
-    readonly width: number,
-    widths: readonly Width[],
-  ) {
-    this.#columns = widths.map(
-      (columnWidth) =>
-        COLUMN_OF_WIDTH[columnWidth]() as GrowingColumn<Uint8Array | Uint32Array | Float64Array>,
-    );
+  constructor(columns: Columns) {
+    this.columns = columns;
+    this.#all = Object.values(columns);
   }
 
-  /** `from`: rows below it are never given back (row 0 stands for "empty" in some tables). */
+  /** `values`: in the order of the columns. `from`: rows below it are never given back (row 0 stands for "empty" in some tables). */
   intern(values: readonly number[], from = 0): number {
     let hash = 0;
-    for (let column = 0; column < this.width; column++) {
-      const value = values[column]!;
+    for (const value of values) {
       hash = mixHash(mixHash(hash, value | 0), (value / 0x1_0000_0000) | 0);
     }
     const found = this.#index.find(hash, (row) => row >= from && this.#equals(row, values));
     if (found >= 0) {
       return found;
     }
-    for (let column = 0; column < this.width; column++) {
-      this.#columns[column]!.push(values[column]!);
+    for (let column = 0; column < this.#all.length; column++) {
+      this.#all[column]?.push(values[column] ?? 0);
     }
     this.#index.add(hash, this.length);
     return this.length++;
   }
 
-  columns(): (Uint8Array | Uint32Array | Float64Array)[] {
-    return this.#columns.map((column) => column.view());
-  }
-
   #equals(row: number, values: readonly number[]): boolean {
-    for (let column = 0; column < this.width; column++) {
-      if (this.#columns[column]!.at(row) !== values[column]) {
+    for (let column = 0; column < this.#all.length; column++) {
+      if (this.#all[column]?.at(row) !== values[column]) {
         return false;
       }
     }

@@ -1,13 +1,9 @@
 /** Bytes that are no unwinding information, and registers that lead anywhere: an end in words, always. */
 
 import { afterAll, afterEach, expect, test } from "vitest";
-import {
-  type HeldThread,
-  type Mapping,
-  type Memory,
-  openProcessMemory,
-} from "../../linux/index.js";
-import { float64At } from "../../model/base/columns.js";
+import { type Mapping, type Memory, openProcessMemory } from "../../linux/index.js";
+import { float64At, itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import { copyOnce, OPTIMISED, Programs, settled } from "./programs.fixture.js";
 import { Unwinder } from "./unwinder.js";
 
@@ -23,22 +19,26 @@ class Damaged implements Memory {
   readonly bytes = new Map<number, number>();
   reads = 0;
 
-  constructor(private readonly original: Memory) {
+  readonly #original: Memory;
+
+  constructor(original: Memory) {
+    this.#original = original;
+
     this.pid = original.pid;
     this.name = original.name;
   }
 
   get mappings(): readonly Mapping[] {
-    return this.original.mappings;
+    return this.#original.mappings;
   }
 
   refresh(): boolean {
-    return this.original.refresh();
+    return this.#original.refresh();
   }
 
   readInto(address: number, target: Uint8Array): number {
     this.reads += 1;
-    const length = this.original.readInto(address, target);
+    const length = this.#original.readInto(address, target);
     for (const [at, byte] of this.bytes) {
       if (at >= address && at < address + length) {
         target[at - address] = byte;
@@ -48,7 +48,7 @@ class Damaged implements Memory {
   }
 
   resident(start: number, end: number) {
-    return this.original.resident(start, end);
+    return this.#original.resident(start, end);
   }
 
   openFile(): null {
@@ -113,15 +113,15 @@ test("registers that lead anywhere end in words", async () => {
   const unwinder = new Unwinder(memory);
   const places = [0, 1, -8, Number.NaN, 2 ** 47, 2 ** 53, 2 ** 64];
   for (let round = 0; round < 1000; round++) {
-    const thread = threads[next(threads.length)] as HeldThread;
+    const thread = itemAt(threads, next(threads.length));
     const values = Float64Array.from(thread.values);
-    const other = threads[next(threads.length)]?.values as Float64Array;
+    const other = present(threads[next(threads.length)]?.values);
     for (const register of [6, 7, 16]) {
       const kind = next(4);
-      const mapping = memory.mappings[next(memory.mappings.length)] as Mapping;
+      const mapping = itemAt(memory.mappings, next(memory.mappings.length));
       values[register] =
         kind === 0
-          ? (places[next(places.length)] as number)
+          ? itemAt(places, next(places.length))
           : kind === 1
             ? mapping.start + next(mapping.end - mapping.start)
             : kind === 2
@@ -131,7 +131,7 @@ test("registers that lead anywhere end in words", async () => {
     const { frames, cut } = unwinder.unwind({ ...thread, values });
     expect(frames.length + (cut === null ? 0 : 1)).toBeGreaterThan(0);
   }
-  expect(unwinder.unwind({ ...(threads[0] as HeldThread), stacks: [] }).cut).toMatch(/no memory/);
+  expect(unwinder.unwind({ ...itemAt(threads, 0), stacks: [] }).cut).toMatch(/no memory/);
   unwinder.close();
   memory.close();
 }, 120_000);

@@ -77,11 +77,17 @@ function nonZero(value: bigint): bigint {
 class ExpressionMachine {
   readonly #stack: bigint[] = [];
 
+  readonly #start: Address;
+  readonly #context: ExpressionContext;
+
   constructor(
     readonly cursor: DwarfCursor,
-    private readonly start: Address,
-    private readonly context: ExpressionContext,
-  ) {}
+    start: Address,
+    context: ExpressionContext,
+  ) {
+    this.#start = start;
+    this.#context = context;
+  }
 
   step(): void {
     const operation = this.cursor.uint8();
@@ -109,7 +115,7 @@ class ExpressionMachine {
   }
 
   pushRegister(number: number, offset: number): void {
-    this.push(word(this.context.register(number)) + BigInt(offset));
+    this.push(word(this.#context.register(number)) + BigInt(offset));
   }
 
   pop(): bigint {
@@ -128,12 +134,12 @@ class ExpressionMachine {
   }
 
   read(length: Bytes): void {
-    this.push(word(this.context.read(Number(this.pop()), length)));
+    this.push(word(this.#context.read(Number(this.pop()), length)));
   }
 
   jump(distance: number): void {
     const to = this.cursor.at + distance;
-    if (to < this.start || to > this.cursor.end) {
+    if (to < this.#start || to > this.cursor.end) {
       throw new DamagedUnwinding("a jump out of its expression");
     }
     this.cursor.at = to;

@@ -43,14 +43,20 @@ interface DescriptionTable {
 export class ElfObject {
   #table: DescriptionTable | null = null;
 
+  /** .eh_frame_hdr; 0 where there is none. */
+  readonly #header: Address;
+  readonly #file: number | null;
+
   private constructor(
     readonly reader: MemoryReader,
     /** What is added to the file's addresses. */
     readonly bias: Address,
-    /** .eh_frame_hdr; 0 where there is none. */
-    private readonly header: Address,
-    private readonly file: number | null,
-  ) {}
+    header: Address,
+    file: number | null,
+  ) {
+    this.#header = header;
+    this.#file = file;
+  }
 
   /** `first`: the mapping of the object's beginning; `file`: its own bytes, where they can be had. null where
    * it is no ELF object of 64 bits. Throws TM-E024 where memory goes meanwhile. */
@@ -98,12 +104,13 @@ export class ElfObject {
     if (low === 0) {
       return null;
     }
-    const found = readFrameDescription(this.reader, table.descriptionOf(low - 1), this.header);
+    const found = readFrameDescription(this.reader, table.descriptionOf(low - 1), this.#header);
     return address >= found.start && address < found.end ? found : null;
   }
 
   #readTable(): DescriptionTable {
-    const { header, reader } = this;
+    const header = this.#header;
+    const { reader } = this;
     if (header === 0) {
       const section = this.#sectionByName(".eh_frame");
       return section === null ? NO_TABLE : this.#scan(section.start, section.end);
@@ -133,7 +140,8 @@ export class ElfObject {
 
   /** Reads all descriptions, up to the end of the section or the mark there. */
   #scan(start: Address, end: Address): DescriptionTable {
-    const { reader, header } = this;
+    const header = this.#header;
+    const { reader } = this;
     const starts = growingFloat64();
     const places = growingFloat64();
     for (let at = start; at < end && starts.length < MOST_DESCRIPTIONS; ) {
@@ -186,9 +194,9 @@ export class ElfObject {
   #fileBytes(offset: number, length: number): Buffer {
     const bytes = Buffer.alloc(length);
     const complete =
-      this.file !== null &&
+      this.#file !== null &&
       Number.isSafeInteger(offset) &&
-      readSync(this.file, bytes, 0, length, offset) === length;
+      readSync(this.#file, bytes, 0, length, offset) === length;
     if (!complete) {
       throw new DamagedUnwinding("its sections cannot be read");
     }

@@ -1,4 +1,5 @@
 /** Programs to unwind: compiled by the tests, made to stand, copied. */
+
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +15,7 @@ import {
   readTasks,
   StackRoom,
 } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import type { NativeStack } from "../../model/profile/native_stack.js";
 import { Unwinder } from "./unwinder.js";
 
@@ -36,7 +38,7 @@ export class Programs {
     const child = spawn(path, { stdio: ["pipe", "pipe", "inherit"] });
     this.#started.push(child);
     await new Promise((resolve) => child.stdout?.once("data", resolve));
-    return child.pid as number;
+    return present(child.pid);
   }
 
   stop(): void {

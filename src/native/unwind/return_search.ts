@@ -70,33 +70,43 @@ export function followOut(
 }
 
 class WayOut {
-  private readonly iced = decoderLibrary();
-  private readonly instruction = new this.iced.Instruction();
-  private readonly info = new this.iced.InstructionInfoFactory();
-  private readonly seen = new Set<Address>();
-  private readonly kept: Way[] = [];
+  readonly #iced = decoderLibrary();
+  readonly #instruction = new this.#iced.Instruction();
+  readonly #info = new this.#iced.InstructionInfoFactory();
+  readonly #seen = new Set<Address>();
+  readonly #kept: Way[] = [];
+
+  readonly #code: MemoryReader;
+  readonly #view: ThreadView;
+  readonly #isReturn: (address: Address) => boolean;
+  readonly #mostSteps: number;
 
   constructor(
-    private readonly code: MemoryReader,
-    private readonly view: ThreadView,
-    private readonly isReturn: (address: Address) => boolean,
-    private readonly mostSteps: number,
-  ) {}
+    code: MemoryReader,
+    view: ThreadView,
+    isReturn: (address: Address) => boolean,
+    mostSteps: number,
+  ) {
+    this.#code = code;
+    this.#view = view;
+    this.#isReturn = isReturn;
+    this.#mostSteps = mostSteps;
+  }
 
   get steps(): number {
-    return this.seen.size;
+    return this.#seen.size;
   }
 
   free(): void {
-    this.instruction.free();
-    this.info.free();
+    this.#instruction.free();
+    this.#info.free();
   }
 
   find(): Float64Array | null {
-    const registers = Float64Array.from(this.view.registers);
-    this.kept.push({ at: this.view.instruction, registers, stored: new Map() });
-    for (let way = this.kept.pop(); way !== undefined; way = this.kept.pop()) {
-      const found = this.follow(way);
+    const registers = Float64Array.from(this.#view.registers);
+    this.#kept.push({ at: this.#view.instruction, registers, stored: new Map() });
+    for (let way = this.#kept.pop(); way !== undefined; way = this.#kept.pop()) {
+      const found = this.#follow(way);
       if (found !== null) {
         return found;
       }
@@ -104,27 +114,27 @@ class WayOut {
     return null;
   }
 
-  private follow(way: Way): Float64Array | null {
+  #follow(way: Way): Float64Array | null {
     for (;;) {
-      const bytes = this.window(way.at);
+      const bytes = this.#window(way.at);
       if (bytes.length === 0) {
         return null;
       }
-      const decoder = new this.iced.Decoder(64, bytes, this.iced.DecoderOptions.None);
+      const decoder = new this.#iced.Decoder(64, bytes, this.#iced.DecoderOptions.None);
       decoder.ip = BigInt(way.at);
       try {
         const before = way.at;
-        while (decoder.canDecode && bytes.length - decoder.position >= this.least(bytes)) {
-          if (this.seen.has(way.at) || this.seen.size >= this.mostSteps) {
+        while (decoder.canDecode && bytes.length - decoder.position >= this.#least(bytes)) {
+          if (this.#seen.has(way.at) || this.#seen.size >= this.#mostSteps) {
             return null;
           }
-          this.seen.add(way.at);
-          decoder.decodeOut(this.instruction);
-          if (this.instruction.isInvalid) {
+          this.#seen.add(way.at);
+          decoder.decodeOut(this.#instruction);
+          if (this.#instruction.isInvalid) {
             return null;
           }
-          const next = way.at + this.instruction.length;
-          const outcome = this.step(way, next);
+          const next = way.at + this.#instruction.length;
+          const outcome = this.#step(way, next);
           if (outcome !== "on") {
             return outcome;
           }
@@ -142,18 +152,18 @@ class WayOut {
   }
 
   /** A whole window may end in the middle of an instruction; a short one ends with the memory. */
-  private least(bytes: Uint8Array): number {
+  #least(bytes: Uint8Array): number {
     return bytes.length === WINDOW ? LONGEST_INSTRUCTION : 1;
   }
 
   /** Empty where no code is. */
-  private window(at: Address): Uint8Array {
+  #window(at: Address): Uint8Array {
     if (!Number.isSafeInteger(at)) {
       return new Uint8Array(0);
     }
     for (const length of [WINDOW, 4096 - (at % 4096)]) {
       try {
-        return this.code.bytes(at, Math.min(length, WINDOW));
+        return this.#code.bytes(at, Math.min(length, WINDOW));
       } catch {
         // The memory ends before.
       }
@@ -162,12 +172,12 @@ class WayOut {
   }
 
   /** Moves the way on; answers the caller's registers where it returns, null where the way ends. */
-  private step(way: Way, next: Address): Float64Array | null | "on" {
-    const { FlowControl } = this.iced;
+  #step(way: Way, next: Address): Float64Array | null | "on" {
+    const { FlowControl } = this.#iced;
     way.at = next;
-    switch (this.instruction.flowControl) {
+    switch (this.#instruction.flowControl) {
       case FlowControl.Next:
-        this.execute(way);
+        this.#execute(way);
         return "on";
       case FlowControl.Call:
       case FlowControl.IndirectCall:
@@ -176,33 +186,33 @@ class WayOut {
         }
         return "on";
       case FlowControl.ConditionalBranch:
-        if (this.kept.length < MOST_BRANCHES) {
-          this.kept.push({
-            at: this.target,
+        if (this.#kept.length < MOST_BRANCHES) {
+          this.#kept.push({
+            at: this.#target,
             registers: Float64Array.from(way.registers),
             stored: new Map(way.stored),
           });
         }
         return "on";
       case FlowControl.UnconditionalBranch:
-        way.at = this.target;
+        way.at = this.#target;
         return "on";
       case FlowControl.Return:
-        return this.returned(way);
+        return this.#returned(way);
       default:
         return null;
     }
   }
 
-  private get target(): Address {
-    return Number(this.instruction.nearBranchTarget);
+  get #target(): Address {
+    return Number(this.#instruction.nearBranchTarget);
   }
 
-  private returned(way: Way): Float64Array | null {
+  #returned(way: Way): Float64Array | null {
     const { registers } = way;
     const stack = float64At(registers, RSP);
-    const address = this.word(way, stack);
-    if (!(stack >= this.view.stackPointer && this.isReturn(address))) {
+    const address = this.#word(way, stack);
+    if (!(stack >= this.#view.stackPointer && this.#isReturn(address))) {
       return null;
     }
     registers[RSP] = stack + 8;
@@ -210,54 +220,55 @@ class WayOut {
     return registers;
   }
 
-  private execute(way: Way): void {
-    const { instruction, iced } = this;
+  #execute(way: Way): void {
+    const instruction = this.#instruction;
+    const iced = this.#iced;
     const { registers } = way;
     const { Mnemonic, OpKind } = iced;
     const stack = float64At(registers, RSP);
     const { mnemonic } = instruction;
     if (mnemonic === Mnemonic.Push) {
       registers[RSP] = stack - 8;
-      this.store(way, stack - 8, this.operand(way, 0));
+      this.#store(way, stack - 8, this.#operand(way, 0));
     } else if (mnemonic === Mnemonic.Leave) {
       const frame = float64At(registers, RBP);
-      registers[RBP] = this.word(way, frame);
+      registers[RBP] = this.#word(way, frame);
       registers[RSP] = frame + 8;
-    } else if (this.destination() >= 0) {
-      const value = this.result(way);
+    } else if (this.#destination() >= 0) {
+      const value = this.#result(way);
       if (mnemonic === Mnemonic.Pop) {
         registers[RSP] = stack + 8; // before the register, which may be this one
       }
       if (value === null) {
-        this.forget(registers);
+        this.#forget(registers);
       } else {
-        registers[this.destination()] = value;
+        registers[this.#destination()] = value;
       }
     } else if (mnemonic === Mnemonic.Mov && instruction.op0Kind === OpKind.Memory) {
-      this.store(way, this.place(way), this.operand(way, 1));
+      this.#store(way, this.#place(way), this.#operand(way, 1));
     } else {
-      this.forget(registers);
+      this.#forget(registers);
     }
   }
 
   /** What the instruction leaves in its register of 64 bits; null: nobody computes that here. */
-  private result(way: Way): number | null {
-    const { Mnemonic } = this.iced;
-    switch (this.instruction.mnemonic) {
+  #result(way: Way): number | null {
+    const { Mnemonic } = this.#iced;
+    switch (this.#instruction.mnemonic) {
       case Mnemonic.Pop:
-        return this.word(way, float64At(way.registers, RSP));
+        return this.#word(way, float64At(way.registers, RSP));
       case Mnemonic.Mov:
-        return this.operand(way, 1);
+        return this.#operand(way, 1);
       case Mnemonic.Lea:
-        return this.place(way);
+        return this.#place(way);
       case Mnemonic.Add:
-        return this.operand(way, 0) + this.operand(way, 1);
+        return this.#operand(way, 0) + this.#operand(way, 1);
       case Mnemonic.Sub:
-        return this.operand(way, 0) - this.operand(way, 1);
+        return this.#operand(way, 0) - this.#operand(way, 1);
       case Mnemonic.And: {
         // Alignment: to a power of two.
-        const size = -this.operand(way, 1);
-        const value = this.operand(way, 0);
+        const size = -this.#operand(way, 1);
+        const value = this.#operand(way, 0);
         return size > 0 ? value - (value % size) : Number.NaN;
       }
       default:
@@ -266,13 +277,14 @@ class WayOut {
   }
 
   /** Registers that any other instruction writes hold what nobody computes here. */
-  private forget(registers: Float64Array): void {
-    const { instruction, iced } = this;
+  #forget(registers: Float64Array): void {
+    const instruction = this.#instruction;
+    const iced = this.#iced;
     const { OpAccess, OpKind } = iced;
     if (instruction.opCount === 0 || instruction.op0Kind !== OpKind.Register) {
       return;
     }
-    const info = this.info.info(instruction);
+    const info = this.#info.info(instruction);
     const written = [
       [info.op0Access, instruction.op0Register],
       [info.op1Access, instruction.op1Kind === OpKind.Register ? instruction.op1Register : 0],
@@ -280,7 +292,7 @@ class WayOut {
     info.free();
     for (const [access, register] of written) {
       const reads = access === OpAccess.Read || access === OpAccess.None;
-      const number = this.numberOf(iced.RegisterExt.fullRegister(register));
+      const number = this.#numberOf(iced.RegisterExt.fullRegister(register));
       if (!reads && number >= 0) {
         registers[number] = Number.NaN;
       }
@@ -288,49 +300,52 @@ class WayOut {
   }
 
   /** The register that the instruction writes as a whole, by DWARF's number; -1: none. */
-  private destination(): number {
-    const { instruction, iced } = this;
+  #destination(): number {
+    const instruction = this.#instruction;
+    const iced = this.#iced;
     return instruction.opCount > 0 && instruction.op0Kind === iced.OpKind.Register
-      ? this.numberOf(instruction.op0Register)
+      ? this.#numberOf(instruction.op0Register)
       : -1;
   }
 
-  private operand(way: Way, index: number): number {
-    const { instruction, iced } = this;
+  #operand(way: Way, index: number): number {
+    const instruction = this.#instruction;
+    const iced = this.#iced;
     const { OpKind } = iced;
     const kind = instruction.opKind(index);
     if (kind === OpKind.Register) {
-      const number = this.numberOf(instruction.opRegister(index));
+      const number = this.#numberOf(instruction.opRegister(index));
       return number < 0 ? Number.NaN : float64At(way.registers, number);
     }
     if (kind === OpKind.Memory) {
-      return this.word(way, this.place(way));
+      return this.#word(way, this.#place(way));
     }
     return Number(BigInt.asIntN(64, instruction.immediate(index)));
   }
 
-  private store({ stored }: Way, address: Address, value: number): void {
+  #store({ stored }: Way, address: Address, value: number): void {
     if (
       stored.size < MOST_STORED &&
-      (address < this.view.stackPointer || this.view.holds(address))
+      (address < this.#view.stackPointer || this.#view.holds(address))
     ) {
       stored.set(address, value);
     }
   }
 
-  private word({ stored }: Way, address: Address): number {
-    return stored.get(address) ?? this.view.word(address);
+  #word({ stored }: Way, address: Address): number {
+    return stored.get(address) ?? this.#view.word(address);
   }
 
   /** Where the instruction's memory operand is; NaN where that is not known. */
-  private place({ registers }: Way): Address {
-    const { instruction, iced } = this;
+  #place({ registers }: Way): Address {
+    const instruction = this.#instruction;
+    const iced = this.#iced;
     const { memoryBase, memoryIndex } = instruction;
     if (instruction.segmentPrefix !== iced.Register.None) {
       return Number.NaN; // in the thread's own storage
     }
     const value = (register: number) =>
-      register === iced.Register.None ? 0 : (registers[this.numberOf(register)] ?? Number.NaN);
+      register === iced.Register.None ? 0 : (registers[this.#numberOf(register)] ?? Number.NaN);
     return (
       value(memoryBase) +
       value(memoryIndex) * instruction.memoryIndexScale +
@@ -339,7 +354,7 @@ class WayOut {
   }
 
   /** Of a 64-bit register, by DWARF; -1 for any other. */
-  private numberOf(register: number): number {
-    return DWARF_NUMBERS[register - this.iced.Register.RAX] ?? -1;
+  #numberOf(register: number): number {
+    return DWARF_NUMBERS[register - this.#iced.Register.RAX] ?? -1;
   }
 }

@@ -13,13 +13,17 @@ interface StackView {
 export class ThreadView {
   readonly #stacks: readonly StackView[];
 
+  /** What is in no copy: constant memory alone makes sense there. */
+  readonly #code: MemoryReader;
+
   constructor(
     thread: HeldThread,
     /** By DWARF's numbers; NaN: not known in this frame. */
     public registers: Float64Array,
-    /** What is in no copy: constant memory alone makes sense there. */
-    private readonly code: MemoryReader,
+    code: MemoryReader,
   ) {
+    this.#code = code;
+
     this.#stacks = thread.stacks.map(({ start, bytes }) => ({
       start,
       words: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
@@ -56,7 +60,7 @@ export class ThreadView {
     for (let index = Math.min(length, 8) - 1; index >= 0; index--) {
       const byte =
         stack === undefined
-          ? this.code.uint8(address + index)
+          ? this.#code.uint8(address + index)
           : stack.words.getUint8(address - stack.start + index);
       value = value * 256 + byte;
     }

@@ -1,8 +1,10 @@
 /** Native stacks beside the truth: programs whose threads stand in chains of calls that are known. */
+
 import { unlinkSync } from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { type HeldThread, openProcessMemory, ProcessHolder } from "../../linux/index.js";
-import type { NativeStack } from "../../model/profile/native_stack.js";
+import { openProcessMemory, ProcessHolder } from "../../linux/index.js";
+import { itemAt } from "../../model/base/columns.js";
+import { present } from "../../model/base/present.js";
 import {
   CHAINS,
   copyHeld,
@@ -36,10 +38,10 @@ describe("threads in known chains", () => {
         await programs.run(programs.compile("chains", name.replaceAll(" ", "-"), options)),
       );
       for (const [thread, chain] of Object.entries(CHAINS)) {
-        const stack = stacks.get(thread) as NativeStack;
+        const stack = present(stacks.get(thread));
         expect([thread, ownFrames(stack), stack.cut]).toEqual([thread, chain, null]);
       }
-      const deep = stacks.get("deep") as NativeStack;
+      const deep = present(stacks.get("deep"));
       expect(deep.cut).toMatch(/copied/);
       expect(deep.frames.length).toBeGreaterThan(1000);
     },
@@ -51,7 +53,7 @@ describe("threads in known chains", () => {
       await programs.run(programs.compile("chains", "parts", OPTIMISED)),
     );
     for (const name of ["nested", "frames", "callback", "handler"]) {
-      const { frames } = stacks.get(name) as NativeStack;
+      const { frames } = present(stacks.get(name));
       expect(frames.slice(1).map(({ low }) => low)).toEqual(
         frames.slice(0, -1).map(({ high }) => high),
       );
@@ -69,11 +71,11 @@ describe("threads in known chains", () => {
     const pid = await programs.run(stripped);
     unlinkSync(stripped);
     for (const name of ["nested", "frames", "callback", "handler"]) {
-      const truth = expected.get(name) as NativeStack;
+      const truth = present(expected.get(name));
       await expect
         .poll(async () => (await stacksOf(pid)).get(name)?.frames.length, { timeout: 60_000 })
         .toBe(truth.frames.length);
-      const { frames, cut } = (await stacksOf(pid)).get(name) as NativeStack;
+      const { frames, cut } = present((await stacksOf(pid)).get(name));
       expect(cut).toBeNull();
       const own = frames.filter(({ file }) => file === stripped);
       expect(own.length).toBe(ownFrames(truth).length);
@@ -87,7 +89,7 @@ describe("threads in known chains", () => {
     const pid = await programs.run(programs.compile("chains", "undescribed", NO_DESCRIPTIONS));
     const chain = CHAINS.nested as string[];
     await expect
-      .poll(async () => ownFrames((await stacksOf(pid)).get("nested") as NativeStack), {
+      .poll(async () => ownFrames(present((await stacksOf(pid)).get("nested"))), {
         timeout: 60_000,
       })
       .toEqual(chain);
@@ -109,7 +111,7 @@ test("a program caught anywhere: every stack is whole, and every call in it is o
   const holder = new ProcessHolder(pid);
   const seen = new Set<number>();
   while (seen.size < 100) {
-    const { frames, cut } = unwinder.unwind((await copyHeld(memory, holder))[0] as HeldThread);
+    const { frames, cut } = unwinder.unwind(itemAt(await copyHeld(memory, holder), 0));
     expect(cut).toBeNull();
     const names = frames.map((frame) => frame.function);
     const own = names.filter((name) => name === "main" || name in CALLERS);

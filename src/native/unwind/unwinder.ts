@@ -27,7 +27,7 @@ import {
   MemoryReader,
   type ThreadUnwinder,
 } from "../../linux/index.js";
-import { float64At } from "../../model/base/columns.js";
+import { float64At, itemAt } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import { orNull, TidemarkError } from "../../model/errors/errors.js";
 import { baseName } from "../../model/profile/frame_text.js";
@@ -222,7 +222,7 @@ export class Unwinder implements ThreadUnwinder {
       const found = symbols?.names(inFile) ?? [];
       places.forEach((address, index) => {
         const name = demangle(found[index] ?? "");
-        const place = `${baseName(path)}+0x${(inFile[index] as number).toString(16)}`;
+        const place = `${baseName(path)}+0x${itemAt(inFile, index).toString(16)}`;
         this.#names.set(address, { function: name === "" ? place : name, file: path });
       });
     }

@@ -3,7 +3,7 @@
  * in which they can be trusted:
  *
  *   the return path of signal handlers, by its bytes      the kernel left all registers above the stack pointer
- *   what the code does before it returns                  way_out.ts
+ *   what the code does before it returns                  return_search.ts
  *   the frame pointer                                     where it leads up the stack, to an address of code
  */
 import type { MemoryReader } from "../../linux/index.js";

@@ -33,6 +33,8 @@ import {
 } from "../../linux/index.js";
 import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
+import { MemoryRoom } from "../../linux/this_process/memory_room.js";
+import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
@@ -120,6 +122,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
       (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
   );
+  dieFirstOfMemory(); // after the keeper was started, which is to live longer
   try {
     keeper.pool.setLease(monotonicMs() + options.waitMs + FIRST_LEASE_MS);
     const armOptions: ArmOptions = {
@@ -284,6 +287,7 @@ async function record(
     pool: new PoolWatch(place.pool, place.descriptor, pid),
     devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
     budget: options.budget ?? new CpuBudget(),
+    memory: new MemoryRoom(),
   });
   recorder.start();
   options.onRecording?.(entered, path);

@@ -2,10 +2,12 @@
  * The agent in a process that runs already: loaded, armed, asked and disarmed by Python that the process
  * itself runs (agent/README.md, "Entering late").
  */
+
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
 import { pythonText } from "../../cpython/entry/exchange.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
+import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -153,7 +155,7 @@ function plainer(pid: Pid, error: unknown): unknown {
     return error;
   }
   const refusal = /RuntimeError: \w+: (.*)$/s.exec(error.what);
-  return refusal ? agentRefused(pid, refusal[1] as string) : error;
+  return refusal ? agentRefused(pid, present(refusal[1])) : error;
 }
 
 function parseStatus(pid: Pid, text: string): AgentStatus {

@@ -8,20 +8,20 @@ const FIRST_MS: Millis = 4_000;
 const GROWTH = 0.06;
 
 export class CensusSchedule {
-  private costMs: Millis = 0;
-  private nextMs: Millis = FIRST_MS;
-  private counts = 0;
+  #costMs: Millis = 0;
+  #nextMs: Millis = FIRST_MS;
+  #counts = 0;
 
   due(elapsedMs: Millis): boolean {
-    return elapsedMs >= this.nextMs;
+    return elapsedMs >= this.#nextMs;
   }
 
   /** `elapsedMs`: when it was asked for. The first costs more than all later ones, for its code is new. */
   counted(elapsedMs: Millis, cpuMs: Millis): void {
-    this.counts += 1;
-    if (this.counts > 1) {
-      this.costMs = this.counts === 2 ? cpuMs : this.costMs * 0.8 + cpuMs * 0.2;
+    this.#counts += 1;
+    if (this.#counts > 1) {
+      this.#costMs = this.#counts === 2 ? cpuMs : this.#costMs * 0.8 + cpuMs * 0.2;
     }
-    this.nextMs = elapsedMs + Math.max(FIRST_MS, elapsedMs * GROWTH, this.costMs / CENSUS_SHARE);
+    this.#nextMs = elapsedMs + Math.max(FIRST_MS, elapsedMs * GROWTH, this.#costMs / CENSUS_SHARE);
   }
 }

@@ -63,63 +63,67 @@ interface Count {
 }
 
 export class CensusWatch {
-  private readonly worker: Worker;
-  private readonly schedule = new CensusSchedule();
-  private readonly counts: Count[] = [];
-  private busy = false;
-  private remembered = false;
-  private lookups = 0;
-  private found: HolderLookup | null = null;
-  private refusal = "";
+  readonly #worker: Worker;
+  readonly #schedule = new CensusSchedule();
+  readonly #counts: Count[] = [];
+  #busy = false;
+  #remembered = false;
+  #lookups = 0;
+  #found: HolderLookup | null = null;
+  #refusal = "";
 
-  constructor(
-    private readonly pid: Pid,
-    private readonly startMs: TimeMs,
-    private readonly forMs: Millis,
-  ) {
-    this.worker = new Worker(new URL("./census_worker.js", import.meta.url), {
+  readonly #pid: Pid;
+  readonly #startMs: TimeMs;
+  readonly #forMs: Millis;
+
+  constructor(pid: Pid, startMs: TimeMs, forMs: Millis) {
+    this.#pid = pid;
+    this.#startMs = startMs;
+    this.#forMs = forMs;
+
+    this.#worker = new Worker(new URL("./census_worker.js", import.meta.url), {
       workerData: { pid },
     });
-    this.worker.unref();
+    this.#worker.unref();
     // A thread that fails counts nothing any more.
-    this.worker.on("error", () => {
-      this.busy = true;
-      this.refusal ||= "counting failed";
+    this.#worker.on("error", () => {
+      this.#busy = true;
+      this.#refusal ||= "counting failed";
     });
   }
 
   /** Asks for what is due. Holders of all that may grow are looked up: the verdict comes later. */
   polled(elapsedMs: Millis, nowMs: TimeMs): void {
-    if (this.busy || this.refusal !== "") {
+    if (this.#busy || this.#refusal !== "") {
       return;
     }
-    if (this.wantsHolders && elapsedMs >= LOOKUP_SHARE * this.forMs) {
-      this.lookups += 1;
-      this.lookUp(growingTypes(this.census(), this.startMs, nowMs, true), nowMs);
-    } else if (this.schedule.due(elapsedMs)) {
-      this.count(elapsedMs, nowMs);
+    if (this.#wantsHolders && elapsedMs >= LOOKUP_SHARE * this.#forMs) {
+      this.#lookups += 1;
+      this.#lookUp(growingTypes(this.#census(), this.#startMs, nowMs, true), nowMs);
+    } else if (this.#schedule.due(elapsedMs)) {
+      this.#count(elapsedMs, nowMs);
     }
   }
 
   /** At the end of the watch: waits for what is under way, and counts once more where that was done too seldom. */
   async finish(elapsedMs: Millis, longestMs: Millis): Promise<void> {
-    await this.settled(longestMs);
-    const lateMs = this.startMs + START_SHARE * elapsedMs;
-    const late = this.counts.filter(({ timeMs }) => timeMs >= lateMs).length;
-    if (late < FEWEST_LATE && !this.busy && this.refusal === "") {
-      this.count(elapsedMs, nowMs());
-      await this.settled(longestMs);
+    await this.#settled(longestMs);
+    const lateMs = this.#startMs + START_SHARE * elapsedMs;
+    const late = this.#counts.filter(({ timeMs }) => timeMs >= lateMs).length;
+    if (late < FEWEST_LATE && !this.#busy && this.#refusal === "") {
+      this.#count(elapsedMs, nowMs());
+      await this.#settled(longestMs);
     }
   }
 
   /** Until what was asked is answered, or the time is over. */
-  private settled(longestMs: Millis): Promise<void> {
-    if (!this.busy || this.refusal !== "") {
+  #settled(longestMs: Millis): Promise<void> {
+    if (!this.#busy || this.#refusal !== "") {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, longestMs);
-      this.worker.once("message", () => {
+      this.#worker.once("message", () => {
         clearTimeout(timer);
         resolve();
       });
@@ -128,75 +132,75 @@ export class CensusWatch {
 
   /** What was found; nothing is asked any more. */
   close(): Pick<Evidence, "census" | "holders" | "collectors"> & { readonly refusal: string } {
-    void this.worker.terminate();
-    const { found } = this;
+    void this.#worker.terminate();
+    const found = this.#found;
     return {
-      ...(this.counts.length > 0 ? { census: this.census() } : {}),
+      ...(this.#counts.length > 0 ? { census: this.#census() } : {}),
       ...(found ? holderEvidenceOf([found]) : {}),
-      refusal: this.refusal,
+      refusal: this.#refusal,
     };
   }
 
   /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
    * looked up again. */
-  private get wantsHolders(): boolean {
-    return this.lookups < (heldShare(this.found?.rows ?? []) < MOST_UNHELD ? MOST_LOOKUPS : 1);
+  get #wantsHolders(): boolean {
+    return this.#lookups < (heldShare(this.#found?.rows ?? []) < MOST_UNHELD ? MOST_LOOKUPS : 1);
   }
 
-  private count(elapsedMs: Millis, timeMs: TimeMs): void {
-    const remember = !this.remembered && elapsedMs >= START_SHARE * this.forMs;
-    this.remembered ||= remember;
-    this.ask({ ask: "census", remember }, ({ answer, cpuMs }) => {
-      this.schedule.counted(elapsedMs, cpuMs);
+  #count(elapsedMs: Millis, timeMs: TimeMs): void {
+    const remember = !this.#remembered && elapsedMs >= START_SHARE * this.#forMs;
+    this.#remembered ||= remember;
+    this.#ask({ ask: "census", remember }, ({ answer, cpuMs }) => {
+      this.#schedule.counted(elapsedMs, cpuMs);
       if (answer.kind === "census") {
         const { types, bytes, objects } = answer;
         const column = (values: Float64Array) =>
           new Map(types.map((type, row) => [type, float64At(values, row)]));
-        this.counts.push({ timeMs, bytes: column(bytes), objects: column(objects) });
+        this.#counts.push({ timeMs, bytes: column(bytes), objects: column(objects) });
       }
     });
   }
 
-  private lookUp(growing: ReturnType<typeof growingTypes>, timeMs: TimeMs): void {
+  #lookUp(growing: ReturnType<typeof growingTypes>, timeMs: TimeMs): void {
     const types = growing
       .slice(0, MOST_TYPES)
       .flatMap(({ site }) =>
         site.type === undefined ? [] : [{ type: site.type, site: site.key }],
       );
-    this.ask({ ask: "holders", types }, ({ answer }) => {
+    this.#ask({ ask: "holders", types }, ({ answer }) => {
       const batch = answer.kind === "holders" ? answer.batch : null;
-      if (batch !== null && heldShare(batch.rows) >= heldShare(this.found?.rows ?? [])) {
-        this.found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
+      if (batch !== null && heldShare(batch.rows) >= heldShare(this.#found?.rows ?? [])) {
+        this.#found = { ...batch, rows: batch.rows.map((row) => ({ ...row, foundMs: timeMs })) };
       }
     });
   }
 
-  private ask(question: CensusQuestion, answered: (reply: Reply) => void): void {
-    this.busy = true;
-    this.worker.once("message", (reply: Reply) => {
-      this.busy = false;
+  #ask(question: CensusQuestion, answered: (reply: Reply) => void): void {
+    this.#busy = true;
+    this.#worker.once("message", (reply: Reply) => {
+      this.#busy = false;
       if (reply.answer.kind === "refused") {
-        this.refusal = reply.answer.why || "the process was gone";
+        this.#refusal = reply.answer.why || "the process was gone";
       }
       answered(reply);
     });
-    this.worker.postMessage(question);
+    this.#worker.postMessage(question);
   }
 
-  private census(): CensusEvidence {
-    const held = new Set(this.found?.rows.map(({ site }) => site));
+  #census(): CensusEvidence {
+    const held = new Set(this.#found?.rows.map(({ site }) => site));
     const isTold = (type: string, own: Bytes) =>
-      own >= SMALLEST_TYPE_BYTES || held.has(librarySite(this.pid, type));
+      own >= SMALLEST_TYPE_BYTES || held.has(librarySite(this.#pid, type));
     const names = new Set(
-      this.counts.flatMap(({ bytes }) =>
+      this.#counts.flatMap(({ bytes }) =>
         [...bytes].flatMap(([type, own]) => (isTold(type, own) ? [type] : [])),
       ),
     );
     const types: TypeCourse[] = [...names].map((type) => ({
       type,
-      bytes: this.counts.map(({ bytes }) => bytes.get(type) ?? 0),
-      objects: this.counts.map(({ objects }) => objects.get(type) ?? 0),
+      bytes: this.#counts.map(({ bytes }) => bytes.get(type) ?? 0),
+      objects: this.#counts.map(({ objects }) => objects.get(type) ?? 0),
     }));
-    return { pid: this.pid, timesMs: this.counts.map(({ timeMs }) => timeMs), types };
+    return { pid: this.#pid, timesMs: this.#counts.map(({ timeMs }) => timeMs), types };
   }
 }

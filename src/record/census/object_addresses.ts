@@ -7,7 +7,7 @@ import { addressOf, type FoundObjects, HeapScan } from "../../cpython/heap/objec
 import { TypeTable } from "../../cpython/heap/objects/type_table.js";
 import { locatePython } from "../../cpython/interpreter/locate.js";
 import type { Memory } from "../../linux/memory/memory.js";
-import { float64At, int32At } from "../../model/base/columns.js";
+import { float64At, int32At, itemAt } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 
 /** Of a type; evenly over its addresses. */
@@ -17,7 +17,7 @@ const FEWEST_OF_TYPE = 8;
 const FIRST_ROOM = 1 << 16;
 
 export class ObjectAddresses {
-  private known = new Float64Array(0);
+  #known = new Float64Array(0);
 
   /** Remembers where objects lie now: eight bytes each. Throws TidemarkError. */
   take(memory: Memory): void {
@@ -31,7 +31,7 @@ export class ObjectAddresses {
       }
       found[count++] = address;
     });
-    this.known = found.slice(0, count).sort();
+    this.#known = found.slice(0, count).sort();
   }
 
   /** New objects by type name, at most {@link MOST_OF_TYPE} of each. Throws TidemarkError. */
@@ -39,7 +39,7 @@ export class ObjectAddresses {
     const born = new Map<string, Address[]>(types.map((type) => [type, []]));
     scan(memory, (address, type) => {
       const addresses = born.get(type());
-      if (addresses && !this.has(address)) {
+      if (addresses && !this.#has(address)) {
         addresses.push(address);
       }
     });
@@ -50,18 +50,18 @@ export class ObjectAddresses {
     );
   }
 
-  private has(address: Address): boolean {
+  #has(address: Address): boolean {
     let low = 0;
-    let high = this.known.length;
+    let high = this.#known.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (float64At(this.known, middle) < address) {
+      if (float64At(this.#known, middle) < address) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    return this.known[low] === address;
+    return this.#known[low] === address;
   }
 }
 
@@ -89,8 +89,7 @@ function layoutOf(memory: Memory): HeapLayout {
 
 function thinned(addresses: readonly Address[]): Address[] {
   const step = Math.max(1, addresses.length / MOST_OF_TYPE);
-  return Array.from(
-    { length: Math.min(addresses.length, MOST_OF_TYPE) },
-    (_, i) => addresses[Math.floor(i * step)] as Address,
+  return Array.from({ length: Math.min(addresses.length, MOST_OF_TYPE) }, (_, i) =>
+    itemAt(addresses, Math.floor(i * step)),
   );
 }

@@ -102,34 +102,34 @@ function pause(ms: Millis, until: AbortSignal | undefined): Promise<void> {
 
 /** What the polls brought, put together. */
 class Seen {
-  private readonly rows: SeriesRow[] = [];
-  private readonly reader = new SeriesReader();
-  private readonly limits: string[] = [];
-  private readonly events: TreePoll["events"] = [];
-  private lastMs: TimeMs = 0;
+  readonly #rows: SeriesRow[] = [];
+  readonly #reader = new SeriesReader();
+  readonly #limits: string[] = [];
+  readonly #events: TreePoll["events"] = [];
+  #lastMs: TimeMs = 0;
 
   take(poll: TreePoll): void {
     for (const row of poll.rows) {
-      this.rows[row.series] = row;
+      this.#rows[row.series] = row;
     }
-    this.add(poll.metrics);
-    this.limits.push(...poll.limits);
-    this.events.push(...poll.events);
-    this.lastMs = poll.timeMs;
+    this.#add(poll.metrics);
+    this.#limits.push(...poll.limits);
+    this.#events.push(...poll.events);
+    this.#lastMs = poll.timeMs;
   }
 
   ledger({ rows, limits }: LedgerTurn): void {
-    this.add(rows);
-    this.limits.push(...limits.filter((sentence) => !this.limits.includes(sentence)));
+    this.#add(rows);
+    this.#limits.push(...limits.filter((sentence) => !this.#limits.includes(sentence)));
   }
 
   limited(sentence: string): void {
-    this.limits.push(sentence);
+    this.#limits.push(sentence);
   }
 
-  private add(rows: readonly MetricRow[]): void {
+  #add(rows: readonly MetricRow[]): void {
     const names = [...new Set(rows.map((row) => row.metric))];
-    this.reader.add(
+    this.#reader.add(
       {
         names,
         timeMs: Float64Array.from(rows, (row) => row.timeMs),
@@ -137,23 +137,23 @@ class Seen {
         name: Uint8Array.from(rows, (row) => names.indexOf(row.metric)),
         value: Float64Array.from(rows, (row) => row.value),
       },
-      this.rows.length,
+      this.#rows.length,
     );
   }
 
   evidence(target: Evidence["target"], startMs: TimeMs): Evidence {
-    const series = this.reader.series(this.rows);
+    const series = this.#reader.series(this.#rows);
     return {
       target,
-      window: { startMs, endMs: Math.max(startMs, this.lastMs) },
-      processes: this.rows.flatMap((row, i) => {
+      window: { startMs, endMs: Math.max(startMs, this.#lastMs) },
+      processes: this.#rows.flatMap((row, i) => {
         const own = series[i];
         return own
           ? [{ ...row, python: row.python || (i === 0 ? target.python : ""), series: own }]
           : [];
       }),
-      events: this.events,
-      limits: this.limits,
+      events: this.#events,
+      limits: this.#limits,
     };
   }
 }

@@ -66,61 +66,66 @@ interface Watched {
 }
 
 export class DeviceWatch {
-  private readonly watched = new Map<Pid, Watched>();
-  private readonly abort = new AbortController();
-  private limits: string[] = [];
-  private events: TimelineEvent[] = [];
-  private dumpedMs = Number.NEGATIVE_INFINITY;
-  private entering = 0;
-  private found = false;
+  readonly #watched = new Map<Pid, Watched>();
+  readonly #abort = new AbortController();
+  #limits: string[] = [];
+  #events: TimelineEvent[] = [];
+  #dumpedMs = Number.NEGATIVE_INFINITY;
+  #entering = 0;
+  #found = false;
+
+  readonly #options: DeviceWatchOptions;
+  readonly #folder: string;
 
   /** `folder`: where snapshots go, of processes that see the same files. */
-  constructor(
-    private readonly options: DeviceWatchOptions,
-    private readonly folder: string,
-  ) {}
+  constructor(options: DeviceWatchOptions, folder: string) {
+    this.#options = options;
+    this.#folder = folder;
+  }
 
   /** Adds what was told since the last poll; enters who is due. */
   poll(poll: TreePoll): void {
     const living = poll.tree.livingSeries;
-    for (const pid of this.watched.keys()) {
+    for (const pid of this.#watched.keys()) {
       if (!living.has(pid)) {
-        this.watched.delete(pid);
+        this.#watched.delete(pid);
       }
     }
     for (const [pid, series] of living) {
-      const process = this.watched.get(pid) ?? this.add(pid);
-      this.enterIfDue(process);
+      const process = this.#watched.get(pid) ?? this.#add(pid);
+      this.#enterIfDue(process);
       if (process.fresh) {
         process.fresh = false;
         poll.metrics.push(...rowsOf(process.figures, series, poll.timeMs));
       }
     }
-    this.tell(poll);
+    this.#tell(poll);
   }
 
   /** The program has ended: what it still said, such as the snapshot before its last error. */
   async lastWords(poll: TreePoll): Promise<void> {
     const until = monotonicMs() + ENDED_MS;
-    while (this.lines().length > 0 && monotonicMs() < until) {
+    while (this.#lines().length > 0 && monotonicMs() < until) {
       await new Promise((wake) => setTimeout(wake, 10));
     }
     this.leave();
-    if (!this.found) {
-      this.limits.push("No process was seen to load torch, JAX or TensorFlow: no device is known.");
+    if (!this.#found) {
+      this.#limits.push(
+        "No process was seen to load torch, JAX or TensorFlow: no device is known.",
+      );
     }
-    this.tell(poll);
+    this.#tell(poll);
   }
 
   /** What was switched on in the processes is switched off again. */
   leave(): void {
-    this.abort.abort();
-    for (const process of this.lines()) {
-      this.left(process);
+    this.#abort.abort();
+    for (const process of this.#lines()) {
+      this.#left(process);
     }
   }
 
-  private add(pid: Pid): Watched {
+  #add(pid: Pid): Watched {
     const now = monotonicMs();
     const process: Watched = {
       pid,
@@ -131,32 +136,32 @@ export class DeviceWatch {
       figures: [],
       fresh: false,
     };
-    this.watched.set(pid, process);
+    this.#watched.set(pid, process);
     return process;
   }
 
-  private lines(): Watched[] {
-    return [...this.watched.values()].filter(({ line }) => line !== null);
+  #lines(): Watched[] {
+    return [...this.#watched.values()].filter(({ line }) => line !== null);
   }
 
-  private left(process: Watched): void {
+  #left(process: Watched): void {
     process.line?.close();
     process.line = null;
     process.state = "left";
   }
 
-  private tell(poll: TreePoll): void {
-    poll.limits.push(...this.limits.splice(0));
-    poll.events.push(...this.events.splice(0));
+  #tell(poll: TreePoll): void {
+    poll.limits.push(...this.#limits.splice(0));
+    poll.events.push(...this.#events.splice(0));
   }
 
-  private enterIfDue(process: Watched): void {
+  #enterIfDue(process: Watched): void {
     const now = monotonicMs();
     if (
       process.state !== "outside" ||
       now < process.nextCheckMs ||
-      this.entering >= MOST_ENTERING ||
-      this.abort.signal.aborted
+      this.#entering >= MOST_ENTERING ||
+      this.#abort.signal.aborted
     ) {
       return;
     }
@@ -165,26 +170,26 @@ export class DeviceWatch {
       now + Math.min(LONGEST_CHECK_MS, Math.max(SHORTEST_CHECK_MS, knownMs / 4));
     const wanted = isMereFork(process.pid) ? DRIVER : FRAMEWORKS;
     if (isMappingNamed(process.pid, wanted)) {
-      this.found = true;
-      void this.enter(process);
+      this.#found = true;
+      void this.#enter(process);
     }
   }
 
-  private async enter(process: Watched): Promise<void> {
+  async #enter(process: Watched): Promise<void> {
     const { pid } = process;
     process.state = "entering";
-    this.entering += 1;
+    this.#entering += 1;
     const image = readStat(pid)?.stackStart;
     try {
       const line = await openDeviceLine(
         pid,
-        { watch: this.orders(pid) },
-        { waitMs: ENTER_MS, signal: this.abort.signal },
+        { watch: this.#orders(pid) },
+        { waitMs: ENTER_MS, signal: this.#abort.signal },
       );
       process.line = line;
       process.state = "inside";
       line.listen(
-        (message) => this.hear(process, message),
+        (message) => this.#hear(process, message),
         () => {
           process.line = null;
           // After exec it is another program, that may use devices of its own.
@@ -193,72 +198,72 @@ export class DeviceWatch {
           }
         },
       );
-      if (this.abort.signal.aborted) {
-        this.left(process); // the time was over while it was entered
+      if (this.#abort.signal.aborted) {
+        this.#left(process); // the time was over while it was entered
       }
     } catch (error) {
       if (!(error instanceof TidemarkError)) {
         throw error;
       }
       process.state = "left";
-      if (!this.abort.signal.aborted) {
-        this.limits.push(`The devices of process ${pid} are not known: ${error.what}.`);
+      if (!this.#abort.signal.aborted) {
+        this.#limits.push(`The devices of process ${pid} are not known: ${error.what}.`);
       }
     } finally {
-      this.entering -= 1;
+      this.#entering -= 1;
     }
   }
 
-  private orders(pid: Pid) {
-    const { threshold, budgetBytes } = this.options;
+  #orders(pid: Pid) {
+    const { threshold, budgetBytes } = this.#options;
     return {
       period: 1,
       threshold,
-      directory: seesSameFiles(pid) ? this.folder : "/tmp",
+      directory: seesSameFiles(pid) ? this.#folder : "/tmp",
       max_entries: HISTORY_ENTRIES,
       cooldown: COOLDOWN_MS / 1000,
       budget_bytes: budgetBytes,
     };
   }
 
-  private hear(process: Watched, message: DeviceMessage): void {
+  #hear(process: Watched, message: DeviceMessage): void {
     const { pid } = process;
     if ("beat" in message) {
       process.figures = parseFigures(message.beat);
       process.fresh = true;
       if (process.figures.every(({ state }) => state === "cpu-only")) {
         const names = process.figures.map(({ name, version }) => `${name} ${version}`).join(", ");
-        this.limits.push(`Process ${pid} has no device to watch: ${names} can use none here.`);
-        this.left(process);
+        this.#limits.push(`Process ${pid} has no device to watch: ${names} can use none here.`);
+        this.#left(process);
       }
     }
     if (typeof message.note === "string") {
-      this.limits.push(`Devices of process ${pid}: ${oneLine(message.note)}.`);
+      this.#limits.push(`Devices of process ${pid}: ${oneLine(message.note)}.`);
     }
     if (typeof message.snapshot === "string") {
       const reason = String(message.reason);
       const path = oneLine(message.snapshot);
-      this.events.push({
+      this.#events.push({
         timeMs: nowMs(),
         pid,
         kind: "gpu-snapshot",
         detail: `${reason}: ${path}`,
       });
-      this.limits.push(`A snapshot of process ${pid}'s device was written (${reason}): ${path}`);
+      this.#limits.push(`A snapshot of process ${pid}'s device was written (${reason}): ${path}`);
       if (reason !== "peer") {
-        this.askOthers(process);
+        this.#askOthers(process);
       }
     }
   }
 
   /** One rank's trouble is the job's: what the others held at that moment tells which is odd. */
-  private askOthers(asking: Watched): void {
+  #askOthers(asking: Watched): void {
     const now = monotonicMs();
-    if (now - this.dumpedMs < COOLDOWN_MS) {
+    if (now - this.#dumpedMs < COOLDOWN_MS) {
       return;
     }
-    this.dumpedMs = now;
-    for (const process of this.lines()) {
+    this.#dumpedMs = now;
+    for (const process of this.#lines()) {
       if (process !== asking) {
         process.line?.say("dump");
       }

@@ -1,8 +1,10 @@
 /** tidemark-guard itself, with a recorder that does nothing: the program's surroundings, its end, signals. */
+
 import { spawn, spawnSync } from "node:child_process";
 import { openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import {
   bySomeShell,
   ended,
@@ -158,7 +160,7 @@ print(",".join(seen))`;
     "%s to the guard alone is passed on",
     async (name) => {
       const { child, output } = await startReady(["python3", "-c", counter, "1"]);
-      process.kill(child.pid as number, name);
+      process.kill(present(child.pid), name);
       expect(await ended(child)).toEqual({ code: 0, signal: null });
       expect(output()).toBe(`ready\n${name}\n`);
     },
@@ -166,16 +168,16 @@ print(",".join(seen))`;
 
   test("one to the whole group comes once", async () => {
     const { child, output } = await startReady(["python3", "-c", counter, "1"]);
-    process.kill(-(child.pid as number), "SIGTERM");
+    process.kill(-present(child.pid), "SIGTERM");
     expect(await ended(child)).toEqual({ code: 0, signal: null });
     expect(output()).toBe("ready\nSIGTERM\n");
   });
 
   test("twice, each way: the second is not taken for the first", async () => {
     const { child, output } = await startReady(["python3", "-c", counter, "2"]);
-    process.kill(-(child.pid as number), "SIGUSR1");
+    process.kill(-present(child.pid), "SIGUSR1");
     await new Promise((resolve) => setTimeout(resolve, 300));
-    process.kill(child.pid as number, "SIGUSR1");
+    process.kill(present(child.pid), "SIGUSR1");
     await ended(child);
     expect(output()).toBe("ready\nSIGUSR1,SIGUSR1\n");
   });
@@ -183,8 +185,8 @@ print(",".join(seen))`;
   test("a program stopped and continued goes on to its end", async () => {
     const { child, output, program } = await startReady(["python3", "-c", counter, "1"]);
     process.kill(program, "SIGSTOP");
-    await until(() => stateOf(child.pid as number) === "T");
-    process.kill(child.pid as number, "SIGCONT");
+    await until(() => stateOf(present(child.pid)) === "T");
+    process.kill(present(child.pid), "SIGCONT");
     expect(await ended(child)).toEqual({ code: 0, signal: null });
     expect(output()).toBe("ready\n\n");
   });

@@ -23,39 +23,43 @@ type StartAnswer =
 
 /** The recorder's end of the socket to tidemark-guard; docs/spine.md lists the messages. */
 export class GuardClient {
-  private readonly socket: Socket;
-  private received = "";
-  private readonly waiting: {
+  readonly #socket: Socket;
+  #received = "";
+  readonly #waiting: {
     readonly verbs: readonly string[];
     resolve(fields: string[]): void;
   }[] = [];
-  private reportExit!: (report: ExitReport | null) => void;
+  #reportExit!: (report: ExitReport | null) => void;
 
   /** Settles when the program has ended; null where the guard itself is gone. */
   readonly exited: Promise<ExitReport | null>;
 
+  readonly #descriptor: number;
+
   /** `descriptor`: what the guard left in TIDEMARK_GUARD_FD. */
-  constructor(private readonly descriptor: number) {
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+
     this.exited = new Promise((resolve) => {
-      this.reportExit = resolve;
+      this.#reportExit = resolve;
     });
     try {
-      this.socket = new Socket({ fd: descriptor, readable: true, writable: true });
+      this.#socket = new Socket({ fd: descriptor, readable: true, writable: true });
     } catch (cause) {
       throw badUsage(
         `the recorder was not started by tidemark-guard: ${(cause as Error).message}`,
         "start programs with: tidemark run PROGRAM",
       );
     }
-    this.socket.setEncoding("utf8");
-    this.socket.on("data", (text: string) => this.hear(text));
-    this.socket.on("error", () => this.reportExit(null));
-    this.socket.on("close", () => this.close());
+    this.#socket.setEncoding("utf8");
+    this.#socket.on("data", (text: string) => this.#hear(text));
+    this.#socket.on("error", () => this.#reportExit(null));
+    this.#socket.on("close", () => this.#close());
   }
 
   async makePool(slots: number, periodBytes: Bytes, options: number): Promise<PoolAnswer> {
-    this.say("pool", String(slots), String(periodBytes), String(options));
-    const [verb, first, second] = await this.answer("pool", "nopool");
+    this.#say("pool", String(slots), String(periodBytes), String(options));
+    const [verb, first, second] = await this.#answer("pool", "nopool");
     return verb === "pool"
       ? { made: true, guardPid: Number(first), descriptor: Number(second) }
       : { made: false, errno: Number(first), reason: second ?? "" };
@@ -63,65 +67,71 @@ export class GuardClient {
 
   /** Where the pool's used slots go if the recorder dies; "" takes it back. */
   setOrphan(path: string): void {
-    this.say("orphan", bytesOf(path));
+    this.#say("orphan", bytesOf(path));
   }
 
   setEnvironment(name: string, value: string): void {
-    this.say("env", bytesOf(name), bytesOf(value));
+    this.#say("env", bytesOf(name), bytesOf(value));
   }
 
   /** `command`: argv, in the program's own bytes. */
   async start(command: readonly Buffer[]): Promise<StartAnswer> {
-    this.say("exec", ...command.map((argument) => argument.toString("latin1")));
-    const [verb, first, second] = await this.answer("started", "failed");
+    this.#say("exec", ...command.map((argument) => argument.toString("latin1")));
+    const [verb, first, second] = await this.#answer("started", "failed");
     return verb === "started"
       ? { started: true, pid: Number(first), startTicks: Number(second) }
       : { started: false, errno: Number(first), reason: second ?? "" };
   }
 
+  /** This recorder leaves before the program has ended: the guard starts another one then, with the same words. */
+  handOver(): void {
+    this.#say("alone");
+    this.#socket.end();
+  }
+
   /** Said at once, whatever Node still has to do before it ends. */
   leave(exitCode: number): void {
     try {
-      writeSync(this.descriptor, `leave\t${exitCode}\n`);
+      writeSync(this.#descriptor, `leave\t${exitCode}\n`);
     } catch {
       // The guard is gone: nobody waits for a code.
     }
-    this.socket.unref();
+    this.#socket.unref();
   }
 
   /** Fields hold one byte a character. */
-  private say(...fields: string[]): void {
-    this.socket.write(Buffer.from(`${fields.map(escapeField).join("\t")}\n`, "latin1"));
+  #say(...fields: string[]): void {
+    this.#socket.write(Buffer.from(`${fields.map(escapeField).join("\t")}\n`, "latin1"));
   }
 
-  private answer(...verbs: string[]): Promise<string[]> {
+  #answer(...verbs: string[]): Promise<string[]> {
     return new Promise((resolve, reject) => {
-      if (this.socket.destroyed) {
+      if (this.#socket.destroyed) {
         reject(internalError(new Error("tidemark-guard has gone")));
         return;
       }
-      this.waiting.push({ verbs, resolve });
-      this.socket.once("close", () => reject(internalError(new Error("tidemark-guard has gone"))));
+      this.#waiting.push({ verbs, resolve });
+      this.#socket.once("close", () => reject(internalError(new Error("tidemark-guard has gone"))));
     });
   }
 
-  private hear(text: string): void {
-    this.received += text;
-    const lines = this.received.split("\n");
-    this.received = lines.pop() as string;
+  #hear(text: string): void {
+    this.#received += text;
+    const lines = this.#received.split("\n");
+    this.#received = lines.pop() as string;
     for (const line of lines) {
       const fields = line.split("\t").map(unescapeField);
       if (fields[0] === "exited") {
-        this.reportExit(parseExit(fields));
+        this.#reportExit(parseExit(fields));
         continue;
       }
-      const index = this.waiting.findIndex(({ verbs }) => verbs.includes(fields[0] as string));
-      this.waiting.splice(index, index < 0 ? 0 : 1)[0]?.resolve(fields);
+      const index = this.#waiting.findIndex(({ verbs }) => verbs.includes(fields[0] as string));
+      this.#waiting.splice(index, index < 0 ? 0 : 1)[0]?.resolve(fields);
     }
   }
 
-  private close(): void {
-    this.reportExit(null);
+  #close(): void {
+    this.#reportExit(null);
   }
 }
 

@@ -110,6 +110,22 @@ ${claim}`;
     }
   });
 
+  test("is left for a second recorder where the first one left the program alone", () => {
+    const orphan = join(folder, "alone.orphan");
+    const script = "sleep 0.3; echo recorders: $(pgrep -P $PPID -c node); exit 7";
+    const { status, stdout, messages } = run(["sh", "-c", script], {
+      before: [...pool, ["orphan", orphan], ["env", "LD_PRELOAD", "/nowhere/none.so"]],
+      alone: true,
+    });
+    expect({ status, stdout }).toEqual({ status: 7, stdout: "recorders: 0\n" });
+    // With the shell's environment: the program's is not its own.
+    expect(messages.find(([verb]) => verb === "completes")).toEqual(["completes", orphan, ""]);
+    expect(messages.filter(([verb]) => verb === "exited").map(([, code]) => code)).toEqual([
+      String(7 << 8),
+    ]);
+    expect(new PoolReader(openSync(orphan, "r")).header()).toMatchObject({ periodBytes: 4096 });
+  });
+
   test("is not left where the recorder did its work", () => {
     const orphan = join(folder, "none.orphan");
     run(["true"], { before: [...pool, ["orphan", orphan]] });

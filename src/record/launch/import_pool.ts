@@ -3,6 +3,7 @@ import { hostname, release } from "node:os";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { FileSink } from "../../recording/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
@@ -80,7 +81,7 @@ function open(path: string): number {
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     throw code === "ENOENT" ? fileNotFound(path, "pool file") : fileUnusable(path, "read", message);
   }
   if (!fstatSync(descriptor).isFile()) {

@@ -7,15 +7,19 @@ import { fileUnusable, internalError, notInstalled } from "../../model/errors/er
 import { PoolReader } from "../../segment/pool.js";
 
 export class PoolKeeper {
+  readonly #guard: ChildProcess;
+
   private constructor(
-    private readonly guard: ChildProcess,
+    guard: ChildProcess,
     readonly pid: Pid,
     /** Its descriptor of the pool. */
     readonly fd: number,
     readonly pool: PoolReader,
     /** Ours. */
     readonly descriptor: number,
-  ) {}
+  ) {
+    this.#guard = guard;
+  }
 
   /** Throws TidemarkError where the pool cannot be made. `folder`: where tidemark-guard lies. */
   static async open(
@@ -59,11 +63,11 @@ export class PoolKeeper {
     const escaped = path.replace(/[\\\t\n]/g, (c) =>
       c === "\t" ? "\\t" : c === "\n" ? "\\n" : "\\\\",
     );
-    this.guard.stdin?.write(`orphan\t${escaped}\n`);
+    this.#guard.stdin?.write(`orphan\t${escaped}\n`);
   }
 
   close(): void {
-    this.guard.stdin?.end("leave\n");
+    this.#guard.stdin?.end("leave\n");
     closeSync(this.descriptor);
   }
 }

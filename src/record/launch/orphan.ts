@@ -1,5 +1,6 @@
 /**
- * Recordings whose recorder was killed. What the agents know is still somewhere:
+ * Recordings whose recorder was killed, or left the program to its guard for want of memory (hand_over.ts). What the
+ * agents know is still somewhere:
  *
  *   the guard lives          in the pool that it keeps, /proc/<guard>/fd/<n>: the program runs on
  *   the program has ended    in REC.orphan, the used slots, which the guard left
@@ -8,9 +9,10 @@
 
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
 import { processLives } from "../../linux/process/process_identity.js";
-import { uint32At } from "../../model/base/columns.js";
+import { uint16At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
@@ -27,15 +29,18 @@ import { RecordingWriter } from "../../recording/writer.js";
 import type { ProfileAssembler } from "../../segment/index.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { profilePool } from "../process/pool_profile.js";
+import type { ExitReport } from "./guard.js";
+import { isHandedOver } from "./hand_over.js";
 import { orphanPath } from "./run.js";
 
 /**
- * Brings a recording up to what is known of its run, if its recorder was killed; to be called before one
- * is opened. Returns a sentence about what was done, null where there was nothing to do.
+ * Brings a recording up to what is known of its run, if its recorder was killed or has left; to be called before one
+ * is opened. `report`: how the program ended, from its guard, which waits; left out: nobody knows. Returns a sentence
+ * about what was done, null where there was nothing to do.
  * Throws TidemarkError where the recording cannot be opened, or where its orphan file is damaged,
  * somebody else's, or of another run.
  */
-export function finishOrphan(path: string): string | null {
+export function finishOrphan(path: string, report: ExitReport | null = null): string | null {
   const recording = reopenRecording(path);
   const { meta } = recording;
   if (
@@ -46,10 +51,11 @@ export function finishOrphan(path: string): string | null {
     return null;
   }
   try {
-    if (meta.keeper && processLives(meta.keeper.pid, meta.keeper.startTicks)) {
-      return lookIntoKept(recording, `/proc/${meta.keeper.pid}/fd/${meta.keeper.fd}`);
+    const { keeper } = meta;
+    if (report === null && keeper && processLives(keeper.pid, keeper.startTicks)) {
+      return lookIntoKept(recording, `/proc/${keeper.pid}/fd/${keeper.fd}`);
     }
-    return foldOrphan(recording, orphanPath(path));
+    return foldOrphan(recording, orphanPath(path), report);
   } catch (error) {
     if (error instanceof TidemarkError && error.id === "TM-E004") {
       return `The recording was left unfinished and cannot be finished: ${error.what}.`;
@@ -59,28 +65,33 @@ export function finishOrphan(path: string): string | null {
 }
 
 function lookIntoKept(recording: OpenRecording, poolPath: string): string {
+  const what = isHandedOver(recording.limits) ? "left the program to its guard" : "was killed";
   const descriptor = openForReading(poolPath, 0); // a link by nature
   if (descriptor === null) {
-    return "The recorder was killed; the program still runs.";
+    return `The recorder ${what}; the program still runs.`;
   }
   try {
-    append(recording, descriptor, poolPath, Date.now(), false);
+    append(recording, descriptor, poolPath, Date.now(), null);
   } finally {
     closeSync(descriptor);
   }
-  return "The recorder was killed while the program still runs: its profile as of now was added.";
+  return `The recorder ${what}, and the program still runs: its profile as of now was added.`;
 }
 
-function foldOrphan(recording: OpenRecording, path: string): string | null {
+function foldOrphan(
+  recording: OpenRecording,
+  path: string,
+  report: ExitReport | null,
+): string | null {
   // Taken by renaming, so that of two commands at once only one folds it in.
   const taken = `${path}.${process.pid}`;
   try {
     renameSync(path, taken);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+    if (reasonOf(error).code === "ENOENT") {
       return null;
     }
-    throw fileUnusable(path, "write", (error as Error).message);
+    throw fileUnusable(path, "write", reasonOf(error).message);
   }
   let done = false;
   try {
@@ -96,7 +107,7 @@ function foldOrphan(recording: OpenRecording, path: string): string | null {
       if (stats.uid !== process.getuid?.()) {
         throw fileUnusable(path, "read", `EPERM: it belongs to user ${stats.uid}`);
       }
-      append(recording, descriptor, path, Math.round(stats.mtimeMs), true);
+      append(recording, descriptor, path, Math.round(stats.mtimeMs), report ?? UNSEEN_END);
       done = true;
     } finally {
       closeSync(descriptor);
@@ -108,14 +119,16 @@ function foldOrphan(recording: OpenRecording, path: string): string | null {
       renameSync(taken, path);
     }
   }
-  return "The recorder was killed during the run: the program's last moment was added to the recording.";
+  return isHandedOver(recording.limits)
+    ? "The recorder had left the program to its guard: the program's last moment was added to the recording."
+    : "The recorder was killed during the run: the program's last moment was added to the recording.";
 }
 
 function openForReading(path: string, flags: number): number | null {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = reasonOf(error);
     if (code === "ENOENT") {
       return null;
     }
@@ -123,13 +136,22 @@ function openForReading(path: string, flags: number): number | null {
   }
 }
 
-/** Appends a look at all segments of the pool; `last`: the end, too. */
+/** Nobody saw how the program ended. */
+const UNSEEN_END: ExitReport = {
+  exitCode: null,
+  signal: null,
+  maxRssBytes: 0,
+  userMs: 0,
+  systemMs: 0,
+};
+
+/** Appends a look at all segments of the pool; and the end, where there was one. */
 function append(
   recording: OpenRecording,
   descriptor: number,
   source: string,
   timeMs: TimeMs,
-  last: boolean,
+  end: ExitReport | null,
 ): void {
   const { header, assembler, limits } = profilePool(descriptor, source);
   if (header.runId !== recording.meta.runId) {
@@ -148,23 +170,18 @@ function append(
   try {
     if (look.sites.length > 0) {
       writer.look(tables, look, {
-        kind: last ? "end" : "poll",
+        kind: end === null ? "poll" : "end",
         agent: agentOf(recording, assembler),
       });
     }
     writer.agentLimits(atMs, limits);
-    if (last) {
-      writer.limits(atMs, [
-        "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
-      ]);
-      writer.end({
-        timeMs: atMs,
-        exitCode: null,
-        signal: null,
-        maxRssBytes: 0,
-        userMs: 0,
-        systemMs: 0,
-      });
+    if (end !== null) {
+      if (!isHandedOver(recording.limits)) {
+        writer.limits(atMs, [
+          "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
+        ]);
+      }
+      writer.end({ timeMs: atMs, ...end });
     }
     if (writer.failure) {
       throw writer.failure;
@@ -196,7 +213,7 @@ function merge(
   if (before) {
     const all = joinFiles(before);
     const gone = Array.from(all.process.keys()).filter(
-      (row) => !present.has(all.process[row] as number),
+      (row) => !present.has(uint16At(all.process, row)),
     );
     const ended = pickSites(all, gone, 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {

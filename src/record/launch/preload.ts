@@ -6,6 +6,7 @@ import { inspectProgram, type ProgramAnswer } from "../../linux/index.js";
 import { LIBRARY_PATH } from "../../linux/installation.js";
 import type { Pid } from "../../model/base/units.js";
 import { oneLine, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
 import type { GuardClient } from "./guard.js";
@@ -75,7 +76,7 @@ export async function preparePreload(
     if (descriptor !== null) {
       closeSync(descriptor);
     }
-    const why = error instanceof TidemarkError ? error.what : (error as Error).message;
+    const why = error instanceof TidemarkError ? error.what : reasonOf(error).message;
     notes.push(
       `No agent: its memory could not be opened (${oneLine(why)}); only the figures of /proc are recorded.`,
     );

@@ -6,6 +6,7 @@ import {
   readLimiting,
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
+import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
@@ -17,6 +18,7 @@ import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import type { ExitReport } from "./guard.js";
+import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
 const FLUSH_MS = 1_000;
@@ -26,6 +28,9 @@ const SHORTEST_LEASE_MS = 30_000;
 const HELPERS_END_MS = 300;
 /** One read of a few bytes, between two polls: often while processes come, else rarely. */
 const CROWD_CHECK_MS = 250;
+/** Reading the room for memory costs as much as a poll: at each one only where it is not wide. */
+const WIDE_ROOM: Bytes = 512 * 2 ** 20;
+const ROOM_CHECK_MS = 10_000;
 const QUIET_CHECK_MS = 1_000;
 
 interface RecorderOptions {
@@ -43,35 +48,48 @@ interface RecorderOptions {
   readonly devices: DeviceWatch | null;
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
+  readonly memory: MemoryRoom;
 }
 
 /** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
-  private readonly tree: ProcessTree;
-  private readonly polls: PollSchedule;
-  private readonly looks: LookSchedule;
-  private readonly ledgers: LedgerSchedule;
-  private readonly leaveBudget: () => void;
-  private readonly ledgerTurns = new LedgerTurns();
-  private readonly startMs = monotonicMs();
-  private readonly cpu = processCpu();
-  private readonly cgroup: CgroupPlace | null;
-  private readonly suspects: SuspectWatch;
-  private highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
-  private oomKills: number | null = null;
-  private timer: NodeJS.Timeout | null = null;
-  private pendingMetrics: MetricRow[] = [];
-  private flushedMs = 0;
+  readonly #tree: ProcessTree;
+  readonly #polls: PollSchedule;
+  readonly #looks: LookSchedule;
+  readonly #ledgers: LedgerSchedule;
+  readonly #leaveBudget: () => void;
+  readonly #ledgerTurns = new LedgerTurns();
+  readonly #startMs = monotonicMs();
+  readonly #cpu = processCpu();
+  readonly #cgroup: CgroupPlace | null;
+  readonly #suspects: SuspectWatch;
+  #highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
+  #oomKills: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #pendingMetrics: MetricRow[] = [];
+  #flushedMs = 0;
+  #isStopped = false;
+  #nextRoomCheckMs: Millis = 0;
+  #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
   /** CPU time of this process up to the end of the last step. */
-  private steppedCpuMs: Millis = 0;
+  #steppedCpuMs: Millis = 0;
 
-  constructor(private readonly options: RecorderOptions) {
+  /** Settles when there is too little memory for a recorder beside the program. */
+  readonly outOfMemory = new Promise<{ readonly roomBytes: Bytes }>((resolve) => {
+    this.#leaveForMemory = resolve;
+  });
+
+  readonly #options: RecorderOptions;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+
     const { budget } = options;
-    this.leaveBudget = budget.join();
-    this.polls = new PollSchedule(budget);
-    this.looks = new LookSchedule(budget);
-    this.ledgers = new LedgerSchedule(budget);
-    this.tree = new ProcessTree(
+    this.#leaveBudget = budget.join();
+    this.#polls = new PollSchedule(budget);
+    this.#looks = new LookSchedule(budget);
+    this.#ledgers = new LedgerSchedule(budget);
+    this.#tree = new ProcessTree(
       options.pid,
       options.startTicks,
       options.command,
@@ -79,8 +97,8 @@ export class Recorder {
       options.follow,
       options.programStartedMs,
     );
-    this.cgroup = findCgroup(options.pid);
-    this.suspects = new SuspectWatch({
+    this.#cgroup = findCgroup(options.pid);
+    this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
       budget,
@@ -91,42 +109,42 @@ export class Recorder {
   }
 
   start(): void {
-    this.step();
+    this.#step();
   }
 
   /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
    * killed, and nobody knows how the program ended. */
   async finish(report: ExitReport | null): Promise<void> {
-    if (this.timer) {
-      clearTimeout(this.timer);
-      this.timer = null;
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
     }
     const timeMs = nowMs();
-    const { writer, pool, devices } = this.options;
-    const poll = this.tree.poll(timeMs, false);
+    const { writer, pool, devices } = this.#options;
+    const poll = this.#tree.poll(timeMs, false);
     await devices?.lastWords(poll);
-    pool?.adoptStrays(poll, this.options.startTicks);
+    pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
-    this.pollCgroup(poll);
-    if (this.highest) {
-      const { timeMs: peakMs, bytes } = this.highest;
+    this.#pollCgroup(poll);
+    if (this.#highest) {
+      const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({
         timeMs: peakMs,
-        pid: this.options.pid,
+        pid: this.#options.pid,
         kind: "peak",
         detail: "highest RSS of all processes together",
         value: bytes,
       });
     }
-    this.take(poll);
-    this.look("end", timeMs);
-    this.take(this.tree.end(timeMs, await this.countOutliving(timeMs)));
+    this.#take(poll);
+    this.#look("end", timeMs);
+    this.#take(this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
     pool?.close();
-    this.flush(timeMs);
+    this.#flush(timeMs);
     // A lookup that is under way may end yet: its copy of the heap outlives the program.
-    await this.suspects.settled();
-    this.suspects.close(monotonicMs() - this.startMs, timeMs);
-    this.leaveBudget();
+    await this.#suspects.settled();
+    this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
+    this.#leaveBudget();
     writer.end({
       timeMs,
       exitCode: report?.exitCode ?? null,
@@ -138,18 +156,18 @@ export class Recorder {
   }
 
   /** Processes that run on without the program; its own helpers notice its end, and follow. */
-  private async countOutliving(timeMs: TimeMs): Promise<number> {
-    const { pool, startTicks } = this.options;
+  async #countOutliving(timeMs: TimeMs): Promise<number> {
+    const { pool, startTicks } = this.#options;
     const giveUpMs = monotonicMs() + HELPERS_END_MS;
     for (;;) {
-      if (this.tree.outliving().length === 0) {
+      if (this.#tree.outliving().length === 0) {
         // The last of them may have forked before it ended, as a daemon does: at any moment since the
         // walk that saw it alive.
-        const poll = this.tree.newPoll(timeMs);
+        const poll = this.#tree.newPoll(timeMs);
         pool?.adoptStrays(poll, startTicks);
-        this.take(poll);
+        this.#take(poll);
       }
-      const count = this.tree.outliving().length;
+      const count = this.#tree.outliving().length;
       if (count === 0 || monotonicMs() >= giveUpMs) {
         return count;
       }
@@ -157,22 +175,19 @@ export class Recorder {
     }
   }
 
+  /** The program runs on without a recorder; the recording goes on with what its guard keeps. `why`: a sentence. */
+  handOver(why: string): void {
+    const timeMs = this.#stop("poll");
+    this.#options.writer.limits(timeMs, [why]);
+    this.#options.pool?.keepWithoutLease();
+    this.#options.pool?.close();
+  }
+
   /** The program runs on, and is left: its profile as of now, and the end of the recording. */
   leave(): void {
-    if (this.timer) {
-      clearTimeout(this.timer);
-      this.timer = null;
-    }
-    this.leaveBudget();
-    this.options.devices?.leave();
-    const elapsedMs = monotonicMs() - this.startMs;
-    this.poll(elapsedMs);
-    const timeMs = nowMs();
-    this.suspects.close(elapsedMs, timeMs);
-    this.look("end", timeMs);
-    this.options.pool?.close();
-    this.flush(timeMs);
-    this.options.writer.end({
+    const timeMs = this.#stop("end");
+    this.#options.pool?.close();
+    this.#options.writer.end({
       timeMs,
       exitCode: null,
       signal: null,
@@ -182,95 +197,127 @@ export class Recorder {
     });
   }
 
-  /** CPU time of this process since the recorder was made. */
-  get cpuMs(): Millis {
-    return this.cpu();
+  /** Nothing is recorded any more, after one last poll and look of that kind. @returns their time. */
+  #stop(kind: "poll" | "end"): TimeMs {
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#leaveBudget();
+    this.#options.devices?.leave();
+    const elapsedMs = monotonicMs() - this.#startMs;
+    this.#poll(elapsedMs);
+    const timeMs = nowMs();
+    this.#look(kind, timeMs);
+    this.#suspects.close(elapsedMs, timeMs);
+    this.#flush(timeMs);
+    this.#isStopped = true;
+    return timeMs;
   }
 
-  /** True while the recorded program runs. */
+  /** CPU time of this process since the recorder was made. */
+  get cpuMs(): Millis {
+    return this.#cpu();
+  }
+
+  /** True while the recorded program runs, as far as the newest poll knows; false once nothing is polled any more. */
   get rootLives(): boolean {
-    return this.tree.livingPids.includes(this.options.pid);
+    return !this.#isStopped && this.#tree.livingPids.includes(this.#options.pid);
   }
 
   /** One poll, a look where one is due, and the timer for the next. */
-  private step(): void {
-    const elapsedMs = monotonicMs() - this.startMs;
+  #step(): void {
+    const elapsedMs = monotonicMs() - this.#startMs;
     // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
-    const waitCpuMs = this.suspects.isBusy ? 0 : this.cpu() - this.steppedCpuMs;
+    const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
-    const polledMs = this.poll(elapsedMs);
-    this.polls.polled(elapsedMs, pollCpu() + waitCpuMs);
-    const { pool } = this.options;
+    const polledMs = this.#poll(elapsedMs);
+    const ownCpuMs = pollCpu();
+    this.#polls.polled(elapsedMs, ownCpuMs + waitCpuMs, ownCpuMs);
+    const { pool } = this.#options;
     if (pool) {
-      const due = this.looks.due(elapsedMs, pool.liveBytes);
-      const kind = due ?? (this.suspects.wantsLook(elapsedMs) ? "poll" : null);
+      const due = this.#looks.due(elapsedMs, pool.liveBytes);
+      const kind = due ?? (this.#suspects.wantsLook(elapsedMs) ? "poll" : null);
       if (kind) {
         const lookCpu = threadCpu();
-        this.look(kind, nowMs());
-        this.looks.looked(elapsedMs, pool.liveBytes, lookCpu());
+        this.#look(kind, nowMs());
+        this.#looks.looked(elapsedMs, pool.liveBytes, lookCpu());
       }
     }
-    if (this.ledgers.due(elapsedMs)) {
+    if (this.#ledgers.due(elapsedMs)) {
       const ledgerCpu = threadCpu();
-      this.readLedger(polledMs);
-      this.ledgers.read(elapsedMs, ledgerCpu());
+      this.#readLedger(polledMs);
+      this.#ledgers.read(elapsedMs, ledgerCpu());
     }
-    const distance = this.polls.distance(elapsedMs);
+    this.#checkRoom(elapsedMs);
+    const distance = this.#polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
-    this.steppedCpuMs = this.cpu();
-    this.wait(distance);
+    this.#steppedCpuMs = this.#cpu();
+    this.#wait(distance);
+  }
+
+  #checkRoom(elapsedMs: Millis): void {
+    if (elapsedMs < this.#nextRoomCheckMs) {
+      return;
+    }
+    const roomBytes = this.#options.memory.read();
+    this.#suspects.roomBytes = roomBytes;
+    this.#nextRoomCheckMs = elapsedMs + (roomBytes < WIDE_ROOM ? 0 : ROOM_CHECK_MS);
+    if (roomBytes < LEAST_ROOM) {
+      this.#leaveForMemory({ roomBytes });
+    }
   }
 
   /** Until the next step; sooner where processes come so fast that slots run short. */
-  private wait(distance: Millis): void {
-    const { pool } = this.options;
+  #wait(distance: Millis): void {
+    const { pool } = this.#options;
     const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
-    this.timer = setTimeout(() => {
+    this.#timer = setTimeout(() => {
       if (distance > part && !pool?.crowded) {
-        this.wait(distance - part);
+        this.#wait(distance - part);
       } else {
-        this.step();
+        this.#step();
       }
     }, part);
   }
 
   /** @returns the poll's time. */
-  private poll(elapsedMs: Millis): TimeMs {
+  #poll(elapsedMs: Millis): TimeMs {
     const timeMs = nowMs();
-    const expensive = this.polls.expensiveIsDue(elapsedMs);
+    const expensive = this.#polls.expensiveIsDue(elapsedMs);
     const treeCpu = threadCpu();
-    const poll = this.tree.poll(timeMs, expensive);
+    const poll = this.#tree.poll(timeMs, expensive);
     if (expensive) {
-      this.polls.expensiveRead(elapsedMs, treeCpu());
+      this.#polls.expensiveRead(elapsedMs, treeCpu());
     }
-    this.options.pool?.poll(poll);
-    this.options.devices?.poll(poll);
-    this.pollCgroup(poll);
-    this.take(poll);
-    if (elapsedMs - this.flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
-      this.flush(timeMs);
-      this.flushedMs = elapsedMs;
+    this.#options.pool?.poll(poll);
+    this.#options.devices?.poll(poll);
+    this.#pollCgroup(poll);
+    this.#take(poll);
+    if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
+      this.#flush(timeMs);
+      this.#flushedMs = elapsedMs;
     }
     return timeMs;
   }
 
   /** Its figures belong to the poll just made: a process's rows are in order of time. */
-  private readLedger(timeMs: TimeMs): void {
-    const { rows, allocators, limits } = this.ledgerTurns.next(this.tree.livingSeries, timeMs);
-    this.pendingMetrics.push(...rows);
-    this.suspects.polled(rows);
+  #readLedger(timeMs: TimeMs): void {
+    const { rows, allocators, limits } = this.#ledgerTurns.next(this.#tree.livingSeries, timeMs);
+    this.#pendingMetrics.push(...rows);
+    this.#suspects.polled(rows);
     if (allocators !== null) {
-      this.suspects.allocatorsFound(allocators);
+      this.#suspects.allocatorsFound(allocators);
     }
-    this.options.writer.limits(timeMs, limits);
+    this.#options.writer.limits(timeMs, limits);
   }
 
-  private pollCgroup(poll: TreePoll): void {
-    const memory = this.cgroup && readLimiting(this.cgroup);
+  #pollCgroup(poll: TreePoll): void {
+    const memory = this.#cgroup && readLimiting(this.#cgroup);
     if (!memory) {
       return;
     }
-    this.noticeOomKill(memory, poll);
+    this.#noticeOomKill(memory, poll);
     if (!this.rootLives) {
       return; // the figures are kept with the root's, which has ended
     }
@@ -286,53 +333,53 @@ export class Recorder {
     add("cgroupMaxEvents", memory.maxEvents);
   }
 
-  private noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
+  #noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
     if (memory.oomKills !== null) {
-      if (this.oomKills !== null && memory.oomKills > this.oomKills) {
+      if (this.#oomKills !== null && memory.oomKills > this.#oomKills) {
         events.push({
           timeMs,
-          pid: this.options.pid,
+          pid: this.#options.pid,
           kind: "oom-kill",
           detail: `the kernel killed a process of control group ${memory.directory}`,
           value: memory.oomKills,
         });
       }
-      this.oomKills = memory.oomKills;
+      this.#oomKills = memory.oomKills;
     }
   }
 
-  private look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
-    const { pool, writer } = this.options;
+  #look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+    const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
-    if (taken) {
+    if (pool && taken) {
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
-        const elapsedMs = monotonicMs() - this.startMs;
-        this.suspects.looked(taken, pool as PoolWatch, elapsedMs);
+        const elapsedMs = monotonicMs() - this.#startMs;
+        this.#suspects.looked(taken, pool, elapsedMs);
       }
       writer.agentLimits(timeMs, taken.limits);
     }
   }
 
-  private take(poll: TreePoll): void {
-    const { writer } = this.options;
+  #take(poll: TreePoll): void {
+    const { writer } = this.#options;
     const { timeMs } = poll;
     if (poll.rows.length > 0) {
       writer.processes(timeMs, poll.rows);
     }
     writer.events(timeMs, poll.events);
     writer.limits(timeMs, poll.limits);
-    this.suspects.polled(poll.metrics);
+    this.#suspects.polled(poll.metrics);
     for (const row of poll.metrics) {
-      this.pendingMetrics.push(row);
-      if (row.metric === "treeRssBytes" && row.value > (this.highest?.bytes ?? 0)) {
-        this.highest = { timeMs, bytes: row.value };
+      this.#pendingMetrics.push(row);
+      if (row.metric === "treeRssBytes" && row.value > (this.#highest?.bytes ?? 0)) {
+        this.#highest = { timeMs, bytes: row.value };
       }
     }
   }
 
-  private flush(timeMs: TimeMs): void {
-    this.options.writer.metrics(timeMs, this.pendingMetrics);
-    this.pendingMetrics = [];
+  #flush(timeMs: TimeMs): void {
+    this.#options.writer.metrics(timeMs, this.#pendingMetrics);
+    this.#pendingMetrics = [];
   }
 }

@@ -4,7 +4,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { readStat } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import { nowMs } from "../../linux/this_process/clock.js";
-import type { TimeMs } from "../../model/base/units.js";
+import { MemoryRoom } from "../../linux/this_process/memory_room.js";
+import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FileSink } from "../../recording/file_sink.js";
 import type { RecordingMeta } from "../../recording/types.js";
@@ -14,6 +16,7 @@ import { CpuBudget } from "../process/cpu_budget.js";
 import { openRecording, reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { type ExitReport, GuardClient } from "./guard.js";
+import { handedOverSentence } from "./hand_over.js";
 import { type Preload, preparePreload } from "./preload.js";
 import { Recorder } from "./recorder.js";
 import type { RunOptions, RunResult } from "./run_options.js";
@@ -41,6 +44,7 @@ const WATCH_GUARD_MS = 2_000;
  * Throws TidemarkError where there is no guard.
  */
 export async function runUnderAgent(options: RunOptions): Promise<RunResult> {
+  dieFirstOfMemory();
   const guard = new GuardClient(options.guardDescriptor);
   const ignore = () => {};
   for (const signal of PROGRAM_SIGNALS) {
@@ -69,21 +73,21 @@ async function startAndRecord(
   if (preload && writer.failure === null) {
     guard.setOrphan(orphanPath(writer.path));
   }
-  const leave = (exitCode: number) => guard.leave(exitCode);
   const started = await guard.start(argumentBytes(options.command));
+  const whatever = {
+    recordingPath: wanted,
+    handedOver: false,
+    signal: null,
+    startFailure: null,
+    notes,
+    recorderCpuMs: 0,
+    open: () => openRecording(wanted),
+    leave: (exitCode: number) => guard.leave(exitCode),
+  };
   if (!started.started) {
     writer.discard();
-    return {
-      recordingPath: wanted,
-      recorded: false,
-      exitCode: started.errno === ENOENT ? 127 : 126,
-      signal: null,
-      startFailure: started.reason,
-      notes,
-      recorderCpuMs: 0,
-      open: () => openRecording(wanted),
-      leave,
-    };
+    const exitCode = started.errno === ENOENT ? 127 : 126;
+    return { ...whatever, recorded: false, exitCode, startFailure: started.reason };
   }
   const startedMs = nowMs();
   const failureBefore = writer.failure;
@@ -99,12 +103,19 @@ async function startAndRecord(
     pool: preload && new PoolWatch(preload.pool, preload.descriptor, started.pid),
     devices: options.devices ? new DeviceWatch(options.devices, dirname(wanted)) : null,
     budget: options.budget ?? new CpuBudget(),
+    memory: new MemoryRoom(),
   });
   recorder.start();
-  const watch = setInterval(() => wakeGuard(started.pid), WATCH_GUARD_MS);
-  const report = (await guard.exited) ?? (await endWithoutGuard(recorder));
-  clearInterval(watch);
-  await recorder.finish(report);
+  // Without an agent, or a file, there is nothing that the guard could keep.
+  const mayLeave = preload !== null && writer.failure === null;
+  const end = await endOrShortage(guard, recorder, started.pid, mayLeave);
+  if ("roomBytes" in end) {
+    recorder.handOver(handedOverSentence(end.roomBytes));
+    writer.close();
+    guard.handOver();
+    return { ...whatever, recorded: true, handedOver: true, exitCode: 0 };
+  }
+  await recorder.finish(end.report);
   writer.close();
   guard.setOrphan("");
   const { failure } = writer;
@@ -112,16 +123,32 @@ async function startAndRecord(
     notes.push(`The recording is cut short: ${failure.what}.`);
   }
   return {
+    ...whatever,
     recordingPath: writer.path,
     recorded: writer.failure === null,
-    exitCode: exitCodeOf(report),
-    signal: report?.signal ?? null,
-    startFailure: null,
-    notes,
+    exitCode: exitCodeOf(end.report),
+    signal: end.report?.signal ?? null,
     recorderCpuMs: recorder.cpuMs,
     open: () => reopenRecording(writer.path, writer.memory),
-    leave,
   };
+}
+
+/** The program's end, or, where the recorder may leave, that memory is short. */
+async function endOrShortage(
+  guard: GuardClient,
+  recorder: Recorder,
+  program: Pid,
+  mayLeave: boolean,
+): Promise<{ readonly report: ExitReport | null } | { readonly roomBytes: Bytes }> {
+  const watch = setInterval(() => wakeGuard(program), WATCH_GUARD_MS);
+  try {
+    const ended = guard.exited.then(async (report) => ({
+      report: report ?? (await endWithoutGuard(recorder)),
+    }));
+    return await (mayLeave ? Promise.race([ended, recorder.outOfMemory]) : ended);
+  } finally {
+    clearInterval(watch);
+  }
 }
 
 /** Where the guard leaves the pool of a recording whose recorder died. */
@@ -207,6 +234,6 @@ async function endWithoutGuard(recorder: Recorder): Promise<null> {
   return null;
 }
 
-function exitCodeOf(report: ExitReport | null): number {
+export function exitCodeOf(report: ExitReport | null): number {
   return report === null ? 1 : (report.exitCode ?? 128 + (report.signal ?? 0));
 }

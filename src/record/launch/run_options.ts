@@ -27,6 +27,9 @@ export interface RunResult {
   readonly recordingPath: string;
   /** False where the recording could not be written to its end: `notes` says why. */
   readonly recorded: boolean;
+  /** Memory is short: the program runs on, and its guard has the recording completed and summed up at its end. The
+   * caller ends without a word. */
+  readonly handedOver: boolean;
   /** What the caller must leave with: the program's exit code, or 128 + signal; 126/127 where it could not start. */
   readonly exitCode: number;
   /** Signal that ended the program, else null. */

@@ -12,28 +12,28 @@ const ROOT_SERIES = 0;
 
 export class ForkedPages {
   /** Of children: the newest readings, and those when private memory was first read. */
-  private readonly newest = new Map<number, Map<Metric, Bytes>>();
-  private readonly first = new Map<number, ReadonlyMap<Metric, Bytes>>();
+  readonly #newest = new Map<number, Map<Metric, Bytes>>();
+  readonly #first = new Map<number, ReadonlyMap<Metric, Bytes>>();
 
   polled(rows: readonly MetricRow[]): void {
     for (const { series, metric, value } of rows) {
       if (series !== ROOT_SERIES && (metric === "ussBytes" || metric === "rssBytes")) {
-        const figures = this.newest.get(series) ?? new Map<Metric, Bytes>();
-        this.newest.set(series, figures);
+        const figures = this.#newest.get(series) ?? new Map<Metric, Bytes>();
+        this.#newest.set(series, figures);
         figures.set(metric, value);
       }
     }
-    for (const [series, figures] of this.newest) {
-      if (!this.first.has(series) && figures.has("ussBytes") && figures.has("rssBytes")) {
-        this.first.set(series, new Map(figures));
+    for (const [series, figures] of this.#newest) {
+      if (!this.#first.has(series) && figures.has("ussBytes") && figures.has("rssBytes")) {
+        this.#first.set(series, new Map(figures));
       }
     }
   }
 
   get turnPrivate(): boolean {
-    return [...this.first].some(([series, before]) => {
+    return [...this.#first].some(([series, before]) => {
       const gain = (metric: Metric) =>
-        (this.newest.get(series)?.get(metric) ?? 0) - (before.get(metric) ?? 0);
+        (this.#newest.get(series)?.get(metric) ?? 0) - (before.get(metric) ?? 0);
       const turned = gain("ussBytes");
       return turned >= LEAST_TURNED && gain("rssBytes") < MOST_OF_OWN * turned;
     });

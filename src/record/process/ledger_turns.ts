@@ -35,17 +35,17 @@ interface Kept {
 }
 
 export class LedgerTurns {
-  private readonly kept = new Map<Pid, Kept>();
-  private turns = 0;
+  readonly #kept = new Map<Pid, Kept>();
+  #turns = 0;
 
   /** @param living the processes to choose from, each with the number of its series. */
   next(living: ReadonlyMap<Pid, number>, timeMs: TimeMs): LedgerTurn {
-    for (const pid of this.kept.keys()) {
+    for (const pid of this.#kept.keys()) {
       if (!living.has(pid)) {
-        this.kept.delete(pid);
+        this.#kept.delete(pid);
       }
     }
-    const turnOf = (pid: Pid) => this.kept.get(pid)?.turn ?? 0;
+    const turnOf = (pid: Pid) => this.#kept.get(pid)?.turn ?? 0;
     let chosen: Pid | null = null;
     for (const pid of living.keys()) {
       if (chosen === null || turnOf(pid) < turnOf(chosen)) {
@@ -55,10 +55,10 @@ export class LedgerTurns {
     if (chosen === null) {
       return { rows: [], allocators: null, limits: [] };
     }
-    const kept = this.kept.get(chosen) ?? newlyMet();
-    this.kept.set(chosen, kept);
-    this.turns += 1;
-    kept.turn = this.turns;
+    const kept = this.#kept.get(chosen) ?? newlyMet();
+    this.#kept.set(chosen, kept);
+    this.#turns += 1;
+    kept.turn = this.#turns;
     return read(chosen, kept, living.get(chosen) as number, timeMs);
   }
 }

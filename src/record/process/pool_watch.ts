@@ -67,34 +67,38 @@ const MOST_WALKS = 20;
 
 /** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
 export class PoolWatch {
-  private readonly names = new ThreadNames();
-  private readonly assembler = new ProfileAssembler({
+  readonly #names = new ThreadNames();
+  readonly #assembler = new ProfileAssembler({
     symbols: new Symboliser(),
-    threads: this.names,
+    threads: this.#names,
   });
-  private readonly watched = new Map<string, Watched>();
+  readonly #watched = new Map<string, Watched>();
   /** Sentences about segments that made no sense, by pid. */
-  private readonly damaged = new Map<Pid, string>();
+  readonly #damaged = new Map<Pid, string>();
   /** Slots that were read to their end and could not be freed. */
-  private readonly stuck = new Set<string>();
-  private claimsAtPoll = 0;
+  readonly #stuck = new Set<string>();
+  #claimsAtPoll = 0;
   /** Whether processes came between the last two polls, or since the last one as far as was asked. */
   isClaimed = true;
-  private readonly inode: number;
+  readonly #inode: number;
+
+  readonly #pool: PoolReader;
+  readonly #descriptor: number;
+  readonly #root: Pid;
 
   /** `root`: the recorded program, whose segment stays until the last look. */
-  constructor(
-    private readonly pool: PoolReader,
-    private readonly descriptor: number,
-    private readonly root: Pid,
-  ) {
-    this.inode = fstatSync(descriptor).ino;
+  constructor(pool: PoolReader, descriptor: number, root: Pid) {
+    this.#pool = pool;
+    this.#descriptor = descriptor;
+    this.#root = root;
+
+    this.#inode = fstatSync(descriptor).ino;
   }
 
   /** Estimated live bytes of all processes, at the last poll. */
   get liveBytes(): Bytes {
     let sum = 0;
-    for (const { liveBytes } of this.watched.values()) {
+    for (const { liveBytes } of this.#watched.values()) {
       sum += liveBytes;
     }
     return sum;
@@ -102,41 +106,46 @@ export class PoolWatch {
 
   /** The agents go on for so long without hearing from us again. */
   renewLease(forMs: Millis): void {
-    this.pool.setLease(monotonicMs() + forMs);
+    this.#pool.setLease(monotonicMs() + forMs);
+  }
+
+  /** The agents go on without a recorder. */
+  keepWithoutLease(): void {
+    this.#pool.setLease(0);
   }
 
   /** True once so many processes came since the last poll that the slots of those that have ended are
    * wanted: to be asked between polls. */
   get crowded(): boolean {
-    const head = this.guarded(null, () => this.pool.header());
-    this.isClaimed ||= head !== null && head.claims > this.claimsAtPoll;
-    return head !== null && head.claims - this.claimsAtPoll > head.slotCount / 4;
+    const head = this.#guarded(null, () => this.#pool.header());
+    this.isClaimed ||= head !== null && head.claims > this.#claimsAtPoll;
+    return head !== null && head.claims - this.#claimsAtPoll > head.slotCount / 4;
   }
 
   /** Takes up new segments, reads every header, lets go of those whose owner has ended while the root
    * lived: nothing of theirs lives. Who has gone with the root is for {@link lastPoll} to tell. */
   poll(poll: TreePoll): void {
-    const claims = this.guarded(null, () => this.pool.header())?.claims ?? 0;
-    this.isClaimed = claims > this.claimsAtPoll;
-    this.claimsAtPoll = claims;
-    for (const { watched, header, state } of this.readSlots(poll)) {
-      if (state === "replaced" || (state === "gone" && this.goneForSure(watched, header))) {
-        this.drain(watched, header, poll);
+    const claims = this.#guarded(null, () => this.#pool.header())?.claims ?? 0;
+    this.isClaimed = claims > this.#claimsAtPoll;
+    this.#claimsAtPoll = claims;
+    for (const { watched, header, state } of this.#readSlots(poll)) {
+      if (state === "replaced" || (state === "gone" && this.#goneForSure(watched, header))) {
+        this.#drain(watched, header, poll);
       } else if (state === "gone") {
         watched.liveBytes = 0; // most likely, and the sum of all must not show a peak that never was
       } else {
         watched.missed = 0;
       }
     }
-    poll.events.push(...this.assembler.takeEvents());
+    poll.events.push(...this.#assembler.takeEvents());
   }
 
   /** The same once the root has ended. `killed`: by a signal; what ended with it then, and not by its own
    * exit, keeps its live heap for the last look, as the root does. */
   lastPoll(poll: TreePoll, killed: boolean): void {
-    for (const { watched, header, state } of this.readSlots(poll)) {
+    for (const { watched, header, state } of this.#readSlots(poll)) {
       if (state === "replaced" || (state === "gone" && !(killed && header?.state !== "ended"))) {
-        this.drain(watched, header, poll);
+        this.#drain(watched, header, poll);
         continue;
       }
       watched.missed = 0;
@@ -144,7 +153,7 @@ export class PoolWatch {
         poll.addEnded(header);
       }
     }
-    poll.events.push(...this.assembler.takeEvents());
+    poll.events.push(...this.#assembler.takeEvents());
   }
 
   /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
@@ -153,7 +162,7 @@ export class PoolWatch {
   adoptStrays(poll: TreePoll, sinceTicks: number): void {
     const seenEnded = new Set<Pid>();
     for (let walk = 0; walk < MOST_WALKS; walk++) {
-      const { mapping, ended } = processesMapping(POOL_NAME, this.inode, sinceTicks);
+      const { mapping, ended } = processesMapping(POOL_NAME, this.#inode, sinceTicks);
       for (const pid of mapping) {
         const stat = readStat(pid);
         if (stat) {
@@ -171,17 +180,17 @@ export class PoolWatch {
     }
   }
 
-  private *readSlots(poll: TreePoll): Iterable<{
+  *#readSlots(poll: TreePoll): Iterable<{
     readonly watched: Watched;
     readonly header: SegmentHeader | null;
     /** `replaced`: by an image that came after it; `gone`: its process. */
     readonly state: "kept" | "replaced" | "gone";
   }> {
     const { tree } = poll;
-    const slots = this.guarded(null, () => this.pool.slots()) ?? [];
+    const slots = this.#guarded(null, () => this.#pool.slots()) ?? [];
     const newest = newestImages(slots);
     for (const slot of slots) {
-      const watched = this.watch(slot);
+      const watched = this.#watch(slot);
       if (watched === null) {
         continue;
       }
@@ -189,37 +198,37 @@ export class PoolWatch {
         tree.find(slot.pid, slot.processStartTicks) ??
         poll.adopt(slot.pid, slot.processStartTicks) ??
         tree.findEnded(slot.pid, slot.processStartTicks);
-      const header = this.guarded(watched, () => this.header(slot));
-      if (!watched.outlived && this.isOutlived(watched, tree)) {
-        this.outlive(watched, poll);
+      const header = this.#guarded(watched, () => this.#header(slot));
+      if (!watched.outlived && this.#isOutlived(watched, tree)) {
+        this.#outlive(watched, poll);
       } else if (header && !watched.outlived) {
-        this.readFigures(watched, header, poll);
+        this.#readFigures(watched, header, poll);
       }
-      const kept = slot.pid === this.root || this.lives(watched, tree);
+      const kept = slot.pid === this.#root || this.#lives(watched, tree);
       yield { watched, header, state: !newest.has(slot) ? "replaced" : kept ? "kept" : "gone" };
     }
   }
 
   /** An image without an agent claims no segment: whether one took over shows in what is mapped, which is
    * asked once for each exec that was seen. */
-  private isOutlived(watched: Watched, tree: ProcessTree): boolean {
+  #isOutlived(watched: Watched, tree: ProcessTree): boolean {
     const { row } = watched;
     if (row === null || !tree.lives(row) || watched.execs === tree.execs(row)) {
       return false;
     }
-    const maps = isMapping(row.pid, POOL_NAME, this.inode);
+    const maps = isMapping(row.pid, POOL_NAME, this.#inode);
     watched.execs = maps === null ? watched.execs : tree.execs(row);
     return maps === false && !isLeaving(readStat(row.pid));
   }
 
   /** What lived in the image went with it. Its slot stays: an image with an agent that comes after this one
    * tells by it that it is followed. */
-  private outlive(watched: Watched, poll: TreePoll): void {
+  #outlive(watched: Watched, poll: TreePoll): void {
     watched.outlived = true;
     watched.liveBytes = 0;
-    this.renew(watched);
+    this.#renew(watched);
     if (watched.process !== null) {
-      this.assembler.end(watched.process);
+      this.#assembler.end(watched.process);
     }
     if (watched.row !== null) {
       poll.measure(watched.row, "liveBytes", 0);
@@ -228,58 +237,58 @@ export class PoolWatch {
   }
 
   /** The root is asked after the others: what ended before it was seen alive has not gone with it. */
-  private goneForSure(watched: Watched, header: SegmentHeader | null): boolean {
+  #goneForSure(watched: Watched, header: SegmentHeader | null): boolean {
     watched.missed += 1;
     const byItself = watched.row !== null && header?.state === "ended";
-    return !isLeaving(readStat(this.root)) && (byItself || watched.missed >= MISSED_TO_BE_GONE);
+    return !isLeaving(readStat(this.#root)) && (byItself || watched.missed >= MISSED_TO_BE_GONE);
   }
 
   /** A full look at every segment. null where no process has set one up yet. */
   look(timeMs: TimeMs): TakenLook | null {
-    let any = this.assembler.totals().samples > 0;
-    for (const watched of this.watched.values()) {
-      any = (watched.missed === 0 && this.renew(watched)) || any;
+    let any = this.#assembler.totals().samples > 0;
+    for (const watched of this.#watched.values()) {
+      any = (watched.missed === 0 && this.#renew(watched)) || any;
     }
-    const head = this.guarded(null, () => this.pool.header());
+    const head = this.#guarded(null, () => this.#pool.header());
     const unserved = head ? poolLimits(head.unserved, head.unservedReason) : [];
-    if (!any && unserved.length === 0 && this.damaged.size === 0) {
+    if (!any && unserved.length === 0 && this.#damaged.size === 0) {
       return null;
     }
-    const { samples, lost, cpuMs, periodBytes } = this.assembler.totals();
+    const { samples, lost, cpuMs, periodBytes } = this.#assembler.totals();
     return {
-      ...this.assembler.take(timeMs),
+      ...this.#assembler.take(timeMs),
       agent: { samples, lost, cpuMs, periodBytes },
-      limits: [...this.assembler.limits(), ...this.damaged.values(), ...unserved],
+      limits: [...this.#assembler.limits(), ...this.#damaged.values(), ...unserved],
     };
   }
 
   /** Of each process: its sampled live allocations as of the last look. */
   liveSamples(): ReadonlyMap<Pid, LiveSamples> {
-    return this.assembler.liveSamples();
+    return this.#assembler.liveSamples();
   }
 
   /** Of each process: who opened its descriptors, as of the last look. */
   openings(): ReadonlyMap<Pid, readonly Opening[]> {
-    return this.assembler.openings();
+    return this.#assembler.openings();
   }
 
   /** No look comes any more. */
   close(): void {
-    this.names.close();
+    this.#names.close();
   }
 
   /** null for a slot that was read to its end and could not be freed. */
-  private watch(slot: PoolSlot): Watched | null {
+  #watch(slot: PoolSlot): Watched | null {
     const key = `${slot.index} ${slot.pid} ${slot.processStartTicks} ${slot.image} ${slot.claimedMs}`;
-    if (this.stuck.has(key)) {
+    if (this.#stuck.has(key)) {
       return null;
     }
-    let watched = this.watched.get(key);
+    let watched = this.#watched.get(key);
     if (!watched) {
       watched = {
         key,
         slot,
-        reader: new SegmentReader(this.descriptor, this.pool.slotRange(slot.index)),
+        reader: new SegmentReader(this.#descriptor, this.#pool.slotRange(slot.index)),
         process: null,
         row: null,
         liveBytes: 0,
@@ -288,23 +297,23 @@ export class PoolWatch {
         execs: null,
         outlived: false,
       };
-      this.watched.set(key, watched);
+      this.#watched.set(key, watched);
     }
     return watched;
   }
 
-  private header(slot: PoolSlot): SegmentHeader | null {
-    const { offset, length } = this.pool.slotRange(slot.index);
+  #header(slot: PoolSlot): SegmentHeader | null {
+    const { offset, length } = this.#pool.slotRange(slot.index);
     const page = Buffer.alloc(CONSTANTS.TM_PAGE);
-    const got = readSync(this.descriptor, page, 0, page.length, offset);
+    const got = readSync(this.#descriptor, page, 0, page.length, offset);
     return got === page.length ? parseSegmentHeader(page, length, "the agent's memory") : null;
   }
 
-  private readFigures(watched: Watched, header: SegmentHeader, poll: TreePoll): void {
+  #readFigures(watched: Watched, header: SegmentHeader, poll: TreePoll): void {
     watched.liveBytes = header.liveBytes;
     const events = header.sections[CONSTANTS.TM_SECTION_EVENTS];
     if (events && events.count - watched.eventsTaken > events.capacity / 2) {
-      this.renew(watched); // before the ring overwrites what nobody has read
+      this.#renew(watched); // before the ring overwrites what nobody has read
     }
     if (watched.row === null) {
       return;
@@ -316,7 +325,7 @@ export class PoolWatch {
     }
   }
 
-  private lives({ slot, row }: Watched, tree: ProcessTree): boolean {
+  #lives({ slot, row }: Watched, tree: ProcessTree): boolean {
     if (row !== null) {
       return tree.lives(row);
     }
@@ -325,7 +334,7 @@ export class PoolWatch {
 
   /** A program that writes where it should not may hit what the agents share: that is said, and the rest
    * is read on. `watched` null: the pool's own head. */
-  private guarded<Value>(watched: Watched | null, read: () => Value): Value | null {
+  #guarded<Value>(watched: Watched | null, read: () => Value): Value | null {
     try {
       return read();
     } catch (error) {
@@ -334,35 +343,39 @@ export class PoolWatch {
       }
       const pid = watched?.slot.pid ?? 0;
       const whose = watched ? `process ${pid}: its profile` : "the head of the agents' memory";
-      this.damaged.set(pid, `${whose} cannot be read: ${error.what}`);
+      this.#damaged.set(pid, `${whose} cannot be read: ${error.what}`);
       return null;
     }
   }
 
   /** False where there is nothing to read yet. */
-  private renew(watched: Watched): boolean {
-    const look = this.guarded(watched, () => watched.reader.look());
+  #renew(watched: Watched): boolean {
+    const look = this.#guarded(watched, () => watched.reader.look());
     if (look === null) {
       return false;
     }
-    watched.process ??= this.assembler.begin(look.header, watched.row?.pid, watched.row?.parentPid);
+    watched.process ??= this.#assembler.begin(
+      look.header,
+      watched.row?.pid,
+      watched.row?.parentPid,
+    );
     watched.eventsTaken = look.header.sections[CONSTANTS.TM_SECTION_EVENTS]?.count ?? 0;
-    this.assembler.renew(watched.process, look);
+    this.#assembler.renew(watched.process, look);
     return true;
   }
 
-  private drain(watched: Watched, header: SegmentHeader | null, poll: TreePoll): void {
-    this.renew(watched);
+  #drain(watched: Watched, header: SegmentHeader | null, poll: TreePoll): void {
+    this.#renew(watched);
     if (watched.process !== null) {
-      this.assembler.end(watched.process);
+      this.#assembler.end(watched.process);
     }
     if (watched.row === null && header) {
       poll.addEnded(header);
     }
-    if (!this.pool.freeSlot(watched.slot.index)) {
-      this.stuck.add(watched.key);
+    if (!this.#pool.freeSlot(watched.slot.index)) {
+      this.#stuck.add(watched.key);
     }
-    this.watched.delete(watched.key);
+    this.#watched.delete(watched.key);
   }
 }
 

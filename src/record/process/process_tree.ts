@@ -79,31 +79,41 @@ interface Tracked {
 
 /** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
 export class ProcessTree {
-  private readonly alive = new Map<Pid, Tracked>();
+  readonly #alive = new Map<Pid, Tracked>();
   /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
-  private shmFirst: Bytes | null = null;
-  private asksWho = false;
-  private readonly foreign = new ForeignSharedMemory();
-  private foreignBytes: Bytes = 0;
+  #shmFirst: Bytes | null = null;
+  #asksWho = false;
+  readonly #foreign = new ForeignSharedMemory();
+  #foreignBytes: Bytes = 0;
   /** By pid and start ticks, oldest first. */
-  private readonly ended = new Map<string, SeriesRow>();
-  private count = 0;
-  private uncounted = false;
+  readonly #ended = new Map<string, SeriesRow>();
+  #count = 0;
+  #uncounted = false;
 
-  private rootIsNew = true;
+  #rootIsNew = true;
+
+  readonly #root: Pid;
+  readonly #startedMs: TimeMs;
+  readonly #follow: boolean;
+  readonly #rootStartedMs: number;
 
   /** The root counts even where it has ended before the first poll. `startedMs`: of the recording; `follow`
    * false: the root alone; `rootStartedMs`: where it ran before. */
   constructor(
-    private readonly root: Pid,
+    root: Pid,
     startTicks: number,
     command: readonly string[],
-    private readonly startedMs: TimeMs,
-    private readonly follow: boolean,
-    private readonly rootStartedMs = startedMs,
+    startedMs: TimeMs,
+    follow: boolean,
+    rootStartedMs = startedMs,
   ) {
+    this.#root = root;
+    this.#startedMs = startedMs;
+    this.#follow = follow;
+    this.#rootStartedMs = rootStartedMs;
+
     const row: SeriesRow = {
-      series: this.count++,
+      series: this.#count++,
       pid: root,
       parentPid: process.ppid, // the guard
       command,
@@ -112,18 +122,18 @@ export class ProcessTree {
       startedMs: rootStartedMs,
       endedMs: null,
     };
-    this.alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
+    this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
   }
 
   /** The living process with this pid, or the one that is known by it in its own pid namespace.
    * `startTicks` 0: its agent has no /proc (a bare chroot) to read them from. */
   find(pid: Pid, startTicks: number): SeriesRow | null {
     const same = (tracked: Tracked) => startTicks === 0 || tracked.startTicks === startTicks;
-    const direct = this.alive.get(pid);
+    const direct = this.#alive.get(pid);
     if (direct && same(direct)) {
       return direct.row;
     }
-    for (const tracked of this.alive.values()) {
+    for (const tracked of this.#alive.values()) {
       if (same(tracked) && readStatus(tracked.row.pid)?.namespacePids.at(-1) === pid) {
         return tracked.row;
       }
@@ -134,38 +144,38 @@ export class ProcessTree {
   /** See {@link TreePoll.adopt}. */
   adopt(pid: Pid, startTicks: number, poll: TreePoll): SeriesRow | null {
     const stat = readStat(pid);
-    if (stat?.startTicks !== startTicks || hasEnded(stat) || this.alive.has(pid)) {
+    if (stat?.startTicks !== startTicks || hasEnded(stat) || this.#alive.has(pid)) {
       return null;
     }
-    this.discover(pid, stat, poll);
-    return this.alive.get(pid)?.row ?? null;
+    this.#discover(pid, stat, poll);
+    return this.#alive.get(pid)?.row ?? null;
   }
 
   lives({ series, pid }: SeriesRow): boolean {
-    return this.alive.get(pid)?.row.series === series;
+    return this.#alive.get(pid)?.row.series === series;
   }
 
   /** How often a living process was seen to exec; 0 for one that has ended. */
   execs(row: SeriesRow): number {
-    return this.lives(row) ? (this.alive.get(row.pid)?.execs ?? 0) : 0;
+    return this.lives(row) ? (this.#alive.get(row.pid)?.execs ?? 0) : 0;
   }
 
   /** The process that had this pid, seen by a poll and ended: before its segment was found, where that one
    * is new. `startTicks`: as for {@link find}. */
   findEnded(pid: Pid, startTicks: number): SeriesRow | null {
     if (startTicks !== 0) {
-      return this.ended.get(`${pid} ${startTicks}`) ?? null;
+      return this.#ended.get(`${pid} ${startTicks}`) ?? null;
     }
-    return [...this.ended.values()].findLast((row) => row.pid === pid) ?? null;
+    return [...this.#ended.values()].findLast((row) => row.pid === pid) ?? null;
   }
 
   /** See {@link TreePoll.addEnded}. */
   addEnded({ pid, parentPid, command, python, startRealtimeMs }: SegmentHeader, poll: TreePoll) {
-    if (this.isFull(poll)) {
+    if (this.#isFull(poll)) {
       return;
     }
     const startedMs = Math.min(poll.timeMs, startRealtimeMs);
-    const series = this.count++;
+    const series = this.#count++;
     const endedMs = poll.timeMs;
     const row = { series, pid, parentPid, command, python, profiled: true, startedMs, endedMs };
     poll.rows.push(row);
@@ -185,29 +195,29 @@ export class ProcessTree {
     const known = row.command.length > 0 ? row.command : command;
     // One that ended meanwhile stays ended.
     const endedMs = this.lives(row) ? null : (row.endedMs ?? poll.timeMs);
-    return this.replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
+    return this.#replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
   }
 
   get livingPids(): Pid[] {
-    return [...this.alive.keys()];
+    return [...this.#alive.keys()];
   }
 
   /** Of each living process, the number of its series. */
   get livingSeries(): ReadonlyMap<Pid, number> {
-    return new Map(Array.from(this.alive, ([pid, { row }]) => [pid, row.series]));
+    return new Map(Array.from(this.#alive, ([pid, { row }]) => [pid, row.series]));
   }
 
   /** `dear`: PSS, USS and sockets, too. */
   poll(timeMs: TimeMs, dear: boolean): TreePoll {
     const poll = this.newPoll(timeMs);
-    this.search(poll);
+    this.#search(poll);
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = dear ? 0 : null;
-    const shmUsed = sharedMemoryUsed(this.root);
-    this.shmFirst ??= shmUsed;
-    this.asksWho ||= (shmUsed ?? 0) - (this.shmFirst ?? 0) > SHM_WORTH_ASKING;
-    for (const { row } of this.alive.values()) {
-      const figures = readFigures(row.pid, { dear, written: this.asksWho });
+    const shmUsed = sharedMemoryUsed(this.#root);
+    this.#shmFirst ??= shmUsed;
+    this.#asksWho ||= (shmUsed ?? 0) - (this.#shmFirst ?? 0) > SHM_WORTH_ASKING;
+    for (const { row } of this.#alive.values()) {
+      const figures = readFigures(row.pid, { dear, written: this.#asksWho });
       for (const [metric, value] of figures) {
         poll.measure(row, metric, value);
       }
@@ -215,15 +225,15 @@ export class ProcessTree {
       const pss = figures.size === 0 ? 0 : (figures.get("pssBytes") ?? null);
       treePss = treePss === null || pss === null ? null : treePss + pss;
     }
-    const root = this.alive.get(this.root)?.row;
+    const root = this.#alive.get(this.#root)?.row;
     if (root) {
       poll.measure(root, "treeRssBytes", treeRss);
-      poll.measure(root, "children", this.alive.size - 1);
-      if (this.asksWho && dear) {
-        this.foreignBytes = this.foreign.bytesOf([this.root, ...this.alive.keys()]);
+      poll.measure(root, "children", this.#alive.size - 1);
+      if (this.#asksWho && dear) {
+        this.#foreignBytes = this.#foreign.bytesOf([this.#root, ...this.#alive.keys()]);
       }
       if (shmUsed !== null) {
-        poll.measure(root, "shmUsedBytes", Math.max(0, shmUsed - this.foreignBytes));
+        poll.measure(root, "shmUsedBytes", Math.max(0, shmUsed - this.#foreignBytes));
       }
       if (treePss !== null) {
         poll.measure(root, "treePssBytes", treePss);
@@ -234,7 +244,7 @@ export class ProcessTree {
 
   /** Those that run on now, though the root has ended. */
   outliving(): Pid[] {
-    return this.livingPids.filter((pid) => pid !== this.root && this.stillRuns(pid));
+    return this.livingPids.filter((pid) => pid !== this.#root && this.#stillRuns(pid));
   }
 
   /** Ends what still counts as living. `outliving`: how many of them run on. */
@@ -246,8 +256,8 @@ export class ProcessTree {
         `${outliving} ${noun} of the program's ${verb} on after its end, no longer recorded.`,
       );
     }
-    for (const tracked of [...this.alive.values()]) {
-      this.gone(tracked, poll);
+    for (const tracked of [...this.#alive.values()]) {
+      this.#gone(tracked, poll);
     }
     return poll;
   }
@@ -255,25 +265,25 @@ export class ProcessTree {
   /** The first one tells of the root. */
   newPoll(timeMs: TimeMs): TreePoll {
     const poll = new TreePoll(this, timeMs);
-    const root = this.alive.get(this.root);
-    if (this.rootIsNew && root) {
-      this.rootIsNew = false;
-      this.announce(root.row, poll);
+    const root = this.#alive.get(this.#root);
+    if (this.#rootIsNew && root) {
+      this.#rootIsNew = false;
+      this.#announce(root.row, poll);
     }
     return poll;
   }
 
-  private announce(row: SeriesRow, poll: TreePoll): void {
+  #announce(row: SeriesRow, poll: TreePoll): void {
     poll.rows.push(row);
-    poll.mark(row, "process-start", Math.max(this.startedMs, row.startedMs));
+    poll.mark(row, "process-start", Math.max(this.#startedMs, row.startedMs));
   }
 
-  private isFull(poll: TreePoll): boolean {
-    if (this.count < MOST_PROCESSES) {
+  #isFull(poll: TreePoll): boolean {
+    if (this.#count < MOST_PROCESSES) {
       return false;
     }
-    if (!this.uncounted) {
-      this.uncounted = true;
+    if (!this.#uncounted) {
+      this.#uncounted = true;
       poll.limits.push(
         `The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`,
       );
@@ -281,58 +291,58 @@ export class ProcessTree {
     return true;
   }
 
-  private stillRuns(pid: Pid): boolean {
+  #stillRuns(pid: Pid): boolean {
     const stat = readStat(pid);
-    return !isLeaving(stat) && stat?.startTicks === this.alive.get(pid)?.startTicks;
+    return !isLeaving(stat) && stat?.startTicks === this.#alive.get(pid)?.startTicks;
   }
 
-  private search(poll: TreePoll): void {
+  #search(poll: TreePoll): void {
     const stats = new Map<Pid, ProcessStat | null>();
-    for (const pid of this.alive.keys()) {
+    for (const pid of this.#alive.keys()) {
       stats.set(pid, readStat(pid));
     }
-    for (const pid of this.follow ? [...stats.keys()] : []) {
+    for (const pid of this.#follow ? [...stats.keys()] : []) {
       // The root, and whoever hangs on nobody of the tree since his parent has ended.
-      if (!this.alive.has(stats.get(pid)?.parentPid ?? this.root)) {
+      if (!this.#alive.has(stats.get(pid)?.parentPid ?? this.#root)) {
         for (const descendant of descendantsOf(pid)) {
           stats.set(descendant, stats.get(descendant) ?? readStat(descendant));
         }
       }
     }
     for (const [pid, stat] of stats) {
-      const tracked = this.alive.get(pid);
+      const tracked = this.#alive.get(pid);
       const lives = stat !== null && !hasEnded(stat);
       if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
-        this.gone(tracked, poll);
+        this.#gone(tracked, poll);
       } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
-        this.replaced(tracked, stat, poll);
+        this.#replaced(tracked, stat, poll);
       }
-      if (lives && !this.alive.has(pid) && pid !== this.root) {
-        this.discover(pid, stat, poll);
+      if (lives && !this.#alive.has(pid) && pid !== this.#root) {
+        this.#discover(pid, stat, poll);
       }
     }
   }
 
-  private discover(pid: Pid, stat: ProcessStat, poll: TreePoll): void {
-    if (this.isFull(poll)) {
+  #discover(pid: Pid, stat: ProcessStat, poll: TreePoll): void {
+    if (this.#isFull(poll)) {
       return;
     }
     const row: SeriesRow = {
-      series: this.count++,
+      series: this.#count++,
       pid,
       parentPid: stat.parentPid,
       command: readCommand(pid) ?? [stat.name],
       python: "",
       profiled: false,
-      startedMs: Math.max(this.rootStartedMs, Math.min(poll.timeMs, startTimeMs(stat.startTicks))),
+      startedMs: Math.max(this.#rootStartedMs, Math.min(poll.timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
     };
     const { startTicks, stackStart } = stat;
-    this.alive.set(pid, { row, startTicks, stackStart, execs: 0 });
-    this.announce(row, poll);
+    this.#alive.set(pid, { row, startTicks, stackStart, execs: 0 });
+    this.#announce(row, poll);
   }
 
-  private replaced(tracked: Tracked, stat: ProcessStat, poll: TreePoll): void {
+  #replaced(tracked: Tracked, stat: ProcessStat, poll: TreePoll): void {
     const first = tracked.stackStart === 0;
     tracked.stackStart = stat.stackStart;
     if (first) {
@@ -341,25 +351,25 @@ export class ProcessTree {
     tracked.execs += 1;
     const command = readCommand(tracked.row.pid);
     if (command && command.length > 0) {
-      poll.mark(this.replace({ ...tracked.row, command }, poll), "exec");
+      poll.mark(this.#replace({ ...tracked.row, command }, poll), "exec");
     }
   }
 
-  private gone(tracked: Tracked, poll: TreePoll): void {
-    const last = this.replace({ ...tracked.row, endedMs: poll.timeMs }, poll);
-    this.alive.delete(last.pid);
-    this.ended.set(`${last.pid} ${tracked.startTicks}`, last);
-    for (const key of this.ended.keys()) {
-      if (this.ended.size <= ENDED_KNOWN) {
+  #gone(tracked: Tracked, poll: TreePoll): void {
+    const last = this.#replace({ ...tracked.row, endedMs: poll.timeMs }, poll);
+    this.#alive.delete(last.pid);
+    this.#ended.set(`${last.pid} ${tracked.startTicks}`, last);
+    for (const key of this.#ended.keys()) {
+      if (this.#ended.size <= ENDED_KNOWN) {
         break;
       }
-      this.ended.delete(key);
+      this.#ended.delete(key);
     }
     poll.mark(last, "process-end");
   }
 
-  private replace(row: SeriesRow, poll: TreePoll): SeriesRow {
-    const tracked = this.alive.get(row.pid);
+  #replace(row: SeriesRow, poll: TreePoll): SeriesRow {
+    const tracked = this.#alive.get(row.pid);
     if (tracked?.row.series === row.series) {
       tracked.row = row; // the pid may be another process's by now
     }

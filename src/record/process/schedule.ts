@@ -28,18 +28,22 @@ const START_PHASE_MS = 3_000;
 const COLD_POLL_MS = 20;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
+/** In the first phase polls come once a second, for fewer do not show whether a figure grows, unless that took more
+ * than this share of a core. */
+const SLOWEST_FIRST_POLL_MS = 1_000;
+const MOST_OF_FIRST_POLLS = 0.015;
 
 /** Running mean of the last few costs, so that one slow poll does not decide alone. */
 class Cost {
-  private mean: Millis = 0;
+  #mean: Millis = 0;
 
   add(cost: Millis): void {
-    this.mean = this.mean === 0 ? cost : this.mean * 0.8 + cost * 0.2;
+    this.#mean = this.#mean === 0 ? cost : this.#mean * 0.8 + cost * 0.2;
   }
 
   /** Distance at which an action of this cost takes `share` of the time. */
   distance(share: number): Millis {
-    return this.mean / share;
+    return this.#mean / share;
   }
 }
 
@@ -56,43 +60,52 @@ function plannedDistance(elapsedMs: Millis): Millis {
 }
 
 export class PollSchedule {
-  private readonly polls = new Cost();
-  private readonly expensive = new Cost();
-  private nextExpensiveMs = 0;
+  readonly #polls = new Cost();
+  readonly #pollsAlone = new Cost();
+  readonly #expensive = new Cost();
+  #nextExpensiveMs = 0;
 
-  constructor(private readonly budget = new CpuBudget()) {}
+  readonly #budget: CpuBudget;
 
-  /** `cpuMs`: what the poll took of a core, the wait before it included. */
-  polled(elapsedMs: Millis, cpuMs: Millis): void {
+  constructor(budget = new CpuBudget()) {
+    this.#budget = budget;
+  }
+
+  /** `cpuMs`: what the poll took of a core, the wait before it included; `ownCpuMs`: without that wait. */
+  polled(elapsedMs: Millis, cpuMs: Millis, ownCpuMs = cpuMs): void {
     if (elapsedMs > START_PHASE_MS || cpuMs > COLD_POLL_MS) {
-      this.polls.add(cpuMs);
+      this.#polls.add(cpuMs);
+      this.#pollsAlone.add(ownCpuMs);
     }
   }
 
   /**
    * From one poll to the next: 250 ms in the first minute, twice that in the first four, and so on; less
-   * in the first half second; more where polls are expensive.
+   * in the first half second; more where polls are expensive, in the first minute up to a second.
    */
   distance(elapsedMs: Millis): Millis {
-    const share = this.budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
-    return Math.min(
-      LONGEST_POLL_MS,
-      Math.max(plannedDistance(elapsedMs), this.polls.distance(share)),
-    );
+    const share = this.#budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
+    const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
+    const longest =
+      elapsedMs < FIRST_PHASE_MS
+        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#pollsAlone.distance(most))
+        : LONGEST_POLL_MS;
+    const wanted = Math.max(plannedDistance(elapsedMs), this.#polls.distance(share));
+    return Math.min(LONGEST_POLL_MS, longest, wanted);
   }
 
   /** Whether this poll reads PSS, USS and sockets, too. */
   expensiveIsDue(elapsedMs: Millis): boolean {
-    return elapsedMs >= this.nextExpensiveMs;
+    return elapsedMs >= this.#nextExpensiveMs;
   }
 
   expensiveRead(elapsedMs: Millis, cpuMs: Millis): void {
-    this.expensive.add(cpuMs);
-    this.nextExpensiveMs =
+    this.#expensive.add(cpuMs);
+    this.#nextExpensiveMs =
       elapsedMs +
       Math.max(
         4 * FIRST_POLL_MS,
-        this.expensive.distance(this.budget.perTarget(shareAt(EXPENSIVE_SHARE, elapsedMs))),
+        this.#expensive.distance(this.#budget.perTarget(shareAt(EXPENSIVE_SHARE, elapsedMs))),
       );
   }
 }
@@ -107,58 +120,66 @@ const PEAK_GROWTH = 0.25;
 const SMALLEST_PEAK_BYTES = 4 << 20;
 
 export class LookSchedule {
-  private cost = new Cost();
-  private taken = 0;
-  private lastMs = 0;
-  private highBytes: Bytes = SMALLEST_PEAK_BYTES;
+  #cost = new Cost();
+  #taken = 0;
+  #lastMs = 0;
+  #highBytes: Bytes = SMALLEST_PEAK_BYTES;
 
-  constructor(private readonly budget = new CpuBudget()) {}
+  readonly #budget: CpuBudget;
+
+  constructor(budget = new CpuBudget()) {
+    this.#budget = budget;
+  }
 
   /** What the clock or the tree's live bytes ask for now; null: nothing. */
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
-    const since = elapsedMs - this.lastMs;
-    const longest = this.taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.lastMs;
-    const share = this.budget.perTarget(shareAt(LOOK_SHARE, elapsedMs));
-    if (since < Math.min(this.cost.distance(share), longest)) {
+    const since = elapsedMs - this.#lastMs;
+    const longest = this.#taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.#lastMs;
+    const share = this.#budget.perTarget(shareAt(LOOK_SHARE, elapsedMs));
+    if (since < Math.min(this.#cost.distance(share), longest)) {
       return null;
     }
-    if (since >= FIRST_POLL_MS && liveBytes >= this.highBytes * (1 + PEAK_GROWTH)) {
+    if (since >= FIRST_POLL_MS && liveBytes >= this.#highBytes * (1 + PEAK_GROWTH)) {
       return "peak";
     }
-    return since >= Math.max(FIRST_LOOK_MS, this.lastMs * LOOK_GROWTH) ? "poll" : null;
+    return since >= Math.max(FIRST_LOOK_MS, this.#lastMs * LOOK_GROWTH) ? "poll" : null;
   }
 
   looked(elapsedMs: Millis, liveBytes: Bytes, cpuMs: Millis): void {
     if (elapsedMs > START_PHASE_MS) {
-      this.taken += 1;
-      if (this.taken === COLD_LOOKS + 1) {
-        this.cost = new Cost();
+      this.#taken += 1;
+      if (this.#taken === COLD_LOOKS + 1) {
+        this.#cost = new Cost();
       }
-      this.cost.add(cpuMs);
+      this.#cost.add(cpuMs);
     }
-    this.lastMs = elapsedMs;
-    this.highBytes = Math.max(this.highBytes, liveBytes);
+    this.#lastMs = elapsedMs;
+    this.#highBytes = Math.max(this.#highBytes, liveBytes);
   }
 }
 
 export class LedgerSchedule {
-  private cost = new Cost();
-  private nextMs = FIRST_LEDGER_MS;
-  private taken = 0;
+  #cost = new Cost();
+  #nextMs = FIRST_LEDGER_MS;
+  #taken = 0;
 
-  constructor(private readonly budget = new CpuBudget()) {}
+  readonly #budget: CpuBudget;
+
+  constructor(budget = new CpuBudget()) {
+    this.#budget = budget;
+  }
 
   due(elapsedMs: Millis): boolean {
-    return elapsedMs >= this.nextMs;
+    return elapsedMs >= this.#nextMs;
   }
 
   read(elapsedMs: Millis, cpuMs: Millis): void {
-    this.taken += 1;
-    if (this.taken === 2) {
-      this.cost = new Cost();
+    this.#taken += 1;
+    if (this.#taken === 2) {
+      this.#cost = new Cost();
     }
-    this.cost.add(this.taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
-    const distance = this.cost.distance(this.budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
-    this.nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
+    this.#cost.add(this.#taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
+    const distance = this.#cost.distance(this.#budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
+    this.#nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }

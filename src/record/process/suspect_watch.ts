@@ -27,7 +27,7 @@ import type {
   SampledStack,
 } from "../../holders/lookup_request.js";
 import { startLookup } from "../../holders/lookup_thread.js";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
@@ -103,86 +103,92 @@ export interface SuspectWatchOptions {
 }
 
 export class SuspectWatch {
-  private readonly builder = new SiteHistoryBuilder();
-  private worker: Worker | null = null;
+  readonly #builder = new SiteHistoryBuilder();
+  #worker: Worker | null = null;
   /** Of the newest lookup: how long the run was, and whether the next should come soon. */
-  private askedMs: Millis = 0;
-  private again = false;
+  #askedMs: Millis = 0;
+  #again = false;
   /** CPU time of the newest lookup; null: none has ended yet. */
-  private costMs: Millis | null = null;
+  #costMs: Millis | null = null;
   /** Of the recorded program, by the newest poll. */
-  private anonymousBytes: Bytes = 0;
+  #anonymousBytes: Bytes = 0;
   /** Since when a lookup is due that the budget has no room for; null: none is. */
-  private delayedMs: Millis | null = null;
-  private readonly unsampled: UnsampledGrowth;
-  private readonly forked = new ForkedPages();
-  private sharedLooked = false;
+  #delayedMs: Millis | null = null;
+  /** Memory for this process and for the growth of the program, as last read. */
+  roomBytes: Bytes = Number.POSITIVE_INFINITY;
+  readonly #unsampled: UnsampledGrowth;
+  readonly #forked = new ForkedPages();
+  #sharedLooked = false;
   /** Of the recorded program: files of libraries with an allocator past malloc. */
-  private libraries: readonly string[] = [];
-  private objectsCounted = false;
+  #libraries: readonly string[] = [];
+  #objectsCounted = false;
+
+  readonly #options: SuspectWatchOptions;
 
   /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
    * for. */
-  constructor(private readonly options: SuspectWatchOptions) {
-    this.unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
+  constructor(options: SuspectWatchOptions) {
+    this.#options = options;
+
+    this.#unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
   }
 
   polled(rows: readonly MetricRow[]): void {
-    this.unsampled.polled(rows);
-    this.forked.polled(rows);
+    this.#unsampled.polled(rows);
+    this.#forked.polled(rows);
     for (const { series, metric, value } of rows) {
       if (series === ROOT_SERIES && metric === "anonRssBytes") {
-        this.anonymousBytes = value;
+        this.#anonymousBytes = value;
       }
     }
   }
 
   /** Allocators that libraries of a process carry. */
   allocatorsFound({ pid, libraries }: FoundAllocators): void {
-    if (pid === this.options.root) {
-      this.libraries = libraries;
+    if (pid === this.#options.root) {
+      this.#libraries = libraries;
     }
   }
 
   /** Pages of children began to turn private: a look tells what they share, be the next one far. */
   wantsLook(elapsedMs: Millis): boolean {
-    return !this.sharedLooked && this.tellsShared(elapsedMs);
+    return !this.#sharedLooked && this.#tellsShared(elapsedMs);
   }
 
-  private tellsShared(elapsedMs: Millis): boolean {
-    return elapsedMs >= SUSPECTED.firstMs && this.forked.turnPrivate;
+  #tellsShared(elapsedMs: Millis): boolean {
+    return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
   }
 
   looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
-    this.builder.add({ ...taken.tables, ...taken.look });
-    this.sharedLooked ||= this.tellsShared(elapsedMs);
-    if (!this.isDue(elapsedMs, true) || this.worker !== null) {
+    this.#builder.add({ ...taken.tables, ...taken.look });
+    this.#sharedLooked ||= this.#tellsShared(elapsedMs);
+    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
-    const judged = judgeSites(this.builder.build(), this.options.startMs);
+    const judged = judgeSites(this.#builder.build(), this.#options.startMs);
     const keeping = judged
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const { growing } = this;
-    const shared = keeping.some(isSuspect) ? [] : this.sharedAtFork(judged);
+    const growing = this.#growing;
+    const shared = keeping.some(isSuspect) ? [] : this.#sharedAtFork(judged);
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
-    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.options.root : null);
-    if (pid !== null && this.isDue(elapsedMs, suspected) && this.isAfforded(elapsedMs)) {
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.#options.root : null);
+    if (pid !== null && this.#isDue(elapsedMs, suspected) && this.#isAfforded(elapsedMs)) {
       const live = agents.liveSamples().get(pid);
-      const found = this.addressesBySite(pid, taken.tables, live);
+      const found = this.#addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
       const unsampled =
-        growing.size > 0 && pid === this.options.root
+        growing.size > 0 && pid === this.#options.root
           ? {
               growing,
-              opened: growing.has("openFiles") ? this.kept(opened, taken.look.timeMs) : [],
-              libraries: growing.has(ANON_OTHER) ? this.libraries : [],
+              opened: growing.has("openFiles") ? this.#kept(opened, taken.look.timeMs) : [],
+              libraries: growing.has(ANON_OTHER) ? this.#libraries : [],
               sampled: youngOf(live),
             }
           : null;
-      this.ask(
-        { pid, unsampled, sites: this.sitesOf(found, sites, taken.look.timeMs) },
+      this.#ask(
+        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.look.timeMs) },
         elapsedMs,
         taken.look.timeMs,
       );
@@ -191,13 +197,13 @@ export class SuspectWatch {
 
   /** A lookup is under way: its thread's CPU time is this process's. */
   get isBusy(): boolean {
-    return this.worker !== null;
+    return this.#worker !== null;
   }
 
   /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
   settled(): Promise<void> {
-    const { worker } = this;
-    const longestMs = this.costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
+    const worker = this.#worker;
+    const longestMs = this.#costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
@@ -212,17 +218,17 @@ export class SuspectWatch {
 
   /** Nothing is looked up any more, and nothing told but what was left undone. */
   close(elapsedMs: Millis, timeMs: TimeMs): void {
-    this.tellDelay(elapsedMs, timeMs, false);
-    void this.worker?.terminate();
-    this.worker = null;
+    this.#tellDelay(elapsedMs, timeMs, false);
+    void this.#worker?.terminate();
+    this.#worker = null;
   }
 
   /** Where children's pages turn private: what the recorded program holds most of, for they read that. */
-  private sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
+  #sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
     const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
-    return this.forked.turnPrivate
+    return this.#forked.turnPrivate
       ? judged
-          .filter(({ site }) => site.pid === this.options.root && site.domain === "python")
+          .filter(({ site }) => site.pid === this.#options.root && site.domain === "python")
           .filter((judgement) => judgement.site.own && !judgement.site.imports)
           .filter((judgement) => live(judgement) >= SMALLEST_SHARED_BYTES)
           .sort((a, b) => live(b) - live(a))
@@ -231,31 +237,31 @@ export class SuspectWatch {
   }
 
   /** Of memory past malloc only where it is known whose it is. */
-  private get growing(): ReadonlySet<Metric> {
-    const known = this.libraries.length > 0;
-    return new Set([...this.unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
+  get #growing(): ReadonlySet<Metric> {
+    const known = this.#libraries.length > 0;
+    return new Set([...this.#unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
   }
 
-  private isDue(elapsedMs: Millis, suspected: boolean): boolean {
-    const { firstMs, nextAfter } = suspected ? (this.again ? AGAIN : SUSPECTED) : FILLING;
-    return elapsedMs >= Math.max(firstMs, this.askedMs * nextAfter);
+  #isDue(elapsedMs: Millis, suspected: boolean): boolean {
+    const { firstMs, nextAfter } = suspected ? (this.#again ? AGAIN : SUSPECTED) : FILLING;
+    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
   /** Whether the budget has room for a lookup that is due. */
-  private isAfforded(elapsedMs: Millis): boolean {
-    const expected = this.costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.anonymousBytes;
-    const isAfforded = this.options.budget.spareMs() >= expected;
-    this.delayedMs ??= isAfforded ? null : elapsedMs;
+  #isAfforded(elapsedMs: Millis): boolean {
+    const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
+    const isAfforded = this.#options.budget.spareMs() >= expected;
+    this.#delayedMs ??= isAfforded ? null : elapsedMs;
     return isAfforded;
   }
 
   /** What the budget delayed, as a sentence; `elapsedMs`: until a lookup was made, or the end. */
-  private tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
-    const { delayedMs } = this;
-    this.delayedMs = null;
+  #tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
+    const delayedMs = this.#delayedMs;
+    this.#delayedMs = null;
     if (delayedMs !== null && elapsedMs - delayedMs >= LEAST_DELAY_MS) {
       const waited = `${Math.round((elapsedMs - delayedMs) / 1000)} s`;
-      this.options.tell(timeMs, [
+      this.#options.tell(timeMs, [
         isMade
           ? `A lookup of holders was delayed by ${waited} to keep the recorder in its CPU budget.`
           : `A lookup of holders was due for ${waited} and not made: the recorder's CPU budget had no room for it.`,
@@ -263,13 +269,13 @@ export class SuspectWatch {
     }
   }
 
-  private sitesOf(
+  #sitesOf(
     found: ReadonlyMap<string, Born[]>,
     growing: readonly SiteJudgement[],
     timeMs: TimeMs,
   ): LookupSite[] {
     const wanted = new Map(growing.map((judgement) => [judgement.site.key, judgement]));
-    const settledMs = this.settledMs(timeMs);
+    const settledMs = this.#settledMs(timeMs);
     return [...found].flatMap(([site, rows]) => {
       const judgement = wanted.get(site);
       return judgement === undefined
@@ -286,25 +292,28 @@ export class SuspectWatch {
   }
 
   /** What lives from before belongs to the start. */
-  private settledMs(timeMs: TimeMs): TimeMs {
-    return this.options.startMs + (timeMs - this.options.startMs) / 3;
+  #settledMs(timeMs: TimeMs): TimeMs {
+    return this.#options.startMs + (timeMs - this.#options.startMs) / 3;
   }
 
-  private kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
-    const settledMs = this.settledMs(timeMs);
+  #kept(openings: readonly Opening[], timeMs: TimeMs): Opening[] {
+    const settledMs = this.#settledMs(timeMs);
     const oldMs = oldEnough(settledMs, timeMs);
     return openings.filter(({ openedMs }) => openedMs >= settledMs && openedMs <= oldMs);
   }
 
-  private addressesBySite(
+  #addressesBySite(
     pid: Pid,
     tables: ProfileTables,
     samples: LiveSamples | undefined,
   ): Map<string, Born[]> {
     const bySite = new Map<string, Born[]>();
-    for (let row = 0; row < (samples?.length ?? 0); row++) {
-      const { address, bytes, bornMs, domain, stack } = samples as LiveSamples;
-      const key = this.builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
+    if (samples === undefined) {
+      return bySite;
+    }
+    const { address, bytes, bornMs, domain, stack } = samples;
+    for (let row = 0; row < samples.length; row++) {
+      const key = this.#builder.keyOf(tables, pid, uint8At(domain, row), uint32At(stack, row));
       const rows = bySite.get(key) ?? [];
       bySite.set(key, rows);
       rows.push({
@@ -316,35 +325,35 @@ export class SuspectWatch {
     return bySite;
   }
 
-  private ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
-    this.tellDelay(elapsedMs, timeMs, true);
-    this.askedMs = elapsedMs;
+  #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
+    this.#tellDelay(elapsedMs, timeMs, true);
+    this.#askedMs = elapsedMs;
     const worker = startLookup(request);
-    this.worker = worker;
+    this.#worker = worker;
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
-      this.costMs = cpuMs;
+      this.#costMs = cpuMs;
       // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
       const rows = batch?.rows ?? [];
       const unheld =
         heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
-      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.objectsCounted;
-      this.again = rows.some(isTorn) || (unheld && !this.again) || first;
-      this.objectsCounted ||= first;
-      if (this.worker !== worker) {
+      const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.#objectsCounted;
+      this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
+      this.#objectsCounted ||= first;
+      if (this.#worker !== worker) {
         return; // closed meanwhile
       }
       if (census) {
-        this.options.counted(timeMs, census);
+        this.#options.counted(timeMs, census);
       }
       if (batch) {
-        this.options.found(timeMs, batch);
+        this.#options.found(timeMs, batch);
       }
     });
     // A lookup that fails is one that found nothing.
     worker.on("error", () => undefined);
     worker.on("exit", () => {
-      if (this.worker === worker) {
-        this.worker = null;
+      if (this.#worker === worker) {
+        this.#worker = null;
       }
     });
   }
@@ -373,11 +382,14 @@ function largestBlock(rows: readonly Born[], { slope }: SiteJudgement): LookupSi
 
 /** The youngest of all live samples, as many as a lookup may ask for, by stack. */
 function youngOf(samples: LiveSamples | undefined): SampledStack[] {
-  const births = Array.from(samples?.bornMs.subarray(0, samples.length) ?? []);
+  if (samples === undefined) {
+    return [];
+  }
+  const { address, bornMs, stack, length } = samples;
+  const births = Array.from(bornMs.subarray(0, length));
   const oldest = births.sort((a, b) => b - a).at(MOST_SAMPLES - 1) ?? 0;
   const byStack = new Map<StackId, Address[]>();
-  for (let row = 0; row < (samples?.length ?? 0); row++) {
-    const { address, bornMs, stack } = samples as LiveSamples;
+  for (let row = 0; row < length; row++) {
     if (float64At(bornMs, row) >= oldest) {
       const addresses = byStack.get(uint32At(stack, row)) ?? [];
       byStack.set(uint32At(stack, row), addresses);
@@ -400,6 +412,6 @@ function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Addres
   const step = Math.max(1, from.length / MOST_ADDRESSES);
   return Array.from(
     { length: Math.min(from.length, MOST_ADDRESSES) },
-    (_, i) => (from[Math.floor(i * step)] as Born).address,
+    (_, i) => itemAt(from, Math.floor(i * step)).address,
   );
 }

@@ -21,29 +21,29 @@ const SHARE = 0.0003;
 const MOST_OPEN = 4;
 
 export class ThreadNames {
-  private readonly open = new Map<string, PythonRuntime>();
-  private readonly begunMs = monotonicMs();
-  private spentMs: Millis = 0;
+  readonly #open = new Map<string, PythonRuntime>();
+  readonly #begunMs = monotonicMs();
+  #spentMs: Millis = 0;
 
   /** By the id that a thread has in its own pid namespace; null: not now, and asking again later may help. */
   names(pid: Pid, startedMs: TimeMs): ReadonlyMap<number, string> | null {
-    if (this.spentMs > FREE_MS + SHARE * (monotonicMs() - this.begunMs)) {
+    if (this.#spentMs > FREE_MS + SHARE * (monotonicMs() - this.#begunMs)) {
       return null;
     }
     const cpu = threadCpu();
-    const names = orNull(() => threadNames(this.python(pid, startedMs)));
-    this.spentMs += cpu();
+    const names = orNull(() => threadNames(this.#python(pid, startedMs)));
+    this.#spentMs += cpu();
     return names ?? new Map();
   }
 
   close(): void {
-    this.keep(0);
+    this.#keep(0);
   }
 
-  private python(pid: Pid, startedMs: TimeMs): PythonRuntime {
+  #python(pid: Pid, startedMs: TimeMs): PythonRuntime {
     const key = `${pid} ${startedMs}`;
-    let python = this.open.get(key);
-    this.open.delete(key);
+    let python = this.#open.get(key);
+    this.#open.delete(key);
     if (python === undefined) {
       const memory = openProcessMemory(pid);
       try {
@@ -54,16 +54,19 @@ export class ThreadNames {
       }
     }
     python.reader.forget();
-    this.open.set(key, python);
-    this.keep(MOST_OPEN);
+    this.#open.set(key, python);
+    this.#keep(MOST_OPEN);
     return python;
   }
 
   /** The newest so many. */
-  private keep(count: number): void {
-    for (const [key, { memory }] of [...this.open].slice(0, Math.max(0, this.open.size - count))) {
+  #keep(count: number): void {
+    for (const [key, { memory }] of [...this.#open].slice(
+      0,
+      Math.max(0, this.#open.size - count),
+    )) {
       memory.close();
-      this.open.delete(key);
+      this.#open.delete(key);
     }
   }
 }

@@ -26,37 +26,40 @@ const FEWEST_COUNTS = 2;
 const ROOT_SERIES = 0;
 
 export class UnsampledGrowth {
-  private readonly first = new Map<Metric, number>();
-  private readonly grown = new Set<Metric>();
-  private socketCounts = 0;
+  readonly #first = new Map<Metric, number>();
+  readonly #grown = new Set<Metric>();
+  #socketCounts = 0;
+
+  readonly #startMs: TimeMs;
+  readonly #settledMs: Millis;
 
   /** What is there before `settledMs` after the start is no growth; of a ledger, what is there at the first. */
-  constructor(
-    private readonly startMs: TimeMs,
-    private readonly settledMs: Millis,
-  ) {}
+  constructor(startMs: TimeMs, settledMs: Millis) {
+    this.#startMs = startMs;
+    this.#settledMs = settledMs;
+  }
 
   /** The figures that have risen by so much, and have not gone back. Of descriptors that become more any may be
    * sockets, as long as nobody can tell. */
   get growing(): ReadonlySet<Metric> {
-    const untold = this.grown.has("openFiles") && this.socketCounts < FEWEST_COUNTS;
-    return untold ? new Set<Metric>([...this.grown, "openSockets"]) : this.grown;
+    const untold = this.#grown.has("openFiles") && this.#socketCounts < FEWEST_COUNTS;
+    return untold ? new Set<Metric>([...this.#grown, "openSockets"]) : this.#grown;
   }
 
   polled(rows: readonly MetricRow[]): void {
     for (const { series, metric, value, timeMs } of rows) {
       const least = LEAST_RISE[metric];
-      const settled = timeMs >= this.startMs + this.settledMs || FROM_THE_FIRST.has(metric);
+      const settled = timeMs >= this.#startMs + this.#settledMs || FROM_THE_FIRST.has(metric);
       if (least === undefined || series !== ROOT_SERIES || !settled) {
         continue;
       }
-      this.socketCounts += metric === "openSockets" ? 1 : 0;
-      const first = this.first.get(metric) ?? value;
-      this.first.set(metric, Math.min(first, value));
+      this.#socketCounts += metric === "openSockets" ? 1 : 0;
+      const first = this.#first.get(metric) ?? value;
+      this.#first.set(metric, Math.min(first, value));
       if (value >= first + least) {
-        this.grown.add(metric);
+        this.#grown.add(metric);
       } else {
-        this.grown.delete(metric);
+        this.#grown.delete(metric);
       }
     }
   }

@@ -1,6 +1,6 @@
 /** Frames, stacks and labels as rows, each once, and their ids: worked out once for a dictionary's row. */
 
-import { uint8At, uint32At } from "../../model/base/columns.js";
+import { itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
@@ -33,7 +33,7 @@ export class DictionaryRows {
         contentId(
           "frame",
           frameName(tables, frame),
-          strings[uint32At(frames.file, frame)]!,
+          itemAt(strings, uint32At(frames.file, frame)),
           uint32At(frames.line, frame),
           uint8At(frames.kind, frame),
         ),
@@ -41,9 +41,9 @@ export class DictionaryRows {
     }
     // Of the parent's and the own frame's: parents come first.
     for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
-      const parent = this.#stackIds[uint32At(stacks.parent, stack)]!;
+      const parent = itemAt(this.#stackIds, uint32At(stacks.parent, stack));
       this.#stackIds.push(
-        contentId("stack", parent, this.#frameIds[uint32At(stacks.frame, stack)]!),
+        contentId("stack", parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))),
       );
     }
     if (this.#stackSeen.length < stacks.length) {
@@ -54,7 +54,7 @@ export class DictionaryRows {
   }
 
   stackId(tables: ProfileTables, stack: StackId): bigint {
-    const id = this.#stackIds[stack]!;
+    const id = itemAt(this.#stackIds, stack);
     if (this.#stackSeen[stack] === 0) {
       this.#stackSeen[stack] = 1;
       if (this.isNew(id)) {
@@ -93,13 +93,13 @@ export class DictionaryRows {
 
   #frameId(tables: ProfileTables, frame: FrameId): bigint {
     const { frames, strings } = tables;
-    const id = this.#frameIds[frame]!;
+    const id = itemAt(this.#frameIds, frame);
     if (this.isNew(id)) {
       this.#add(
         "frames",
         id,
         frameName(tables, frame),
-        strings[uint32At(frames.file, frame)]!,
+        itemAt(strings, uint32At(frames.file, frame)),
         Math.min(uint32At(frames.line, frame), MAX_INTEGER),
         KIND_NAMES[uint8At(frames.kind, frame)] ?? "mark",
       );

@@ -11,6 +11,7 @@ import {
 } from "@duckdb/node-api";
 import type { Tell } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { Recording } from "../../recording/types.js";
 import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";
@@ -64,7 +65,7 @@ async function sayingWhere(path: string, write: () => Promise<void>): Promise<vo
   } catch (error) {
     throw error instanceof TidemarkError
       ? error
-      : fileUnusable(path, "write", (error as Error).message);
+      : fileUnusable(path, "write", reasonOf(error).message);
   }
 }
 
@@ -89,25 +90,35 @@ async function withDatabase(
   }
 }
 
+interface OpenTable {
+  readonly appender: DuckDBAppender;
+  readonly writer: DuckDBDataChunkWriter;
+}
+
 async function fill(connection: DuckDBConnection, recording: Recording, tell: Tell): Promise<void> {
-  const appenders = new Map<TableName, DuckDBAppender>();
-  const writers = new Map<TableName, DuckDBDataChunkWriter>();
+  const tables = new Map<TableName, OpenTable>();
   for (const table of TABLE_NAMES) {
     const columns = Object.entries(TABLES[table]).map(([name, type]) => `"${name}" ${type}`);
     await connection.run(`CREATE TABLE ${table} (${columns.join(", ")})`);
     const appender = await connection.createAppender(table);
-    appenders.set(table, appender);
-    writers.set(table, DuckDBDataChunkWriter.forAppender(appender));
+    tables.set(table, { appender, writer: DuckDBDataChunkWriter.forAppender(appender) });
   }
+  const open = (table: TableName): OpenTable => {
+    const found = tables.get(table);
+    if (found === undefined) {
+      throw new Error(`the schema has no table ${table}`);
+    }
+    return found;
+  };
   const add: AddRow = (table, ...values) => {
     const types = Object.values(TABLES[table]);
-    writers.get(table)!.appendRow(values.map((value, index) => stored(value, types[index] ?? "")));
+    open(table).writer.appendRow(values.map((value, index) => stored(value, types[index] ?? "")));
   };
-  const chunks = new SampleChunks(appenders.get("samples")!);
+  const chunks = new SampleChunks(open("samples").appender);
   await addRecording(recording, add, chunks, tell);
   chunks.flush();
-  for (const [table, appender] of appenders) {
-    writers.get(table)!.flush();
+  for (const { appender, writer } of tables.values()) {
+    writer.flush();
     appender.closeSync();
   }
 }

@@ -1,6 +1,6 @@
 /** The profiles of a recording as rows: profiles, samples, and the dictionaries' rows that they name. */
 
-import { addAt, float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import type { SiteIndex, TimeMs } from "../../model/base/units.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
@@ -76,18 +76,19 @@ export class SampleRows {
     const found = new Uint8Array(before?.sites.length ?? 0);
     const index = new RowIndex();
     let site = 0;
-    const same = (row: number) => found[row] === 0 && sameSite(before!.sites, row, sites, site);
+    const same = (row: number) =>
+      found[row] === 0 && before !== null && sameSite(before.sites, row, sites, site);
     for (; site < sites.length; site++) {
       const hash = siteHash(sites, site);
       const known = before === null ? -1 : before.index.find(hash, same);
       let objects = float64At(sites.allocatedObjects, site);
       let bytes = float64At(sites.allocatedBytes, site);
-      if (known >= 0) {
+      if (before !== null && known >= 0) {
         found[known] = 1;
-        objects -= float64At(before!.sites.allocatedObjects, known);
-        bytes -= float64At(before!.sites.allocatedBytes, known);
+        objects -= float64At(before.sites.allocatedObjects, known);
+        bytes -= float64At(before.sites.allocatedBytes, known);
       }
-      this.#addSite(look, owners[sites.process[site]!]!, site, objects, bytes);
+      this.#addSite(look, itemAt(owners, uint16At(sites.process, site)), site, objects, bytes);
       index.add(hash, site);
     }
     if (before !== null) {
@@ -107,7 +108,7 @@ export class SampleRows {
     for (let site = 0; site < sites.length; site++) {
       if (found[site] === 0) {
         const { allocatedObjects, allocatedBytes } = sites;
-        const row = this.#addRow(look, owners[sites.process[site]!]!, sites, site);
+        const row = this.#addRow(look, itemAt(owners, uint16At(sites.process, site)), sites, site);
         this.#setFigures(row, {
           ageBucket: 0,
           liveObjects: 0,
@@ -185,7 +186,7 @@ export class SampleRows {
       if (slotBytes > 0) {
         look.bytes[slot] = 0;
         aged = true;
-        add(look.buckets[slot]!, slotBytes);
+        add(itemAt(look.buckets, slot), slotBytes);
       }
     }
     if (!aged) {
@@ -239,7 +240,7 @@ function siteHash(sites: SiteTable, site: SiteIndex): number {
   const place = mixHash(mixHash(0, uint32At(sites.stack, site)), uint32At(sites.thread, site));
   return mixHash(
     mixHash(place, uint32At(sites.label, site)),
-    sites.process[site]! * 4 + uint8At(sites.domain, site),
+    uint16At(sites.process, site) * 4 + uint8At(sites.domain, site),
   );
 }
 
@@ -255,9 +256,9 @@ function sameSite(a: SiteTable, row: SiteIndex, b: SiteTable, other: SiteIndex):
 
 /** Middle of a cohort; the last one ends with the look. */
 function bornMs(cohorts: readonly TimeMs[], cohort: number, timeMs: TimeMs): TimeMs {
-  const end = Math.min(cohorts[cohort]!, timeMs);
-  const width = cohorts.length > 1 ? cohorts[1]! - cohorts[0]! : 0;
-  const start = cohort > 0 ? cohorts[cohort - 1]! : cohorts[0]! - width;
+  const end = Math.min(itemAt(cohorts, cohort), timeMs);
+  const width = cohorts.length > 1 ? itemAt(cohorts, 1) - itemAt(cohorts, 0) : 0;
+  const start = cohort > 0 ? itemAt(cohorts, cohort - 1) : itemAt(cohorts, 0) - width;
   return (Math.min(start, end) + end) / 2;
 }
 

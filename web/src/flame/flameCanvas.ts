@@ -1,5 +1,7 @@
 /** The flame graph's canvas: view, animation, pointer and keyboard. Knows rectangles, not profiles. */
+
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
+import { present } from "../../../src/model/base/present.js";
 import {
   drawFlame,
   type FlameFont,
@@ -22,8 +24,8 @@ interface FlameEvents {
 }
 
 export class FlameCanvas {
-  private scene: FlameScene | null = null;
-  private readonly view: FlameView = {
+  #scene: FlameScene | null = null;
+  readonly #view: FlameView = {
     start: 0,
     end: 0,
     scrollTop: 0,
@@ -32,110 +34,119 @@ export class FlameCanvas {
     selected: -1,
     hovered: -1,
   };
-  private focused = 0;
-  private font: FlameFont = { css: "", characterWidth: 7 };
-  private frameRequest = 0;
-  private frames = 0;
-  private animation: { from: [number, number]; to: [number, number]; startedMs: number } | null =
-    null;
-  private readonly resizes: ResizeObserver;
-  private readonly listening = new AbortController();
-  private readonly context: CanvasRenderingContext2D;
+  #focused = 0;
+  #font: FlameFont = { css: "", characterWidth: 7 };
+  #frameRequest = 0;
+  #frames = 0;
+  #animation: { from: [number, number]; to: [number, number]; startedMs: number } | null = null;
+  readonly #resizes: ResizeObserver;
+  readonly #listening = new AbortController();
+  readonly #context: CanvasRenderingContext2D;
+
+  readonly #scroller: HTMLElement;
+  readonly #spacer: HTMLElement;
+  readonly #canvas: HTMLCanvasElement;
+  readonly #events: FlameEvents;
 
   /** `scroller` scrolls, `spacer` within it has the layout's height, `canvas` sticks to its top. */
   constructor(
-    private readonly scroller: HTMLElement,
-    private readonly spacer: HTMLElement,
-    private readonly canvas: HTMLCanvasElement,
-    private readonly events: FlameEvents,
+    scroller: HTMLElement,
+    spacer: HTMLElement,
+    canvas: HTMLCanvasElement,
+    events: FlameEvents,
   ) {
-    this.context = canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
-    this.resizes = new ResizeObserver(() => this.resize());
-    this.resizes.observe(scroller);
-    const { signal } = this.listening;
-    scroller.addEventListener("scroll", () => this.scrolled(), { signal, passive: true });
-    canvas.addEventListener("pointermove", (event) => this.pointed(event), { signal });
-    canvas.addEventListener("pointerleave", () => this.hover(-1, 0, 0), { signal });
-    canvas.addEventListener("click", (event) => this.clicked(event), { signal });
-    canvas.addEventListener("wheel", (event) => this.wheeled(event), { signal, passive: false });
-    canvas.addEventListener("keydown", (event) => this.pressed(event), { signal });
-    this.resize();
+    this.#scroller = scroller;
+    this.#spacer = spacer;
+    this.#canvas = canvas;
+    this.#events = events;
+
+    this.#context = present(canvas.getContext("2d", { alpha: false }));
+    this.#resizes = new ResizeObserver(() => this.#resize());
+    this.#resizes.observe(scroller);
+    const { signal } = this.#listening;
+    scroller.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
+    canvas.addEventListener("pointermove", (event) => this.#pointed(event), { signal });
+    canvas.addEventListener("pointerleave", () => this.#hover(-1, 0, 0), { signal });
+    canvas.addEventListener("click", (event) => this.#clicked(event), { signal });
+    canvas.addEventListener("wheel", (event) => this.#wheeled(event), { signal, passive: false });
+    canvas.addEventListener("keydown", (event) => this.#pressed(event), { signal });
+    this.#resize();
   }
 
   destroy(): void {
-    this.listening.abort();
-    this.resizes.disconnect();
-    cancelAnimationFrame(this.frameRequest);
+    this.#listening.abort();
+    this.#resizes.disconnect();
+    cancelAnimationFrame(this.#frameRequest);
   }
 
   /** A new layout starts at its root; the same layout in other colours keeps the view. */
   setScene(scene: FlameScene): void {
-    const sameLayout = this.scene?.layout === scene.layout;
-    const turned = this.scene?.rootsBelow !== scene.rootsBelow;
-    this.scene = scene;
+    const sameLayout = this.#scene?.layout === scene.layout;
+    const turned = this.#scene?.rootsBelow !== scene.rootsBelow;
+    this.#scene = scene;
     if (!sameLayout) {
-      this.animation = null;
-      this.view.start = 0;
-      this.view.end = scene.layout.end[0] ?? 0;
-      this.view.selected = -1;
-      this.view.hovered = -1;
-      this.focused = 0;
+      this.#animation = null;
+      this.#view.start = 0;
+      this.#view.end = scene.layout.end[0] ?? 0;
+      this.#view.selected = -1;
+      this.#view.hovered = -1;
+      this.#focused = 0;
     }
-    this.spacer.style.height = `${layoutHeight(scene.layout)}px`;
-    this.scroller.style.setProperty("--layout-height", `${layoutHeight(scene.layout)}px`);
+    this.#spacer.style.height = `${layoutHeight(scene.layout)}px`;
+    this.#scroller.style.setProperty("--layout-height", `${layoutHeight(scene.layout)}px`);
     if (!sameLayout || turned) {
-      this.scroller.scrollTop = scene.rootsBelow ? layoutHeight(scene.layout) : 0;
+      this.#scroller.scrollTop = scene.rootsBelow ? layoutHeight(scene.layout) : 0;
     }
-    this.requestFrame();
+    this.#requestFrame();
   }
 
   /** Fills the width with a rectangle and tells of it. */
   focus(position: number): void {
-    if (!this.scene || position < 0 || position >= this.scene.layout.node.length) {
+    if (!this.#scene || position < 0 || position >= this.#scene.layout.node.length) {
       return;
     }
-    this.focused = position;
-    this.zoomTo(
-      float64At(this.scene.layout.start, position),
-      float64At(this.scene.layout.end, position),
+    this.#focused = position;
+    this.#zoomTo(
+      float64At(this.#scene.layout.start, position),
+      float64At(this.#scene.layout.end, position),
     );
-    this.reveal(position);
-    this.events.onFocus(position);
+    this.#reveal(position);
+    this.#events.onFocus(position);
   }
 
   select(position: number): void {
-    if (!this.scene || position >= this.scene.layout.node.length) {
+    if (!this.#scene || position >= this.#scene.layout.node.length) {
       return;
     }
-    this.view.selected = position;
+    this.#view.selected = position;
     if (position >= 0) {
-      const { layout } = this.scene;
+      const { layout } = this.#scene;
       const within =
-        float64At(layout.start, position) < this.view.end &&
-        float64At(layout.end, position) > this.view.start;
+        float64At(layout.start, position) < this.#view.end &&
+        float64At(layout.end, position) > this.#view.start;
       if (!within) {
-        this.focus(this.ancestorAtFocus(position));
+        this.focus(this.#ancestorAtFocus(position));
       }
-      this.reveal(position);
+      this.#reveal(position);
     }
-    this.events.onSelect(position);
-    this.requestFrame();
+    this.#events.onSelect(position);
+    this.#requestFrame();
   }
 
   /** One step out: the parent of what fills the width. */
   zoomOut(): void {
-    if (this.scene && this.focused > 0) {
-      this.focus(uint32At(this.scene.layout.parent, this.focused));
+    if (this.#scene && this.#focused > 0) {
+      this.focus(uint32At(this.#scene.layout.parent, this.#focused));
     }
   }
 
   get selected(): number {
-    return this.view.selected;
+    return this.#view.selected;
   }
 
-  private ancestorAtFocus(position: number): number {
-    const { layout } = this.scene as FlameScene;
-    let at = this.focused;
+  #ancestorAtFocus(position: number): number {
+    const { layout } = present(this.#scene);
+    let at = this.#focused;
     while (
       at > 0 &&
       !(
@@ -148,87 +159,87 @@ export class FlameCanvas {
     return at;
   }
 
-  private zoomTo(start: number, end: number): void {
+  #zoomTo(start: number, end: number): void {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      this.view.start = start;
-      this.view.end = end;
+      this.#view.start = start;
+      this.#view.end = end;
     } else {
-      this.animation = {
-        from: [this.view.start, this.view.end],
+      this.#animation = {
+        from: [this.#view.start, this.#view.end],
         to: [start, end],
         startedMs: performance.now(),
       };
     }
-    this.requestFrame();
+    this.#requestFrame();
   }
 
   /** Scrolls so that a rectangle's row is in sight. */
-  private reveal(position: number): void {
-    const scene = this.scene as FlameScene;
-    const top = rowTop(scene, this.view, rowOf(scene.layout, position));
-    const { scrollTop, height } = this.view;
+  #reveal(position: number): void {
+    const scene = present(this.#scene);
+    const top = rowTop(scene, this.#view, rowOf(scene.layout, position));
+    const { scrollTop, height } = this.#view;
     if (top < scrollTop) {
-      this.scroller.scrollTop = top;
+      this.#scroller.scrollTop = top;
     } else if (top + ROW_HEIGHT > scrollTop + height) {
-      this.scroller.scrollTop = top + ROW_HEIGHT - height;
+      this.#scroller.scrollTop = top + ROW_HEIGHT - height;
     }
   }
 
-  private resize(): void {
-    const { clientWidth, clientHeight } = this.scroller;
+  #resize(): void {
+    const { clientWidth, clientHeight } = this.#scroller;
     const ratio = devicePixelRatio || 1;
-    this.view.width = clientWidth;
-    this.view.height = clientHeight;
-    this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
-    this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
-    this.canvas.style.width = `${clientWidth}px`;
-    this.canvas.style.height = `${clientHeight}px`;
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const family = getComputedStyle(this.canvas).fontFamily;
+    this.#view.width = clientWidth;
+    this.#view.height = clientHeight;
+    this.#canvas.width = Math.max(1, Math.round(clientWidth * ratio));
+    this.#canvas.height = Math.max(1, Math.round(clientHeight * ratio));
+    this.#canvas.style.width = `${clientWidth}px`;
+    this.#canvas.style.height = `${clientHeight}px`;
+    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const family = getComputedStyle(this.#canvas).fontFamily;
     const css = `11.5px ${family}`;
-    this.context.font = css;
-    this.font = { css, characterWidth: this.context.measureText("0".repeat(20)).width / 20 };
-    this.draw();
+    this.#context.font = css;
+    this.#font = { css, characterWidth: this.#context.measureText("0".repeat(20)).width / 20 };
+    this.#draw();
   }
 
-  private scrolled(): void {
-    this.view.scrollTop = this.scroller.scrollTop;
-    this.requestFrame();
+  #scrolled(): void {
+    this.#view.scrollTop = this.#scroller.scrollTop;
+    this.#requestFrame();
   }
 
-  private positionUnder(event: MouseEvent): number {
-    if (!this.scene || this.view.width === 0) {
+  #positionUnder(event: MouseEvent): number {
+    if (!this.#scene || this.#view.width === 0) {
       return -1;
     }
-    const box = this.canvas.getBoundingClientRect();
-    const row = rowAt(this.scene, this.view, event.clientY - box.top + this.view.scrollTop);
-    const perPixel = (this.view.end - this.view.start) / this.view.width;
+    const box = this.#canvas.getBoundingClientRect();
+    const row = rowAt(this.#scene, this.#view, event.clientY - box.top + this.#view.scrollTop);
+    const perPixel = (this.#view.end - this.#view.start) / this.#view.width;
     return positionAt(
-      this.scene.layout,
+      this.#scene.layout,
       row,
-      this.view.start + (event.clientX - box.left) * perPixel,
+      this.#view.start + (event.clientX - box.left) * perPixel,
     );
   }
 
-  private pointed(event: PointerEvent): void {
-    this.hover(
-      event.pointerType === "touch" ? -1 : this.positionUnder(event),
+  #pointed(event: PointerEvent): void {
+    this.#hover(
+      event.pointerType === "touch" ? -1 : this.#positionUnder(event),
       event.clientX,
       event.clientY,
     );
   }
 
-  private hover(position: number, x: number, y: number): void {
-    if (position !== this.view.hovered) {
-      this.view.hovered = position;
-      this.canvas.style.cursor = position >= 0 ? "pointer" : "default";
-      this.requestFrame();
+  #hover(position: number, x: number, y: number): void {
+    if (position !== this.#view.hovered) {
+      this.#view.hovered = position;
+      this.#canvas.style.cursor = position >= 0 ? "pointer" : "default";
+      this.#requestFrame();
     }
-    this.events.onHover(position, x, y);
+    this.#events.onHover(position, x, y);
   }
 
-  private clicked(event: MouseEvent): void {
-    const position = this.positionUnder(event);
+  #clicked(event: MouseEvent): void {
+    const position = this.#positionUnder(event);
     this.select(position);
     if (position >= 0) {
       this.focus(position);
@@ -236,51 +247,54 @@ export class FlameCanvas {
   }
 
   /** Ctrl or pinch zooms at the pointer, sideways pans; plain scrolling is the page's. */
-  private wheeled(event: WheelEvent): void {
-    if (!this.scene) {
+  #wheeled(event: WheelEvent): void {
+    if (!this.#scene) {
       return;
     }
-    const whole = this.scene.layout.end[0] ?? 0;
-    const span = this.view.end - this.view.start;
+    const whole = this.#scene.layout.end[0] ?? 0;
+    const span = this.#view.end - this.#view.start;
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
-      const box = this.canvas.getBoundingClientRect();
-      const at = (event.clientX - box.left) / this.view.width;
+      const box = this.#canvas.getBoundingClientRect();
+      const at = (event.clientX - box.left) / this.#view.width;
       const newSpan = Math.min(whole, Math.max(span * Math.exp(event.deltaY * 0.01), whole * 1e-9));
-      const start = Math.min(Math.max(0, this.view.start + (span - newSpan) * at), whole - newSpan);
-      this.setView(start, start + newSpan);
+      const start = Math.min(
+        Math.max(0, this.#view.start + (span - newSpan) * at),
+        whole - newSpan,
+      );
+      this.#setView(start, start + newSpan);
     } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY) && span < whole) {
       event.preventDefault();
-      const shift = (event.deltaX / this.view.width) * span;
-      const start = Math.min(Math.max(0, this.view.start + shift), whole - span);
-      this.setView(start, start + span);
+      const shift = (event.deltaX / this.#view.width) * span;
+      const start = Math.min(Math.max(0, this.#view.start + shift), whole - span);
+      this.#setView(start, start + span);
     }
   }
 
-  private setView(start: number, end: number): void {
-    this.animation = null;
-    this.view.start = start;
-    this.view.end = end;
-    this.requestFrame();
+  #setView(start: number, end: number): void {
+    this.#animation = null;
+    this.#view.start = start;
+    this.#view.end = end;
+    this.#requestFrame();
   }
 
-  private pressed(event: KeyboardEvent): void {
+  #pressed(event: KeyboardEvent): void {
     if (
-      !this.scene ||
-      this.scene.layout.rows === 0 ||
+      !this.#scene ||
+      this.#scene.layout.rows === 0 ||
       event.ctrlKey ||
       event.metaKey ||
       event.altKey
     ) {
       return;
     }
-    const { layout, rootsBelow } = this.scene;
-    const at = Math.max(this.view.selected, 0);
+    const { layout, rootsBelow } = this.#scene;
+    const at = Math.max(this.#view.selected, 0);
     const row = rowOf(layout, at);
     const deeper = rootsBelow ? "ArrowUp" : "ArrowDown";
     const shallower = rootsBelow ? "ArrowDown" : "ArrowUp";
-    if (this.view.selected < 0 && event.key.startsWith("Arrow")) {
-      this.select(this.focused);
+    if (this.#view.selected < 0 && event.key.startsWith("Arrow")) {
+      this.select(this.#focused);
     } else if (event.key === deeper) {
       const child = positionAt(layout, row + 1, float64At(layout.start, at));
       if (child >= 0 && layout.parent[child] === at) {
@@ -304,37 +318,37 @@ export class FlameCanvas {
     event.preventDefault();
   }
 
-  private requestFrame(): void {
-    if (this.frameRequest === 0) {
-      this.frameRequest = requestAnimationFrame(() => this.draw());
+  #requestFrame(): void {
+    if (this.#frameRequest === 0) {
+      this.#frameRequest = requestAnimationFrame(() => this.#draw());
     }
   }
 
-  private draw(): void {
-    cancelAnimationFrame(this.frameRequest);
-    this.frameRequest = 0;
-    if (!this.scene || this.view.width === 0) {
+  #draw(): void {
+    cancelAnimationFrame(this.#frameRequest);
+    this.#frameRequest = 0;
+    if (!this.#scene || this.#view.width === 0) {
       return;
     }
     const startedMs = performance.now();
-    if (this.animation) {
-      const { from, to } = this.animation;
-      const time = Math.min((startedMs - this.animation.startedMs) / ZOOM_MS, 1);
+    if (this.#animation) {
+      const { from, to } = this.#animation;
+      const time = Math.min((startedMs - this.#animation.startedMs) / ZOOM_MS, 1);
       const eased = 1 - (1 - Math.max(time, 0)) ** 3;
-      this.view.start = from[0] + (to[0] - from[0]) * eased;
-      this.view.end = from[1] + (to[1] - from[1]) * eased;
+      this.#view.start = from[0] + (to[0] - from[0]) * eased;
+      this.#view.end = from[1] + (to[1] - from[1]) * eased;
       if (time >= 1) {
-        this.animation = null;
+        this.#animation = null;
       }
     }
-    const rectangles = drawFlame(this.context, this.scene, this.view, this.font);
-    this.frames++;
+    const rectangles = drawFlame(this.#context, this.#scene, this.#view, this.#font);
+    this.#frames++;
     // Read by the tests and the bench: what a frame drew and cost.
-    this.canvas.dataset.frames = String(this.frames);
-    this.canvas.dataset.rectangles = String(rectangles);
-    this.canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);
-    if (this.animation) {
-      this.requestFrame();
+    this.#canvas.dataset.frames = String(this.#frames);
+    this.#canvas.dataset.rectangles = String(rectangles);
+    this.#canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);
+    if (this.#animation) {
+      this.#requestFrame();
     }
   }
 }

@@ -80,8 +80,8 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
 }
 
 function lifeTime({ timeUs, replay }: GpuPageDevice, start: number, end: number): string {
-  const from = float64At(timeUs, start);
-  const to = float64At(timeUs, end);
+  const from = timeUs[start];
+  const to = timeUs[end];
   if (end === replay.events || from === undefined || to === undefined || from === 0) {
     return "";
   }

@@ -1,7 +1,7 @@
 /** The page of a device's snapshot: timeline, address space, flame graph and details of one moment. */
 
 import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
-import { float64At, uint32At } from "../../../src/model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../src/model/base/columns.js";
 import type { GpuJson } from "../../../src/model/documents/gpu_document.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/documents/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu/gpu_replay.js";
@@ -46,8 +46,8 @@ export function GpuApp({ page }: { page: GpuPageDocument }) {
 }
 
 function DevicePage({ page, row, theme }: { page: GpuPageDocument; row: number; theme: Theme }) {
-  const device = page.devices[row]!;
-  const summary = page.summary.devices[row]!;
+  const device = itemAt(page.devices, row);
+  const summary = itemAt(page.summary.devices, row);
   const { tables } = page;
   const [moment, setMoment] = useState(summary.peak.eventIndex);
   const [base, setBase] = useState<number | null>(null);

@@ -1,5 +1,7 @@
 /** The page of two snapshots: both timelines on one axis, and what differs between a moment of each. */
+
 import { useDeferredValue, useMemo, useState } from "react";
+import { itemAt } from "../../../src/model/base/columns.js";
 import type {
   GpuDiffPageDocument,
   GpuPageDocument,
@@ -123,7 +125,7 @@ type TimelineSide = ReturnType<typeof useSide>;
 /** One file's device and its moment: its end at first, as the list of `tidemark gpu A B` has it. */
 function useSide(page: GpuPageDocument, number: number, search: string) {
   const row = page.devices.findIndex(({ replay }) => replay.device === number);
-  const device = page.devices[row]!;
+  const device = itemAt(page.devices, row);
   const { tables } = page;
   const [moment, setMoment] = useState(device.replay.events);
   const shown = useDeferredValue(moment);
@@ -133,7 +135,15 @@ function useSide(page: GpuPageDocument, number: number, search: string) {
     [device, tables, shown],
   );
   const found = useMemo(() => searchStacks(tables, search), [tables, search]);
-  return { device, summary: page.summary.devices[row]!, shape, moment, setMoment, held, found };
+  return {
+    device,
+    summary: itemAt(page.summary.devices, row),
+    shape,
+    moment,
+    setMoment,
+    held,
+    found,
+  };
 }
 
 function SideTimeline({

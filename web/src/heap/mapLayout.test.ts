@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { uint32At } from "../../../src/model/base/columns.js";
+import { present } from "../../../src/model/base/present.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { layOut, tileAt } from "./mapLayout.js";
@@ -54,10 +55,10 @@ describe("the treemap", () => {
     expect((area(1) + area(2)) / area(0)).toBeCloseTo(0.9, 1);
     expect(byRow.has(5)).toBe(false);
     for (const { row, x0, x1, y0, y1 } of tiles.slice(1)) {
-      const above = byRow.get(uint32At(tree.parent, row))!;
+      const above = present(byRow.get(uint32At(tree.parent, row)));
       expect(x0 >= above.x0 && x1 <= above.x1 && y0 >= above.y0 && y1 <= above.y1).toBe(true);
     }
-    const inner = byRow.get(4)!;
+    const inner = present(byRow.get(4));
     expect(tileAt(tiles, (inner.x0 + inner.x1) / 2, inner.y1 - 3)?.row).toBe(4);
     expect(tileAt(tiles, 2000, 5)).toBeNull();
   });

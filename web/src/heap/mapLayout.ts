@@ -1,7 +1,7 @@
 /** The treemap's rectangles: nested, squarified, down to what can be seen. */
 
 import { type HierarchyRectangularNode, hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
-import { float64At } from "../../../src/model/base/columns.js";
+import { float64At, itemAt } from "../../../src/model/base/columns.js";
 import type { TreeView } from "./treeView.js";
 
 interface Cell {
@@ -86,7 +86,7 @@ function isHeaded(node: HierarchyRectangularNode<Cell>): boolean {
 /** The innermost rectangle at a point. */
 export function tileAt(tiles: readonly Tile[], x: number, y: number): Tile | null {
   for (let n = tiles.length - 1; n >= 0; n--) {
-    const tile = tiles[n]!;
+    const tile = itemAt(tiles, n);
     if (x >= tile.x0 && x < tile.x1 && y >= tile.y0 && y < tile.y1) {
       return tile;
     }

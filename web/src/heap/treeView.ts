@@ -1,5 +1,5 @@
 /** Children, names and ways of the rows of a heap's tree. */
-import { float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatCount } from "../format/numbers.js";
@@ -57,7 +57,7 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
     case TreeKind.others:
       return `${formatCount(count)} small objects of other types`;
     default: {
-      const steps = tree.steps[row]!;
+      const steps = itemAt(tree.steps, row);
       // One of many in a container: what it is tells more than that it is there.
       return steps.at(-1)?.endsWith("[...]") && tree.kind[row] === TreeKind.object
         ? (typeOf(tree, row) ?? "")
@@ -81,9 +81,9 @@ const MOST_WORDS = 24;
 export function wayTo(tree: NamedHeapTree, row: number): string[] {
   const rows = rowsTo(tree, row);
   const words = rows.flatMap((at, n) => {
-    const steps = tree.kind[at] === TreeKind.object ? tree.steps[at]! : [nameOf(tree, at)];
+    const steps = tree.kind[at] === TreeKind.object ? itemAt(tree.steps, at) : [nameOf(tree, at)];
     // The dict between an object and its attributes is no step of its own.
-    const passes = n < rows.length - 1 && tree.kind[rows[n + 1]!] === TreeKind.object;
+    const passes = n < rows.length - 1 && tree.kind[itemAt(rows, n + 1)] === TreeKind.object;
     return passes && steps.at(-1) === "__dict__" ? steps.slice(0, -1) : steps;
   });
   return words.length <= MOST_WORDS

@@ -3,7 +3,7 @@
 import type { RefObject } from "react";
 import { itemAt } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { Domain, type SiteValue } from "../../../src/model/profile/profile.js";
+import { Domain } from "../../../src/model/profile/profile.js";
 import { labelChoices, type SiteFilter } from "../../../src/model/profile/site_filter.js";
 import {
   type Choices,
@@ -42,7 +42,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
           name="Figure"
           value={figure}
           options={FIGURES}
-          choose={(next) => choose({ value: `${next}${unit}` as SiteValue })}
+          choose={(next) => choose({ value: `${next}${unit}` })}
         />
       )}
       {flame && (
@@ -53,7 +53,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
             ["Bytes", "Bytes"],
             ["Objects", "Objects"],
           ]}
-          choose={(next) => choose({ value: `${figure}${next}` as SiteValue })}
+          choose={(next) => choose({ value: `${figure}${next}` })}
         />
       )}
       {choices.tab !== "processes" && looks.length > 0 && (

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { present } from "../../../src/model/base/present.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { Metric } from "../../../src/model/profile/series.js";
 import { deviceCurves } from "./deviceCurves.js";
@@ -7,7 +8,7 @@ function series(pid: number, timesMs: number[], columns: Partial<Record<Metric, 
   const values = new Map(
     Object.entries(columns).map(([metric, column]) => [
       metric as Metric,
-      Float64Array.from(column as number[]),
+      Float64Array.from(present(column)),
     ]),
   );
   return { pid, timesMs: Float64Array.from(timesMs), values };

@@ -5,7 +5,8 @@
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
-import { addAt } from "../../../model/base/columns.js";
+import { addAt, itemAt } from "../../../model/base/columns.js";
+import { present } from "../../../model/base/present.js";
 import type { Bytes } from "../../../model/base/units.js";
 import { HashedAddresses } from "../memory/hashed_addresses.js";
 import { type HeapPart, wholeRegions } from "../memory/heap_parts.js";
@@ -88,7 +89,7 @@ export function joinShares(shares: readonly CensusShare[]): Census {
   for (const share of shares) {
     // Several types may bear one name (a class made anew): they are one row of the census.
     const of = share.typeNames.map((name, n) => {
-      const row = rows.get(name) ?? new CensusRow(name, share.modules[n] as string);
+      const row = rows.get(name) ?? new CensusRow(name, itemAt(share.modules, n));
       rows.set(name, row);
       row.add(
         share.objects[n] ?? 0,
@@ -297,7 +298,7 @@ class CensusCounter implements HeapVisitor {
       figures,
       storages: this.#deferred
         .storages()
-        .map((storage) => ({ ...storage, row: place.get(storage.row) as number })),
+        .map((storage) => ({ ...storage, row: present(place.get(storage.row)) })),
       arrayData: this.#deferred.arrayData(),
     };
   }

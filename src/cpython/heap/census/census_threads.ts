@@ -8,10 +8,12 @@
  * A helper that fails in any way has lost its parts: then this thread counts once more, alone, and says what is
  * wrong as if there had been no helpers.
  */
+
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readStatus } from "../../../linux/index.js";
 import type { Memory } from "../../../linux/memory/memory.js";
+import { itemAt } from "../../../model/base/columns.js";
 import type { Bytes, Pid } from "../../../model/base/units.js";
 import { type HeapPart, splitHeap } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";
@@ -78,7 +80,7 @@ export async function takeCensusWith(
 export function* untaken({ parts, taken }: ShareRequest): Generator<HeapPart> {
   const count = new Int32Array(taken);
   for (let n = Atomics.add(count, 0, 1); n < parts.length; n = Atomics.add(count, 0, 1)) {
-    yield parts[n] as HeapPart;
+    yield itemAt(parts, n);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Node numbers, appended by the hundred million: pieces of a fixed size, put together once at the end. */
+import { itemAt } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 
 const PIECE = 2 ** 20;
@@ -31,7 +32,7 @@ export class EdgeColumn {
     if (this.#free === 0) {
       this.#free = PIECE;
     } else {
-      this.#last = this.#pieces[Math.floor(length / PIECE)] as Uint32Array<ArrayBuffer>;
+      this.#last = itemAt(this.#pieces, Math.floor(length / PIECE));
     }
   }
 

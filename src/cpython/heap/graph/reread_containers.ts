@@ -8,6 +8,9 @@
  * So containers of some size are read once more, each with its table, in the moment between two of the
  * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
  * may have been copied while it was filled, or lie where another one was.
+ *
+ * A pause of the program would spare the repeated attempts, but it would last as long as the whole pass over the
+ * containers, which grows with the heap, and come with each lookup.
  */
 
 import { pause } from "../../../linux/hold/pause.js";

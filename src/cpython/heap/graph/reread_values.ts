@@ -11,7 +11,7 @@
 
 import { pause } from "../../../linux/hold/pause.js";
 import type { AddressRange } from "../../../linux/memory/memory.js";
-import { float64At, uint32At } from "../../../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../../../model/base/units.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { heapRegions } from "../memory/heap_regions.js";
@@ -159,7 +159,7 @@ class UnknownObjects implements ObjectIndex {
       return true;
     }
     const mappings = this.#mappings;
-    const before = lastAtMost(mappings.length, (n) => (mappings[n] as AddressRange).start, address);
+    const before = lastAtMost(mappings.length, (n) => itemAt(mappings, n).start, address);
     const end = mappings[before]?.end ?? 0;
     const next = mappings[before + 1]?.start ?? Number.POSITIVE_INFINITY;
     return (
@@ -169,8 +169,7 @@ class UnknownObjects implements ObjectIndex {
 }
 
 function rangeAt(ranges: readonly AddressRange[], address: Address): AddressRange | null {
-  const range =
-    ranges[lastAtMost(ranges.length, (n) => (ranges[n] as AddressRange).start, address)];
+  const range = ranges[lastAtMost(ranges.length, (n) => itemAt(ranges, n).start, address)];
   return range !== undefined && address < range.end ? range : null;
 }
 

@@ -1,6 +1,7 @@
 /** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
 
 import type { AddressRange } from "../../../linux/memory/memory.js";
+import { itemAt } from "../../../model/base/columns.js";
 import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
@@ -94,13 +95,13 @@ export function findRoots(
     }
     if (count > (known[node] ?? 0) || count >= LEAST_IMMORTAL) {
       const frame = types.of(graph.type[node] ?? 0).shape === SHAPE_FRAME;
-      (roots[frame ? ROOT_STACKS : (place[node] ?? 0)] as NodeId[]).push(node);
+      itemAt(roots, frame ? ROOT_STACKS : (place[node] ?? 0)).push(node);
       reached.from(node);
     }
   }
   for (let node = FIRST_OBJECT; node < nodes; node++) {
     if (!reached.has(node)) {
-      (roots[ROOT_GARBAGE] as NodeId[]).push(node);
+      itemAt(roots, ROOT_GARBAGE).push(node);
       reached.from(node);
     }
   }

@@ -108,7 +108,7 @@ function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean
 function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Array[]][] {
   const next = new Map<NodeId, Uint32Array[]>();
   for (const way of ways) {
-    const node = uint32At(way, depth);
+    const node = way[depth];
     if (node !== undefined) {
       const others = next.get(node);
       if (others === undefined) {

@@ -1,9 +1,11 @@
 /** Real tensors of a real program. Their data lies in host memory, for want of a device: the blocks that a
  * device's allocator would tell of are told by the program itself. */
+
 import { expect, test } from "vitest";
 import { environment } from "../../../../test/environment.js";
 import { startPython } from "../../../../test/python_program.js";
 import { openProcessMemory } from "../../../linux/index.js";
+import { present } from "../../../model/base/present.js";
 import { countObjects, findDeviceTensors, takeGraph } from "../index.js";
 
 const PROGRAM = `
@@ -32,7 +34,7 @@ work()
 test.skipIf(environment.torchPython === null)(
   "tensors by the blocks they lie in: shape, type, views and holder",
   async () => {
-    const program = await startPython({ path: environment.torchPython as string }, PROGRAM);
+    const program = await startPython({ path: present(environment.torchPython) }, PROGRAM);
     const memory = openProcessMemory(program.pid);
     try {
       const blocks = program.said as Record<string, [number, number, number]>;

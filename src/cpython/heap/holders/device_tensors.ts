@@ -6,6 +6,7 @@
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
+import { present } from "../../../model/base/present.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -149,7 +150,7 @@ function describe(objects: ObjectGraph, names: StepNames, views: readonly Found[
       (a, b) =>
         b.elements - a.elements || Number(a.local) - Number(b.local) || a.way.length - b.way.length,
     );
-  const { view, way, read } = best as NonNullable<typeof best>;
+  const { view, way, read } = present(best);
   return {
     address: view.data,
     bytes: view.bytes,

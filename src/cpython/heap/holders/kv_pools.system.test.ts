@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { environment } from "../../../../test/environment.js";
 import { startPython } from "../../../../test/python_program.js";
 import { openProcessMemory } from "../../../linux/index.js";
+import { present } from "../../../model/base/present.js";
 import { countObjects, findKvPools, takeGraph } from "../index.js";
 
 /** The books as the servers' classes keep them; the classes themselves need a device to be loaded. */
@@ -108,7 +109,7 @@ test.each(pythons)("occupancy of a server's pool, Python $version", async (pytho
 test.skipIf(environment.torchPython === null)(
   "a pool whose free blocks are a tensor of their indices",
   async () => {
-    const found = await poolsOf({ path: environment.torchPython as string }, INDICES);
+    const found = await poolsOf({ path: present(environment.torchPython) }, INDICES);
     const name = "sglang.srt.mem_cache.allocator";
     expect(withoutPath(found)).toEqual([
       {

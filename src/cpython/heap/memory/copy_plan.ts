@@ -5,6 +5,7 @@
 
 import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
+import { itemAt } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 
@@ -66,11 +67,11 @@ function rangesOf(
   for (const region of regions) {
     for (const { start, end } of memory.resident(region.start, region.end)) {
       let at = start;
-      while (next < leftOut.length && (leftOut[next] as AddressRange).end <= at) {
+      while (next < leftOut.length && itemAt(leftOut, next).end <= at) {
         next += 1;
       }
-      for (let n = next; n < leftOut.length && (leftOut[n] as AddressRange).start < end; n++) {
-        const hole = leftOut[n] as AddressRange;
+      for (let n = next; n < leftOut.length && itemAt(leftOut, n).start < end; n++) {
+        const hole = itemAt(leftOut, n);
         if (hole.start > at) {
           ranges.push({ start: at, end: hole.start });
         }

@@ -8,8 +8,10 @@
  * a pool of an arena does: an arena is never inside a block. Where three headers in a row say so, there is one;
  * where none is found, the part goes on.
  */
+
 import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
 import { ResidentWords } from "../../../linux/memory/resident_words.js";
+import { present } from "../../../model/base/present.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
@@ -35,7 +37,7 @@ export function splitHeap(memory: Memory, layout: HeapLayout): HeapPart[] {
     const starts = [region.start];
     for (let at = region.start + PART; at < region.end; at += PART) {
       const pool = poolInArena(words, layout, at, region.end);
-      if (pool !== null && pool > (starts.at(-1) as Address)) {
+      if (pool !== null && pool > present(starts.at(-1))) {
         starts.push(pool);
       }
     }

@@ -11,6 +11,7 @@
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
+import { present } from "../../../model/base/present.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
@@ -144,7 +145,7 @@ class WayGrouping {
   /** One step up. An attribute, or a variable of a function, is one step through two nodes. */
   #higher(group: Group): Group {
     const { before } = this.objects.paths;
-    const { node, tail } = group.at as NonNullable<Group["at"]>;
+    const { node, tail } = present(group.at);
     const container = uint32At(before, node);
     const above = container < FIRST_OBJECT ? 0 : uint32At(before, container);
     if (above < FIRST_OBJECT) {

@@ -7,7 +7,7 @@
  * between an object and its attributes is no step of its own.
  */
 
-import { float64At, uint32At } from "../../../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES, ROOT_STACKS } from "../graph/graph.js";
@@ -70,8 +70,8 @@ export class StepNames {
       }
     }
     for (; at + 1 < path.length; at++) {
-      const from = path[at] as NodeId;
-      const to = path[at + 1] as NodeId;
+      const from = itemAt(path, at);
+      const to = itemAt(path, at + 1);
       const behind = path[at + 2];
       if (this.#attributeDict(from) === this.#address(to)) {
         if (behind === undefined) {

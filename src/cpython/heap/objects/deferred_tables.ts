@@ -4,7 +4,7 @@
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
-import { float64At, uint32At } from "../../../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
 import { type GrowingColumn, growingFloat64 } from "../../../model/base/growing_column.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
@@ -61,7 +61,7 @@ export class DeferredTables {
       index = this.#dictRows.push(row * 2 + (split ? 1 : 0)) - 1;
       this.#dicts.push(growingFloat64());
     }
-    (this.#dicts[index] as GrowingColumn<Float64Array>).push(keys);
+    itemAt(this.#dicts, index).push(keys);
   }
 
   addTypeKeys(row: TypeRow, at: Address): void {
@@ -96,7 +96,7 @@ export class DeferredTables {
   /** Tells what belongs to each type; of tensors' storages, which several may share, `storages` tells. */
   resolve(tell: Tell): void {
     for (const [index, code] of this.#dictRows.entries()) {
-      const column = (this.#dicts[index] as GrowingColumn<Float64Array>).view();
+      const column = itemAt(this.#dicts, index).view();
       this.#resolveDicts(column, code >>> 1, code % 2 === 1, tell);
     }
     for (const [row, at] of this.#typeKeys) {

@@ -10,8 +10,10 @@
  *
  * All is read from the copy. What does not hold up (a torn frame, code that is none) has no name.
  */
+
 import { basename } from "node:path";
 import { MemoryReader } from "../../../linux/index.js";
+import { present } from "../../../model/base/present.js";
 import type { Address } from "../../../model/base/units.js";
 import { oneLine, orNull } from "../../../model/errors/errors.js";
 import type { PythonRuntime } from "../../interpreter/locate.js";
@@ -103,7 +105,7 @@ export class FrameLocals {
     const { frame, slot } = holder;
     const name = this.#namesOf(frame)[slot];
     return [
-      this.#threads.get(frame.address) as string,
+      present(this.#threads.get(frame.address)),
       frameText("frame", frame),
       ...(name === undefined ? [] : [`local ${name}`]),
     ];

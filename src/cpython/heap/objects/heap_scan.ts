@@ -30,6 +30,7 @@ import {
   mappedChunkBytes,
 } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
+import { itemAt } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapPart } from "../memory/heap_parts.js";
 import { GC_HEAD_BYTES, type HeapLayout } from "../memory/layout.js";
@@ -166,7 +167,7 @@ export class HeapScan {
     let next = 0;
     let at = part.start;
     while (at < part.end && next < resident.length) {
-      while (next < resident.length && (resident[next] as AddressRange).end <= at) {
+      while (next < resident.length && itemAt(resident, next).end <= at) {
         next += 1;
       }
       const range = resident[next];
@@ -188,7 +189,7 @@ export class HeapScan {
     let done = Math.max(found.base, part.start, from - PAGE);
     windowBytes.fill(0, 0, done - found.base);
     for (let n = first > 0 ? first - 1 : 0; n < resident.length; n++) {
-      const range = resident[n] as AddressRange;
+      const range = itemAt(resident, n);
       const start = Math.max(range.start, done);
       const stop = Math.min(range.end, end);
       if (range.start >= end) {

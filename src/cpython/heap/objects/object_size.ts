@@ -157,7 +157,7 @@ export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, roo
  * freed, and in tables of addresses, stand words that look like an object in a chunk of any size.
  *
  * `sampled`: the chunk is as large as those that the agent makes pymalloc ask malloc for, whatever the size of
- * the object that it samples (agent/src/python/hooks.c). Any small object fits one.
+ * the object that it samples (agent/src/hooks/python.c). Any small object fits one.
  */
 export function fitsChunk(
   types: TypeTable,

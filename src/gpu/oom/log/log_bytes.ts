@@ -148,14 +148,14 @@ export function decoderOf(first: Buffer): TextDecoder {
   if (first[0] === 0xfe && first[1] === 0xff) {
     return new TextDecoder("utf-16be");
   }
-  const zeros = [0, 0];
+  let [even, odd] = [0, 0];
   const looked = Math.min(64, first.length & ~1);
   for (let at = 0; at < looked; at++) {
     if (first[at] === 0) {
-      zeros[at & 1]! += 1;
+      even += 1 - (at & 1);
+      odd += at & 1;
     }
   }
-  const [even, odd] = zeros as [number, number];
   if (looked >= 16 && odd >= 0.9 * (looked / 2) && even === 0) {
     return new TextDecoder("utf-16le");
   }

@@ -1,6 +1,8 @@
 /** A log as lines, of any size and from any writer. */
+
 import { createReadStream, type ReadStream, statSync } from "node:fs";
 import { fileNotFound, fileUnusable, TidemarkError } from "../../../model/errors/errors.js";
+import { reasonOf } from "../../../model/errors/reason.js";
 import { decoderOf, unpacked } from "./log_bytes.js";
 
 export interface LogLine {
@@ -73,6 +75,6 @@ function pieces(text: string, number: number): LogLine[] {
 }
 
 function unreadable(path: string, error: unknown): TidemarkError {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message } = reasonOf(error);
   return code === "ENOENT" ? fileNotFound(path, "log") : fileUnusable(path, "read", message);
 }

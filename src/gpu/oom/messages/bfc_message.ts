@@ -101,7 +101,8 @@ export class BfcReader {
     }
     const statistic = STATISTIC.exec(text);
     if (statistic !== null) {
-      this.#takeStatistic(line, statistic[1]!, Number(statistic[2]));
+      const [, name = "", value] = statistic;
+      this.#takeStatistic(line, name, Number(value));
       return null;
     }
     if (NO_FAILURE.test(text)) {
@@ -113,7 +114,8 @@ export class BfcReader {
     const program = PROGRAM.exec(text);
     if (program !== null) {
       if (this.#open !== undefined) {
-        this.#open.program = bytesOf(program[1]!, program[2]!);
+        const [, figure = "", unit = ""] = program;
+        this.#open.program = bytesOf(figure, unit);
       }
       return null;
     }
@@ -169,9 +171,9 @@ export class BfcReader {
   }
 
   #takeAllocator(line: number, text: string, allocator: RegExpExecArray): BfcState | null {
-    const [, name = "", figure, unit, rounded] = allocator;
+    const [, name = "", figure = "", unit = "", rounded] = allocator;
     this.#loose = undefined;
-    const request = rounded === undefined ? bytesOf(figure!, unit!) : Number(rounded);
+    const request = rounded === undefined ? bytesOf(figure, unit) : Number(rounded);
     const same =
       this.#open !== undefined && this.#open.source === "exception" && this.#fits(request);
     const before = same ? null : this.#before(line);
@@ -191,7 +193,10 @@ export class BfcReader {
     if (this.#open === undefined || this.#open.source === "driver") {
       this.#loose ??= stateAt(line, "dump", "jax");
     }
-    const figures = this.#loose ?? this.#open!;
+    const figures = this.#loose ?? this.#open;
+    if (figures === undefined) {
+      return;
+    }
     if (name === "Limit") {
       figures.limit = value;
     } else if (name === "InUse") {

@@ -43,12 +43,13 @@ export function requestIn(text: string): BfcRequest | null {
   const tensor = TENSOR.exec(text);
   const host = HOST.test(text);
   if (tensor !== null) {
-    const elements = tensor[1]!
+    const [, sides = "", type = USUAL_TYPE, device] = tensor;
+    const elements = sides
       .split(",")
       .reduce((product, side) => product * Number(side.trim() || 1), 1);
-    const size = DTYPE_BYTES[tensor[2] ?? USUAL_TYPE];
+    const size = DTYPE_BYTES[type];
     const bytes = size === undefined ? null : elements * size;
-    return { bytes, device: numberOf(tensor[3]), tensor: true, host };
+    return { bytes, device: numberOf(device), tensor: true, host };
   }
   const squeezed = squeeze(text);
   const onDevice = JAX_DEVICE_REQUEST.exec(squeezed);
@@ -61,7 +62,8 @@ export function requestIn(text: string): BfcRequest | null {
   }
   const plain = JAX_REQUEST.exec(squeezed);
   if (plain !== null) {
-    return { bytes: bytesOf(plain[1]!, plain[2]!), device: null, tensor: false, host };
+    const [, figure = "", unit = ""] = plain;
+    return { bytes: bytesOf(figure, unit), device: null, tensor: false, host };
   }
   return WITHOUT_SIZE.test(text) ? { bytes: null, device: null, tensor: true, host } : null;
 }

@@ -32,7 +32,7 @@ const ROWS: readonly MessageRow[] = [
     text: words`[Ff]ree memory on device (?:\w{1,12}:${whole("device", 4)})? \(${figure("freeBytes")}/${figure("totalBytes")} GiB\) on startup is less than desired GPU memory utilization \(${figure("share")}, ${figure("requestedBytes")} GiB\)`,
     verdict: ({ size, text, bytes }) => ({
       kind: "contention",
-      because: `the server needs ${size("requestedBytes")} to start (a share of ${text("share")}), but only ${size("freeBytes")} of ${size("totalBytes")} is free: ${formatBytesLikePyTorch(bytes("totalBytes")! - bytes("freeBytes")!)} is already in use`,
+      because: `the server needs ${size("requestedBytes")} to start (a share of ${text("share")}), but only ${size("freeBytes")} of ${size("totalBytes")} is free: ${formatBytesLikePyTorch((bytes("totalBytes") ?? 0) - (bytes("freeBytes") ?? 0))} is already in use`,
       advice: ["TM-A108", "TM-A120"],
     }),
   },
@@ -94,7 +94,9 @@ const ROWS: readonly MessageRow[] = [
     ...METAL,
     start: /MPS backend out of memory/,
     text: words`MPS backend out of memory \(MPS allocated: ${size("allocatedBytes")}, other allocations: ${size("other")}, max allowed: ${size("allowedBytes")}\) (?:\. Tried to allocate ${size("requestedBytes")})?`,
-    computed: ({ bytes }) => ({ processBytes: bytes("allocatedBytes")! + bytes("other")! }),
+    computed: ({ bytes }) => ({
+      processBytes: (bytes("allocatedBytes") ?? 0) + (bytes("other") ?? 0),
+    }),
     verdict: judgeMetal,
   },
   {
@@ -149,8 +151,9 @@ const ROWS: readonly MessageRow[] = [
     ...XLA_TPU,
     start: /Hbm usage: ?[\d.]{1,12}[KMGT]/,
     text: words`Hbm usage: ${xlaSize("dense")}, SparseCore Hbm usage ${xlaSize("sparse")}, exceeding available bytes: ${xlaSize("totalBytes")}`,
-    computed: ({ bytes }) => ({ requestedBytes: bytes("dense")! + bytes("sparse")! }),
-    verdict: ({ bytes, size }) => compiled(bytes("dense")! + bytes("sparse")!, size("totalBytes")),
+    computed: ({ bytes }) => ({ requestedBytes: (bytes("dense") ?? 0) + (bytes("sparse") ?? 0) }),
+    verdict: ({ bytes, size }) =>
+      compiled((bytes("dense") ?? 0) + (bytes("sparse") ?? 0), size("totalBytes")),
   },
   {
     ...XLA_TPU,
@@ -199,7 +202,9 @@ const ROWS: readonly MessageRow[] = [
     text: words`Out of GPU memory trying to allocate ${size("requestedBytes")} (?:Effective GPU memory usage: [\d.]{1,8}% \(${size("used")}/${size("totalBytes")}\))?`,
     computed: ({ bytes }) => ({
       freeBytes:
-        bytes("totalBytes") === null ? null : Math.max(0, bytes("totalBytes")! - bytes("used")!),
+        bytes("totalBytes") === null
+          ? null
+          : Math.max(0, (bytes("totalBytes") ?? 0) - (bytes("used") ?? 0)),
     }),
   },
   {

@@ -52,9 +52,9 @@ export function judgeFigures({
 
 /** Metal limits the sum of what PyTorch allocated and the `other` allocations of the process. */
 export function judgeMetal({ bytes, size }: Found): OomVerdict {
-  const [allocated, other] = [bytes("allocatedBytes")!, bytes("other")!];
+  const [allocated, other] = [bytes("allocatedBytes") ?? 0, bytes("other") ?? 0];
   const request = bytes("requestedBytes");
-  const missing = allocated + other + (request ?? 0) - bytes("allowedBytes")!;
+  const missing = allocated + other + (request ?? 0) - (bytes("allowedBytes") ?? 0);
   const outside = other >= missing && other > allocated;
   return {
     kind: outside ? "context" : "genuine",
@@ -73,7 +73,7 @@ export function memoryOfSpace({ text }: Found): OomReading["memory"] {
 export function judgeCompiled(found: Found): OomVerdict {
   const { text, size, bytes } = found;
   if (memoryOfSpace(found) === "device") {
-    return compiled(bytes("requestedBytes")!, size("totalBytes"));
+    return compiled(bytes("requestedBytes") ?? 0, size("totalBytes"));
   }
   const beyond = text("over") === "" ? "" : `: ${size("over")} more is needed`;
   return genuine(
@@ -92,7 +92,7 @@ export function compiled(used: Bytes, limit: string): OomVerdict {
 /** A TPU belongs to one process at a time: memory that is not free is used by this program. */
 export function judgeTpuBuffer({ text, bytes, size }: Found): OomVerdict {
   const where = text("chip") === "" ? "" : ` on the chip ${text("chip")}`;
-  const [request, free] = [bytes("requestedBytes")!, bytes("freeBytes")];
+  const [request, free] = [bytes("requestedBytes") ?? 0, bytes("freeBytes")];
   const advice = ["TM-A127"] as const;
   if (free === null) {
     return { kind: "unknown", because: "the message is truncated before the free memory", advice };

@@ -21,7 +21,8 @@ export function isQuoted(text: string, index: number, length: number): boolean {
     .replace(/(?:[\w.]{1,60}(?:Error|Exception): ?){1,2}$/, "");
   const next = text.slice(index + length, index + length + 2).replace(/^\./, "");
   const open = before.at(-1) ?? "";
-  const tight = open !== "" && QUOTES.includes(open) && next !== "" && QUOTES.includes(next[0]!);
+  const close = next[0] ?? "";
+  const tight = open !== "" && QUOTES.includes(open) && close !== "" && QUOTES.includes(close);
   return tight && !SAID.test(before);
 }
 

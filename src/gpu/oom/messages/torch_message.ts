@@ -61,7 +61,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
   const body = at < 0 ? "" : squeezed.slice(at);
   const size = (before: string, after: string): Bytes | null => {
     const match = new RegExp(before + SIZE + after).exec(body);
-    return match === null ? null : bytesOf(match[1]!, match[2]!);
+    return match === null ? null : bytesOf(match[1] ?? "", match[2] ?? "");
   };
   const allocated = credible(
     size("", "(?:already|is)allocated(?:byPyTorch|;)") ?? size("", "alreadyallocated"),
@@ -86,7 +86,10 @@ export function parseTorchMessage(text: string): TorchMessage | null {
     processBytes:
       own !== null && own < KNOWN_SHARE * ((allocated ?? 0) + (split ?? 0)) ? null : own,
     otherProcesses: [...body.matchAll(new RegExp(`Process(\\d{1,10})has${SIZE}memoryinuse`, "g"))]
-      .map(([, pid, figure, unit]) => ({ pid: Number(pid), bytes: bytesOf(figure!, unit!) }))
+      .map(([, pid, figure = "", unit = ""]) => ({
+        pid: Number(pid),
+        bytes: bytesOf(figure, unit),
+      }))
       .filter(({ bytes }) => credible(bytes) !== null),
     privatePoolBytes: size("with", "allocatedinprivatepools"),
     allowedBytes: credible(size("", "allowed;")),
@@ -120,7 +123,7 @@ function platformOf(squeezed: string): TorchMessage["platform"] {
 
 function sizeIn(squeezed: string, before: string): Bytes | null {
   const match = new RegExp(before + SIZE).exec(squeezed);
-  return match === null ? null : bytesOf(match[1]!, match[2]!);
+  return match === null ? null : bytesOf(match[1] ?? "", match[2] ?? "");
 }
 
 function causeOf(squeezed: string): TorchMessage["cause"] {

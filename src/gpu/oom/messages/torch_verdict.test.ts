@@ -1,5 +1,7 @@
 /** Figures of PyTorch's messages, and what is made of those that are missing, impossible or the program's own. */
+
 import { expect, test } from "vitest";
+import { itemAt } from "../../../model/base/columns.js";
 import type { OomEventJson } from "../../../model/documents/gpu_document.js";
 import { readOomLog } from "../oom_log.js";
 
@@ -12,7 +14,7 @@ async function only(text: string): Promise<OomEventJson> {
   }
   const { events } = await readOomLog("a.log", pieces());
   expect(events.length).toBe(1);
-  return events[0]!;
+  return itemAt(events, 0);
 }
 
 const old = (request: string, total: string, allocated: string, free: string, rest: string) =>

@@ -61,17 +61,29 @@ function plain(command: readonly string[]): ChosenProgram {
 }
 
 class Chooser {
+  readonly #name: string;
+  readonly #rest: readonly string[];
+  readonly #python: string | undefined;
+  readonly #place: StartPlace;
+
   constructor(
-    private readonly name: string,
-    private readonly rest: readonly string[],
-    private readonly python: string | undefined,
-    private readonly place: StartPlace,
-  ) {}
+    name: string,
+    rest: readonly string[],
+    python: string | undefined,
+    place: StartPlace,
+  ) {
+    this.#name = name;
+    this.#rest = rest;
+    this.#python = python;
+    this.#place = place;
+  }
 
   /** A name without a slash. */
   named(): ChosenProgram {
-    const { name, rest, place } = this;
-    if (this.python !== undefined && isPythonName(name)) {
+    const name = this.#name;
+    const rest = this.#rest;
+    const place = this.#place;
+    if (this.#python !== undefined && isPythonName(name)) {
       throw badUsage(
         `--python chooses what runs a script, and ${name} is named as the program`,
         "leave out one of them",
@@ -83,7 +95,7 @@ class Chooser {
     const here = inspectStartFile(resolve(place.cwd, name));
     const startable = ["python", "program", "python folder", "package"].includes(here.kind);
     const isScript = /\.pyz?w?$/.test(name) && startable;
-    const command = this.command();
+    const command = this.#command();
     if (isScript || (command === null && here.kind !== "missing")) {
       const { command: words } = this.file();
       return {
@@ -95,7 +107,7 @@ class Chooser {
       };
     }
     if (command === null) {
-      throw this.notFound();
+      throw this.#notFound();
     }
     return {
       command: [command, ...rest],
@@ -106,8 +118,10 @@ class Chooser {
   }
 
   /** The word that starts a command: its name where PATH leads to it. */
-  private command(): string | null {
-    const { name, place, python } = this;
+  #command(): string | null {
+    const name = this.#name;
+    const place = this.#place;
+    const python = this.#python;
     if (python !== undefined) {
       const beside = join(commandsOf(choosePython(python, place), place), name);
       return onPath(withSlash(beside), place) === null ? null : withSlash(beside);
@@ -123,29 +137,34 @@ class Chooser {
 
   /** A path, or a name in the current folder. */
   file(): ChosenProgram {
-    const { name, rest, place } = this;
+    const name = this.#name;
+    const rest = this.#rest;
+    const place = this.#place;
     const file = inspectStartFile(resolve(place.cwd, name));
     const { kind } = file;
     if (kind === "package" && /^[A-Za-z_]\w*$/.test(name)) {
-      return plain([this.interpreter(), "-m", name, ...rest]);
+      return plain([this.#interpreter(), "-m", name, ...rest]);
     }
     if (kind === "python" || kind === "python folder" || kind === "package") {
       const script = name.startsWith("-") ? `./${name}` : name;
-      return plain([this.interpreter(), script, ...rest]);
+      return plain([this.#interpreter(), script, ...rest]);
     }
     if (kind === "program") {
-      return this.program(file);
+      return this.#program(file);
     }
-    throw this.notStartable(file);
+    throw this.#notStartable(file);
   }
 
-  private interpreter(): string {
-    return choosePython(this.python, this.place);
+  #interpreter(): string {
+    return choosePython(this.#python, this.#place);
   }
 
   /** An executable file, as a shell would start it. */
-  private program({ interpreter }: StartFile): ChosenProgram {
-    const { name, rest, place, python } = this;
+  #program({ interpreter }: StartFile): ChosenProgram {
+    const name = this.#name;
+    const rest = this.#rest;
+    const place = this.#place;
+    const python = this.#python;
     const path = withSlash(name);
     const byPython = interpreter.some((word) => isPythonName(basename(word)));
     if (python !== undefined) {
@@ -169,11 +188,11 @@ class Chooser {
     return plain([path, ...rest]);
   }
 
-  private notStartable({ kind, interpreter }: StartFile): TidemarkError {
-    const { name } = this;
+  #notStartable({ kind, interpreter }: StartFile): TidemarkError {
+    const name = this.#name;
     switch (kind) {
       case "missing":
-        return this.notFound();
+        return this.#notFound();
       case "folder":
         return programNotStarted(
           name,
@@ -211,8 +230,10 @@ class Chooser {
     }
   }
 
-  private notFound(): TidemarkError {
-    const { name, place, python } = this;
+  #notFound(): TidemarkError {
+    const name = this.#name;
+    const place = this.#place;
+    const python = this.#python;
     const folder = resolve(place.cwd, dirname(name));
     if (name.includes("/") && !existsSync(folder)) {
       return programNotStarted(

@@ -1,7 +1,8 @@
 /** Segments, blocks and gaps of the chosen moment. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
-import { float64At, uint8At, uint32At } from "../../../../src/model/base/columns.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../../../src/model/base/columns.js";
+import { present } from "../../../../src/model/base/present.js";
 import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import type { Span } from "../../../../src/model/gpu/gpu_replay.js";
 import { formatBytes } from "../../format/numbers.js";
@@ -51,7 +52,7 @@ export function AddressSpace(props: Props) {
     drawAddresses(context, layout, { device, tables, palette, chosen, found });
   }, [layout, width, palette, device, chosen, found, tables]);
   const under = (event: React.MouseEvent): AddressBox | null => {
-    const box = (canvas.current as HTMLCanvasElement).getBoundingClientRect();
+    const box = present(canvas.current).getBoundingClientRect();
     const x = event.clientX - box.left;
     const y = event.clientY - box.top;
     const inside = layout.boxes.filter(
@@ -118,7 +119,7 @@ function drawAddresses(
     }
     context.fillStyle =
       found === null
-        ? palette.css[colourOf(uint8At(category, allocation), uint32At(stack, allocation))]!
+        ? itemAt(palette.css, colourOf(uint8At(category, allocation), uint32At(stack, allocation)))
         : found[uint32At(stack, allocation)] === 1
           ? palette.matchCss
           : palette.fadedCss;

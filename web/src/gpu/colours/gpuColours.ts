@@ -1,4 +1,5 @@
 /** One hue a category, a shade by site, so that neighbours of one kind stay apart. */
+import { itemAt } from "../../../../src/model/base/columns.js";
 import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu_page.js";
 import type { Theme } from "../../theme/theme.js";
 
@@ -75,5 +76,5 @@ function pixelOf(hue: number, saturation: number, lightness: number): number {
 
 /** The colour that stands for a category in words. */
 export function categoryColour({ css }: GpuPalette, category: number): string {
-  return css[category * SHADES + Math.floor(SHADES / 2)]!;
+  return itemAt(css, category * SHADES + Math.floor(SHADES / 2));
 }

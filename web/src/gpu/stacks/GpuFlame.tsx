@@ -1,7 +1,7 @@
 /** What lived at the chosen moment, by stack, or how it differs from another. A click zooms in. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import { float64At, uint32At } from "../../../../src/model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
 import { FlameCanvas } from "../../flame/flameCanvas.js";
 import { flamePalette } from "../../flame/palette.js";
 import { findMatches } from "../../flame/search.js";
@@ -49,7 +49,7 @@ export function GpuFlame({ side, base, theme, search }: Props) {
       layout: flame.layout,
       colour,
       palette: flamePalette(theme),
-      label: (position) => flame.frames[uint32At(flame.layout.node, position)]!,
+      label: (position) => itemAt(flame.frames, uint32At(flame.layout.node, position)),
       matches,
       rootsBelow: false,
     });
@@ -96,7 +96,7 @@ function matchesOf({ frames, layout }: Flame, search: string) {
 
 function describe({ frames, layout, bytes, before }: Flame, position: number): string {
   const node = uint32At(layout.node, position);
-  const { name, place } = frames[node]!;
+  const { name, place } = itemAt(frames, node);
   const amount =
     before === null
       ? `${formatBytes(float64At(bytes, node))}, ${formatShare(float64At(bytes, node) / (float64At(bytes, 0) || 1))}`

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { float64At } from "../../../../src/model/base/columns.js";
+import { float64At, itemAt } from "../../../../src/model/base/columns.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { changeOf, differenceOf } from "./gpuDifference.js";
 import { flameOf } from "./gpuFlame.js";
@@ -53,7 +53,7 @@ test("the flame graph of a difference is as wide as the larger of both, so that 
   const { frames, layout, bytes, before: earlier } = flameOf(after, before);
   const byName = new Map(
     [...layout.node].map((node, at) => [
-      frames[node]!.name,
+      itemAt(frames, node).name,
       [
         earlier?.[node],
         float64At(bytes, node),

@@ -1,5 +1,5 @@
 /** The tree of what lived at a moment, or at two of them: stacks from their roots. */
-import { float64At, uint32At } from "../../../../src/model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { type FlameLayout, layOut } from "../../flame/layout.js";
@@ -74,21 +74,22 @@ class FrameTree {
   withDescendants(ownOf: (node: number) => number): Float64Array {
     const total = Float64Array.from(this.parent, (_, node) => ownOf(node));
     for (let node = total.length - 1; node > 0; node--) {
-      total[this.parent[node]!] = float64At(total, this.parent[node]!) + float64At(total, node);
+      total[itemAt(this.parent, node)] =
+        float64At(total, itemAt(this.parent, node)) + float64At(total, node);
     }
     return total;
   }
 
   #child(parent: number, frame: NamedFrame): number {
     const key = `${frame.name}\0${frame.place}`;
-    const known = this.#children[parent]!.get(key);
+    const known = itemAt(this.#children, parent).get(key);
     if (known !== undefined) {
       return known;
     }
     const node = this.frames.push(frame) - 1;
     this.parent.push(parent);
     this.#children.push(new Map());
-    this.#children[parent]!.set(key, node);
+    itemAt(this.#children, parent).set(key, node);
     return node;
   }
 }
@@ -107,7 +108,7 @@ export function flameColours({ frames, layout, bytes, before }: GpuFlame): Uint8
       const change = larger === 0 ? 0 : (float64At(bytes, node) - float64At(before, node)) / larger;
       return DIFF_BASE + DIFF_STEPS + Math.round(change * DIFF_STEPS);
     }
-    const { place, python } = frames[node]!;
+    const { place, python } = itemAt(frames, node);
     if (place === "") {
       return KINDS.mark * SHADES;
     }

@@ -1,6 +1,6 @@
 /** Names of a snapshot's frames, and which stacks a search finds. */
 
-import { uint8At, uint32At } from "../../../../src/model/base/columns.js";
+import { itemAt, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
 import {
   isAllocatorFrame,
@@ -13,16 +13,16 @@ type Tables = GpuPageDocument["tables"];
 
 /** The allocator's own frames and the interpreter's: the same in every stack. */
 function isHidden({ strings, frames }: Tables, frame: number): boolean {
-  const named = { function: strings[uint32At(frames.function, frame)]! };
+  const named = { function: itemAt(strings, uint32At(frames.function, frame)) };
   return isAllocatorFrame(named) || isInterpreterFrame(named);
 }
 
 export function nameOf({ strings, frames }: Tables, frame: number): string {
-  return strings[uint32At(frames.function, frame)]! || "?";
+  return itemAt(strings, uint32At(frames.function, frame)) || "?";
 }
 
 export function placeOf({ strings, frames }: Tables, frame: number): string {
-  const file = strings[uint32At(frames.file, frame)]!;
+  const file = itemAt(strings, uint32At(frames.file, frame));
   const line = uint32At(frames.line, frame);
   return line > 0 ? `${file}:${line}` : file;
 }
@@ -38,7 +38,7 @@ export interface NamedFrame {
 export const NO_STACK: NamedFrame = { name: "(no stack recorded)", place: "", python: false };
 
 export function namedFrame(tables: Tables, frame: number): NamedFrame {
-  const file = tables.strings[uint32At(tables.frames.file, frame)]!;
+  const file = itemAt(tables.strings, uint32At(tables.frames.file, frame));
   return {
     name: nameOf(tables, frame),
     place: placeOf(tables, frame),
@@ -61,7 +61,7 @@ export function tellingFrame(tables: Tables, stack: number): NamedFrame {
   let leaf = -1;
   let python = -1;
   for (const frame of shownFrames(tables, stack)) {
-    const file = tables.strings[uint32At(tables.frames.file, frame)]!;
+    const file = itemAt(tables.strings, uint32At(tables.frames.file, frame));
     if (isOwnFrame({ file })) {
       return namedFrame(tables, frame);
     }

@@ -1,7 +1,7 @@
 /** The fast picture held against the plain one: every allocation looked at for every column. */
 
 import { describe, expect, test } from "vitest";
-import { float64At, int32At, uint32At } from "../../../../src/model/base/columns.js";
+import { float64At, int32At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
 import { randomFrom } from "../../../../src/model/base/random.fixture.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { MomentHeights } from "./momentHeights.js";
@@ -33,14 +33,14 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
     if (random() < 0.5 || live.length === 0) {
       begin(event);
     } else {
-      end[live.splice(Math.floor(random() * live.length), 1)[0]!] = event;
+      end[itemAt(live.splice(Math.floor(random() * live.length), 1), 0)] = event;
     }
   }
   const requested = new Float64Array(events + 1);
   for (let moment = 0; moment <= events; moment++) {
     start.forEach((first, row) => {
-      if (first < moment && moment <= end[row]!) {
-        requested[moment] = float64At(requested, moment) + size[row]!;
+      if (first < moment && moment <= itemAt(end, row)) {
+        requested[moment] = float64At(requested, moment) + itemAt(size, row);
       }
     });
   }

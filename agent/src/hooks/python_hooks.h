@@ -1,4 +1,4 @@
-/* hooks.h - between the hooks of CPython's allocators and the code that sets them. */
+/* python_hooks.h - the hooks of CPython's allocators (python.c), and when they are set (python_install.c). */
 #ifndef TIDEMARK_PYTHON_HOOKS_H
 #define TIDEMARK_PYTHON_HOOKS_H
 
@@ -56,5 +56,24 @@ struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered);
 int tm_python_uncover_arenas(struct tm_python_arenas *arenas);
 /* Pools are counted object by object: their arenas are containers, not allocations. */
 void tm_python_arenas_are_containers(int containers);
+
+/* ---- python_install.c ------------------------------------------------------------------ */
+
+/* Searches the loaded objects for an interpreter (tm_python_find()), sets the allocator hooks and calls
+ * tm_set_python(). */
+void tm_python_probe(void);
+
+/* Called on the slow path every now and then, not locked, by a thread that may or may
+ * not hold the GIL: checks that the hooks are still ours and sets them again if that
+ * is safe. */
+void tm_python_verify(void);
+
+/* In a running program, with the GIL held: finds the interpreter, or remembers it from an
+ * earlier recording, and hooks its allocators. */
+void tm_python_attach(void);
+
+/* Removes the hooks wherever they are still ours; hooks that another tool has covered stay and call
+ * what they cover. 0: this thread does not hold the GIL, and nothing was done. */
+int tm_python_unhook(void);
 
 #endif

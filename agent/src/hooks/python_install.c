@@ -1,4 +1,4 @@
-/* install.c - sets the hooks of hooks.c, and checks whether they are still set.
+/* python_install.c - sets the hooks of python.c, and checks whether they are still set.
  *
  * Hooks set before the interpreter starts survive an ordinary start. PYTHONMALLOC and -X dev
  * replace them silently; tracemalloc covers them and removes itself again. So a thread that holds
@@ -9,8 +9,8 @@
 
 #include "core/state.h"
 #include "core/system.h"
+#include "hooks/python_hooks.h"
 #include "process/objects.h"
-#include "python/hooks.h"
 #include "python/python.h"
 #include "python/state.h"
 #include "segment/sections.h"
@@ -255,7 +255,8 @@ static void unhook_domain(int domain)
     set_allocator(domain, &allocator);
 }
 
-void tm_python_hook_allocators(const struct tm_object *object, int running)
+/* `running`: a thread that holds the GIL must set the hooks. */
+static void hook_allocators(const struct tm_object *object, int running)
 {
     get_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_GetAllocator");
     set_allocator = (void (*)(int, struct tm_python_allocator *))tm_object_symbol(object, "PyMem_SetAllocator");
@@ -279,6 +280,11 @@ void tm_python_hook_allocators(const struct tm_object *object, int running)
     atomic_store(&can_hook, 1);
 }
 
+void tm_python_probe(void)
+{
+    tm_python_find(hook_allocators);
+}
+
 void tm_python_verify(void)
 {
     if (atomic_load(&tm_python.awaited))
@@ -294,13 +300,23 @@ void tm_python_verify(void)
     tm_python_end_exclusive();
 }
 
-void tm_python_hook_again(void)
+/* An interpreter that was hooked before and released. */
+static void hook_again(void)
 {
     if (!get_arenas || tm_settings.malloc_unseen)
         return;
     unlearned = 1;
     atomic_store(&told, -1);
     atomic_store(&can_hook, 1);
+}
+
+void tm_python_attach(void)
+{
+    if (tm_python_is_known())
+        hook_again();
+    else
+        tm_python_probe();
+    tm_python_verify();
 }
 
 int tm_python_unhook(void)

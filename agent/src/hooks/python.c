@@ -1,4 +1,4 @@
-/* hooks.c - sees Python's objects through PyMem_SetAllocator, at almost no cost.
+/* python.c - sees Python's objects through PyMem_SetAllocator, at almost no cost.
  *
  * Only functions that allocate are hooked; free stays the interpreter's own. For a small block that is
  * sampled we request SAMPLED_SIZE bytes: one more than pymalloc serves, so it comes
@@ -14,9 +14,11 @@
  *   PyObject_Malloc -> [tracemalloc ->] hook (record i) -> pymalloc -> malloc (513 bytes) -> record
  */
 #include "core/state.h"
+#include "hooks/python_hooks.h"
 #include "live/live.h"
-#include "python/hooks.h"
 #include "python/state.h"
+#include "sampling/lifecycle.h"
+#include "sampling/sampling.h"
 
 /* One more than pymalloc serves. */
 #define SAMPLED_SIZE (TM_PYTHON_SMALL_LIMIT + 1u)

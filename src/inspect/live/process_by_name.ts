@@ -1,0 +1,55 @@
+/** Finds the process that a person means by a part of its command line: `tidemark attach --name gunicorn`. */
+import { readPythonProcesses } from "../../linux/index.js";
+import type { Pid } from "../../model/base/units.js";
+import { badUsage } from "../../model/errors/errors.js";
+
+interface NamedProcess {
+  readonly pid: Pid;
+  readonly parentPid: Pid;
+  readonly command: readonly string[];
+}
+
+const MOST_LISTED = 5;
+
+/**
+ * The Python process whose command line matches; of a server and its workers, the server. `pattern`: text, or a regular
+ * expression. Throws TidemarkError (TM-E002) where none or several unrelated ones match.
+ */
+export function processByName(pattern: string): Pid {
+  return chooseByName(readPythonProcesses(false), pattern);
+}
+
+/** @internal */
+export function chooseByName(processes: readonly NamedProcess[], pattern: string): Pid {
+  const matches = matcher(pattern);
+  const named = processes.filter(({ command }) => matches(command.join(" ")));
+  const pids = new Set(named.map(({ pid }) => pid));
+  const roots = named.filter(({ parentPid }) => !pids.has(parentPid));
+  const [root, ...others] = roots;
+  if (root === undefined) {
+    throw badUsage(
+      `no Python process has '${pattern}' in its command line`,
+      "list them: tidemark ps",
+    );
+  }
+  if (others.length > 0) {
+    const listed = roots
+      .slice(0, MOST_LISTED)
+      .map(({ pid, command }) => `${pid} (${command.join(" ").slice(0, 60)})`)
+      .join(", ");
+    throw badUsage(
+      `${roots.length} processes have '${pattern}' in their command lines: ${listed}`,
+      "give one of their pids, or a longer name",
+    );
+  }
+  return root.pid;
+}
+
+function matcher(pattern: string): (text: string) => boolean {
+  try {
+    const expression = new RegExp(pattern);
+    return (text) => expression.test(text) || text.includes(pattern);
+  } catch {
+    return (text) => text.includes(pattern);
+  }
+}

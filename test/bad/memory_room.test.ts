@@ -1,0 +1,81 @@
+/** Little memory: in a control group that has hardly room for a recorder, the program runs without one. */
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { findCgroup } from "../../src/linux/index.js";
+import { anyInterpreter } from "../environment.js";
+import { record, removeScratch, until } from "../run.js";
+
+const python = anyInterpreter().path;
+const MIB = 2 ** 20;
+
+/** A memory group below this process's own, with a limit; null where none can be made. */
+function makeGroup(limitBytes: number): string | null {
+  const place = findCgroup(process.pid);
+  const [own = ""] = place?.directories ?? [];
+  const group = join(own, `tidemark-test-${process.pid}`);
+  try {
+    mkdirSync(group);
+    const limit = place?.version === 2 ? "memory.max" : "memory.limit_in_bytes";
+    writeFileSync(join(group, limit), String(limitBytes));
+    return group;
+  } catch {
+    return null;
+  }
+}
+
+const group = makeGroup(90 * MIB);
+afterAll(() => {
+  removeScratch();
+  if (group !== null) {
+    rmdirSync(group);
+  }
+});
+
+/** Keeps 20 MiB, says what its guard's other children are, and ends with 8. */
+const program = `import os, sys, time
+def keep():
+    return [bytes(20_000) for _ in range(1_000)]
+kept = keep()
+time.sleep(1)
+names = [open(f"/proc/{pid}/comm").read().strip() for pid in open(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read().split()]
+print(sorted(names))
+sys.exit(8)
+`;
+
+describe("memory", () => {
+  test.skipIf(group === null)("too short for a recorder: the guard keeps the profile", async () => {
+    const join = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
+    const outcome = await record([python, "-c", program], {
+      before: ["sh", "-c", join, group as string],
+    });
+    expect(outcome.status).toBe(8);
+    expect(outcome.stdout).not.toMatch(/node/);
+    expect(outcome.stderr).toMatch(/The recorder left the program to its guard/);
+    const recording = outcome.open();
+    expect(recording.end).toMatchObject({ exitCode: 8 });
+    const { sites, limits } = await outcome.summary();
+    expect(sites[0]?.stack[0]?.function).toBe("keep");
+    expect(sites[0]?.liveBytes).toBeGreaterThan(10 * MIB);
+    expect(limits.join()).toMatch(/The recorder left the program to its guard/);
+  });
+
+  test("is taken from the recorder first", async () => {
+    const adjustments: string[] = [];
+    await record([python, "-c", "import time; print('ready', flush=True); time.sleep(1)"], {
+      async started(child, { stdout }) {
+        await until(() => readFileSync(stdout, "utf8").includes("ready"));
+        const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8");
+        for (const pid of children.trim().split(" ")) {
+          const name = readFileSync(`/proc/${pid}/comm`, "utf8").trim();
+          adjustments.push(`${name} ${readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim()}`);
+        }
+      },
+    });
+    const own = readFileSync("/proc/self/oom_score_adj", "utf8").trim();
+    expect(adjustments.filter((line) => line.startsWith("node"))).toEqual(["node 1000"]);
+    expect(
+      adjustments.filter((line) => !/^node/.test(line)).every((line) => line.endsWith(` ${own}`)),
+    ).toBe(true);
+  });
+});
