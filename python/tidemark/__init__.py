@@ -1,4 +1,4 @@
-"""Labels and steps for programs whose memory Tidemark watches.
+"""Labels and steps for programs whose memory Tidemark watches, and measurements from inside.
 
 Tidemark profiles a program as it is; this package is for those who want to say more::
 
@@ -19,12 +19,44 @@ Labels nest; the inner value of a key counts. They belong to the current context
 starts; a new thread starts without, ``asyncio.to_thread`` and ``copy_context().run``
 take them along. Without Tidemark's agent in the process nothing is loaded, looked up or
 kept: ``label`` and ``step`` give objects made once that do nothing.
+
+A program can also record and measure itself; nothing of this is loaded before it is used::
+
+    tidemark.start()                     # from here on; stop() takes everything back
+    before = tidemark.snapshot()
+    work()
+    print(tidemark.compare(before, tidemark.snapshot()))
+
+    with tidemark.measure() as m:        # or: m = tidemark.measure(work, argument)
+        work()
+    print(m)                             # peak, growth, and the lines behind it
+
+    @tidemark.profile                    # prints the function's lines at the end
+    def load(path): ...
+
+    tidemark.enabled_by("PROFILE_MEMORY")  # start() if that variable says so; else all of it is off
 """
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
-__all__ = ["label", "step"]
+if TYPE_CHECKING:
+    from ._profile import compare, enabled_by, measure, profile, snapshot, start, stop
+
+#: Looked up in _profile when first used.
+_MEASURING = ("compare", "enabled_by", "measure", "profile", "snapshot", "start", "stop")
+
+__all__ = [
+    "compare",
+    "enabled_by",
+    "label",
+    "measure",
+    "profile",
+    "snapshot",
+    "start",
+    "step",
+    "stop",
+]
 
 
 class _NoStep:
@@ -69,7 +101,29 @@ def _find_agent() -> Any:
     return _agent
 
 
+#: The library to look the agent's functions up in; None where it was preloaded.
+_library_path: Optional[str] = None
 _agent = _find_agent()
+
+
+def _use_agent(path: str) -> None:
+    """From now on labels and steps are told to the agent that was loaded from ``path``."""
+    global _agent, _library_path
+    if _agent is None:
+        import importlib
+
+        _library_path = path
+        _agent = importlib.import_module("._agent", __name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MEASURING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _profile
+
+    for known in _MEASURING:
+        globals()[known] = getattr(_profile, known)
+    return globals()[name]
 
 
 def label(**labels: object) -> Any:

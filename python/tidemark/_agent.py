@@ -12,6 +12,8 @@ import threading
 from contextvars import ContextVar
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
+from . import _library_path
+
 _UNIT = "\x1f"
 _RECORD = "\x1e"
 _LONGEST_TEXT = 200
@@ -20,13 +22,13 @@ _GENERATOR = 0x20
 _COROUTINE = 0x80
 _ASYNC_GENERATOR = 0x200
 
-_library = ctypes.CDLL(None)
+_library = ctypes.CDLL(_library_path)
 try:
     _set_label_variable = _library.tidemark_set_label_variable
     _step_begin = _library.tidemark_step_begin
     _step_end = _library.tidemark_step_end
 except AttributeError as missing:
-    raise ImportError("the preloaded library is not Tidemark's agent") from missing
+    raise ImportError("the loaded library is not Tidemark's agent") from missing
 _set_label_variable.argtypes = [ctypes.py_object, ctypes.c_int64]
 _set_label_variable.restype = None
 for _function in (_step_begin, _step_end):

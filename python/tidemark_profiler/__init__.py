@@ -1,15 +1,17 @@
 """Tidemark as pip installs it: this package holds the program, and ``python -m tidemark_profiler`` starts it.
 
-Labels and steps are in the package ``tidemark``. Where another module has that name, the same
-functions are here::
+Labels, steps and measurements are in the package ``tidemark``. Where another module has that name,
+the same functions are here::
 
-    from tidemark_profiler import label, step
+    from tidemark_profiler import label, measure, step
 """
 
 import os
 from typing import Any
 
-__all__ = ["FOLDER", "label", "step"]
+_FUNCTIONS = ("compare", "enabled_by", "label", "measure", "profile", "snapshot", "start", "step", "stop")
+
+__all__ = ["FOLDER", *_FUNCTIONS]
 
 
 def _find_folder() -> str:
@@ -27,8 +29,8 @@ FOLDER = _find_folder()
 
 
 def __getattr__(name: str) -> Any:
-    """``label`` and ``step``, looked up when they are used: starting the program needs neither."""
-    if name not in ("label", "step"):
+    """The functions of ``tidemark``, looked up when they are used: starting the program needs none."""
+    if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_labels(), name)
 
@@ -44,7 +46,7 @@ def _labels() -> Any:
     try:
         import tidemark
 
-        if hasattr(tidemark, "label") and hasattr(tidemark, "step"):
+        if all(hasattr(tidemark, name) for name in ("label", "step", "measure")):
             return tidemark
     except Exception:  # whatever the other module raises
         pass

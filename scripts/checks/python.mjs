@@ -1,9 +1,11 @@
-/** The Python package where no agent is, on every interpreter of this machine that it must serve. The
- * agent's checks run all of its tests, with and without an agent. */
+/** The Python package where no agent is preloaded, on every interpreter of this machine that it must serve. The
+ * agent's checks run the tests of labels and steps, with and without an agent. */
 import { join } from "node:path";
 import { readEnvironment } from "../environment.mjs";
 import { root } from "../setup.mjs";
 import { say, stream, sum } from "./stream.mjs";
+
+const TESTS = ["test_without_agent.py", "test_in_program.py"];
 
 /** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: one printed no count */
 export async function checkPython() {
@@ -13,23 +15,16 @@ export async function checkPython() {
       continue;
     }
     say(`Python ${version}`);
-    const args = [
-      "-B",
-      "-m",
-      "unittest",
-      "discover",
-      "-s",
-      "python/tests",
-      "-p",
-      "test_without_agent.py",
-    ];
     const env = { ...process.env, PYTHONPATH: join(root, "python") };
-    const { status, lines } = await stream(path, args, { env });
-    const count = countOfUnittest(lines, status);
-    if (count === undefined) {
-      return undefined;
+    for (const file of TESTS) {
+      const args = ["-B", "-m", "unittest", "discover", "-s", "python/tests", "-p", file];
+      const { status, lines } = await stream(path, args, { env });
+      const count = countOfUnittest(lines, status);
+      if (count === undefined) {
+        return undefined;
+      }
+      counts.push(count);
     }
-    counts.push(count);
   }
   return sum(counts);
 }

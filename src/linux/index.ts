@@ -36,6 +36,15 @@ export {
   readLimiting,
 } from "./process/cgroup.js";
 export { readInterpreter } from "./process/interpreter.js";
+export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
+export {
+  type GroupCounters,
+  type MemoryRlimits,
+  readGroupCounters,
+  readMachineKills,
+  readMachineMemory,
+  readMemoryRlimits,
+} from "./process/memory_counters.js";
 export { openFilesEnding } from "./process/open_files.js";
 export { readPageCache } from "./process/page_cache.js";
 export {

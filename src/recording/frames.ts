@@ -16,7 +16,7 @@ import { reasonOf } from "../model/errors/reason.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */
-export const FORMAT_VERSION = 5;
+export const FORMAT_VERSION = 6;
 
 export const FrameKind = {
   meta: 1,
@@ -30,6 +30,7 @@ export const FrameKind = {
   end: 9,
   holders: 10,
   census: 11,
+  memoryEnds: 12,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 

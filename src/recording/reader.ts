@@ -1,6 +1,7 @@
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
+import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 import { BatchError, checkTable, demand, record } from "./batch_check.js";
@@ -19,6 +20,7 @@ import { type FramePlace, readFrame, scanFrames } from "./frame_file.js";
 import { decodePayload, FrameKind } from "./frames.js";
 import { HolderReader } from "./holder_reader.js";
 import { readSamples } from "./look_reader.js";
+import { readMemoryEnds } from "./memory_end_batch.js";
 import { peakProfile } from "./peak_profile.js";
 import { SeriesReader } from "./series_reader.js";
 import type {
@@ -88,6 +90,7 @@ export class OpenRecording implements Recording {
   readonly #samples: FramePlace[] = [];
   readonly #holders = new HolderReader();
   readonly censuses: RecordedCensus[] = [];
+  readonly memoryEnds: MemoryEnd[] = [];
   #announced: LookMoment | null = null;
   #agentLimits: readonly string[] = [];
   #lastMs = 0;
@@ -250,6 +253,9 @@ export class OpenRecording implements Recording {
         break;
       case FrameKind.census:
         this.censuses.push(readCensus(batch, place.head.timeMs));
+        break;
+      case FrameKind.memoryEnds:
+        this.memoryEnds.push(...readMemoryEnds(batch));
         break;
       case FrameKind.end:
         checkTable(

@@ -1,5 +1,6 @@
 import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/base/units.js";
 import type { TypeCounts } from "../model/heap/heap_graph.js";
+import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 
@@ -148,6 +149,8 @@ export interface Recording {
   readonly holderLookups: readonly HolderLookup[];
   /** Ascending by time; empty where nothing ever grew. */
   readonly censuses: readonly RecordedCensus[];
+  /** Processes that ended for want of memory, ascending by time. */
+  readonly memoryEnds: readonly MemoryEnd[];
   /** null: still growing, or the recorder was killed. */
   readonly end: RecordingEnd | null;
   /** True once the end was written. */

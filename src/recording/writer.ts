@@ -1,6 +1,7 @@
 import type { TimeMs } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { joinFiles } from "../model/profile/file_mappings.js";
+import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { ProfileLook, ProfileTables } from "../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../model/profile/series.js";
 import type {
@@ -176,6 +177,13 @@ export class RecordingWriter {
   /** `timeMs`: when the objects were counted. */
   census(timeMs: TimeMs, batch: CensusBatch): void {
     this.#frame(FrameKind.census, timeMs, batch);
+  }
+
+  /** Processes that ended for want of memory. */
+  memoryEnds(timeMs: TimeMs, ends: readonly MemoryEnd[]): void {
+    if (ends.length > 0) {
+      this.#frame(FrameKind.memoryEnds, timeMs, { ends });
+    }
   }
 
   end(batch: EndBatch): void {

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { importPool } from "../../inspect/index.js";
+import type { Pid } from "../../model/base/units.js";
 import { recordingExists } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
 import { ownKind } from "../files/own_files.js";
@@ -7,10 +8,12 @@ import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
 import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import { parsePid } from "../options/pids.js";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
   readonly force?: boolean;
+  readonly pid?: Pid;
 }
 
 export const about: CommandAbout = {
@@ -27,6 +30,7 @@ export function buildCommand(): Command {
     )
     .argument("<file>", "a tidemark-PID.pool file")
     .option("-o, --output <file>", "the recording (default: the file's name with .tidemark)");
+  command.option("--pid <pid>", "only this process of those in the pool", parsePid);
   command.option("-f, --force", "overwrite the recording");
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -43,7 +47,7 @@ async function importFile(path: string, options: ImportOptions): Promise<void> {
     throw recordingExists(output);
   }
   await writeWhole(output, { force: true, isOwn: ownKind("recording") }, async (file) =>
-    importPool(path, file),
+    importPool(path, file, options.pid ?? null),
   );
   sayWritten("tidemark", [output], options);
 }

@@ -45,6 +45,9 @@ export function printSummary(
 ): void {
   const { summary } = context;
   printHead(screen, context);
+  for (const { sentence } of summary.memoryEnds ?? []) {
+    printLabelled(screen, "Ended", sentence, screen.paint.red);
+  }
   screen.line();
   printFigures(screen, context);
   const groups = groupSites(summary.sites);

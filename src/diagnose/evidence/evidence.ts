@@ -14,6 +14,7 @@ import type { Bytes, Objects, Pid, TimeMs } from "../../model/base/units.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson, TargetJson } from "../../model/documents/documents.js";
 import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MemorySeries, TimelineEvent } from "../../model/profile/series.js";
 import type { SiteHistories } from "../sites/site_history.js";
 
@@ -92,6 +93,11 @@ export interface ProbeEvidence {
   readonly refusal: string;
 }
 
+/** A process that ended for want of memory, with the sentence that says so. */
+export interface MemoryEndEvidence extends MemoryEnd {
+  readonly sentence: string;
+}
+
 export interface Evidence {
   readonly target: TargetJson;
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
@@ -111,6 +117,8 @@ export interface Evidence {
   readonly holders?: readonly HolderEvidence[];
   /** What `tidemark gpu` says of the allocator's snapshots that belong to it. */
   readonly snapshots?: readonly GpuJson[];
+  /** Processes that ended for want of memory. */
+  readonly memoryEnds?: readonly MemoryEndEvidence[];
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];
 }

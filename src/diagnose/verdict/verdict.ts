@@ -14,6 +14,7 @@ import { confidenceOf } from "./confidence.js";
 import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
+import { withMemoryEnd } from "./memory_end.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
 
 /** Never throws: evidence that shows nothing gives "insufficient-evidence". */
@@ -36,7 +37,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   const growth = growthOf(observations, decisive, accused);
   const census = moreObjects(evidence.census);
   const others = cause === null ? [] : alsoFound(causes, cause, observations);
-  return {
+  const document: DiagnosisJson = {
     schema: "tidemark.diagnosis/1",
     target: evidence.target,
     window: {
@@ -67,6 +68,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],
   };
+  return withMemoryEnd(document, observations);
 }
 
 interface Decision {

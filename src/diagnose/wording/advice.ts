@@ -169,6 +169,14 @@ export const ADVICE: readonly Advice[] = [
     after: "tidemark diagnose 4242 --for 10min",
   },
   {
+    id: "TM-A095",
+    text: "Raise the limit if the program needs that much at its peak; else look at what held most of it at the end.",
+    when: "A process was killed for memory, or ran into its own limit (ulimit -v).",
+    kinds: ["out-of-memory"],
+    before: "docker run --memory 400m app",
+    after: "docker run --memory 600m app   # or: tidemark run app.py, to see what fills it",
+  },
+  {
     id: "TM-A091",
     text: "Record some steps of the job before the snapshot is written: twenty show what grows.",
     when: "A snapshot alone that holds no history, or one of too few steps.",

@@ -32,6 +32,7 @@ const WHAT: Readonly<Record<VerdictKind, string>> = {
   "gpu-contention": "Another process takes the device's memory",
   "gpu-capacity": "The job needs more memory than the device has",
   "handle-leak": "Open files, sockets or threads are never given back",
+  "out-of-memory": "The process ran out of memory",
   "insufficient-evidence": "There is not enough evidence for a verdict",
 };
 

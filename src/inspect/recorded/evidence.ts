@@ -11,6 +11,7 @@ import {
 import type { StackId, Tell } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { LookMoment, Recording } from "../../recording/types.js";
+import { memoryEndsOf } from "./memory_ends.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
 
 /** More looks than this say no more of a course. */
@@ -43,6 +44,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     ...(census === null ? {} : { census }),
     ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
+    ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
     limits: [...recording.limits, ...limits],
   };
 }

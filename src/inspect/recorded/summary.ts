@@ -7,6 +7,7 @@ import { nothingThere } from "../../model/errors/errors.js";
 import { Domain, FrameKind, type Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
+import { memoryEndsOf } from "./memory_ends.js";
 import { lastLedger } from "./newest_ledger.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -64,6 +65,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     series: growthOf(recording),
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
+    ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
     limits: [...recording.limits, ...unprofiled(recording)],
   };
 }

@@ -20,6 +20,7 @@ export const VERDICT_KINDS = [
   "gpu-contention",
   "gpu-capacity",
   "handle-leak",
+  "out-of-memory",
   "insufficient-evidence",
 ] as const;
 export type VerdictKind = (typeof VERDICT_KINDS)[number];
@@ -57,6 +58,8 @@ export interface SuspectJson {
   /** It keeps nothing: it reads what another process had made before the fork, and each read of a Python object writes
    * a reference count. Its growth is what turns private, its share is of all such reading. */
   reads?: true;
+  /** Not what grew, but what lived when the process ran out of memory: its share is of all that lived then. */
+  atEnd?: true;
   /** It made none of it: it puts what others make into the holder, and its figures are theirs. */
   puts?: true;
   /** Which allocator was asked; "device": torch's, of a GPU. */

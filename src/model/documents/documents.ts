@@ -111,8 +111,33 @@ export interface SummaryJson {
     processes: number;
     parts: { part: LedgerPartName; bytes: Bytes }[];
   };
+  /** Processes that ended for want of memory, ascending by time; left out where none did. */
+  memoryEnds?: MemoryEndJson[];
   /** What could not be seen, and why. */
   limits: string[];
+}
+
+/** Why a process ended for want of memory. */
+export interface MemoryEndJson {
+  pid: Pid;
+  timeMs: TimeMs;
+  /** The limit of its control group, the machine's memory, or a limit of its own (ulimit -v, -d). */
+  cause: "cgroup" | "machine" | "rlimit";
+  /** 0: not known. */
+  limitBytes: Bytes;
+  /** By all that count against the limit; 0: not known. */
+  usedBytes: Bytes;
+  /** Of the process; 0: not known. */
+  rssBytes: Bytes;
+  /** The control group, "RLIMIT_AS" or "RLIMIT_DATA"; "" for the machine. */
+  limit: string;
+  /** What it is known from. */
+  evidence: string[];
+  /** Live at its last moment; left out where no agent ran. */
+  pythonBytes?: Bytes;
+  nativeBytes?: Bytes;
+  /** All of it in one line. */
+  sentence: string;
 }
 
 /** `tidemark.ps/1` */

@@ -2,16 +2,7 @@ import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
-
-/** How the program ended, as the guard's wait4 told. */
-export interface ExitReport {
-  /** Exit code; null where a signal ended it. */
-  readonly exitCode: number | null;
-  readonly signal: number | null;
-  readonly maxRssBytes: Bytes;
-  readonly userMs: Millis;
-  readonly systemMs: Millis;
-}
+import type { ExitReport } from "../process/exit_report.js";
 
 type PoolAnswer =
   | { readonly made: true; readonly guardPid: Pid; readonly descriptor: number }

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { hostname, release } from "node:os";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
-import type { TimeMs } from "../../model/base/units.js";
+import type { Pid, TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { FileSink } from "../../recording/file_sink.js";
@@ -12,16 +12,17 @@ import { profilePool } from "../process/pool_profile.js";
 /**
  * Makes a recording of a pool file: what an agent leaves that the environment switched on
  * (`TIDEMARK=dir=...`), while its process runs or after. The recording holds one look, the last moment.
- * Throws TidemarkError where the file is no pool, or nothing was sampled.
+ * `only`: the one process of the pool that is wanted; null: all. Throws TidemarkError where the file is no pool, or
+ * nothing was sampled.
  */
-export function importPool(poolPath: string, recordingPath: string): void {
+export function importPool(poolPath: string, recordingPath: string, only: Pid | null = null): void {
   const descriptor = open(poolPath);
   try {
-    const { header, processes, assembler, limits } = profilePool(descriptor, poolPath);
+    const { header, processes, assembler, limits } = profilePool(descriptor, poolPath, only);
     const [first] = processes;
     if (first === undefined) {
       throw nothingThere(
-        `${poolPath} holds no profile`,
+        `${poolPath} holds no profile${only === null ? "" : ` of process ${only}`}`,
         "its process took no sample, or never began",
       );
     }

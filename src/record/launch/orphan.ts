@@ -27,9 +27,9 @@ import type { OpenRecording } from "../../recording/reader.js";
 import type { AgentFigures } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { ProfileAssembler } from "../../segment/index.js";
+import type { ExitReport } from "../process/exit_report.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { profilePool } from "../process/pool_profile.js";
-import type { ExitReport } from "./guard.js";
 import { isHandedOver } from "./hand_over.js";
 import { orphanPath } from "./run.js";
 

@@ -1,23 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type CgroupMemory,
-  type CgroupPlace,
-  findCgroup,
-  readLimiting,
-} from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { CpuBudget } from "../process/cpu_budget.js";
+import type { ExitReport } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
+import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
-import type { ExitReport } from "./guard.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this distance: a reader of the growing file is that far behind. */
@@ -61,10 +55,9 @@ export class Recorder {
   readonly #ledgerTurns = new LedgerTurns();
   readonly #startMs = monotonicMs();
   readonly #cpu = processCpu();
-  readonly #cgroup: CgroupPlace | null;
+  readonly #memory: MemoryWatch;
   readonly #suspects: SuspectWatch;
   #highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
-  #oomKills: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #pendingMetrics: MetricRow[] = [];
   #flushedMs = 0;
@@ -97,7 +90,7 @@ export class Recorder {
       options.follow,
       options.programStartedMs,
     );
-    this.#cgroup = findCgroup(options.pid);
+    this.#memory = new MemoryWatch(options.pid);
     this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
@@ -125,7 +118,7 @@ export class Recorder {
     await devices?.lastWords(poll);
     pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
-    this.#pollCgroup(poll);
+    this.#pollMemory(poll, report);
     if (this.#highest) {
       const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({
@@ -244,7 +237,8 @@ export class Recorder {
         this.#looks.looked(elapsedMs, pool.liveBytes, lookCpu());
       }
     }
-    if (this.#ledgers.due(elapsedMs)) {
+    if (this.#ledgers.due(elapsedMs) || this.#memory.isNearer) {
+      this.#memory.ledgerRead();
       const ledgerCpu = threadCpu();
       this.#readLedger(polledMs);
       this.#ledgers.read(elapsedMs, ledgerCpu());
@@ -292,7 +286,7 @@ export class Recorder {
     }
     this.#options.pool?.poll(poll);
     this.#options.devices?.poll(poll);
-    this.#pollCgroup(poll);
+    this.#pollMemory(poll);
     this.#take(poll);
     if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.#flush(timeMs);
@@ -312,40 +306,9 @@ export class Recorder {
     this.#options.writer.limits(timeMs, limits);
   }
 
-  #pollCgroup(poll: TreePoll): void {
-    const memory = this.#cgroup && readLimiting(this.#cgroup);
-    if (!memory) {
-      return;
-    }
-    this.#noticeOomKill(memory, poll);
-    if (!this.rootLives) {
-      return; // the figures are kept with the root's, which has ended
-    }
-    const add = (metric: Metric, value: number | null) => {
-      if (value !== null) {
-        poll.measure({ series: 0 }, metric, value);
-      }
-    };
-    add("cgroupUsageBytes", memory.usageBytes);
-    add("cgroupLimitBytes", memory.limitBytes);
-    add("cgroupOomKills", memory.oomKills);
-    add("cgroupHighEvents", memory.highEvents);
-    add("cgroupMaxEvents", memory.maxEvents);
-  }
-
-  #noticeOomKill(memory: CgroupMemory, { timeMs, events }: TreePoll): void {
-    if (memory.oomKills !== null) {
-      if (this.#oomKills !== null && memory.oomKills > this.#oomKills) {
-        events.push({
-          timeMs,
-          pid: this.#options.pid,
-          kind: "oom-kill",
-          detail: `the kernel killed a process of control group ${memory.directory}`,
-          value: memory.oomKills,
-        });
-      }
-      this.#oomKills = memory.oomKills;
-    }
+  #pollMemory(poll: TreePoll, report: ExitReport | null = null): void {
+    const ends = this.#memory.poll(poll, this.rootLives, report);
+    this.#options.writer.memoryEnds(poll.timeMs, ends);
   }
 
   #look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {

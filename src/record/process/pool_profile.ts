@@ -1,3 +1,4 @@
+import type { Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { Symboliser } from "../../native/index.js";
 import {
@@ -19,14 +20,22 @@ interface PoolProfile {
   readonly limits: readonly string[];
 }
 
-/** One look at every segment of a pool. Throws TidemarkError where it is no pool, or of another version. */
-export function profilePool(descriptor: number, source: string): PoolProfile {
+/** One look at every segment of a pool, or at those of the process `only`. Throws TidemarkError where it is no pool, or
+ * of another version. */
+export function profilePool(
+  descriptor: number,
+  source: string,
+  only: Pid | null = null,
+): PoolProfile {
   const pool = new PoolReader(descriptor, source);
   const header = pool.header();
   const assembler = new ProfileAssembler({ symbols: new Symboliser() });
   const processes: SegmentHeader[] = [];
   const unread: string[] = [];
   for (const slot of pool.slots()) {
+    if (only !== null && slot.pid !== only) {
+      continue;
+    }
     try {
       const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
       if (found) {

@@ -38,17 +38,21 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
     <article className="suspect" aria-label={`Suspect ${rank}`}>
       <header>
         <i className={`dot dot-${domain}`} />
-        <b>{formatGrowth(growthBytesPerHour)}</b>{" "}
-        {suspect.reads
-          ? `turn private: ${formatShare(share)} of the reading of what was made before the fork`
-          : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the suspects' growth`}{" "}
+        <b>{suspect.atEnd ? formatBytes(liveBytes) : formatGrowth(growthBytesPerHour)}</b>{" "}
+        {suspect.atEnd
+          ? `live when memory ran out, ${formatShare(share)} of all that lived then`
+          : suspect.reads
+            ? `turn private: ${formatShare(share)} of the reading of what was made before the fork`
+            : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the suspects' growth`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
             <code>{type}</code> objects ·{" "}
           </>
         )}
-        {liveBytes > 0 && `${formatBytes(liveBytes)} ${state.toLowerCase()} · `}
+        {liveBytes > 0 &&
+          suspect.atEnd !== true &&
+          `${formatBytes(liveBytes)} ${state.toLowerCase()} · `}
         {MEMORY_NAMES[domain]}
         {pid !== target.pid && ` · process ${pid}`}
       </header>

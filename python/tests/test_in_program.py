@@ -1,0 +1,210 @@
+"""Recording and measuring from inside a program, by the real agent and the real `tidemark`."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import unittest
+
+import tidemark
+
+MIB = 1 << 20
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def run_program(source, **environment):
+    folder = os.path.dirname(os.path.dirname(tidemark.__file__))
+    with tempfile.TemporaryDirectory() as place:
+        path = os.path.join(place, "program.py")
+        with open(path, "w") as file:
+            file.write(source)
+        return subprocess.run([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONPATH": folder, "TMPDIR": place, **environment})
+
+
+def fill(count):
+    return [bytes(1000 + n % 100) for n in range(count)]
+
+
+def pools():
+    return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("tidemark-")]
+
+
+@unittest.skipIf(FREE_THREADED, "a free-threaded build is refused")
+class InProgram(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.was, tempfile.tempdir = tempfile.tempdir, self.folder.name
+
+    def tearDown(self):
+        tidemark.stop()
+        self.assertEqual(pools(), [])
+        tempfile.tempdir = self.was
+        self.folder.cleanup()
+
+    def test_compare_finds_the_line_that_keeps(self):
+        tidemark.start(period="4K")
+        before = tidemark.snapshot()
+        kept = fill(10_000)
+        after = tidemark.snapshot()
+        comparison = tidemark.compare(before, after)
+        first = comparison.top(1)[0]
+        self.assertEqual((first.file, first.line), (__file__, fill.__code__.co_firstlineno + 1))
+        self.assertFalse(first.is_noise)
+        size = sum(map(sys.getsizeof, kept))
+        self.assertLess(abs(first.growth_bytes - size), 5 * first.error_bytes + 0.02 * size)
+        self.assertIn("bytes(1000", str(comparison))
+        del kept
+        shrunk = tidemark.compare(after, tidemark.snapshot())
+        self.assertLess(shrunk.growth_bytes, -8 * MIB)
+
+    def test_snapshot_without_start_says_what_to_do(self):
+        with self.assertRaisesRegex(RuntimeError, "tidemark.start"):
+            tidemark.snapshot()
+
+    def test_start_and_stop_any_number_of_times(self):
+        for _ in range(3):
+            tidemark.start()
+            tidemark.start()
+            kept = fill(2000)
+            self.assertGreater(tidemark.snapshot().live_bytes, MIB)
+            tidemark.stop()
+            tidemark.stop()
+            del kept
+
+    def test_measure_a_block(self):
+        with tidemark.measure() as measured:
+            kept = fill(10_000)
+            bytearray(64 * MIB)  # gone at once
+        self.assertGreater(measured.growth_bytes, 8 * MIB)
+        self.assertLess(measured.growth_bytes, 14 * MIB)
+        self.assertGreater(measured.peak_growth_bytes, 60 * MIB)
+        self.assertIn("peak RSS", str(measured))
+        del kept
+
+    def test_measure_a_call_hands_on_results_and_exceptions(self):
+        measured = tidemark.measure(sorted, [3, 1, 2], reverse=True)
+        self.assertEqual(measured.result, [3, 2, 1])
+        with self.assertRaises(ZeroDivisionError):
+            tidemark.measure(lambda: 1 / 0)
+
+    def test_own_work_is_left_out(self):
+        tidemark.start(period="4K")
+        for _ in range(3):
+            taken = tidemark.snapshot()
+        files = {frame.file for site in taken.sites for frame in site.stack}
+        self.assertFalse([file for file in files if file.endswith("tidemark/_program.py")])
+
+    def test_a_thread_and_a_task_may_ask(self):
+        tidemark.start(period="4K")
+        found = []
+        thread = threading.Thread(target=lambda: found.append(tidemark.snapshot()))
+        thread.start()
+        thread.join()
+
+        async def main():
+            return tidemark.snapshot()
+
+        found.append(asyncio.run(main()))
+        self.assertEqual(len(found), 2)
+
+    def test_labels_work_once_started(self):
+        printed = run_program(
+            "import tidemark\n"
+            "tidemark.start(period='4K')\n"
+            "with tidemark.label(endpoint='/search'):\n"
+            "    kept = [bytes(1000) for n in range(5000)]\n"
+            "from tidemark import _agent\n"
+            "print(_agent is not None and tidemark.label(a=1) is not tidemark.label(a=1))\n")
+        self.assertEqual((printed.stdout, printed.stderr), ("True\n", ""))
+
+    def test_a_forked_child_says_that_it_is_not_recorded(self):
+        tidemark.start()
+        there, here = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                tidemark.snapshot()
+                said = "no error"
+            except RuntimeError as error:
+                said = str(error)
+            os.write(here, said.encode())
+            os._exit(0)
+        os.close(here)
+        with os.fdopen(there) as answer:
+            self.assertIn("tidemark.start()", answer.read())
+        os.waitpid(child, 0)
+        self.assertGreater(tidemark.snapshot().rss_bytes, 0)
+
+
+@unittest.skipIf(FREE_THREADED, "a free-threaded build is refused")
+class Programs(unittest.TestCase):
+    PROFILED = (
+        "import sys, tidemark\n"
+        "on = tidemark.enabled_by('PROFILE_MEMORY')\n"
+        "@tidemark.profile\n"
+        "def load():\n"
+        "    rows = [bytes(1000) for n in range(20000)]\n"
+        "    return rows[:10]\n"
+        "kept = load()\n"
+        "measured = tidemark.measure(load)\n"
+        "print(on, len(measured.result), measured.growth_bytes is None, '_tidemark_agent' in str(sys.modules), "
+        "any('libtidemark' in line for line in open('/proc/self/maps')))\n"
+    )
+
+    def test_profile_prints_the_lines_of_a_function(self):
+        ended = run_program(self.PROFILED, PROFILE_MEMORY="1")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertTrue(ended.stdout.startswith("True 10 False"), ended.stdout)
+        self.assertRegex(ended.stderr, r"tidemark: load \(.*program\.py:[34]\)")
+        self.assertRegex(ended.stderr, r" 5 +[\d.]+ (B|KiB) +[34]\d\.\d MiB  rows = ")
+
+    def test_switched_off_nothing_is_loaded(self):
+        for value in ("", "0", "off"):
+            ended = run_program(self.PROFILED, PROFILE_MEMORY=value)
+            self.assertEqual((ended.stdout, ended.stderr), ("False 10 True False False\n", ""))
+
+    def test_where_the_program_of_tidemark_is_missing(self):
+        with tempfile.TemporaryDirectory() as place:
+            folder = os.path.dirname(tidemark.__file__)
+            package = os.path.join(place, "tidemark")
+            os.mkdir(package)
+            for name in os.listdir(folder):
+                if name.endswith(".py"):
+                    with open(os.path.join(folder, name)) as source, open(os.path.join(package, name), "w") as copy:
+                        copy.write(source.read())
+            program = "import tidemark\ntry: tidemark.start()\nexcept RuntimeError as error: print(error)"
+            ended = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {place!r})\n{program}"],
+                                   stdout=subprocess.PIPE, text=True, env={"PATH": "/nowhere"})
+        self.assertIn("pip install tidemark-profiler", ended.stdout)
+
+    def test_a_recorded_program_may_measure_itself(self):
+        launcher = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(tidemark.__file__))), "bin", "tidemark")
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "program.py")
+            with open(path, "w") as file:
+                file.write("import tidemark, json\n"
+                           "with tidemark.measure() as m:\n"
+                           "    kept = [bytes(1000) for n in range(20000)]\n"
+                           "tidemark.stop()\n"
+                           "print(json.dumps(m.growth_bytes))\n")
+            ended = subprocess.run([launcher, "run", "--quiet", "-o", os.path.join(place, "r.tidemark"), "--",
+                                    sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tidemark.__file__))})
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertGreater(json.loads(ended.stdout), 10 * MIB)
+
+
+@unittest.skipUnless(FREE_THREADED, "not a free-threaded build")
+class FreeThreaded(unittest.TestCase):
+    def test_is_refused_in_one_line(self):
+        with self.assertRaisesRegex(RuntimeError, "free-threaded build"):
+            tidemark.start()
+
+
+if __name__ == "__main__":
+    unittest.main()

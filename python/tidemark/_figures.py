@@ -1,0 +1,175 @@
+"""What a snapshot holds and how two are compared. All sizes are bytes, estimated from samples.
+
+An estimate comes with its standard error; two of them differ where the difference is more than
+two standard errors of it.
+"""
+
+import linecache
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class Frame(NamedTuple):
+    function: str
+    file: str
+    line: int
+
+
+class Site(NamedTuple):
+    """What the allocations of one call stack hold. ``stack``: innermost frame first."""
+
+    stack: Tuple[Frame, ...]
+    live_bytes: float
+    live_objects: float
+    allocated_bytes: float
+    error_bytes: float
+
+
+class Line(NamedTuple):
+    """One source line: what its allocations, and those of what it calls in libraries, hold."""
+
+    file: str
+    line: int
+    live_bytes: float
+    allocated_bytes: float
+    error_bytes: float
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}  {text_of(self.live_bytes)}  {source_of(self.file, self.line)}"
+
+
+class Snapshot:
+    """The memory that was live at one moment, of what was allocated since recording began."""
+
+    def __init__(self, sites: Iterable[Site], rss_bytes: int) -> None:
+        self.sites: List[Site] = sorted(sites, key=lambda site: -site.live_bytes)
+        self.rss_bytes = rss_bytes
+
+    @property
+    def live_bytes(self) -> float:
+        return sum(site.live_bytes for site in self.sites)
+
+    @property
+    def error_bytes(self) -> float:
+        return _root_of_squares(site.error_bytes for site in self.sites)
+
+    @property
+    def allocated_bytes(self) -> float:
+        return sum(site.allocated_bytes for site in self.sites)
+
+    def lines(self) -> List[Line]:
+        """By the innermost line of Python code, largest live bytes first."""
+        return lines_of(self.sites, lambda stack: stack[0] if stack else None)
+
+    def top(self, count: int = 10) -> List[Line]:
+        return self.lines()[:count]
+
+    def __str__(self) -> str:
+        head = f"live {text_of(self.live_bytes)} +-{text_of(2 * self.error_bytes)}, RSS {text_of(self.rss_bytes)}"
+        return "\n".join([head, *(f"  {line}" for line in self.top())])
+
+    def __repr__(self) -> str:
+        return f"<tidemark snapshot: live {text_of(self.live_bytes)}, {len(self.sites)} sites>"
+
+
+class Change(NamedTuple):
+    """One line in two snapshots. ``is_noise``: the change is within two standard errors of zero."""
+
+    file: str
+    line: int
+    growth_bytes: float
+    error_bytes: float
+    is_noise: bool
+
+    def __str__(self) -> str:
+        mark = "  (noise)" if self.is_noise else ""
+        return (
+            f"{signed_text_of(self.growth_bytes)} +-{text_of(2 * self.error_bytes)}  "
+            f"{self.file}:{self.line}  {source_of(self.file, self.line)}{mark}"
+        )
+
+
+class Comparison:
+    """What grew from one snapshot to another: changes beyond their error first, the largest first."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        old = {(line.file, line.line): line for line in before.lines()}
+        new = {(line.file, line.line): line for line in after.lines()}
+        changes = []
+        for file, number in old.keys() | new.keys():
+            nothing = Line(file, number, 0.0, 0.0, 0.0)
+            was, now = old.get((file, number), nothing), new.get((file, number), nothing)
+            growth = now.live_bytes - was.live_bytes
+            error = _root_of_squares((was.error_bytes, now.error_bytes))
+            if growth or error:
+                changes.append(Change(file, number, growth, error, abs(growth) <= 2 * error))
+        self.changes: List[Change] = sorted(changes, key=lambda change: (change.is_noise, -abs(change.growth_bytes)))
+        self.growth_bytes = after.live_bytes - before.live_bytes
+        self.error_bytes = _root_of_squares((before.error_bytes, after.error_bytes))
+        self.rss_growth_bytes = after.rss_bytes - before.rss_bytes
+
+    def top(self, count: int = 10) -> List[Change]:
+        return self.changes[:count]
+
+    def __str__(self) -> str:
+        head = (
+            f"live {signed_text_of(self.growth_bytes)} +-{text_of(2 * self.error_bytes)}, "
+            f"RSS {signed_text_of(self.rss_growth_bytes)}"
+        )
+        return "\n".join([head, *(f"  {change}" for change in self.top())])
+
+
+def snapshot_of(document: Dict[str, Any], rss_bytes: int) -> Snapshot:
+    return Snapshot([_site_of(site) for site in document["sites"]], rss_bytes)
+
+
+def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Any]) -> List[Line]:
+    """Sites added up by the frame that ``line_of`` picks from a stack; None leaves a site out."""
+    sums: Dict[Tuple[str, int], List[float]] = {}
+    for site in sites:
+        frame = line_of(site.stack)
+        if frame is not None:
+            row = sums.setdefault((frame.file, frame.line), [0.0, 0.0, 0.0])
+            row[0] += site.live_bytes
+            row[1] += site.allocated_bytes
+            row[2] += site.error_bytes**2
+    lines = [Line(*place, live, allocated, error**0.5) for place, (live, allocated, error) in sums.items()]
+    return sorted(lines, key=lambda line: (-line.live_bytes, -line.allocated_bytes))
+
+
+def _site_of(site: Dict[str, Any]) -> Site:
+    frames = [
+        Frame(frame["function"], frame.get("file") or "", frame.get("line") or 0)
+        for frame in site["stack"]
+        if frame["kind"] == "python"
+    ]
+    return Site(
+        tuple(frames),
+        site["liveBytes"],
+        site["liveObjects"],
+        site["allocatedBytes"],
+        site["standardErrorBytes"],
+    )
+
+
+def _root_of_squares(values: Iterable[float]) -> float:
+    return float(sum(value * value for value in values) ** 0.5)
+
+
+def source_of(file: str, line: int) -> str:
+    return linecache.getline(file, line).strip()
+
+
+def text_of(size: float) -> str:
+    """Bytes with three digits: "7.63 MiB"."""
+    power = 0
+    while abs(size) >= 1000 and power < len(_UNITS) - 1:
+        size /= 1024
+        power += 1
+    digits = 0 if power == 0 or abs(size) >= 100 else 1 if abs(size) >= 10 else 2
+    return f"{size:.{digits}f} {_UNITS[power]}"
+
+
+def signed_text_of(size: float) -> str:
+    return ("+" if size >= 0 else "") + text_of(size)

@@ -1,0 +1,131 @@
+"""Tidemark's agent and program, as this process uses them on itself.
+
+    agent     dist/native/libtidemark.so, loaded as the extension module ``_tidemark_agent``
+    pool      TMPDIR/tidemark-XXXXXXXX/tidemark-PID.pool, which the agent writes and the program reads
+    program   bin/tidemark, started for each snapshot; it reads the pool while this process goes on
+
+No code of the program under test is ever called from this file: a stack with one of its functions
+is Tidemark's own work, and is left out of every figure.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from typing import Any, Dict, Iterator, List, Optional
+
+_NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
+
+
+def _folders() -> Iterator[str]:
+    """Where an installation may be: around this package, as pip installed it, as npm did."""
+    yield os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    try:
+        import tidemark_profiler
+
+        yield tidemark_profiler.FOLDER
+    except ImportError:
+        pass
+    launcher = shutil.which("tidemark")
+    if launcher:
+        yield os.path.dirname(os.path.dirname(os.path.realpath(launcher)))
+
+
+def _find(*names: str) -> str:
+    for folder in _folders():
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                return path
+    raise RuntimeError(
+        f"Tidemark's {os.path.basename(names[0])} is not installed here: this package alone records "
+        "nothing; run: pip install tidemark-profiler"
+    )
+
+
+def _load(path: str) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader("_tidemark_agent", path)
+    spec = importlib.util.spec_from_file_location("_tidemark_agent", path, loader=loader)
+    if spec is None:
+        raise RuntimeError(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+class Agent:
+    """The agent in this process. It stays mapped after ``disarm``, but does nothing then."""
+
+    def __init__(self) -> None:
+        self.path = _find(*(f"{folder}/libtidemark.so" for folder in _NATIVE))
+        try:
+            self._module = _load(self.path)
+        except ImportError as error:
+            if "static TLS" not in str(error):
+                raise RuntimeError(f"Tidemark cannot record this process: {error}") from None
+            self.path = self.path.replace(".so", "-keyed.so")
+            self._module = _load(self.path)
+        self._folder: Optional[str] = None
+        self._owner = 0
+
+    def status(self) -> Dict[str, Any]:
+        status: Dict[str, Any] = json.loads(self._module.status())
+        return status
+
+    def is_armed(self) -> bool:
+        """Whether the agent records this process; it does not record a fork of one that armed it."""
+        status = self.status()
+        return bool(status["state"] == "armed" and status["pid"] == os.getpid())
+
+    def arm(self, period: str, native: bool) -> None:
+        """Begins to record. Raises RuntimeError where the agent refuses."""
+        if not os.path.isdir(self._folder or "") or self._owner != os.getpid():
+            self._folder = tempfile.mkdtemp(prefix="tidemark-")
+            self._owner = os.getpid()
+        options = f"dir={self._folder},nofollow,period={period}" + (",native" if native else "")
+        self._module.arm(options)
+
+    def disarm(self) -> None:
+        """Takes everything back: hooks, memory, the pool's file."""
+        self._module.disarm()
+        self.clear()
+
+    def clear(self) -> None:
+        """Removes the pool's folder, where this process made it."""
+        if self._folder is not None and self._owner == os.getpid():
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
+
+    def read(self) -> Dict[str, Any]:
+        """The profile up to now: a document ``tidemark.summary/1`` of this process alone."""
+        pool = self.status()["pool"]
+        with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+            recording = os.path.join(folder, "snapshot.tidemark")
+            _ask("import", pool, "--pid", str(os.getpid()), "-o", recording, "--quiet")
+            document: Dict[str, Any] = json.loads(_ask("summary", recording, "--json", "--top", "1000000"))
+        document["sites"] = [site for site in document["sites"] if not _is_own(site["stack"])]
+        return document
+
+
+def _ask(*arguments: str) -> str:
+    # Preloaded libraries and Tidemark's own settings are for this program, not for the one that reads it.
+    environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "TIDEMARK")}
+    launcher = _find("bin/tidemark")
+    answer = subprocess.run(
+        ["/bin/sh", launcher, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    if answer.returncode != 0:
+        lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
+        raise RuntimeError(f"Tidemark could not read its profile: {lines[-1]}")
+    return answer.stdout.decode("utf-8")
+
+
+def _is_own(stack: List[Dict[str, Any]]) -> bool:
+    return any(frame.get("file") == __file__ for frame in stack)

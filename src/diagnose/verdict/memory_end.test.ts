@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { evidenceOf, FIXTURE_START_MS } from "../evidence/evidence.fixture.js";
+import type { MemoryEndEvidence } from "../evidence/evidence.js";
+import { diagnose } from "./verdict.js";
+
+const end: MemoryEndEvidence = {
+  pid: 42,
+  timeMs: FIXTURE_START_MS + 60_000,
+  cause: "cgroup",
+  limitBytes: 400 * 2 ** 20,
+  usedBytes: 398 * 2 ** 20,
+  rssBytes: 390 * 2 ** 20,
+  limit: "/app",
+  evidence: ["The kernel log names process 42."],
+  sentence: "The program was killed.",
+};
+const killed = (text: string, pid = 42) =>
+  diagnose({ ...evidenceOf(text), memoryEnds: [{ ...end, pid }] });
+
+test("a calm program that was killed: what filled it, and no advice to watch it", () => {
+  const { verdict, suspects, advice, growth } = killed(
+    "anonRssBytes 340\nsite load fills 300 by 2s\nsite parse churns 5",
+  );
+  expect(verdict.kind).toBe("out-of-memory");
+  expect(verdict.summary).toMatch(/^The program was killed\. load .*300 MiB/);
+  expect(suspects[0]).toMatchObject({ atEnd: true, stack: [{ function: "load" }] });
+  expect(advice.map(({ text }) => text).join()).toMatch(/Raise the limit to 600 MiB/);
+  expect(JSON.stringify({ verdict, advice })).not.toMatch(/PID|would settle/);
+  expect(growth.msToLimit).toBe(0);
+});
+
+test("a window too short for a trend", () => {
+  const { verdict, evidence } = killed("minute 0.05\nanonRssBytes 340\nsite load fills 300 by 1s");
+  expect(verdict.kind).toBe("out-of-memory");
+  expect(evidence.map(({ rule }) => rule)).not.toContain("window");
+});
+
+test("a leak that filled it stays the verdict; one beside what filled it does not", () => {
+  expect(killed("anonRssBytes 40 + 2/s\nsite record keeps 2/s").verdict.kind).toBe("python-leak");
+  const beside = killed(
+    "anonRssBytes 340 + 0.5/s\nsite load fills 300 by 2s\nsite record keeps 0.5/s",
+  );
+  expect(beside.verdict.kind).toBe("out-of-memory");
+});
+
+test("a worker that was killed while its master lives on", () => {
+  const { verdict, suspects } = killed(
+    "anonRssBytes 50\nchild 43 anonRssBytes 200\nsite batch fills 150 by 5s pid=43",
+    43,
+  );
+  expect(verdict.kind).toBe("out-of-memory");
+  expect(suspects[0]).toMatchObject({ pid: 43, stack: [{ function: "batch" }] });
+});

@@ -1,0 +1,149 @@
+/**
+ * The verdict on a process that ended for want of memory is about what filled it at the last moment: no calm verdict,
+ * and no request to watch it longer. A leak that the rules found stands where it holds a fair part of that memory.
+ */
+import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
+import type {
+  AdviceJson,
+  DiagnosisJson,
+  SuspectJson,
+} from "../../model/documents/diagnosis_document.js";
+import { ownFrame } from "../../model/documents/own_code.js";
+import type { Evidence, MemoryEndEvidence } from "../evidence/evidence.js";
+import type { Observations } from "../evidence/observations.js";
+import type { SiteHistory } from "../sites/site_history.js";
+import { adviceById } from "../wording/advice.js";
+import { frameText } from "../wording/words.js";
+
+const CALM: ReadonlySet<string> = new Set([
+  "steady",
+  "warm-up",
+  "cache-plateau",
+  "insufficient-evidence",
+]);
+/** Of what lived at the end: suspects of a leak that hold less are not what filled the memory. */
+const FAIR_PART = 0.25;
+const LEAST_SHARE = 0.03;
+const MOST_SUSPECTS = 10;
+const CONFIDENCE = 0.9;
+/** Of an rlimit: nobody saw the allocation fail. */
+const INFERRED = 0.6;
+/** Of the limit: room for what the program had asked for. */
+const MORE_ROOM = 1.5;
+const MIB = 2 ** 20;
+/** Catalogue entries that ask to watch the process, which is gone. */
+const WATCHES = new Set(["TM-A090"]);
+
+/** The document as it stands where nothing ended so. */
+export function withMemoryEnd(document: DiagnosisJson, observations: Observations): DiagnosisJson {
+  const { evidence } = observations;
+  const end = decisiveEnd(evidence);
+  if (end === undefined) {
+    return document;
+  }
+  const { sites, total } = largestAtEnd(evidence, end);
+  const accused = document.suspects.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
+  const { kind } = document.verdict;
+  const stands =
+    !CALM.has(kind) && (document.suspects.length === 0 || accused >= FAIR_PART * total);
+  const filled = sites.map(({ site, bytes }, i) => suspectOf(document, site, bytes, total, i + 1));
+  const suspects = stands && document.suspects.length > 0 ? document.suspects : filled;
+  const summary = stands
+    ? `${end.sentence} ${document.verdict.summary}`
+    : `${end.sentence} ${filledSentence(filled)}`;
+  return {
+    ...document,
+    verdict: stands
+      ? { ...document.verdict, summary }
+      : {
+          kind: "out-of-memory",
+          confidence: end.cause === "rlimit" ? INFERRED : CONFIDENCE,
+          summary,
+        },
+    growth: { ...document.growth, msToLimit: 0 },
+    suspects: suspects.map((suspect) => ({ ...suspect, advice: lasting(suspect.advice) })),
+    advice: [...(stands ? lasting(document.advice) : []), raiseLimit(end, suspects)],
+    evidence: [
+      ...end.evidence.map((detail) => ({
+        rule: "memory-end",
+        says: "leak" as const,
+        detail,
+      })),
+      // A rule that asks for a longer window speaks of a process that runs on.
+      ...document.evidence.filter(({ rule }) => rule !== "window"),
+    ],
+  };
+}
+
+/** The program's own end, else the last of its processes. */
+function decisiveEnd({ memoryEnds = [], target }: Evidence): MemoryEndEvidence | undefined {
+  return memoryEnds.find(({ pid }) => pid === target.pid) ?? memoryEnds.at(-1);
+}
+
+/** What lived in the process at its end; of a child, or of one that freed as it ended, at its most. */
+function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
+  const own = (sites?.sites ?? []).filter((site) => site.pid === pid);
+  const sums = (sites?.lookTimes ?? []).map((_, look) =>
+    own.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
+  );
+  const highest = sums.reduce((best, sum, i) => (sum > (sums[best] ?? 0) ? i : best), 0);
+  const last = sums.length - 1;
+  const at = cause === "rlimit" || (sums[last] ?? 0) === 0 ? highest : last;
+  const total = sums[at] ?? 0;
+  const rows = own
+    .map((site) => ({ site, bytes: site.liveBytes[at] ?? 0 }))
+    .filter(({ bytes }) => bytes > LEAST_SHARE * total)
+    .sort((a, b) => b.bytes - a.bytes)
+    .slice(0, MOST_SUSPECTS);
+  return { sites: rows, total };
+}
+
+function suspectOf(
+  { window }: DiagnosisJson,
+  site: SiteHistory,
+  bytes: number,
+  total: number,
+  rank: number,
+): SuspectJson {
+  return {
+    rank,
+    share: Math.min(1, bytes / total),
+    liveBytes: Math.round(bytes),
+    growthBytesPerHour: 0,
+    atEnd: true,
+    stack: [...(site.keptStacks[0]?.frames ?? [])],
+    domain: site.domain,
+    pid: site.pid,
+    ages: [],
+    history: [{ timeMs: window.endMs, bytes: Math.round(bytes) }],
+    ...(site.type === undefined ? {} : { type: site.type }),
+    advice: [],
+  };
+}
+
+function filledSentence(suspects: readonly SuspectJson[]): string {
+  const [first] = suspects;
+  if (first === undefined) {
+    return "What filled it is not known: no agent saw its allocations.";
+  }
+  const place = frameText(ownFrame(first.stack));
+  return `${place} had allocated most of what lived then: ${formatBytesBriefly(first.liveBytes)}, ${formatShare(first.share)} of it.`;
+}
+
+function lasting(advice: readonly AdviceJson[]): AdviceJson[] {
+  return advice.filter(({ id }) => !WATCHES.has(id));
+}
+
+function raiseLimit(end: MemoryEndEvidence, suspects: readonly SuspectJson[]): AdviceJson {
+  const usual = adviceById("TM-A095");
+  const more = Math.ceil((MORE_ROOM * end.limitBytes) / MIB) * MIB;
+  const what =
+    end.cause === "machine"
+      ? "Give the machine more memory, or bound the program by a control group"
+      : `Raise the limit${end.limitBytes > 0 ? ` to ${formatBytesBriefly(more)}` : ""}, if the program needs that much at its peak`;
+  const look =
+    suspects.length > 0
+      ? " Look first at the suspects above, which held most of it."
+      : " Record it from its start to see what fills its memory: tidemark run PROGRAM.";
+  return { ...usual, text: `${what}.${look}` };
+}

@@ -1,0 +1,84 @@
+/** What counts against a process's memory, and how often a limit was reached: control groups, the machine, rlimits. */
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { type CgroupPlace, parseLimit } from "./cgroup.js";
+import { readText } from "./proc_files.js";
+
+export interface GroupCounters {
+  readonly directory: string;
+  /** null: none. */
+  readonly limitBytes: Bytes | null;
+  readonly usedBytes: Bytes;
+  /** Highest usage since the group was made, or its mark was reset; 0: the kernel does not keep it. */
+  readonly peakBytes: Bytes;
+  /** Processes killed; version 1 counts in the group of the process, version 2 in all groups above it, too. */
+  readonly kills: number;
+  /** How often usage reached the limit (memory.failcnt; `max` of memory.events). */
+  readonly failures: number;
+}
+
+/** The group's counters and those of the groups above it, its own first; a group without figures is left out. */
+export function readGroupCounters({ version, directories }: CgroupPlace): GroupCounters[] {
+  return directories.flatMap((directory) => {
+    const read = (name: string) => readText(`${directory}/${name}`);
+    const used = read(version === 2 ? "memory.current" : "memory.usage_in_bytes");
+    if (used === null) {
+      return [];
+    }
+    const peak = read(version === 2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    const events = version === 2 ? read("memory.events") : null;
+    return [
+      {
+        directory,
+        limitBytes: parseLimit(read(version === 2 ? "memory.max" : "memory.limit_in_bytes")),
+        usedBytes: Number(used),
+        peakBytes: Number(peak ?? 0),
+        ...(version === 2
+          ? { kills: counter(events, "oom_kill"), failures: counter(events, "max") }
+          : {
+              kills: counter(read("memory.oom_control"), "oom_kill"),
+              failures: Number(read("memory.failcnt") ?? 0),
+            }),
+      },
+    ];
+  });
+}
+
+/** A line "NAME COUNT" of memory.events or memory.oom_control; 0 where there is none. */
+export function counter(text: string | null, name: string): number {
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text ?? "")?.[1] ?? 0);
+}
+
+/** Processes killed on this machine since it started, in groups or not (Linux 4.13 and later); null before. */
+export function readMachineKills(): number | null {
+  const text = readText("/proc/vmstat");
+  return text === null || !/^oom_kill /m.test(text) ? null : counter(text, "oom_kill");
+}
+
+/** MemTotal and what of it is not MemAvailable; 0 where they cannot be read. */
+export function readMachineMemory(): { readonly totalBytes: Bytes; readonly usedBytes: Bytes } {
+  const text = readText("/proc/meminfo") ?? "";
+  const figure = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1] ?? 0) * 1024;
+  return { totalBytes: figure("MemTotal"), usedBytes: figure("MemTotal") - figure("MemAvailable") };
+}
+
+export interface MemoryRlimits {
+  /** Soft limits; null: none. */
+  readonly addressSpaceBytes: Bytes | null;
+  readonly dataBytes: Bytes | null;
+}
+
+/** Null where the process is gone or not ours to read. */
+export function readMemoryRlimits(pid: Pid): MemoryRlimits | null {
+  const text = readText(`/proc/${pid}/limits`);
+  return text === null ? null : memoryRlimitsOf(text);
+}
+
+/** From the text of /proc/PID/limits (proc_pid_limits(5)). */
+export function memoryRlimitsOf(text: string): MemoryRlimits {
+  const soft = (name: string) => {
+    const [, value] = new RegExp(`^${name}\\s+(\\d+)`, "m").exec(text) ?? [];
+    return value === undefined ? null : Number(value);
+  };
+  return { addressSpaceBytes: soft("Max address space"), dataBytes: soft("Max data size") };
+}

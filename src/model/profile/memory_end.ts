@@ -1,0 +1,50 @@
+/** Why a process ended for want of memory, as a recording stores it. */
+import { formatBytesBriefly } from "../base/numbers.js";
+import type { Bytes, Pid, TimeMs } from "../base/units.js";
+
+/**
+ * `cgroup`: the kernel killed it because its control group was at its limit. `machine`: because the machine had no
+ * memory left. `rlimit`: an allocation failed because the process was at a limit of its own (ulimit -v, -d), and it
+ * ended with an error.
+ */
+export const MEMORY_END_CAUSES = ["cgroup", "machine", "rlimit"] as const;
+export type MemoryEndCause = (typeof MEMORY_END_CAUSES)[number];
+
+export interface MemoryEnd {
+  readonly pid: Pid;
+  readonly timeMs: TimeMs;
+  readonly cause: MemoryEndCause;
+  /** Of the control group, of the machine, or of the rlimit; 0: not known. */
+  readonly limitBytes: Bytes;
+  /** Of that limit, by all that count against it, at the end; 0: not known. */
+  readonly usedBytes: Bytes;
+  /** RSS of the process at its end, else at its last poll; 0: not known. */
+  readonly rssBytes: Bytes;
+  /** The control group's directory or the kernel's path of it, or "RLIMIT_AS", "RLIMIT_DATA"; "" for the machine. */
+  readonly limit: string;
+  /** What it is known from, each a sentence. */
+  readonly evidence: readonly string[];
+}
+
+/** "Process 42 was killed by the OOM killer of its control group: limit 400 MiB, 398 MiB used". */
+export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
+  const who = end.pid === target ? "The program" : `Its process ${end.pid}`;
+  const size = formatBytesBriefly;
+  if (end.cause === "rlimit") {
+    const unit = end.limit === "RLIMIT_DATA" ? "data" : "address space";
+    return `${who} ended with an error, and had probably run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
+  }
+  const killer =
+    end.cause === "cgroup"
+      ? "the OOM killer of its control group"
+      : "the OOM killer: the machine was out of memory";
+  const figures = [
+    end.limitBytes > 0
+      ? `${end.cause === "cgroup" ? "limit" : "memory"} ${size(end.limitBytes)}`
+      : "",
+    end.usedBytes > 0 ? `${size(end.usedBytes)} used` : "",
+    end.rssBytes > 0 ? `${size(end.rssBytes)} resident in the process` : "",
+  ].filter((figure) => figure !== "");
+  const join = end.cause === "cgroup" ? ": " : "; ";
+  return `${who} was killed by ${killer}${figures.length > 0 ? join : ""}${figures.join(", ")}`;
+}

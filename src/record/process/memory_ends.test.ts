@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { memoryEndSentence } from "../../model/profile/memory_end.js";
+import { killedByCounters, stoppedByRlimit } from "./memory_ends.js";
+
+const MIB = 2 ** 20;
+const ended = {
+  pid: 42,
+  timeMs: 1_700_000_000_000,
+  last: {
+    rssBytes: 300 * MIB,
+    vmsBytes: 420 * MIB,
+    vmPeakBytes: 425 * MIB,
+    vmDataBytes: 310 * MIB,
+  },
+  maxRssBytes: 340 * MIB,
+};
+const machine = { totalBytes: 8192 * MIB, usedBytes: 4096 * MIB };
+
+describe("killed, by the counters alone", () => {
+  const group = (limitMib: number) => ({
+    directory: "/sys/fs/cgroup/app",
+    limitBytes: limitMib * MIB,
+    usedBytes: 2 * MIB,
+    peakBytes: 398 * MIB,
+    kills: 1,
+    failures: 9,
+  });
+
+  test("a group at its limit", () => {
+    const end = killedByCounters(ended, [group(400)], machine);
+    expect(memoryEndSentence(end, 42)).toBe(
+      "The program was killed by the OOM killer of its control group: limit 400 MiB, 398 MiB used, 340 MiB resident in the process",
+    );
+  });
+
+  test("a group with room: the machine had none", () => {
+    const end = killedByCounters(ended, [group(4000)], machine);
+    expect(end.cause).toBe("machine");
+    expect(memoryEndSentence(end, 1)).toMatch(/^Its process 42 was killed by the OOM killer: the/);
+  });
+});
+
+describe("an error at an rlimit", () => {
+  const limits = { addressSpaceBytes: 512 * MIB, dataBytes: null };
+  const failed = { exitCode: 1, signal: null };
+
+  test("of the address space, with what came after the last poll", () => {
+    expect(stoppedByRlimit(ended, limits, failed)).toMatchObject({
+      limit: "RLIMIT_AS",
+      usedBytes: 460 * MIB,
+      limitBytes: 512 * MIB,
+    });
+  });
+
+  test("is none where the program succeeded, was terminated, or was far from the limit", () => {
+    expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
+    expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();
+    expect(stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed)).toBeNull();
+  });
+});

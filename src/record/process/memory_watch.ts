@@ -1,0 +1,245 @@
+/**
+ * What the recorded processes' memory counts against, and which of them end for want of it.
+ *
+ *   each poll ── counters of the groups, rlimits ──> metrics; a kill that was counted waits for its process
+ *   a process has ended ── named by the kernel log, else by a waiting kill; else by its rlimits ──> MemoryEnd
+ */
+import {
+  type CgroupPlace,
+  findCgroup,
+  type GroupCounters,
+  type KernelKill,
+  type MemoryRlimits,
+  readGroupCounters,
+  readKernelKills,
+  readLimiting,
+  readMachineKills,
+  readMachineMemory,
+  readMemoryRlimits,
+} from "../../linux/index.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
+import type { Metric } from "../../model/profile/series.js";
+import type { ExitReport } from "./exit_report.js";
+import {
+  killedByCounters,
+  killedByKernel,
+  type LastFigures,
+  stoppedByRlimit,
+} from "./memory_ends.js";
+import type { TreePoll } from "./process_tree.js";
+
+/** A process that was killed is taken down within that time. */
+const KILL_TO_END_MS: Millis = 10_000;
+/** More processes than that: rlimits are read at expensive polls alone. */
+const FEW_PROCESSES = 16;
+/** Of the limit: a ledger from here on, and again at each further step, for the next poll may find nobody. */
+const NEAR_LIMIT = 0.7;
+const NEAR_STEP = 0.08;
+const SIGKILL = 9;
+
+const NOTHING: LastFigures = { rssBytes: 0, vmsBytes: 0, vmPeakBytes: 0, vmDataBytes: 0 };
+const FIGURES: readonly (keyof LastFigures)[] = [
+  "rssBytes",
+  "vmsBytes",
+  "vmPeakBytes",
+  "vmDataBytes",
+];
+
+export class MemoryWatch {
+  readonly #root: Pid;
+  #place: CgroupPlace | null;
+  readonly #sinceMs = monotonicMs();
+  readonly #figures = new Map<number, LastFigures>();
+  readonly #rlimits = new Map<Pid, MemoryRlimits>();
+  readonly #told = new Set<number>();
+  #groups: readonly GroupCounters[];
+  #machineKills: number | null;
+  /** Kills that were counted and whose process has not ended yet. */
+  #waiting = { count: 0, groups: [] as readonly GroupCounters[], untilMs: 0 };
+  #killedUntilMs = 0;
+  #nearest = NEAR_LIMIT - NEAR_STEP;
+  /** Usage came nearer to the limit than at any ledger before. */
+  isNearer = false;
+
+  constructor(root: Pid) {
+    this.#root = root;
+    this.#place = findCgroup(root);
+    this.#groups = this.#place === null ? [] : readGroupCounters(this.#place);
+    this.#machineKills = readMachineKills();
+  }
+
+  /** Adds the group's figures to the poll. `report`: how the root ended, where it has and its guard knows.
+   * @returns the processes that the poll saw end for want of memory. */
+  poll(poll: TreePoll, rootLives: boolean, report: ExitReport | null = null): MemoryEnd[] {
+    this.#measureGroup(poll, rootLives);
+    this.#remember(poll);
+    const ends = this.#endsIn(poll, rootLives, report);
+    for (const end of ends) {
+      const kind = end.cause === "rlimit" ? "limit" : "oom-kill";
+      poll.events.push({
+        timeMs: end.timeMs,
+        pid: end.pid,
+        kind,
+        detail:
+          end.cause === "rlimit"
+            ? `out of memory at ${end.limit}`
+            : `killed for memory by the kernel (${end.cause === "cgroup" ? end.limit : "the machine"})`,
+        value: end.usedBytes,
+      });
+    }
+    return ends;
+  }
+
+  ledgerRead(): void {
+    this.isNearer = false;
+  }
+
+  #measureGroup(poll: TreePoll, rootLives: boolean): void {
+    if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
+      this.#findGroup();
+    }
+    const memory = this.#place && readLimiting(this.#place);
+    if (!memory || !rootLives) {
+      return; // the figures are kept with the root's, which has ended
+    }
+    const figures: readonly [Metric, number | null][] = [
+      ["cgroupUsageBytes", memory.usageBytes],
+      ["cgroupLimitBytes", memory.limitBytes],
+      ["cgroupOomKills", memory.oomKills],
+      ["cgroupHighEvents", memory.highEvents],
+      ["cgroupMaxEvents", memory.maxEvents],
+    ];
+    for (const [metric, value] of figures) {
+      if (value !== null) {
+        poll.measure({ series: 0 }, metric, value);
+      }
+    }
+    this.#nears(memory.limitBytes === null ? 0 : memory.usageBytes / memory.limitBytes);
+  }
+
+  /** A program may be moved to another group after its start, as by a container's runtime. */
+  #findGroup(): void {
+    const place = findCgroup(this.#root);
+    if (place !== null && place.directories[0] !== this.#place?.directories[0]) {
+      this.#place = place;
+      this.#groups = readGroupCounters(place);
+    }
+  }
+
+  #nears(share: number): void {
+    if (share >= this.#nearest + NEAR_STEP) {
+      this.#nearest = share;
+      this.isNearer = true;
+    }
+  }
+
+  /** The last figures of each process, which are gone with it; and what they are limited to. */
+  #remember({ metrics, tree }: TreePoll): void {
+    for (const { series, metric, value } of metrics) {
+      const name = FIGURES.find((figure) => figure === metric);
+      if (name !== undefined) {
+        this.#figures.set(series, { ...(this.#figures.get(series) ?? NOTHING), [name]: value });
+      }
+    }
+    const living = tree.livingSeries;
+    const expensive = metrics.some(({ metric }) => metric === "pssBytes");
+    for (const [pid, series] of living.size <= FEW_PROCESSES || expensive ? living : []) {
+      const limits = readMemoryRlimits(pid);
+      if (limits !== null) {
+        this.#rlimits.set(pid, limits);
+        const { vmsBytes = 0, vmDataBytes = 0 } = this.#figures.get(series) ?? {};
+        this.#nears(vmsBytes / (limits.addressSpaceBytes ?? Number.POSITIVE_INFINITY));
+        this.#nears(vmDataBytes / (limits.dataBytes ?? Number.POSITIVE_INFINITY));
+      }
+    }
+  }
+
+  #endsIn(poll: TreePoll, rootLives: boolean, report: ExitReport | null): MemoryEnd[] {
+    const ended = new Map(
+      poll.rows
+        .filter(({ series, endedMs }) => endedMs !== null && !this.#told.has(series))
+        .map(({ series, pid }) => [series, pid] as const),
+    );
+    const root = rootLives || this.#told.has(0) ? [] : [[0, this.#root] as const];
+    const all = new Map([...ended, ...root]);
+    const anyKilled = this.#countKills();
+    if (all.size === 0) {
+      return [];
+    }
+    const mayBeKilled = anyKilled || this.#waiting.count > 0 || report?.signal === SIGKILL;
+    const kills = mayBeKilled ? readKernelKills(this.#sinceMs) : null;
+    const largestFirst = [...all].sort(
+      ([a], [b]) => (this.#figures.get(b)?.rssBytes ?? 0) - (this.#figures.get(a)?.rssBytes ?? 0),
+    );
+    return largestFirst.flatMap(([series, pid]) => {
+      const isRoot = pid === this.#root;
+      // Without a guard nobody knows by what signal it ended.
+      const known = isRoot ? report : null;
+      const end = this.#endOf(series, pid, poll.timeMs, known, kills);
+      if (end !== null || known !== null || !isRoot) {
+        this.#told.add(series);
+      }
+      return end === null ? [] : [end];
+    });
+  }
+
+  #endOf(
+    series: number,
+    pid: Pid,
+    timeMs: number,
+    report: ExitReport | null,
+    kills: readonly KernelKill[] | null,
+  ): MemoryEnd | null {
+    const last = this.#figures.get(series) ?? NOTHING;
+    const base = { pid, timeMs, last, maxRssBytes: report?.maxRssBytes ?? 0 };
+    if (report === null || report.signal === SIGKILL) {
+      const kill = kills?.find((one) => one.pid === pid) ?? null;
+      if (kill !== null) {
+        this.#waiting.count = Math.max(0, this.#waiting.count - 1);
+        return killedByKernel(base, kill, readMachineMemory());
+      }
+      // The log names others: the kill that was counted is theirs.
+      if (this.#waiting.count > 0 && (kills === null || kills.length === 0)) {
+        this.#waiting.count -= 1;
+        return killedByCounters(base, this.#waiting.groups, readMachineMemory());
+      }
+    }
+    const limits = this.#rlimits.get(pid);
+    return report === null || limits === undefined ? null : stoppedByRlimit(base, limits, report);
+  }
+
+  /** Kills since the last poll; those of groups above are counted there alone by version 2.
+   * @returns whether the kernel killed any process of the machine lately, perhaps in a group that is not the root's. */
+  #countKills(): boolean {
+    const machine = readMachineKills();
+    const now = this.#place === null ? [] : readGroupCounters(this.#place);
+    const before = new Map(this.#groups.map((group) => [group.directory, group]));
+    const news = now.map((group) => ({
+      group,
+      kills: group.kills - (before.get(group.directory)?.kills ?? group.kills),
+      failures: group.failures - (before.get(group.directory)?.failures ?? group.failures),
+    }));
+    const own = Math.max(0, ...news.map(({ kills }) => kills));
+    // Without groups, only the machine's counter is left.
+    const others =
+      now.length === 0 ? Math.max(0, (machine ?? 0) - (this.#machineKills ?? machine ?? 0)) : 0;
+    if (monotonicMs() > this.#waiting.untilMs) {
+      this.#waiting.count = 0;
+    }
+    if ((machine ?? 0) > (this.#machineKills ?? machine ?? 0)) {
+      this.#killedUntilMs = monotonicMs() + KILL_TO_END_MS;
+    }
+    if (own + others > 0) {
+      this.#waiting = {
+        count: this.#waiting.count + own + others,
+        groups: news.filter(({ failures }) => failures > 0).map(({ group }) => group),
+        untilMs: monotonicMs() + KILL_TO_END_MS,
+      };
+    }
+    this.#groups = now;
+    this.#machineKills = machine;
+    return monotonicMs() <= this.#killedUntilMs;
+  }
+}

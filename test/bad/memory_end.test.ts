@@ -1,0 +1,86 @@
+/** Programs that end for want of memory: killed in a control group, or at an rlimit of their own. */
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { diagnoseRecording } from "../../src/inspect/index.js";
+import { findCgroup } from "../../src/linux/index.js";
+import { anyInterpreter } from "../environment.js";
+import { record, removeScratch } from "../run.js";
+
+const python = anyInterpreter().path;
+const MIB = 2 ** 20;
+
+/** A memory group below this process's own, with a limit; null where none can be made. */
+function makeGroup(limitBytes: number): string | null {
+  const place = findCgroup(process.pid);
+  const group = join(place?.directories[0] ?? "", `tidemark-killed-${process.pid}`);
+  try {
+    mkdirSync(group);
+    const limit = place?.version === 2 ? "memory.max" : "memory.limit_in_bytes";
+    writeFileSync(join(group, limit), String(limitBytes));
+    return group;
+  } catch {
+    return null;
+  }
+}
+
+const group = makeGroup(150 * MIB);
+afterAll(() => {
+  removeScratch();
+  if (group !== null) {
+    rmdirSync(group);
+  }
+});
+
+const fill = `import os, sys, time
+kept = []
+def remember():
+    kept.append([bytes(20_000) for _ in range(50)])
+def work():
+    while True:
+        remember()
+        time.sleep(0.01)
+`;
+
+describe("a control group at its limit", () => {
+  test.skipIf(group === null)("the program is killed", async () => {
+    const program = `${fill}
+open("${group}/cgroup.procs", "w").write(str(os.getpid()))
+work()`;
+    const outcome = await record([python, "-c", program]);
+    expect(outcome.stderr).toMatch(/killed by the OOM killer of its control group: limit 150 MiB/);
+    expect(outcome.stderr).toMatch(/of which Python objects 1\d\d MiB/);
+    const recording = outcome.open();
+    expect(recording.memoryEnds).toMatchObject([
+      { pid: recording.meta.pid, cause: "cgroup", limitBytes: 150 * MIB },
+    ]);
+    const { verdict, suspects, advice } = await diagnoseRecording(recording, () => {});
+    expect(["out-of-memory", "python-leak"]).toContain(verdict.kind);
+    expect(verdict.summary).toMatch(/remember/);
+    expect(suspects[0]?.stack.map((frame) => frame.function)).toContain("remember");
+    expect(JSON.stringify(advice)).not.toMatch(/attach|PID/);
+  });
+});
+
+describe("a limit of its own", () => {
+  const limited = (bytes: number, end: string) =>
+    `${fill}
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (${bytes}, ${bytes}))
+${end}`;
+
+  test("a MemoryError ends the program", async () => {
+    const outcome = await record([python, "-c", limited(300 * MIB, "work()")]);
+    expect(outcome.status).toBe(1);
+    expect(outcome.stderr).toMatch(/probably run out of address space.*RLIMIT_AS 300 MiB/);
+    expect(outcome.open().memoryEnds).toMatchObject([{ cause: "rlimit", limit: "RLIMIT_AS" }]);
+    const { verdict } = await diagnoseRecording(outcome.open(), () => {});
+    expect(verdict.summary).toMatch(/remember/);
+  });
+
+  test("a program that fails far from it is not told so", async () => {
+    const outcome = await record([python, "-c", limited(4000 * MIB, "time.sleep(1); sys.exit(3)")]);
+    expect(outcome.status).toBe(3);
+    expect(outcome.open().memoryEnds).toEqual([]);
+  });
+});
