@@ -4,6 +4,7 @@ import {
   badUsage,
   fileUnusable,
   internalError,
+  type MissingFile,
   oneLine,
   TidemarkError,
 } from "../model/errors/errors.js";
@@ -132,11 +133,18 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   }
   const known = error instanceof CommanderError ? await usageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
-  await printFailure(failure.message);
+  const guess = await nearFile(failure);
+  await printFailure(guess === "" ? failure.message : `${failure.message}; ${guess}`);
   if (args.includes("--debug") && error instanceof Error) {
     process.stderr.write(`${error.stack ?? ""}\n`);
   }
   return failure.exitCode;
+}
+
+/** A file beside the missing one that may have been meant: "did you mean app.tidemark?", or "". */
+async function nearFile({ cause }: TidemarkError): Promise<string> {
+  const { missingPath = "" } = (cause ?? {}) as Partial<MissingFile>;
+  return missingPath === "" ? "" : (await import("./options/guess.js")).guessFile(missingPath);
 }
 
 /** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
@@ -151,9 +159,17 @@ async function usageError(error: CommanderError, args: readonly string[]): Promi
       : guessOption(unknown, command, (await everyCommand()).commands, args);
   const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
   return badUsage(
-    oneLine(what.replace(/\.$/, "").replace(" is invalid. ", " is invalid: ")),
+    oneLine(plainUsage(what)),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
+}
+
+/** "command-argument value 'x' is invalid for argument 'pid'. a pid is needed" as a person would say it. */
+function plainUsage(what: string): string {
+  return what
+    .replace(/^command-argument value ('.*') is invalid for argument '[^']*'\. /s, "$1: ")
+    .replace(/^option ('.*') argument ('.*') is invalid\. /s, "$2 for $1: ")
+    .replace(/\.$/, "");
 }
 
 /** What prints is loaded when there is something to print: `--help` stays quick. */

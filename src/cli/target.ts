@@ -13,12 +13,11 @@
  * Files are told apart by their content. For every other file one line names what opens it.
  */
 
-import { readdirSync } from "node:fs";
-import { basename, dirname } from "node:path";
 import { type FileKind, identifyFile, openRecordingAt } from "../inspect/index.js";
 import { nearNames } from "../model/base/near_miss.js";
 import { badUsage, fileNotFound, TidemarkError } from "../model/errors/errors.js";
 import { notOpened } from "../model/errors/file_errors.js";
+import { guessFile } from "./options/guess.js";
 import { shellWord } from "./text/command_words.js";
 
 /** Words with the command in front. Throws TidemarkError where no command opens the first of them. */
@@ -87,24 +86,15 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
 function nothingCalled(word: string, commands: readonly string[]): TidemarkError {
   const [near] = nearNames(word, commands);
   const command = SYNONYMS.get(word) ?? near;
-  const [file] = nearNames(basename(word), namesBeside(word));
-  if (/^[a-z-]+$/i.test(word) && (command !== undefined || file === undefined)) {
+  const file = guessFile(word);
+  if (/^[a-z-]+$/i.test(word) && (command !== undefined || file === "")) {
     const guess = command === undefined ? "" : `did you mean ${command}? `;
     return badUsage(`unknown command '${word}'`, `${guess}see tidemark --help`);
   }
-  const path = file === undefined || !word.includes("/") ? file : `${dirname(word)}/${file}`;
   return badUsage(
     `there is no file and no command ${shellWord(word)}`,
-    path === undefined ? "see tidemark --help" : `did you mean ${shellWord(path)}?`,
+    file === "" ? "see tidemark --help" : file,
   );
-}
-
-function namesBeside(path: string): string[] {
-  try {
-    return readdirSync(dirname(path));
-  } catch {
-    return [];
-  }
 }
 
 function isKind(path: string, kind: FileKind): boolean {

@@ -50,6 +50,7 @@ export { openFilesEnding } from "./process/open_files.js";
 export {
   type AttachAnswer,
   expectPermission,
+  isKernelThread,
   readAttachPermission,
   readPrivileges,
 } from "./process/permission.js";

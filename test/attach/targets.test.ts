@@ -234,6 +234,30 @@ describe("recorders", () => {
     expect(leftFiles(target.pid)).toEqual([]);
   });
 
+  test("an interrupt at any moment of entering: recorded and left, or never entered", async () => {
+    const target = await start(python, SERVICE);
+    const outcomes = [];
+    // From before anything is read to after the agent has come on.
+    for (let delayMs = 0; delayMs <= 90; delayMs += 2) {
+      const interrupt = new AbortController();
+      setTimeout(() => interrupt.abort(), delayMs);
+      const outcome = await attach(target.pid, {
+        until: interrupt.signal,
+        enough: () => false,
+      }).then(
+        () => "recorded",
+        (error: { id?: string }) => error.id,
+      );
+      outcomes.push(outcome);
+      // Whatever it was, no agent is left armed: it would refuse the next one.
+    }
+    expect(outcomes.filter((outcome) => outcome !== "recorded" && outcome !== "TM-E041")).toEqual(
+      [],
+    );
+    expect((await attach(target.pid)).open().processes[0]?.profiled).toBe(true);
+    expect(leftFiles(target.pid)).toEqual([]);
+  });
+
   test("a process that ends while it is recorded", async () => {
     const target = await start(python, SERVICE);
     const recording = attach(target.pid, {
@@ -301,7 +325,7 @@ await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", 
 
   test("no Python at all", async () => {
     const target = await startCommand(["sh", "-c", "echo up; sleep 600 & wait"]);
-    await expect(exec(target.pid)).rejects.toThrow(/TM-E034 .*no CPython/);
+    await expect(exec(target.pid)).rejects.toThrow(/TM-E022 no Python interpreter/);
   });
 });
 

@@ -14,6 +14,7 @@ import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
+import { withInterrupt } from "../options/interrupt.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -101,16 +102,9 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
   requireLinux();
   const pid = requireProcess(given, options.name);
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
-  const interrupt = new AbortController();
-  const stop = () => interrupt.abort();
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) {
-    process.on(signal, stop); // until the end: a second one must not leave the agent behind
-  }
   const status = statusLine();
-  const showProgress = progressTeller(pid, options, status);
-  try {
-    const result = await attachAndRecord({
+  const result = await withInterrupt((until) =>
+    attachAndRecord({
       pid,
       recordingPath,
       ...(options.period === undefined ? {} : { periodBytes: options.period }),
@@ -120,9 +114,9 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,
       forMs: options.for,
-      until: interrupt.signal,
+      until,
       onWaiting: waitingLine(pid, options),
-      onProgress: (progress) => showProgress(progress),
+      onProgress: progressTeller(pid, options, status),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -130,15 +124,9 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
           );
         }
       },
-    });
-    status.clear();
-    await tellEnd(result, options);
-  } finally {
-    status.clear();
-    for (const signal of signals) {
-      process.off(signal, stop);
-    }
-  }
+    }).finally(() => status.clear()),
+  );
+  await tellEnd(result, options);
 }
 
 function requireProcess(pid: Pid | undefined, name: string | undefined): Pid {

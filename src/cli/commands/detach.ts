@@ -3,6 +3,7 @@ import { detachAgent } from "../../inspect/index.js";
 import { formatMilliseconds } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import type { CommandAbout } from "../options/about.js";
+import { withInterrupt } from "../options/interrupt.js";
 import {
   type CommonOptions,
   parseDuration,
@@ -45,33 +46,28 @@ export function buildCommand(): Command {
 
 async function detach(pid: Pid, options: DetachOptions): Promise<void> {
   requireLinux();
-  const interrupt = new AbortController();
-  const stop = () => interrupt.abort();
-  process.on("SIGINT", stop);
-  try {
-    let said = "";
-    const document = await detachAgent(pid, {
+  let said = "";
+  const document = await withInterrupt((until) =>
+    detachAgent(pid, {
       waitMs: options.wait,
-      until: interrupt.signal,
+      until,
       onWaiting(doing) {
         if (options.quiet !== true && doing !== said) {
           printNote(`waiting for process ${pid} to run Python code: ${doing}`);
         }
         said = doing;
       },
-    });
-    if (options.json === true) {
-      printJson(document);
-    } else if (options.quiet !== true) {
-      const { recorded, inert, pauseMs } = document;
-      const what = recorded
-        ? "its agent has ended its recording"
-        : "its agent lay there, ended already";
-      screenOf(process.stdout).line(
-        `process ${pid}: ${what}; it stood ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
-      );
-    }
-  } finally {
-    process.off("SIGINT", stop);
+    }),
+  );
+  if (options.json === true) {
+    printJson(document);
+  } else if (options.quiet !== true) {
+    const { recorded, inert, pauseMs } = document;
+    const what = recorded
+      ? "its agent has ended its recording"
+      : "its agent lay there, ended already";
+    screenOf(process.stdout).line(
+      `process ${pid}: ${what}; it stood ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
+    );
   }
 }

@@ -16,6 +16,7 @@ import {
 import { badUsage } from "../../model/errors/errors.js";
 import { openRecordingAt } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
+import { withInterrupt } from "../options/interrupt.js";
 import {
   type CommonOptions,
   type ListOptions,
@@ -134,31 +135,13 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
   return withProgress(target, "looks", options, (tell) => diagnoseRecording(recording, tell));
 }
 
-async function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {
-  const interrupt = new AbortController();
-  const stop = () => interrupt.abort();
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) {
-    process.on(signal, stop); // to the end: a second one must not leave an agent behind
-  }
-  try {
-    return await withProgress(`watching ${pid}`, "s", options, (tell) =>
-      diagnoseProcess(
-        pid,
-        {
-          forMs: options.for,
-          agent: options.agent,
-          probe: options.probe === true,
-          until: interrupt.signal,
-        },
-        tell,
-      ),
-    );
-  } finally {
-    for (const signal of signals) {
-      process.off(signal, stop);
-    }
-  }
+function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {
+  const { for: forMs, agent, probe = false } = options;
+  return withInterrupt((until) =>
+    withProgress(`watching ${pid}`, "s", options, (tell) =>
+      diagnoseProcess(pid, { forMs, agent, probe, until }, tell),
+    ),
+  );
 }
 
 function parseKinds(text: string): VerdictKind[] {

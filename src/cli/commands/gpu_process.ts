@@ -8,6 +8,7 @@ import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
+import { withInterrupt } from "../options/interrupt.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu_process.js";
@@ -36,13 +37,14 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
     requireOtherFile(output, `/proc/${pid}/exe`);
     requireReplaceable(output, profileReplacing(options));
   }
-  const { document, profile } = await gpuProcessDocument({
-    pid,
-    waitMs: WAIT_MS,
-    maxPauseMs: MOST_PAUSE_MS,
-    wantsProfile: output !== undefined,
-    onWaiting: saysWaiting(pid, options),
-  });
+  const { document, profile } = await withInterrupt((signal) =>
+    gpuProcessDocument({
+      pid,
+      exec: { waitMs: WAIT_MS, signal, onWaiting: saysWaiting(pid, options) },
+      maxPauseMs: MOST_PAUSE_MS,
+      wantsProfile: output !== undefined,
+    }),
+  );
   if (output !== undefined) {
     await writeProfile(output, profile, options);
     return;
@@ -98,7 +100,9 @@ async function writeProcessPage(
   requireOtherFile(output, `/proc/${pid}/exe`);
   requireReplaceable(output, replacing);
   // Not within writeWhole, whose answer to an interrupt would leave the program with what it was asked.
-  const document = await gpuProcessPage(pid, WAIT_MS, saysWaiting(pid, options));
+  const document = await withInterrupt((signal) =>
+    gpuProcessPage(pid, { waitMs: WAIT_MS, signal, onWaiting: saysWaiting(pid, options) }),
+  );
   if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
     printNote(
       `no history was recorded in process ${pid}: the page shows this moment; tidemark attach ${pid} --gpu switches it on`,

@@ -1,6 +1,9 @@
-/** The option that a mistyped one may have meant. */
+/** What a mistyped word may have meant: an option, a file. */
+import { readdirSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import type { Command } from "commander";
 import { nearNames } from "../../model/base/near_miss.js";
+import { shellWord } from "../text/command_words.js";
 
 /**
  * An option of the command that is near `flag`, else the command line of another command that has exactly this option,
@@ -27,4 +30,18 @@ export function guessOption(
   const others = commands.filter((each) => each !== own && flagsOf(each).includes(flag));
   const other = others.find((each) => words.includes(each.name())) ?? others[0];
   return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
+}
+
+/** "did you mean DIR/NAME?" for a file that is not there, "" where nothing near lies beside it. */
+export function guessFile(path: string): string {
+  let names: string[];
+  try {
+    names = readdirSync(dirname(path));
+  } catch {
+    return "";
+  }
+  const [near] = nearNames(basename(path), names);
+  return near === undefined
+    ? ""
+    : `did you mean ${shellWord(path.includes("/") ? `${dirname(path)}/${near}` : near)}?`;
 }

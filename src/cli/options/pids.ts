@@ -12,5 +12,5 @@ export function parsePid(text: string): Pid {
 
 /** A pid, or else the path of a core file. */
 export function parsePidOrCore(text: string): Pid | string {
-  return /^[-+]?\d*$/.test(text) ? parsePid(text) : text;
+  return /^[-+]?\d+$/.test(text) ? parsePid(text) : text;
 }

@@ -5,7 +5,7 @@ import type { Pid } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { functionOf, placeOf } from "./sites.js";
 
-/** "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27; Ctrl-C ends it" */
+/** "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27" */
 export function attachProgressText(pid: Pid, progress: AttachProgress): string {
   const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, most, verdict } = progress;
   const until =
@@ -24,7 +24,6 @@ export function attachProgressText(pid: Pid, progress: AttachProgress): string {
     `process ${pid}: ${formatDurationBriefly(elapsedMs)}, ${until}`,
     `RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`,
     ...site,
-    "Ctrl-C ends it",
   ];
   return oneLine(parts.join("; "));
 }

@@ -60,7 +60,7 @@ export function printLines(
   const files = [...new Set(rows.map((row) => row.file))];
   const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
   screen.line(paint.bold(`Live bytes ${what}`));
-  for (const line of table) {
+  for (const line of rows.length > 0 ? table : [paint.dim("  no allocation was sampled")]) {
     screen.line(line);
   }
   if (shown.leftOut > 0) {

@@ -28,7 +28,7 @@ import { present } from "../../model/base/present.js";
 import { OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Address, Pid } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
-import { processGone } from "../../model/errors/errors.js";
+import { noInterpreter, processGone } from "../../model/errors/errors.js";
 import { knownFacts, VERSION_FACTS } from "../interpreter/version_facts.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
@@ -93,7 +93,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
     throw processGone(pid);
   }
   if (owner === undefined) {
-    throw targetUnknown(pid, "no CPython was found in it (it exports no _PyRuntime)");
+    throw noInterpreter(`process ${pid}`, "none of its loaded objects exports _PyRuntime");
   }
   if (owners.length > 1) {
     throw targetUnknown(pid, "it holds two interpreters");

@@ -4,12 +4,17 @@
  *
  *   .tidemark-<pid>-<random>.py    the script, 0600, the process's user's
  *   .tidemark-<pid>-<random>       the answer, made empty by us and filled by the process:
- *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n"
+ *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n";
+ *                            or "withdrawn\n" first, by us
+ *
+ * Both sides append their first word: whose is first in the file has decided whether the script's work is done. Ours may
+ * come between the process's words.
  *
  * Both are removed when the exchange is closed, whatever has happened. A process that runs the script later than
  * that finds no file, and nothing happens.
  */
 import {
+  appendFileSync,
   closeSync,
   constants,
   fchmodSync,
@@ -20,6 +25,8 @@ import {
 } from "node:fs";
 import type { Pid } from "../../model/base/units.js";
 import { noFolder, ProgramFolder } from "./program_folder.js";
+
+const WITHDRAWN = "withdrawn\n";
 
 type Answer =
   | { readonly state: "waiting" }
@@ -69,13 +76,26 @@ export class Exchange {
     } catch {
       return { state: "waiting" }; // somebody else removed it
     }
-    const match = /^taken\n(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
+    const match = /^taken\n(?:withdrawn\n)?(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
     if (match === null) {
       return { state: "waiting" };
     }
     return match[1] === undefined
       ? { state: "taken" }
       : { state: match[1] as "done" | "raised", text: match[2] ?? "" };
+  }
+
+  /**
+   * Forbids the work, unless it has begun.
+   * @returns false where it has: it runs to its end, and answers
+   */
+  withdraw(): boolean {
+    try {
+      appendFileSync(this.#folder.here(""), WITHDRAWN);
+    } catch {
+      return true; // somebody else removed the file: nothing begins without it
+    }
+    return this.read().state === "waiting";
   }
 
   close(): void {
@@ -110,11 +130,13 @@ ${body}
 def answer():
     import os
     try:
-        out = os.open(${pythonText(answer)}, os.O_WRONLY | os.O_CLOEXEC)
+        out = os.open(${pythonText(answer)}, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     except OSError:
         return  # nobody waits for it any more
     try:
         os.write(out, b"taken\\n")
+        if os.pread(out, 6, 0) != b"taken\\n":
+            return  # withdrawn
         try:
             text = "done\\n" + str(work())
         except BaseException as error:

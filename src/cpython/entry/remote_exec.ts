@@ -22,7 +22,12 @@ import {
   type ThreadUnwinder,
 } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
-import { targetNotEntered, targetRaised, targetUnknown } from "../../model/errors/attach_errors.js";
+import {
+  entryInterrupted,
+  targetNotEntered,
+  targetRaised,
+  targetUnknown,
+} from "../../model/errors/attach_errors.js";
 import { processGone } from "../../model/errors/errors.js";
 import { checkStanding, type EntryPoint, findEntryPoint, type Standing } from "./entry_point.js";
 import { Exchange } from "./exchange.js";
@@ -134,13 +139,17 @@ class RemoteExec {
       if (!taken && !(await this.#takeBack())) {
         taken = await this.#taken(performance.now() + 1_000); // it began in the last moment
       }
-      if (!taken) {
+      if (!taken && this.#exchange.withdraw()) {
+        if (this.#options.signal?.aborted) {
+          throw entryInterrupted(this.#point.pid);
+        }
         const waitedMs = performance.now() - begun;
         throw targetNotEntered(this.#point.pid, waitedMs, this.#doing(waitedMs));
       }
       return this.#answer(await this.#ended());
     } catch (error) {
       await this.#takeBack().catch(() => {}); // the process has gone, or stands under another tool
+      this.#exchange.withdraw();
       throw error;
     }
   }

@@ -29,18 +29,26 @@ const FREE_SHARE = 0.7;
 
 interface GpuProcessRequest {
   readonly pid: Pid;
-  readonly waitMs: Millis;
+  readonly exec: EntryOptions;
   readonly maxPauseMs: Millis;
   readonly wantsProfile: boolean;
+}
+
+/** How a process is entered. @internal */
+export interface EntryOptions {
+  /** How long it may take until it runs Python code. */
+  readonly waitMs: Millis;
+  /** Ends the waiting, and takes everything back. */
+  readonly signal: AbortSignal;
   readonly onWaiting: (doing: string) => void;
 }
 
 export async function gpuProcessDocument(
   request: GpuProcessRequest,
 ): Promise<{ readonly document: GpuProcessJson; readonly profile: Buffer | null }> {
-  const { pid, waitMs, onWaiting } = request;
+  const { pid, exec } = request;
   const look = await lookAtDevices(pid, {
-    exec: { waitMs, onWaiting },
+    exec,
     maxPauseMs: request.maxPauseMs,
     maxBytes: freemem() * FREE_SHARE,
     smallestTensorBytes: SMALLEST_TENSOR,

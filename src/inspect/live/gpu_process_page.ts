@@ -3,24 +3,19 @@
 import { pageDocument } from "../../gpu/analysis/page_document.js";
 import type { FrameworkFigures } from "../../gpu/devices/device_figures.js";
 import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
-import type { Millis, Pid } from "../../model/base/units.js";
+import type { Pid } from "../../model/base/units.js";
 import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
 import { noDeviceSnapshot } from "../../model/errors/device_errors.js";
 import type { TidemarkError } from "../../model/errors/errors.js";
 import { readDeviceSnapshot } from "../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
+import type { EntryOptions } from "./gpu_process.js";
 
 /** Throws TidemarkError where the program cannot be asked, or has no allocator of torch's in use. */
-export async function gpuProcessPage(
-  pid: Pid,
-  waitMs: Millis,
-  onWaiting: (doing: string) => void,
-): Promise<GpuPageDocument> {
+export async function gpuProcessPage(pid: Pid, exec: EntryOptions): Promise<GpuPageDocument> {
   const name = `process ${pid}`;
-  const { answer, frameworks, refused } = await readDeviceSnapshot(
-    pid,
-    { waitMs, onWaiting },
-    async (path) => pageDocument(await readSnapshot(path), name, name),
+  const { answer, frameworks, refused } = await readDeviceSnapshot(pid, exec, async (path) =>
+    pageDocument(await readSnapshot(path), name, name),
   );
   if (answer === null) {
     throw refusal(pid, frameworks, refused);

@@ -1,7 +1,8 @@
 /** Recordings that a user names, by path or by the process that is being recorded. */
 import { type Stats, statSync } from "node:fs";
+import { hasEnded, readStat } from "../../linux/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import { fileUnusable, nothingThere } from "../../model/errors/errors.js";
+import { fileUnusable, nothingThere, processGone } from "../../model/errors/errors.js";
 import { finishOrphan, growingRecordingOf, openRecording } from "../../record/index.js";
 import type { Recording } from "../../recording/types.js";
 import { type SiteMovement, siteMovement } from "../recorded/site_movement.js";
@@ -20,6 +21,9 @@ export function openRecordingAt(path: string): Recording {
 /** The path of the recording that is being written of a process. Throws TidemarkError (TM-E014) if there is none. */
 export function recordingOfProcess(pid: Pid): string {
   const path = growingRecordingOf(pid);
+  if (path === null && hasEnded(readStat(pid))) {
+    throw processGone(pid);
+  }
   if (path === null) {
     throw nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`);
   }

@@ -12,7 +12,7 @@
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
 
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import { itemAt } from "../../model/base/columns.js";
 import type { Address, Bytes, Pid, TimeMs } from "../../model/base/units.js";
@@ -55,7 +55,8 @@ export interface CoreMemory extends Memory {
 export function openCoreFile(path: string): CoreMemory {
   let descriptor: number;
   try {
-    descriptor = openSync(path, "r");
+    // A FIFO would wait for a writer.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = reasonOf(error);
     throw code === "ENOENT"

@@ -91,7 +91,11 @@ export class ProcessHolder {
   constructor(pid: Pid) {
     this.#pid = pid;
 
-    this.#guard = spawn(GUARD_PATH, ["hold", String(pid)], { stdio: ["pipe", "pipe", "ignore"] });
+    // In a session of its own: a terminal's Ctrl-C is for this process, which lets the other go in order.
+    this.#guard = spawn(GUARD_PATH, ["hold", String(pid)], {
+      stdio: ["pipe", "pipe", "ignore"],
+      detached: true,
+    });
     this.#guard.stdout?.setEncoding("latin1");
     this.#guard.stdout?.on("data", (text: string) => this.#hear(text));
     this.#guard.stdin?.on("error", () => {}); // its end says it

@@ -24,7 +24,7 @@ import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { readAttachPermission } from "../process/permission.js";
+import { isKernelThread, readAttachPermission } from "../process/permission.js";
 import { readNames } from "../process/proc_files.js";
 import { findMapping, parseMaps } from "./maps.js";
 import type { AddressRange, Mapping, Memory } from "./memory.js";
@@ -55,6 +55,9 @@ export function openProcessMemory(pid: Pid): Memory {
   if (refusal === "EACCES" || refusal === "EPERM") {
     const { reason, remedy } = readAttachPermission(pid);
     throw notPermitted(pid, reason || `the kernel refuses (${refusal})`, remedy);
+  }
+  if (isKernelThread(pid)) {
+    throw notPermitted(pid, readAttachPermission(pid).reason, "");
   }
   throw processGone(pid);
 }

@@ -9,7 +9,7 @@ import {
   SYS_PTRACE,
 } from "./permission_reason.js";
 import { readLink, readText } from "./proc_files.js";
-import { hasEnded, readStat, readStatus } from "./process.js";
+import { isLeaving, readStat, readStatus } from "./process.js";
 import { userName } from "./users.js";
 
 export interface AttachAnswer {
@@ -22,6 +22,17 @@ export interface AttachAnswer {
 }
 
 const ALLOWED: AttachAnswer = { ok: true, reason: "", remedy: "" };
+const KERNEL_THREAD: AttachAnswer = {
+  ok: false,
+  reason: "it is a kernel thread, which has no memory of its own",
+  remedy: "",
+};
+
+/** It runs no program; one that is ending has no memory either, and is none. */
+export function isKernelThread(pid: Pid): boolean {
+  const stat = readStat(pid);
+  return stat !== null && !isLeaving(stat) && readStatus(pid)?.vmsBytes === 0;
+}
 
 /**
  * Asks the kernel by opening /proc/PID/mem, which makes the check that ptrace makes (uid,
@@ -33,8 +44,8 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
     return ALLOWED;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "";
-    if (code === "ESRCH" && !hasEnded(readStat(pid))) {
-      return { ok: false, reason: "it has no memory of its own: a kernel thread", remedy: "" };
+    if (isKernelThread(pid)) {
+      return KERNEL_THREAD;
     }
     if (code === "ENOENT" || code === "ESRCH") {
       return { ok: false, reason: "the process has ended", remedy: "" };

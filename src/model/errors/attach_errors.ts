@@ -47,6 +47,17 @@ export function targetNotEntered(pid: Pid, waitedMs: Millis, doing: string): Tid
   );
 }
 
+/** TM-E041: Ctrl-C before there was a result; what was put into the process was taken back. */
+export function entryInterrupted(pid: Pid): TidemarkError {
+  return new TidemarkError(
+    "TM-E041",
+    130,
+    `interrupted: process ${pid} is left as it was, without a result`,
+    "",
+    "",
+  );
+}
+
 /** TM-E036: what ran in the process raised; `exception` is its last line there. */
 export function targetRaised(pid: Pid, exception: string): TidemarkError {
   return new TidemarkError(

@@ -6,8 +6,8 @@
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
 /** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal;
- * 126 and 127 what a shell answers for a program that cannot be started. */
-type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127;
+ * 126 and 127 what a shell answers for a program that cannot be started, 130 for an interrupt. */
+type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127 | 130;
 
 export const ERROR_IDS = [
   "TM-E001",
@@ -40,6 +40,7 @@ export const ERROR_IDS = [
   "TM-E038",
   "TM-E039",
   "TM-E040",
+  "TM-E041",
   "TM-E050",
   "TM-E051",
   "TM-E052",
@@ -110,14 +111,20 @@ export function badUsage(what: string, next = "see --help"): TidemarkError {
   return new TidemarkError("TM-E002", 2, what, "", next);
 }
 
+/** The cause of TM-E003, for who knows what lies beside it. */
+export interface MissingFile {
+  readonly missingPath: string;
+}
+
 /** TM-E003: a file that was named does not exist. */
 export function fileNotFound(path: string, kind = "file"): TidemarkError {
   return new TidemarkError(
     "TM-E003",
     2,
-    `no such ${kind}: ${oneLine(path)}`,
+    `no such ${kind}: ${path === "" ? "''" : oneLine(path)}`,
     "the name may be misspelt or relative to another directory",
     "",
+    { cause: { missingPath: path } satisfies MissingFile },
   );
 }
 
@@ -133,7 +140,7 @@ export function fileUnusable(
     permission ? 3 : 2,
     `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
     permission ? "it belongs to another user" : "",
-    permission ? "try again as that user" : "",
+    permission ? (action === "read" ? "try again as that user" : "name another with -o") : "",
   );
 }
 
@@ -165,8 +172,8 @@ export function notOurs(source: string, expected: string): TidemarkError {
     "TM-E007",
     2,
     `${oneLine(source)} is not ${expected}`,
-    "its first bytes say otherwise",
-    "",
+    "its content is of another kind",
+    `to see what it is: tidemark ${oneLine(source)}`,
   );
 }
 

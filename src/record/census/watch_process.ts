@@ -1,10 +1,16 @@
 /** Evidence of a live process by polls from outside alone: nothing enters it, nothing is written. */
 
 import type { Evidence } from "../../diagnose/index.js";
-import { readCommand, readStat, startTimeMs } from "../../linux/index.js";
+import {
+  isKernelThread,
+  readAttachPermission,
+  readCommand,
+  readStat,
+  startTimeMs,
+} from "../../linux/index.js";
 import { monotonicMs, nowMs, threadCpu } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, Tell, TimeMs } from "../../model/base/units.js";
-import { processGone } from "../../model/errors/errors.js";
+import { notPermitted, processGone } from "../../model/errors/errors.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import { SeriesReader } from "../../recording/series_reader.js";
 import type { MetricRow } from "../../recording/writer.js";
@@ -33,6 +39,9 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
   const stat = readStat(pid);
   if (stat === null) {
     throw processGone(pid);
+  }
+  if (isKernelThread(pid)) {
+    throw notPermitted(pid, readAttachPermission(pid).reason, "");
   }
   const startedMs = nowMs();
   const command = readCommand(pid) ?? [stat.name];

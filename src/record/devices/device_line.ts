@@ -24,6 +24,7 @@ import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote
 import { isLeaving, readAttachPermission, readStat } from "../../linux/index.js";
 import { PYTHON_FOLDER } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/base/units.js";
+import { entryInterrupted } from "../../model/errors/attach_errors.js";
 import { devicesSilent } from "../../model/errors/device_errors.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { enterProcess } from "../process/enter_process.js";
@@ -77,14 +78,18 @@ export async function openDeviceLine(
   }
 }
 
-/** Waits for the first message that has one of these keys. Throws TM-E076. */
+/** Waits for the first message that has the key. Throws TM-E076, TM-E041 for an interrupt. */
 export function firstMessage(
   pid: Pid,
   line: DeviceLine,
-  key: string,
-  waitMs: Millis,
+  { key, waitMs, until }: { key: string; waitMs: Millis; until?: AbortSignal | undefined },
 ): Promise<DeviceMessage> {
   return new Promise((resolve, reject) => {
+    const stop = () => reject(entryInterrupted(pid));
+    if (until?.aborted) {
+      stop();
+    }
+    until?.addEventListener("abort", stop, { once: true });
     const timer = setTimeout(() => reject(devicesSilent(pid, waitMs, "")), waitMs);
     let said = "";
     line.listen(

@@ -73,7 +73,11 @@ export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promi
     options.exec,
   );
   try {
-    const { look, profile } = await firstMessage(pid, line, "look", ANSWER_MS);
+    const { look, profile } = await firstMessage(pid, line, {
+      key: "look",
+      waitMs: ANSWER_MS,
+      until: options.exec.signal,
+    });
     const segments = parseSegments(look);
     const largeBlocks = blocksOf(segments ?? [], options.smallestTensorBytes);
     const tensors = await tensorsOf(pid, options, largeBlocks, parseArrays(look));

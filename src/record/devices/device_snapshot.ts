@@ -38,7 +38,11 @@ export async function readDeviceSnapshot<Answer>(
   try {
     const line = await openDeviceLine(pid, { snapshot: file.address }, exec);
     try {
-      const { look, written, refused } = await firstMessage(pid, line, "written", WRITE_MS);
+      const { look, written, refused } = await firstMessage(pid, line, {
+        key: "written",
+        waitMs: WRITE_MS,
+        until: exec.signal,
+      });
       return {
         frameworks: parseFigures(look),
         answer: written === true ? await read(file.path) : null,

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { hostname, release } from "node:os";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import type { Pid, TimeMs } from "../../model/base/units.js";
@@ -78,10 +78,16 @@ function lastChangeMs({ startRealtimeMs, startMonotonicMs, heartbeatMs }: Segmen
 }
 
 function open(path: string): number {
+  let descriptor: number;
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = reasonOf(error);
     throw code === "ENOENT" ? fileNotFound(path, "pool file") : fileUnusable(path, "read", message);
   }
+  if (!fstatSync(descriptor).isFile()) {
+    closeSync(descriptor);
+    throw fileUnusable(path, "read", "it is not a regular file");
+  }
+  return descriptor;
 }

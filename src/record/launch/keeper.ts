@@ -29,7 +29,8 @@ export class PoolKeeper {
     options: number,
   ): Promise<PoolKeeper> {
     const path = join(folder, "tidemark-guard");
-    const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"] });
+    // In a session of its own: a terminal's Ctrl-C is for the recorder, which then ends in order.
+    const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"], detached: true });
     const answer = await new Promise<string>((resolve, reject) => {
       guard.on("error", () => reject(notInstalled(`${path} is missing`)));
       guard.on("close", () => reject(internalError(new Error("the pool's keeper has ended"))));

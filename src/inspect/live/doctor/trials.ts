@@ -14,7 +14,8 @@ import { limited, missing, wordsOf, works } from "./check.js";
 
 const PATIENCE_MS: Millis = 60_000;
 const RECORDED = "import time; kept = [bytearray(1 << 16) for _ in range(400)]; time.sleep(0.2)";
-const WAITING = "import sys, time; sys.stdout.write('ready'); sys.stdout.flush(); time.sleep(600)";
+/** It ends with its input: with whoever started it, however that ends. */
+const WAITING = "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.stdin.read()";
 
 /** @param python the word that starts Python */
 export async function trialChecks(python: string): Promise<DoctorCheckJson[]> {
@@ -58,7 +59,7 @@ async function recordProgram(python: string): Promise<DoctorCheckJson> {
 /** The reader is no ancestor of the program: what it may do, it may do to any process of this user. */
 async function readProcess(python: string): Promise<DoctorCheckJson> {
   const area = "permissions";
-  const target = spawn(python, ["-c", WAITING], { stdio: ["ignore", "pipe", "ignore"] });
+  const target = spawn(python, ["-c", WAITING], { stdio: ["pipe", "pipe", "ignore"] });
   const ended = new Promise((resolve) => target.once("close", resolve).once("error", resolve));
   try {
     await Promise.race([once(target.stdout, "data"), ended]);

@@ -1,0 +1,49 @@
+/** The files of an exchange, with a real Python as the process: whose word is first decides. */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { Exchange } from "./exchange.js";
+
+let exchange: Exchange;
+beforeEach(() => {
+  exchange = Exchange.open(process.pid, 'import sys\nsys.stdout.write("worked")\nreturn "answer"');
+});
+afterEach(() => exchange.close());
+
+/** What the process prints that runs the script. */
+function run(): string {
+  return spawnSync("python3", ["-c", exchange.source], { encoding: "utf8" }).stdout;
+}
+
+it("a script that runs answers, and can be withdrawn no more", () => {
+  expect(exchange.read()).toEqual({ state: "waiting" });
+  expect(run()).toBe("worked");
+  expect(exchange.read()).toEqual({ state: "done", text: "answer" });
+  expect(exchange.withdraw()).toBe(false);
+  expect(exchange.read()).toEqual({ state: "done", text: "answer" });
+});
+
+it("a script that was withdrawn does nothing, however late it runs", () => {
+  expect(exchange.withdraw()).toBe(true);
+  expect(run()).toBe("");
+  expect(exchange.read()).toEqual({ state: "waiting" });
+});
+
+it("a script that is withdrawn while it works answers all the same", async () => {
+  exchange.close();
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-exchange-"));
+  const waits = `import os, time
+while not os.path.exists("${folder}/go"): time.sleep(0.01)
+return "late"`;
+  exchange = Exchange.open(process.pid, waits);
+  const child = spawn("python3", ["-c", exchange.source]);
+  await expect.poll(() => exchange.read(), { timeout: 30_000 }).toEqual({ state: "taken" });
+  expect(exchange.withdraw()).toBe(false);
+  writeFileSync(join(folder, "go"), "");
+  await once(child, "exit");
+  expect(exchange.read()).toEqual({ state: "done", text: "late" });
+  rmSync(folder, { recursive: true });
+});

@@ -1,0 +1,169 @@
+/** Every command with a wrong pid, and with a file of another kind: one clear line, the right exit code, never a hang. */
+import { execFileSync, spawn } from "node:child_process";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expectSpeaksClearly } from "../behaviour.js";
+import { environment, isRoot } from "../environment.js";
+import { cli, errorLine, folder, recordApp, recording } from "../recorded_app.js";
+import { execute, type Outcome, removeScratch, repository, tidemark } from "../run.js";
+
+beforeAll(async () => {
+  await recordApp();
+  const put = (name: string, content: string | Buffer) =>
+    writeFileSync(join(folder, name), content);
+  put("empty", "");
+  put("junk", Buffer.from([0x6e, 0, 1, 2, 0xff]));
+  put("text.txt", "words\n");
+  put("data.json", '{"a": 1}\n');
+  put("cut.tidemark", readFileSync(recording).subarray(0, 3000));
+  mkdirSync(join(folder, "folder"));
+  copyFileSync(join(repository, "test/data/gpu/small.pickle.zst"), join(folder, "snapshot"));
+});
+afterAll(removeScratch);
+
+function expectRefused(outcome: Outcome, context: string): void {
+  expect(outcome.stdout, context).toBe("");
+  expect(outcome.stderr, context).toMatch(/^tidemark: TM-E\d{3} [^\n]+\n$/);
+  expectSpeaksClearly(outcome.stderr);
+  expect([2, 3, 4], `${context}: ${outcome.stderr}`).toContain(outcome.status);
+}
+
+describe("files", () => {
+  const OTHERS = [
+    "folder",
+    "empty",
+    "junk",
+    "text.txt",
+    "data.json",
+    "app.py",
+    "pipe",
+    "/dev/null",
+    "missing",
+    "",
+  ];
+  const READERS: [command: string[], alsoRefused: string[]][] = [
+    [["summary"], ["snapshot"]],
+    [["report"], ["snapshot"]],
+    [["lines"], ["snapshot"]],
+    [["diagnose"], []],
+    [["export", "--format", "csv"], ["snapshot"]],
+    [["live", "--json"], ["snapshot"]],
+    [["diff", "app.tidemark"], ["snapshot"]],
+    [["heap"], ["snapshot", "app.tidemark"]],
+    [["ledger"], ["snapshot", "app.tidemark"]],
+    [["import"], ["snapshot", "app.tidemark"]],
+    [
+      ["heap", "diff", "app.tidemark"],
+      ["snapshot", "app.tidemark"],
+    ],
+    [[], []],
+  ];
+  test.each(READERS)("%j refuses every other kind in one line", async (command, also) => {
+    for (const file of [...OTHERS, ...also]) {
+      expectRefused(await cli([...command, file]), `${command.join(" ")} ${file}`);
+    }
+  });
+
+  test("a snapshot is none of them either; a pipe without a writer is not waited for by who needs a file", async () => {
+    for (const file of ["folder", "empty", "junk", "text.txt", "data.json", "missing", ""]) {
+      expectRefused(await cli(["gpu", file]), `gpu ${file}`);
+    }
+    for (const file of ["folder", "missing"]) {
+      expectRefused(await cli(["gpu", "oom", file]), `gpu oom ${file}`);
+    }
+  });
+
+  test("a recording that was cut off is read as far as it goes", async () => {
+    for (const command of [["summary"], ["diagnose"], ["lines"], ["diff", "app.tidemark"]]) {
+      const { status, stderr } = await cli([...command, "cut.tidemark"]);
+      expect([status, stderr], command.join(" ")).toEqual([0, ""]);
+    }
+    expect((await cli(["lines", "cut.tidemark"])).stdout).toContain("no allocation was sampled");
+  });
+
+  test("what is misspelt is guessed, and what is of another kind can be looked at", async () => {
+    expect(errorLine(await cli(["summary", "ap.tidemark"]))).toMatch(
+      /did you mean app\.tidemark\?/,
+    );
+    expect(errorLine(await cli(["gpu", "./snapshto"]))).toMatch(/did you mean \.\/snapshot\?/);
+    expect(errorLine(await cli(["summary", "snapshot"]))).toMatch(
+      /to see what it is: tidemark snapshot/,
+    );
+  });
+
+  test.skipIf(!isRoot || environment.tools.setpriv === null)(
+    "what may not be read or written names the file, and what to do",
+    async () => {
+      chmodSync(recording, 0o600);
+      chmodSync(folder, 0o755);
+      const before = [
+        environment.tools.setpriv as string,
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+      ];
+      const nobody = (words: string[]) =>
+        execute([tidemark, ...words], {
+          cwd: folder,
+          before,
+          env: { PATH: "/usr/bin:/bin", HOME: "/tmp" },
+        });
+      for (const command of ["summary", "report", "diagnose", "gpu", "heap", "import"]) {
+        const outcome = await nobody([command, recording]);
+        expectRefused(outcome, command);
+        expect([outcome.status, outcome.stderr.includes("EACCES")], command).toEqual([3, true]);
+      }
+      const written = await nobody(["run", "--", "true"]);
+      expect(errorLine(written)).toMatch(/cannot write .*EACCES.*name another with -o/);
+      chmodSync(recording, 0o644);
+      chmodSync(folder, 0o777);
+    },
+  );
+});
+
+describe("processes", () => {
+  const COMMANDS = [
+    ["attach", "--for", "1s", "--wait", "5s"],
+    ["detach", "--wait", "5s"],
+    ["stacks"],
+    ["heap"],
+    ["ledger"],
+    ["diagnose", "--for", "1s"],
+    ["live", "--json"],
+    ["gpu"],
+    ["doctor", "--pid"],
+    [],
+  ];
+
+  test.each(COMMANDS.map((command) => [command.join(" "), command]))(
+    "'%s' with a pid that is none, or of nobody",
+    async (_name, command) => {
+      for (const pid of ["4194303", "0", "99999999999", "abc"]) {
+        expectRefused(await cli([...(command as string[]), pid]), `${_name} ${pid}`);
+      }
+    },
+  );
+
+  test("a process that is not Python is left alone, and named", async () => {
+    const sleeper = spawn("sleep", ["600"]);
+    const pid = String(sleeper.pid);
+    for (const command of [["attach", "--wait", "5s"], ["detach"], ["stacks"], ["heap"], ["gpu"]]) {
+      expect(errorLine(await cli([...command, pid])), command.join(" ")).toMatch(
+        new RegExp(`TM-E022 no Python interpreter found in process ${pid}`),
+      );
+    }
+    expect((await cli(["ledger", pid])).stdout).toContain("sleep 600");
+    expect(sleeper.kill("SIGTERM")).toBe(true);
+  });
+
+  test("a kernel thread has no memory to look into", async (context) => {
+    const name = execFileSync("cat", ["/proc/2/comm"], { encoding: "utf8" });
+    if (!isRoot || name !== "kthreadd\n") {
+      context.skip("this pid namespace has no kernel threads");
+    }
+    for (const command of [["attach"], ["stacks"], ["heap"], ["ledger"], ["diagnose"], ["gpu"]]) {
+      expect(errorLine(await cli([...command, "2"])), command.join(" ")).toMatch(/kernel thread/);
+    }
+  });
+});
