@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
 import type { ExitReport } from "../process/exit_report.js";
 

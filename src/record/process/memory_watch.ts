@@ -18,7 +18,7 @@ import {
   readMemoryRlimits,
 } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
-import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { ExitReport } from "./exit_report.js";
