@@ -47,8 +47,22 @@ describe("JSON", () => {
     const first = (document.sites as { growthBytes: number; stack: { function: string }[] }[])[0];
     expect(first?.stack.map((frame) => frame.function)).toContain("keep");
     expect(first?.growthBytes).toBeGreaterThan(8 * 2 ** 20);
+    const noise = (document.sites as { isNoise: boolean }[]).map(({ isNoise }) => isNoise);
+    expect(noise[0]).toBe(false);
+    expect(noise).toEqual([...noise].sort()); // last
     const text = await cli(["diff", "app.tidemark@end", "app.tidemark@peak"]);
     expect(text.stdout).toMatch(/\+\d.* keep app\.py:4/);
+  });
+
+  test("of diff: a gate for growth", async () => {
+    const gate = (size: string) =>
+      cli(["diff", "app.tidemark@end", "app.tidemark@peak", "--fail-on", `growth=${size}`]);
+    const over = await gate("8MiB");
+    expect(over.status).toBe(1);
+    expect(over.stderr).toMatch(/over --fail-on growth=8.00 MiB: .*keep app\.py:4/);
+    const under = await gate("1GiB");
+    expect([under.status, under.stderr]).toEqual([0, ""]);
+    expect((await gate("much")).stderr).toMatch(/a size such as/);
   });
 
   test("of lines, all and of one file", async () => {

@@ -1,5 +1,6 @@
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { diffDocument, summarize } from "../../inspect/index.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
@@ -7,15 +8,19 @@ import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
+  parseBytes,
   selectRows,
   withCommonOptions,
   withExamples,
   withListOptions,
 } from "../options/options.js";
-import { DEFAULT_GROWTHS, printDiff } from "../screens/diff.js";
-import { printJson, screenOf } from "../text/output.js";
+import { DEFAULT_GROWTHS, growthOver, printDiff } from "../screens/diff.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 
-type DiffOptions = CommonOptions & ListOptions;
+interface DiffOptions extends CommonOptions, ListOptions {
+  /** The largest growth that passes. */
+  readonly failOn?: Bytes;
+}
 
 export const about: CommandAbout = {
   group: "recordings",
@@ -31,6 +36,12 @@ export function buildCommand(): Command {
     )
     .argument("<a>", "RECORDING or RECORDING@MOMENT")
     .argument("<b>", "RECORDING or RECORDING@MOMENT");
+  command.option(
+    "--fail-on <growth>",
+    "exit code 1 where live memory, or one line of code, grew by more than this and beyond its error,\n" +
+      "as in growth=5MiB",
+    parseFailOn,
+  );
   withListOptions(command, "sites", DEFAULT_GROWTHS);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -38,6 +49,7 @@ export function buildCommand(): Command {
     "tidemark diff before.tidemark after.tidemark",
     "tidemark diff app.tidemark@30s app.tidemark@end --top 20",
     "tidemark diff app.tidemark@peak app.tidemark --json",
+    "tidemark diff main.tidemark branch.tidemark --fail-on growth=5MiB",
   ).action(diff);
 }
 
@@ -66,6 +78,19 @@ function diff(a: string, b: string, options: DiffOptions): void {
   } else {
     printDiff(screenOf(process.stdout), document, [sideA.name, sideB.name], options);
   }
+  const over = options.failOn === undefined ? null : growthOver(document, options.failOn);
+  if (over !== null) {
+    printNote(over);
+    process.exitCode = 1;
+  }
+}
+
+function parseFailOn(text: string): Bytes {
+  const size = /^growth=(.+)$/.exec(text)?.[1];
+  if (size === undefined) {
+    throw new InvalidArgumentError("a growth is needed, such as growth=5MiB");
+  }
+  return parseBytes(size);
 }
 
 interface Side {

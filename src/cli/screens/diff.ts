@@ -1,4 +1,4 @@
-import { splitStack } from "../../inspect/index.js";
+import { bySignificance, isNoise, splitStack } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson } from "../../model/documents/documents.js";
@@ -28,13 +28,12 @@ export function printDiff(
   screen.line(`${paint.dim("A")}  ${paint.bold(oneLine(names[0]))}`);
   screen.line(`${paint.dim("B")}  ${paint.bold(oneLine(names[1]))}`);
   screen.line();
-  const rows = groupRows(document).sort((x, y) => y.b - y.a - (x.b - x.a));
-  const changed = rows.filter((row) => row.a !== row.b);
+  const changed = changesOf(document);
   const chosen = selectRows(
     changed,
     options,
     DEFAULT_GROWTHS,
-    (row) => row.b - row.a,
+    (row) => row.growthBytes,
     (row) => row.place,
   );
   const table = formatTable(
@@ -45,22 +44,21 @@ export function printDiff(
       { title: "A", align: "right" },
       { title: "B", align: "right" },
       { title: "BY" },
+      { title: "" },
       { title: "SITE", flexible: "cutMiddle" },
     ],
     chosen.rows.map((row) => [
-      formatSignedBytes(row.b - row.a),
+      formatSignedBytes(row.growthBytes),
       formatBytes(Math.sqrt(row.variance)),
       formatBytes(row.a),
       formatBytes(row.b),
       row.origin,
+      row.isNoise ? "noise" : "",
       row.place,
     ]),
   );
   for (const [index, line] of table.entries()) {
-    const row = chosen.rows[index - 1];
-    // Within two standard errors of nothing: it may be the sampling alone.
-    const noise = row !== undefined && Math.abs(row.b - row.a) < 2 * Math.sqrt(row.variance);
-    screen.line(noise ? paint.dim(line) : line);
+    screen.line(chosen.rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
   }
   if (chosen.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
@@ -71,6 +69,37 @@ export function printDiff(
       screen.line(`  ${paint.yellow(line)}`);
     }
   }
+}
+
+interface Change extends Row {
+  readonly growthBytes: Bytes;
+  readonly isNoise: boolean;
+}
+
+/** Lines of code whose live bytes differ, those beyond their error first. @internal */
+export function changesOf(document: DiffJson): Change[] {
+  return groupRows(document)
+    .filter((row) => row.a !== row.b)
+    .map((row) => {
+      const growthBytes = row.b - row.a;
+      return { ...row, growthBytes, isNoise: isNoise(growthBytes, Math.sqrt(row.variance)) };
+    })
+    .sort(bySignificance);
+}
+
+/** What grew beyond `limitBytes` and beyond its error, as one line; null where nothing did. */
+export function growthOver(document: DiffJson, limitBytes: Bytes): string | null {
+  const { growthBytes, standardErrorBytes } = document.totals;
+  const over = changesOf(document).filter((row) => !row.isNoise && row.growthBytes > limitBytes);
+  const totalIsOver = growthBytes > limitBytes && !isNoise(growthBytes, standardErrorBytes);
+  const [first] = over;
+  if (!totalIsOver && first === undefined) {
+    return null;
+  }
+  const total = `live memory grew by ${formatBytes(growthBytes)} ±${formatBytes(standardErrorBytes)}`;
+  const site = first === undefined ? "" : `${first.place} by ${formatBytes(first.growthBytes)}`;
+  const what = totalIsOver ? [total, site].filter((part) => part !== "").join(", ") : site;
+  return `over --fail-on growth=${formatBytes(limitBytes)}: ${oneLine(what)}`;
 }
 
 function groupRows(document: DiffJson): Row[] {

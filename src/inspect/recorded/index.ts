@@ -1,6 +1,6 @@
 /** Made by `npm run generate` from the exports of this folder's files. Do not edit. */
 export { diagnoseRecording, diagnoseSnapshot } from "./diagnosis.js";
-export { diffDocument } from "./diff.js";
+export { bySignificance, diffDocument, isNoise } from "./diff.js";
 export { oomDocument, withSnapshotCheck } from "./gpu_oom.js";
 export { analyseSnapshot, snapshotPage, withVerdict } from "./gpu_snapshot.js";
 export { heapDiffDocument, heapDiffPage } from "./heap_diff.js";

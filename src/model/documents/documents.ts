@@ -177,19 +177,23 @@ export interface DiffJson {
     liveBytesB: Bytes;
     growthBytes: Bytes;
     standardErrorBytes: Bytes;
+    /** Whether the growth is within two standard errors of zero. */
+    isNoise?: boolean;
     /** Highest RSS of the whole tree within each recording. */
     peakRssBytesA: Bytes;
     peakRssBytesB: Bytes;
   };
-  /** By growth, largest first; the last ones shrank. */
+  /** Those beyond their error first; then by growth, largest first. */
   sites: {
     stack: FrameJson[];
     domain: "python" | "native" | "mapped";
     liveBytesA: Bytes;
     liveBytesB: Bytes;
     growthBytes: Bytes;
-    /** Of growthBytes, taking A and B as independent. */
+    /** Of growthBytes. Two recordings count as independent; two moments of one share their samples. */
     standardErrorBytes: Bytes;
+    /** Whether growthBytes is within two standard errors of zero. */
+    isNoise?: boolean;
   }[];
   limits: string[];
 }
