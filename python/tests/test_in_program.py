@@ -62,6 +62,16 @@ class InProgram(unittest.TestCase):
         shrunk = tidemark.compare(after, tidemark.snapshot())
         self.assertLess(shrunk.growth_bytes, -8 * MIB)
 
+    def test_a_period_of_one_is_exact(self):
+        tidemark.start(period=1)
+        kept = fill(10_000)
+        for _ in range(200_000):
+            bytearray(700)  # soon freed: the budget of the agent would make samples rare
+        line = next(line for line in tidemark.snapshot().lines() if line.line == fill.__code__.co_firstlineno + 1)
+        size = sum(map(sys.getsizeof, kept))
+        self.assertLess(abs(line.live_bytes - size), 0.01 * size)
+        self.assertLess(line.error_bytes, 0.01 * size)
+
     def test_snapshot_without_start_says_what_to_do(self):
         with self.assertRaisesRegex(RuntimeError, "tidemark.start"):
             tidemark.snapshot()

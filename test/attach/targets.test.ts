@@ -339,7 +339,7 @@ describe("the command line", () => {
     const attached = tidemark("attach", pid, "--for", "1s", "--json", "-o", "cli.tidemark");
     const summary = validate(attached.stdout, "summary");
     expect(summary.target).toMatchObject({ pid: target.pid });
-    expect(attached.stderr).toMatch(/it stood [\d.]+ ms/);
+    expect(attached.stderr).toMatch(/it was paused for [\d.]+ ms/);
     const { target: seen, window } = summary as { target: Started; window: { startMs: number } };
     expect(seen.startedMs).toBeLessThan(window.startMs); // the program's start, not the recording's
     const detached = validate(tidemark("detach", pid, "--json").stdout, "detach");

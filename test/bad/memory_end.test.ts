@@ -54,7 +54,7 @@ work()`;
     expect(recording.memoryEnds).toMatchObject([
       { pid: recording.meta.pid, cause: "cgroup", limitBytes: 150 * MIB },
     ]);
-    const { verdict, suspects, advice } = await diagnoseRecording(recording, () => {});
+    const { verdict, suspects, advice } = await diagnoseRecording(recording, async () => {});
     expect(["out-of-memory", "python-leak"]).toContain(verdict.kind);
     expect(verdict.summary).toMatch(/remember/);
     expect(suspects[0]?.stack.map((frame) => frame.function)).toContain("remember");
@@ -74,7 +74,7 @@ ${end}`;
     expect(outcome.status).toBe(1);
     expect(outcome.stderr).toMatch(/probably run out of address space.*RLIMIT_AS 300 MiB/);
     expect(outcome.open().memoryEnds).toMatchObject([{ cause: "rlimit", limit: "RLIMIT_AS" }]);
-    const { verdict } = await diagnoseRecording(outcome.open(), () => {});
+    const { verdict } = await diagnoseRecording(outcome.open(), async () => {});
     expect(verdict.summary).toMatch(/remember/);
   });
 

@@ -18,12 +18,12 @@ import { withInterrupt } from "../options/interrupt.js";
 import {
   type CommonOptions,
   type ListOptions,
-  parseBytes,
   parseDuration,
   withCommonOptions,
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
@@ -79,9 +79,7 @@ export function buildCommand(): Command {
     .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
     .option("-f, --force", "overwrite the recording named by -o")
     .option("--native", "record native (C, C++, Rust) frames too")
-    .option("--period <bytes>", "mean bytes between samples (default 64KiB)", (text) =>
-      Math.max(1, parseBytes(text)),
-    )
+    .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"))
     .option("--children", "record all its Python children, whatever program they run")
     .option("--no-children", "leave the children that it has already unprofiled");
@@ -103,6 +101,9 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
   const pid = requireProcess(given, options.name);
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
   const status = statusLine();
+  for (const remark of options.quiet === true ? [] : periodRemarks(options.period)) {
+    printNote(remark);
+  }
   const result = await withInterrupt((until) =>
     attachAndRecord({
       pid,
@@ -120,7 +121,7 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
-            `recording process ${pid} (Python ${entered.version}) to ${path}; it stood ${formatMilliseconds(entered.longestPauseMs)}. Ctrl-C ends it.`,
+            `recording process ${pid} (Python ${entered.version}) to ${path}; it was paused for ${formatMilliseconds(entered.longestPauseMs)}. Ctrl-C ends it.`,
           );
         }
       },
@@ -158,7 +159,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   );
   if (options.quiet !== true && !result.ended) {
     printNote(
-      `left process ${document.target.pid}; it stood ${formatMilliseconds(result.detachPauseMs)}.`,
+      `left process ${document.target.pid}; it was paused for ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
 }

@@ -67,7 +67,7 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
       ? "its agent has ended its recording"
       : "its agent lay there, ended already";
     screenOf(process.stdout).line(
-      `process ${pid}: ${what}; it stood ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
+      `process ${pid}: ${what}; it was paused for ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
     );
   }
 }

@@ -20,11 +20,11 @@ import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
-  parseBytes,
   withCommonOptions,
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
 import { guardDescriptor, requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
@@ -62,7 +62,7 @@ export function buildCommand(): Command {
     .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
     .option("-f, --force", "overwrite the files that -o and --json name")
     .option("--native", "record native (C, C++, Rust) frames too")
-    .option("--period <bytes>", "mean bytes between samples (default 64KiB)", parsePeriod)
+    .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "leave child processes unprofiled"));
   withProgram(command);
   withDeviceOptions(command);
@@ -125,7 +125,11 @@ function runProgram(
     requireReplaceable(options.json, jsonReplacing(options));
   }
   if (options.quiet !== true) {
-    tellNotes([...(note === null ? [] : [note]), ...firstRunRemarks(command[0] ?? "")]);
+    tellNotes([
+      ...(note === null ? [] : [note]),
+      ...periodRemarks(options.period),
+      ...firstRunRemarks(command[0] ?? ""),
+    ]);
   }
   return runUnderAgent({
     command,
@@ -186,8 +190,4 @@ function tellNotes(notes: readonly string[]): void {
   for (const note of notes) {
     printNote(note);
   }
-}
-
-function parsePeriod(text: string): number {
-  return Math.max(1, parseBytes(text));
 }

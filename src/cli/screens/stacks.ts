@@ -24,7 +24,7 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
   if (!quiet) {
     const pause =
       document.pauseMs > 0
-        ? `it stood still for ${formatMilliseconds(document.pauseMs)}`
+        ? `it was paused for ${formatMilliseconds(document.pauseMs)}`
         : "read while it ran";
     screen.line(
       paint.bold(`process ${target.pid}`) +

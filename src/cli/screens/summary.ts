@@ -262,13 +262,25 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
     printLabelled(
       screen,
       "Precision",
-      `one sample every ${formatBytes(agent.periodBytes)}, ${formatCount(agent.samples)} taken${lost} · ` +
+      `${periodText(agent)}, ${formatCount(agent.samples)} taken${lost} · ` +
         `± is one standard error${unseen} · CPU: agent ${formatDuration(agent.cpuMs)}${cost}`,
     );
   }
   for (const [index, limit] of summary.limits.entries()) {
     printLabelled(screen, index === 0 ? "Not seen" : "", oneLine(limit), screen.paint.yellow);
   }
+}
+
+/** The period in force, and the coarsest where the agent had to save. */
+function periodText({ periodBytes, coarsestPeriodBytes = 0 }: SummaryJson["agent"]): string {
+  if (periodBytes === 1 && coarsestPeriodBytes <= 1) {
+    return "every allocation";
+  }
+  const coarser =
+    coarsestPeriodBytes > periodBytes
+      ? ` (up to ${formatBytes(coarsestPeriodBytes)} where much is allocated and soon freed)`
+      : "";
+  return `one sample every ${formatBytes(periodBytes)}${coarser}`;
 }
 
 function printNext(screen: Screen, context: SummaryContext): void {

@@ -58,16 +58,18 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
   const live = addUp(sites, (site) => [site.liveBytes, site.standardErrorBytes]);
   const sum = (figure: (site: SummarySiteJson) => number) =>
     sites.reduce((total, site) => total + figure(site), 0);
-  const atPeak = sum((site) => site.liveBytesAtPeak);
-  const python = sum((site) => (site.domain === "python" ? site.liveBytesAtPeak : 0));
+  // Of the figure that is shown first; where nothing lives any more, of the peak.
+  const shown = (site: SummarySiteJson) => (live.bytes > 0 ? site.liveBytes : site.liveBytesAtPeak);
+  const python = sum((site) => (site.domain === "python" ? shown(site) : 0));
+  const all = sum(shown);
   return {
     file: frame.file,
     line: frame.line,
     function: frame.function,
     liveBytes: live.bytes,
-    liveBytesAtPeak: atPeak,
+    liveBytesAtPeak: sum((site) => site.liveBytesAtPeak),
     allocatedBytes: sum((site) => site.allocatedBytes),
-    pythonShare: atPeak > 0 ? python / atPeak : 0,
+    pythonShare: all > 0 ? python / all : 0,
     standardErrorBytes: live.standardErrorBytes,
   };
 }

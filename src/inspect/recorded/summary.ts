@@ -1,6 +1,7 @@
 import { totalGrowth } from "../../diagnose/index.js";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
@@ -66,7 +67,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
-    limits: [...recording.limits, ...unprofiled(recording)],
+    limits: [...recording.limits, ...inexact(recording), ...unprofiled(recording)],
   };
 }
 
@@ -160,9 +161,11 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
   const seconds = (profile?.durationMs ?? 0) / 1000;
   const allocated = profile?.sites.allocatedBytes.reduce((sum, bytes) => sum + bytes, 0) ?? 0;
   const periodBytes = look?.agent.periodBytes || recording.meta.periodBytes;
+  const coarsest = coarsestPeriod(recording, look?.timeMs);
   return {
     periodBytes,
-    unseenUpToBytes: unseenUpToBytes(coarsestPeriod(recording, look?.timeMs)),
+    coarsestPeriodBytes: coarsest,
+    unseenUpToBytes: unseenUpToBytes(coarsest),
     samples: look?.agent.samples ?? 0,
     lost: look?.agent.lost ?? 0,
     cpuMs: look?.agent.cpuMs ?? 0,
@@ -183,6 +186,16 @@ export function coarsestPeriod(
   return periods
     .filter(({ timeMs }) => timeMs <= untilMs)
     .reduce((coarsest, { value }) => Math.max(coarsest, value ?? 0), meta.periodBytes);
+}
+
+/** Where every allocation was asked for, and there were more than the agent has room for. */
+function inexact(recording: Recording): string[] {
+  const coarsest = coarsestPeriod(recording);
+  return recording.meta.periodBytes === 1 && coarsest > 1
+    ? [
+        `Figures are not exact: more allocations were live than the agent has room for, so it took one sample every ${formatBytes(coarsest)} at times.`,
+      ]
+    : [];
 }
 
 /** Only where an agent was meant to run: otherwise the reason is a limit already. */

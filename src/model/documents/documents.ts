@@ -96,7 +96,10 @@ export interface SummaryJson {
     treePssBytes: Bytes;
   };
   agent: {
+    /** In force at that time; for sizes that are freed soon it may be coarser. */
     periodBytes: Bytes;
+    /** The coarsest in force until then, for any size. */
+    coarsestPeriodBytes?: Bytes;
     samples: number;
     lost: number;
     /** A place of which no sample lives holds less, in 95 of 100 cases. */
@@ -211,7 +214,7 @@ export interface LinesJson {
     liveBytes: Bytes;
     liveBytesAtPeak: Bytes;
     allocatedBytes: Bytes;
-    /** Share of liveBytesAtPeak that Python's allocators were asked for. */
+    /** Share of liveBytes, or where that is 0 of liveBytesAtPeak, that Python's allocators were asked for. */
     pythonShare: number;
     standardErrorBytes: Bytes;
   }[];
