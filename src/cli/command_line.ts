@@ -158,10 +158,18 @@ async function usageError(error: CommanderError, args: readonly string[]): Promi
       ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
       : guessOption(unknown, command, (await everyCommand()).commands, args);
   const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
+  const missing = /^missing required argument '(.*)'/.exec(what)?.[1];
   return badUsage(
-    oneLine(plainUsage(what)),
+    oneLine(plainUsage(what) + (missing === undefined ? "" : await choicesOf(missing, command))),
     guess === undefined ? help : `did you mean ${guess}? ${help}`,
   );
+}
+
+/** What a missing argument may be, where the command lists that: ": one of bash, zsh, fish". */
+async function choicesOf(argument: string, command: string): Promise<string> {
+  const { registeredArguments } = await commandNamed(command);
+  const choices = registeredArguments.find((known) => known.name() === argument)?.argChoices;
+  return choices === undefined ? "" : `: one of ${choices.join(", ")}`;
 }
 
 /** "command-argument value 'x' is invalid for argument 'pid'. a pid is needed" as a person would say it. */

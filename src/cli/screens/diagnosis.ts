@@ -12,6 +12,7 @@ import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
+import { verdictText } from "../../model/documents/verdict_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
@@ -59,12 +60,7 @@ export function printVerdict(
     : verdict.kind === "insufficient-evidence"
       ? paint.yellow
       : paint.red;
-  printLabelled(
-    screen,
-    "Verdict",
-    `${verdict.kind} (${formatShare(verdict.confidence)} sure)`,
-    (text) => paint.bold(colour(text)),
-  );
+  printLabelled(screen, "Verdict", verdictText(verdict), (text) => paint.bold(colour(text)));
   printLabelled(screen, "", verdict.summary);
   for (const { kind, share, summary } of alsoFound) {
     printLabelled(

@@ -14,6 +14,9 @@ export function openRecordingAt(path: string): Recording {
     // Opening one would wait until somebody writes to it.
     throw fileUnusable(path, "read", "it is not a regular file");
   }
+  if (kind?.isDirectory()) {
+    throw fileUnusable(path, "read", "it is a directory, not a recording");
+  }
   finishOrphan(path);
   return openRecording(path);
 }

@@ -65,8 +65,15 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
     <section className={`verdict verdict-${moodOf(verdict.kind)}`} aria-label="Verdict">
       <p className="verdict-kind">
         <b>{verdict.kind}</b>
-        <i aria-hidden="true" style={{ "--share": verdict.confidence } as React.CSSProperties} />
-        {Math.round(verdict.confidence * 100)} % sure
+        {verdict.kind !== "insufficient-evidence" && (
+          <>
+            <i
+              aria-hidden="true"
+              style={{ "--share": verdict.confidence } as React.CSSProperties}
+            />
+            {Math.round(verdict.confidence * 100)} % sure
+          </>
+        )}
       </p>
       <p className="verdict-summary">{verdict.summary}</p>
       {(diagnosis.alsoFound ?? []).map(({ kind, share, summary }) => (

@@ -239,7 +239,9 @@ function HeadVerdict({ page, open }: { page: DiagnosisPage; open: () => void }) 
   const { kind, confidence, summary } = page.diagnosis.verdict;
   return (
     <p className={`head-verdict verdict-${moodOf(kind)}`}>
-      <b>{kind}</b> ({Math.round(confidence * 100)} % sure) · {summary}{" "}
+      <b>{kind}</b>
+      {kind === "insufficient-evidence" ? "" : ` (${Math.round(confidence * 100)} % sure)`} ·{" "}
+      {summary}{" "}
       <button type="button" className="quiet" onClick={open}>
         Why, and what to do
       </button>
