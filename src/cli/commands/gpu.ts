@@ -9,7 +9,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
-import { DEFAULT_GPU_SITES } from "../screens/gpu.js";
+import { DEFAULT_GPU_SITES } from "../screens/gpu/snapshot.js";
 import { gpuOomCommand } from "./gpu_oom.js";
 import { showGpuProcess } from "./gpu_process.js";
 import { type GpuOptions, showSnapshots } from "./gpu_snapshot.js";

@@ -11,7 +11,7 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
-import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu_oom.js";
+import { DEFAULT_OOM_EVENTS, oomText, printOom } from "../screens/gpu/oom.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 

@@ -11,7 +11,7 @@ import { sayWritten } from "../files/written_files.js";
 import { withInterrupt } from "../options/interrupt.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
-import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu_process.js";
+import { DEFAULT_TENSORS, printGpuProcess, tensorText } from "../screens/gpu/process.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 

@@ -11,7 +11,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
-import { chosenProcesses, printGpuTop } from "../screens/gpu_top.js";
+import { chosenProcesses, printGpuTop } from "../screens/gpu/top.js";
 import { printJson, screenOf } from "../text/output.js";
 import { showFullScreen } from "../views/full_screen.js";
 import { gpuTopView } from "../views/gpu_top_view.js";

@@ -5,7 +5,7 @@ import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { GpuTopProcessJson } from "../../model/documents/gpu_document.js";
 import type { ListOptions } from "../options/options.js";
-import { chosenProcesses, printDevice } from "../screens/gpu_top.js";
+import { chosenProcesses, printDevice } from "../screens/gpu/top.js";
 import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";

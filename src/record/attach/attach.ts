@@ -35,7 +35,7 @@ import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
-import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
 import { FileSink } from "../../recording/file_sink.js";
@@ -242,19 +242,12 @@ interface Entered {
   readonly owner: ArmOptions | null;
 }
 
-async function record(
-  options: AttachOptions,
-  place: PoolPlace,
-  { entered, stood, startTicks, owner }: Entered,
-): Promise<AttachResult> {
-  const { pid } = options;
-  const notes: string[] = [];
-  const path = resolve(options.recordingPath);
-  const writer = new RecordingWriter(FileSink.open(path));
-  place.setOrphan(orphanPath(path));
+function beginRecording(
+  writer: RecordingWriter,
+  beganMs: TimeMs,
+  { pid, command, place }: { pid: Pid; command: readonly string[]; place: PoolPlace },
+): void {
   const header = place.pool.header();
-  const beganMs = nowMs();
-  const command = readCommand(pid) ?? [];
   const ticks = (of: Pid) => readStat(of)?.startTicks ?? 0;
   writer.begin({
     tidemarkVersion: TIDEMARK_VERSION,
@@ -268,14 +261,33 @@ async function record(
     keeper: { ...place.keeper, startTicks: ticks(place.keeper.pid) },
     recorder: { pid: process.pid, startTicks: ticks(process.pid) },
   });
-  writer.limits(beganMs, [
+}
+
+function notSeenOf(stood: boolean, { follow }: AttachOptions): string[] {
+  return [
     stood
       ? "The agent was armed by the program's environment before this recording began."
       : "Attached to a running program: what it had allocated before is not in the profile.",
-    ...(stood || options.follow === false
+    ...(stood || follow === false
       ? []
       : ["Other programs that it starts from now on are not profiled: attach to each of them."]),
-  ]);
+  ];
+}
+
+async function record(
+  options: AttachOptions,
+  place: PoolPlace,
+  { entered, stood, startTicks, owner }: Entered,
+): Promise<AttachResult> {
+  const { pid } = options;
+  const notes: string[] = [];
+  const path = resolve(options.recordingPath);
+  const writer = new RecordingWriter(FileSink.open(path));
+  place.setOrphan(orphanPath(path));
+  const command = readCommand(pid) ?? [];
+  const beganMs = nowMs();
+  beginRecording(writer, beganMs, { pid, command, place });
+  writer.limits(beganMs, notSeenOf(stood, options));
   const recorder = new Recorder({
     writer,
     pid,
@@ -314,7 +326,9 @@ async function record(
     recorder.leave();
     detachPauseMs = stood ? 0 : await leave(pid, notes);
     // Children that it forked leave by themselves; who was armed without a recorder goes on without one.
-    place.pool.setLease(stood && header.leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS);
+    place.pool.setLease(
+      stood && place.pool.header().leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS,
+    );
   }
   writer.close();
   place.setOrphan("");

@@ -1,12 +1,12 @@
 /** One snapshot on one screen. */
 
-import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
-import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../model/documents/gpu_document.js";
-import { oneLine } from "../../model/errors/errors.js";
-import { HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
-import { type ListOptions, selectRows } from "../options/options.js";
-import { formatTable, padStart, type Screen, sparkline } from "../text/output.js";
-import { gpuSiteName, siteText } from "./gpu_site.js";
+import { formatBytes, formatCount, formatShare } from "../../../model/base/numbers.js";
+import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../../model/documents/gpu_document.js";
+import { oneLine } from "../../../model/errors/errors.js";
+import { HOST_MEMORY } from "../../../model/gpu/gpu_snapshot.js";
+import { type ListOptions, selectRows } from "../../options/options.js";
+import { formatTable, padStart, type Screen, sparkline } from "../../text/output.js";
+import { gpuSiteName, siteText } from "./site.js";
 
 export { siteText };
 

@@ -1,12 +1,12 @@
 /** The out-of-memory messages of a log, each with what it means. */
 
-import { formatBytes, formatCount } from "../../model/base/numbers.js";
-import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
-import { oneLine } from "../../model/errors/errors.js";
-import { type ListOptions, selectRows } from "../options/options.js";
-import type { Screen } from "../text/output.js";
-import { printLimits } from "./gpu.js";
-import { gpuSiteName } from "./gpu_site.js";
+import { formatBytes, formatCount } from "../../../model/base/numbers.js";
+import type { OomEventJson, OomJson } from "../../../model/documents/gpu_document.js";
+import { oneLine } from "../../../model/errors/errors.js";
+import { type ListOptions, selectRows } from "../../options/options.js";
+import type { Screen } from "../../text/output.js";
+import { gpuSiteName } from "./site.js";
+import { printLimits } from "./snapshot.js";
 
 export const DEFAULT_OOM_EVENTS = 10;
 

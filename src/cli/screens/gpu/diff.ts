@@ -1,12 +1,12 @@
 /** Two snapshots: what appeared, grew, shrank and went. */
 
-import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/numbers.js";
-import type { GpuDiffJson } from "../../model/documents/gpu_document.js";
-import { oneLine } from "../../model/errors/errors.js";
-import { type ListOptions, selectRows } from "../options/options.js";
-import { formatTable, type Screen } from "../text/output.js";
-import { DEFAULT_GPU_SITES, printLimits } from "./gpu.js";
-import { gpuSiteName, siteText } from "./gpu_site.js";
+import { formatBytes, formatCount, formatSignedBytes } from "../../../model/base/numbers.js";
+import type { GpuDiffJson } from "../../../model/documents/gpu_document.js";
+import { oneLine } from "../../../model/errors/errors.js";
+import { type ListOptions, selectRows } from "../../options/options.js";
+import { formatTable, type Screen } from "../../text/output.js";
+import { gpuSiteName, siteText } from "./site.js";
+import { DEFAULT_GPU_SITES, printLimits } from "./snapshot.js";
 
 export function printGpuDiff(
   screen: Screen,

@@ -1,8 +1,8 @@
 /** A site of a device's memory as one row's text: the user's own line, and what it called. */
 
-import type { FrameJson } from "../../model/documents/documents.js";
-import { isOwnFrame } from "../../model/gpu/gpu_frame_roles.js";
-import { functionOf, placeOf } from "./sites.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { isOwnFrame } from "../../../model/gpu/gpu_frame_roles.js";
+import { functionOf, placeOf } from "../sites.js";
 
 /** "cs336_basics/optimizer.py:75": a snapshot comes from elsewhere, its paths lead nowhere here. */
 function shortPlace(frame: FrameJson): string {

@@ -6,16 +6,16 @@ import {
   formatMilliseconds,
   formatShare,
   formatSignedBytes,
-} from "../../model/base/numbers.js";
+} from "../../../model/base/numbers.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
-} from "../../model/documents/gpu_process_document.js";
-import { oneLine } from "../../model/errors/errors.js";
-import { type ListOptions, selectRows } from "../options/options.js";
-import { bar, formatTable, padStart, type Screen } from "../text/output.js";
-import { printFragmentation, printLimits } from "./gpu.js";
+} from "../../../model/documents/gpu_process_document.js";
+import { oneLine } from "../../../model/errors/errors.js";
+import { type ListOptions, selectRows } from "../../options/options.js";
+import { bar, formatTable, padStart, type Screen } from "../../text/output.js";
+import { printFragmentation, printLimits } from "./snapshot.js";
 
 export const DEFAULT_TENSORS = 10;
 type Options = ListOptions & { readonly quiet?: boolean };
