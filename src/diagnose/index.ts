@@ -1,5 +1,11 @@
 export { censusEvidence } from "./evidence/census_evidence.js";
-export type { CensusEvidence, Evidence, ProbeEvidence, TypeCourse } from "./evidence/evidence.js";
+export type {
+  CensusEvidence,
+  Evidence,
+  ProbeEvidence,
+  ProcessEvidence,
+  TypeCourse,
+} from "./evidence/evidence.js";
 export { holderEvidenceOf } from "./evidence/holder_evidence.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";

@@ -5,6 +5,7 @@ import {
   type Evidence,
   framesOf,
   holderEvidenceOf,
+  type ProcessEvidence,
   readingsAtWork,
   SiteHistoryBuilder,
 } from "../../diagnose/index.js";
@@ -35,10 +36,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
       startedMs: recording.processes[0]?.startedMs ?? recording.meta.startedMs,
     },
     window: { startMs: recording.startMs, endMs: recording.endMs },
-    processes: recording.processes.flatMap((process, i) => {
-      const series = recording.series[i];
-      return series ? [{ ...process, series }] : [];
-    }),
+    processes: processesOf(recording),
     events: recording.events,
     ...histories,
     ...(census === null ? {} : { census }),
@@ -47,6 +45,30 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
     limits: [...recording.limits, ...limits],
   };
+}
+
+/** The program first. Where the recorder ended before it had written of any, only its command is known. */
+function processesOf({ meta, processes, series }: Recording): ProcessEvidence[] {
+  const known = processes.flatMap((process, i) => {
+    const own = series[i];
+    return own ? [{ ...process, series: own }] : [];
+  });
+  const { pid, command, startedMs } = meta;
+  const unread = { pid, timesMs: new Float64Array(), values: new Map() };
+  return known.length > 0
+    ? known
+    : [
+        {
+          pid,
+          parentPid: 0,
+          command,
+          python: "",
+          profiled: false,
+          startedMs,
+          endedMs: null,
+          series: unread,
+        },
+      ];
 }
 
 function framesIn(recording: Recording, stack: StackId): FrameJson[] {

@@ -15,6 +15,7 @@ import {
 } from "../../recording/frames.js";
 import { frameEnds, SmallRecording, START_MS } from "../../recording/recording.fixture.js";
 import type { Recording } from "../../recording/types.js";
+import { diagnoseRecording } from "./diagnosis.js";
 import { summarize } from "./summary.js";
 
 /** Thousands of openings take their time on a busy machine. */
@@ -65,6 +66,20 @@ function openDamaged(content: Uint8Array, whole: ReturnType<typeof contentOf>): 
   summarize(recording, "end");
   return recording;
 }
+
+test("a recording that ends after any of its frames has a summary and a verdict", async () => {
+  for (const end of frameEnds(small.bytes)) {
+    let recording: Recording;
+    try {
+      recording = small.open(small.bytes.subarray(0, end));
+    } catch (error) {
+      expect(error).toBeInstanceOf(TidemarkError); // it ends before the first frame does
+      continue;
+    }
+    const { verdict } = await diagnoseRecording(recording, async () => {});
+    expect(JSON.stringify([summarize(recording, "end"), verdict])).not.toMatch(/undefined|NaN/);
+  }
+});
 
 describe("damage", () => {
   test("cut at every byte: what is whole is read, and the cut is told", {
