@@ -117,9 +117,9 @@ function highest(
   return { value, timeMs };
 }
 
-/** null where there is no reading. */
+/** null where there is no reading. A process that is ending has 0 bytes for a moment: that is none of its figures. */
 function lastReading(series: MemorySeries | undefined, metric: Metric): number | null {
-  return series?.values.get(metric)?.findLast((reading) => !Number.isNaN(reading)) ?? null;
+  return series?.values.get(metric)?.findLast((reading) => reading > 0) ?? null;
 }
 
 /** The growth that the verdict uses, too. */
