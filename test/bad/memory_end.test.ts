@@ -1,35 +1,17 @@
 /** Programs that end for want of memory: killed in a control group, or at an rlimit of their own. */
-import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording } from "../../src/inspect/index.js";
-import { findCgroup } from "../../src/linux/index.js";
 import { anyInterpreter } from "../environment.js";
+import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { record, removeScratch } from "../run.js";
 
 const python = anyInterpreter().path;
 const MIB = 2 ** 20;
 
-/** A memory group below this process's own, with a limit; null where none can be made. */
-function makeGroup(limitBytes: number): string | null {
-  const place = findCgroup(process.pid);
-  const group = join(place?.directories[0] ?? "", `tidemark-killed-${process.pid}`);
-  try {
-    mkdirSync(group);
-    const limit = place?.version === 2 ? "memory.max" : "memory.limit_in_bytes";
-    writeFileSync(join(group, limit), String(limitBytes));
-    return group;
-  } catch {
-    return null;
-  }
-}
-
-const group = makeGroup(150 * MIB);
+const group = makeMemoryGroup(150 * MIB);
 afterAll(() => {
   removeScratch();
-  if (group !== null) {
-    rmdirSync(group);
-  }
+  removeMemoryGroup(group);
 });
 
 const fill = `import os, sys, time

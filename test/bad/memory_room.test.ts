@@ -1,35 +1,17 @@
 /** Little memory: in a control group that has hardly room for a recorder, the program runs without one. */
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { findCgroup } from "../../src/linux/index.js";
 import { anyInterpreter } from "../environment.js";
+import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { record, removeScratch, until } from "../run.js";
 
 const python = anyInterpreter().path;
 const MIB = 2 ** 20;
 
-/** A memory group below this process's own, with a limit; null where none can be made. */
-function makeGroup(limitBytes: number): string | null {
-  const place = findCgroup(process.pid);
-  const [own = ""] = place?.directories ?? [];
-  const group = join(own, `tidemark-test-${process.pid}`);
-  try {
-    mkdirSync(group);
-    const limit = place?.version === 2 ? "memory.max" : "memory.limit_in_bytes";
-    writeFileSync(join(group, limit), String(limitBytes));
-    return group;
-  } catch {
-    return null;
-  }
-}
-
-const group = makeGroup(90 * MIB);
+const group = makeMemoryGroup(90 * MIB);
 afterAll(() => {
   removeScratch();
-  if (group !== null) {
-    rmdirSync(group);
-  }
+  removeMemoryGroup(group);
 });
 
 /** Keeps 20 MiB, says what its guard's other children are, and ends with 8. */
