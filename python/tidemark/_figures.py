@@ -5,8 +5,15 @@ two standard errors of it.
 """
 
 import linecache
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+import sysconfig
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+#: Code of the interpreter and of installed packages.
+_INSTALLED = tuple(
+    path.rstrip("/") + "/"
+    for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if path
+) + ("<frozen ",)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -27,7 +34,7 @@ class Site(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One source line: what its allocations, and those of what it calls in libraries, hold."""
+    """One source line: what its allocations, and those of the libraries that it calls, hold."""
 
     file: str
     line: int
@@ -59,8 +66,8 @@ class Snapshot:
         return sum(site.allocated_bytes for site in self.sites)
 
     def lines(self) -> List[Line]:
-        """By the innermost line of Python code, largest live bytes first."""
-        return lines_of(self.sites, lambda stack: stack[0] if stack else None)
+        """By the innermost line of the program's own code, largest live bytes first."""
+        return lines_of(self.sites, own_frame)
 
     def top(self, count: int = 10) -> List[Line]:
         return self.lines()[:count]
@@ -102,7 +109,7 @@ class Comparison:
             was, now = old.get((file, number), nothing), new.get((file, number), nothing)
             growth = now.live_bytes - was.live_bytes
             error = _root_of_squares((was.error_bytes, now.error_bytes))
-            if growth or error:
+            if growth:
                 changes.append(Change(file, number, growth, error, abs(growth) <= 2 * error))
         self.changes: List[Change] = sorted(changes, key=lambda change: (change.is_noise, -abs(change.growth_bytes)))
         self.growth_bytes = after.live_bytes - before.live_bytes
@@ -120,11 +127,17 @@ class Comparison:
         return "\n".join([head, *(f"  {change}" for change in self.top())])
 
 
+def own_frame(stack: Tuple[Frame, ...]) -> Optional[Frame]:
+    """The innermost frame outside the standard library and installed packages, else the innermost; None without any."""
+    own = (frame for frame in stack if not frame.file.startswith(_INSTALLED))
+    return next(own, stack[0] if stack else None)
+
+
 def snapshot_of(document: Dict[str, Any], rss_bytes: int) -> Snapshot:
     return Snapshot([_site_of(site) for site in document["sites"]], rss_bytes)
 
 
-def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Any]) -> List[Line]:
+def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]]) -> List[Line]:
     """Sites added up by the frame that ``line_of`` picks from a stack; None leaves a site out."""
     sums: Dict[Tuple[str, int], List[float]] = {}
     for site in sites:

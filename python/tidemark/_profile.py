@@ -8,7 +8,6 @@ import time
 from types import CodeType, TracebackType
 from typing import Any, Callable, List, Optional, Set, Tuple, Type, TypeVar, Union
 
-from . import _use_agent
 from ._figures import Comparison, Frame, Line, Snapshot, lines_of, signed_text_of, snapshot_of, source_of, text_of
 from ._program import Agent
 
@@ -41,7 +40,6 @@ def start(period: Union[int, str] = "64K", native: bool = False) -> None:
     if not agent.is_armed():
         agent.arm(str(period), native)
         _State.is_ours = True
-        _use_agent(agent.path)
 
 
 def stop() -> None:

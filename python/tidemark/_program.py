@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional
 
+from . import _use_agent
+
 _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
 
 
@@ -87,6 +89,7 @@ class Agent:
             self._owner = os.getpid()
         options = f"dir={self._folder},nofollow,period={period}" + (",native" if native else "")
         self._module.arm(options)
+        _use_agent(self.path)
 
     def disarm(self) -> None:
         """Takes everything back: hooks, memory, the pool's file."""
