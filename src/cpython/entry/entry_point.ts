@@ -34,7 +34,7 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
-const MOST_LOOKS = 20;
+const MOST_LOOKS = 24;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
 /** `mov $15, %rax; syscall`: glibc's return path of signal handlers. */
