@@ -24,9 +24,10 @@ import {
   MemoryReader,
   readStat,
 } from "../../linux/index.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
 import { present } from "../../model/base/present.js";
 import { OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
-import type { Address, Pid } from "../../model/base/units.js";
+import type { Address, Millis, Pid } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
 import { noInterpreter, processGone } from "../../model/errors/errors.js";
 import { knownFacts, VERSION_FACTS } from "../interpreter/version_facts.js";
@@ -34,7 +35,8 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
-const MOST_LOOKS = 24;
+const FEWEST_LOOKS = 20;
+const LOOKING_MS: Millis = 100;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
 /** `mov $15, %rax; syscall`: glibc's return path of signal handlers. */
@@ -136,14 +138,16 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   return point;
 }
 
-/** Unstopped, for a refusal that costs no pause: where threads come and go, one look in many is torn. */
+/** Unstopped, for a refusal that costs no pause: where threads come and go a look is torn, and at times, as where a
+ * worker has just been forked, many in a row are. */
 function checkRunning(point: EntryPoint): void {
+  const untilMs = monotonicMs() + LOOKING_MS;
   for (let look = 1; ; look++) {
     try {
       checkStanding(point);
       return;
     } catch (error) {
-      if (look === MOST_LOOKS) {
+      if (look >= FEWEST_LOOKS && monotonicMs() >= untilMs) {
         throw error;
       }
     }
