@@ -118,7 +118,7 @@ class Measurement:
     peak_rss_bytes = 0
     peak_growth_bytes = 0
     rss_growth_bytes = 0
-    #: Bytes allocated in the block and live at its end, less what was freed of earlier ones; None where nothing records.
+    #: Growth of live bytes from the beginning of the block to its end; None if nothing was recorded, or the block failed.
     growth_bytes: Optional[float] = None
     error_bytes: Optional[float] = None
     seconds = 0.0
@@ -147,11 +147,11 @@ class Measurement:
         first, last, self.peak_rss_bytes = self._peak.end()
         self.peak_growth_bytes = self.peak_rss_bytes - first
         self.rss_growth_bytes = last - first
-        if self._before is None:
-            return
         try:
-            self.changes = compare(self._before, snapshot())
-            self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
+            # After an exception a snapshot could only hide it behind one of its own.
+            if self._before is not None and kind is None:
+                self.changes = compare(self._before, snapshot())
+                self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
         finally:
             if self._started:
                 stop()

@@ -129,7 +129,7 @@ class Structures {
     for (let place = start; place + WORD <= start + bytes; place += WORD) {
       const word = copy.word(place);
       if (word > 0 && word % 16 === 0) {
-        // A table first: its last bucket's value, just before the control bytes, may look like a block's head.
+        // Tables first: the last bucket, just before the control bytes, can look like the head of a block.
         this.#meet(this.#tableAround(word, place) || word, owner);
       }
     }

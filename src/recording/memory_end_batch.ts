@@ -1,4 +1,4 @@
-/** Why processes ended for want of memory, as a recording stores it: `{ends}`, a list of {@link MemoryEnd}. */
+/** The frame of processes that ran out of memory: `{ends}`, a list of {@link MemoryEnd}. */
 import { MEMORY_END_CAUSES, type MemoryEnd } from "../model/profile/memory_end.js";
 import { checkTable, demand, record } from "./batch_check.js";
 

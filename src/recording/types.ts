@@ -149,7 +149,7 @@ export interface Recording {
   readonly holderLookups: readonly HolderLookup[];
   /** Ascending by time; empty where nothing ever grew. */
   readonly censuses: readonly RecordedCensus[];
-  /** Processes that ended for want of memory, ascending by time. */
+  /** Processes that ran out of memory, in the order of their ends. */
   readonly memoryEnds: readonly MemoryEnd[];
   /** null: still growing, or the recorder was killed. */
   readonly end: RecordingEnd | null;

@@ -179,7 +179,7 @@ export class RecordingWriter {
     this.#frame(FrameKind.census, timeMs, batch);
   }
 
-  /** Processes that ended for want of memory. */
+  /** Processes that ran out of memory. */
   memoryEnds(timeMs: TimeMs, ends: readonly MemoryEnd[]): void {
     if (ends.length > 0) {
       this.#frame(FrameKind.memoryEnds, timeMs, { ends });

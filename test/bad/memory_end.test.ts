@@ -1,4 +1,4 @@
-/** Programs that end for want of memory: killed in a control group, or at an rlimit of their own. */
+/** Programs that run out of memory: killed in a control group, or failing at an rlimit of their own. */
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording } from "../../src/inspect/index.js";
 import { anyInterpreter } from "../environment.js";
@@ -41,6 +41,30 @@ work()`;
     expect(verdict.summary).toMatch(/remember/);
     expect(suspects[0]?.stack.map((frame) => frame.function)).toContain("remember");
     expect(JSON.stringify(advice)).not.toMatch(/attach|PID/);
+  });
+});
+
+describe("a worker in a control group at its limit", () => {
+  test.skipIf(group === null)("is killed, and its master lives on", async () => {
+    const program = `${fill}
+worker = os.fork()
+if worker == 0:
+    open("${group}/cgroup.procs", "w").write(str(os.getpid()))
+    work()
+pid, status = os.waitpid(worker, 0)
+time.sleep(1.5)
+print(worker, os.WTERMSIG(status))`;
+    const outcome = await record([python, "-c", program]);
+    expect(outcome.status).toBe(0);
+    const [worker, signal] = outcome.stdout.split(" ").map(Number);
+    expect(signal).toBe(9);
+    expect(outcome.open().memoryEnds).toMatchObject([{ pid: worker, cause: "cgroup" }]);
+    expect(outcome.stderr).toMatch(
+      new RegExp(`Its process ${worker} was killed by the OOM killer of its control group`),
+    );
+    const { verdict } = await diagnoseRecording(outcome.open(), async () => {});
+    expect(["out-of-memory", "python-leak", "child-growth"]).toContain(verdict.kind);
+    expect(verdict.summary).toMatch(/remember/);
   });
 });
 

@@ -65,7 +65,7 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
     const { recorded, inert, pauseMs } = document;
     const what = recorded
       ? "its agent has ended its recording"
-      : "its agent lay there, ended already";
+      : "its agent was loaded but had already ended";
     screenOf(process.stdout).line(
       `process ${pid}: ${what}; it was paused for ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
     );

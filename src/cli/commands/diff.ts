@@ -38,8 +38,8 @@ export function buildCommand(): Command {
     .argument("<b>", "RECORDING or RECORDING@MOMENT");
   command.option(
     "--fail-on <growth>",
-    "exit code 1 where live memory, or one line of code, grew by more than this and beyond its error,\n" +
-      "as in growth=5MiB",
+    "exit code 1 if live memory, or what one line of code holds, grew by more than this and by more\n" +
+      "than its error, as in growth=5MiB",
     parseFailOn,
   );
   withListOptions(command, "sites", DEFAULT_GROWTHS);

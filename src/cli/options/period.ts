@@ -2,14 +2,14 @@ import type { Bytes } from "../../model/base/units.js";
 import { parseBytes } from "./options.js";
 
 export const PERIOD_HELP =
-  "mean bytes between samples (default 64KiB); 1: every allocation, as long as the agent has room";
+  "mean bytes between samples (default 64KiB); 1 records every allocation while the agent has room";
 
 /** "16K" as a sampling period; throws what commander prints. */
 export function parsePeriod(text: string): Bytes {
   return Math.max(1, parseBytes(text));
 }
 
-/** What a period that was asked for costs beyond the usual; empty where it costs no more. */
+/** Warns of a period that slows the program down; empty for any other. */
 export function periodRemarks(period: Bytes | undefined): string[] {
   return period === 1
     ? ["--period 1 records every allocation: the program may run several times slower"]

@@ -125,7 +125,7 @@ function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: Suspect
 
 function growthWords(suspect: SuspectJson): string {
   if (suspect.atEnd) {
-    return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all that lived then`;
+    return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all that was live then`;
   }
   const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;

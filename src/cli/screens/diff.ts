@@ -76,7 +76,7 @@ interface Change extends Row {
   readonly isNoise: boolean;
 }
 
-/** Lines of code whose live bytes differ, those beyond their error first. @internal */
+/** Lines of code whose live bytes differ: those that differ by more than their error come first. @internal */
 export function changesOf(document: DiffJson): Change[] {
   return groupRows(document)
     .filter((row) => row.a !== row.b)
@@ -87,7 +87,7 @@ export function changesOf(document: DiffJson): Change[] {
     .sort(bySignificance);
 }
 
-/** What grew beyond `limitBytes` and beyond its error, as one line; null where nothing did. */
+/** One line about what grew by more than `limitBytes` and by more than its error; null if nothing did. */
 export function growthOver(document: DiffJson, limitBytes: Bytes): string | null {
   const { growthBytes, standardErrorBytes } = document.totals;
   const over = changesOf(document).filter((row) => !row.isNoise && row.growthBytes > limitBytes);

@@ -271,7 +271,7 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
   }
 }
 
-/** The period in force, and the coarsest where the agent had to save. */
+/** The period in force, and the coarsest one if the agent had to save time. */
 function periodText({ periodBytes, coarsestPeriodBytes = 0 }: SummaryJson["agent"]): string {
   if (periodBytes === 1 && coarsestPeriodBytes <= 1) {
     return "every allocation";

@@ -138,8 +138,8 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   return point;
 }
 
-/** Unstopped, for a refusal that costs no pause: where threads come and go a look is torn, and at times, as where a
- * worker has just been forked, many in a row are. */
+/** Reads without a pause, so that a refusal costs the process nothing. While threads come and go a read can be torn,
+ * and just after a worker was forked many in a row can be. */
 function checkRunning(point: EntryPoint): void {
   const untilMs = monotonicMs() + LOOKING_MS;
   for (let look = 1; ; look++) {

@@ -93,7 +93,7 @@ export interface ProbeEvidence {
   readonly refusal: string;
 }
 
-/** A process that ended for want of memory, with the sentence that says so. */
+/** A process that ran out of memory, with the sentence that says so. */
 export interface MemoryEndEvidence extends MemoryEnd {
   readonly sentence: string;
 }
@@ -117,7 +117,7 @@ export interface Evidence {
   readonly holders?: readonly HolderEvidence[];
   /** What `tidemark gpu` says of the allocator's snapshots that belong to it. */
   readonly snapshots?: readonly GpuJson[];
-  /** Processes that ended for want of memory. */
+  /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];

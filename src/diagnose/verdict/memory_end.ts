@@ -1,6 +1,6 @@
 /**
- * The verdict on a process that ended for want of memory is about what filled it at the last moment: no calm verdict,
- * and no request to watch it longer. A leak that the rules found stands where it holds a fair part of that memory.
+ * A process that ran out of memory gets a verdict about what filled it in the end: never a calm one, and never a request
+ * to watch it longer. A leak that the rules found stays the verdict if it holds a fair share of that memory.
  */
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type {
@@ -21,20 +21,20 @@ const CALM: ReadonlySet<string> = new Set([
   "cache-plateau",
   "insufficient-evidence",
 ]);
-/** Of what lived at the end: suspects of a leak that hold less are not what filled the memory. */
-const FAIR_PART = 0.25;
+/** A leak must hold this share of what was live at the end to count as what filled the memory. */
+const FAIR_SHARE = 0.25;
 const LEAST_SHARE = 0.03;
 const MOST_SUSPECTS = 10;
 const CONFIDENCE = 0.9;
-/** Of an rlimit: nobody saw the allocation fail. */
-const INFERRED = 0.6;
-/** Of the limit: room for what the program had asked for. */
+/** For an rlimit: nobody saw the allocation fail. */
+const CONFIDENCE_AT_RLIMIT = 0.6;
+/** The advised limit, as a multiple of the present one. */
 const MORE_ROOM = 1.5;
 const MIB = 2 ** 20;
 /** Catalogue entries that ask to watch the process, which is gone. */
 const WATCHES = new Set(["TM-A090"]);
 
-/** The document as it stands where nothing ended so. */
+/** Returns the document as it is if no process ran out of memory. */
 export function withMemoryEnd(document: DiagnosisJson, observations: Observations): DiagnosisJson {
   const { evidence } = observations;
   const end = decisiveEnd(evidence);
@@ -45,7 +45,7 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
   const accused = document.suspects.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
   const { kind } = document.verdict;
   const stands =
-    !CALM.has(kind) && (document.suspects.length === 0 || accused >= FAIR_PART * total);
+    !CALM.has(kind) && (document.suspects.length === 0 || accused >= FAIR_SHARE * total);
   const filled = sites.map(({ site, bytes }, i) => suspectOf(document, site, bytes, total, i + 1));
   const suspects = stands && document.suspects.length > 0 ? document.suspects : filled;
   const summary = stands
@@ -57,7 +57,7 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
       ? { ...document.verdict, summary }
       : {
           kind: "out-of-memory",
-          confidence: end.cause === "rlimit" ? INFERRED : CONFIDENCE,
+          confidence: end.cause === "rlimit" ? CONFIDENCE_AT_RLIMIT : CONFIDENCE,
           summary,
         },
     growth: { ...document.growth, msToLimit: 0 },
@@ -80,9 +80,11 @@ function decisiveEnd({ memoryEnds = [], target }: Evidence): MemoryEndEvidence |
   return memoryEnds.find(({ pid }) => pid === target.pid) ?? memoryEnds.at(-1);
 }
 
-/** What lived in the process at its end; of a child, or of one that freed as it ended, at its most. */
+/** The largest sites of the process at its end; at its peak for a child, or where it freed memory as it ended. */
 function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
-  const own = (sites?.sites ?? []).filter((site) => site.pid === pid);
+  // Nothing of a child that is gone is live at the last look.
+  const seen = [...(sites?.sites ?? []), ...(sites?.passing ?? [])];
+  const own = seen.filter((site) => site.pid === pid);
   const sums = (sites?.lookTimes ?? []).map((_, look) =>
     own.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
   );
@@ -127,7 +129,8 @@ function filledSentence(suspects: readonly SuspectJson[]): string {
     return "What filled it is not known: no agent saw its allocations.";
   }
   const place = frameText(ownFrame(first.stack));
-  return `${place} had allocated most of what lived then: ${formatBytesBriefly(first.liveBytes)}, ${formatShare(first.share)} of it.`;
+  const part = first.share > 0.5 ? "most" : "the largest part";
+  return `${place} had allocated ${part} of what was live then: ${formatBytesBriefly(first.liveBytes)}, ${formatShare(first.share)} of it.`;
 }
 
 function lasting(advice: readonly AdviceJson[]): AdviceJson[] {

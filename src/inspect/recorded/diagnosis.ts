@@ -19,21 +19,24 @@ export async function diagnoseSnapshot(path: string, tell: Tell): Promise<Diagno
   return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, tell)]));
 }
 
-/** A verdict, with what the page cannot know of itself: the catalogue's code, and whose the frames are. @internal */
+/** A verdict with what the page cannot find out by itself: the code of the advice, and which frames are the program's
+ * own. @internal */
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;
   const given = new Set(
     [...suspects.flatMap(({ advice }) => advice), ...diagnosis.advice].map(({ id }) => id),
   );
-  // Without a verdict the advice is to watch on: its example is a command, of another process.
-  const mends = verdict.kind !== "insufficient-evidence";
+  // An open verdict advises to watch longer, and the example of that advice names another process.
+  const isSettled = verdict.kind !== "insufficient-evidence";
   return {
     diagnosis,
-    examples: ADVICE.filter(({ id }) => mends && given.has(id)).map(({ id, before, after }) => ({
-      id,
-      before,
-      after,
-    })),
+    examples: ADVICE.filter(({ id }) => isSettled && given.has(id)).map(
+      ({ id, before, after }) => ({
+        id,
+        before,
+        after,
+      }),
+    ),
     ownFrames: suspects.map(({ stack }) => stack.map(isOwn)),
   };
 }

@@ -47,7 +47,7 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
   };
 }
 
-/** The program first. Where the recorder ended before it had written of any, only its command is known. */
+/** The program first. If the recorder was killed before it wrote about any process, only the command is known. */
 function processesOf({ meta, processes, series }: Recording): ProcessEvidence[] {
   const known = processes.flatMap((process, i) => {
     const own = series[i];

@@ -1,4 +1,4 @@
-/** Processes that ended for want of memory, each as one sentence with what filled its memory. */
+/** Processes that ran out of memory, each with a sentence that says what filled it. */
 import { float64At, uint8At, uint16At } from "../../model/base/columns.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -35,7 +35,7 @@ function partsOf({ pythonBytes, nativeBytes }: LiveBytes): string[] {
 }
 
 /** A killed process leaves its heap as it was. One that ended by an exception has freed most of it by then, and that
- * of a child goes with it: their peak says what filled it. */
+ * of a child is gone with the child: for these the peak tells what filled it. */
 function liveAtEnd(recording: Recording, { pid, cause }: MemoryEnd): LiveBytes | null {
   if (recording.looks.length === 0) {
     return null;

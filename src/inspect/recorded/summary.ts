@@ -117,7 +117,7 @@ function highest(
   return { value, timeMs };
 }
 
-/** null where there is no reading. A process that is ending has 0 bytes for a moment: that is none of its figures. */
+/** null if there is no reading. A process that is ending shows 0 bytes for a moment, which does not count. */
 function lastReading(series: MemorySeries | undefined, metric: Metric): number | null {
   return series?.values.get(metric)?.findLast((reading) => reading > 0) ?? null;
 }
@@ -188,7 +188,7 @@ export function coarsestPeriod(
     .reduce((coarsest, { value }) => Math.max(coarsest, value ?? 0), meta.periodBytes);
 }
 
-/** Where every allocation was asked for, and there were more than the agent has room for. */
+/** Says so if `--period 1` was asked for and the agent had no room for every allocation. */
 function inexact(recording: Recording): string[] {
   const coarsest = coarsestPeriod(recording);
   return recording.meta.periodBytes === 1 && coarsest > 1

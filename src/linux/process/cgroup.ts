@@ -13,7 +13,7 @@ export interface CgroupMemory {
   /** null: no limit. */
   readonly limitBytes: Bytes | null;
   readonly usageBytes: Bytes;
-  /** Times a process of it was killed for want of memory; null where the kernel does not count. */
+  /** How many of its processes were killed because it was out of memory; null where the kernel does not count. */
   readonly oomKills: number | null;
   /** Times the group was throttled at `memory.high`, and times it ran into its limit. */
   readonly highEvents: number | null;

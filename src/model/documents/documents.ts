@@ -114,13 +114,13 @@ export interface SummaryJson {
     processes: number;
     parts: { part: LedgerPartName; bytes: Bytes }[];
   };
-  /** Processes that ended for want of memory, ascending by time; left out where none did. */
+  /** Processes that were killed for memory or ran out of it, in the order of their ends; left out where there are none. */
   memoryEnds?: MemoryEndJson[];
   /** What could not be seen, and why. */
   limits: string[];
 }
 
-/** Why a process ended for want of memory. */
+/** How a process ran out of memory. */
 export interface MemoryEndJson {
   pid: Pid;
   timeMs: TimeMs;

@@ -1,4 +1,4 @@
-/** Why a process ended for want of memory, as a recording stores it. */
+/** Why a process that ran out of memory ended, as a recording stores it. */
 import { formatBytesBriefly } from "../base/numbers.js";
 import type { Bytes, Pid, TimeMs } from "../base/units.js";
 

@@ -1,5 +1,5 @@
 /**
- * What the recorded processes' memory counts against, and which of them end for want of it.
+ * The limits that the recorded processes are under, and which of them run out of memory.
  *
  *   each poll ── counters of the groups, rlimits ──> metrics; a kill that was counted waits for its process
  *   a process has ended ── named by the kernel log, else by a waiting kill; else by its rlimits ──> MemoryEnd
@@ -30,11 +30,12 @@ import {
 } from "./memory_ends.js";
 import type { TreePoll } from "./process_tree.js";
 
-/** A process that was killed is taken down within that time. */
+/** A killed process is gone by then. */
 const KILL_TO_END_MS: Millis = 10_000;
-/** More processes than that: rlimits are read at expensive polls alone. */
+/** With more processes than this, rlimits are read only at the expensive polls. */
 const FEW_PROCESSES = 16;
-/** Of the limit: a ledger from here on, and again at each further step, for the next poll may find nobody. */
+/** Share of the limit from which a ledger is read, and read again after each further step: by the next poll the
+ * process may be gone. */
 const NEAR_LIMIT = 0.7;
 const NEAR_STEP = 0.08;
 const SIGKILL = 9;
@@ -71,7 +72,7 @@ export class MemoryWatch {
   }
 
   /** Adds the group's figures to the poll. `report`: how the root ended, where it has and its guard knows.
-   * @returns the processes that the poll saw end for want of memory. */
+   * @returns the processes that ran out of memory since the poll before. */
   poll(poll: TreePoll, rootLives: boolean, report: ExitReport | null = null): MemoryEnd[] {
     this.#measureGroup(poll, rootLives);
     this.#remember(poll);
