@@ -6,7 +6,7 @@ two standard errors of it.
 
 import linecache
 import sysconfig
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 #: Code of the interpreter and of installed packages.
 _INSTALLED = tuple(
@@ -133,10 +133,6 @@ def own_frame(stack: Tuple[Frame, ...]) -> Optional[Frame]:
     return next(own, stack[0] if stack else None)
 
 
-def snapshot_of(document: Dict[str, Any], rss_bytes: int) -> Snapshot:
-    return Snapshot([_site_of(site) for site in document["sites"]], rss_bytes)
-
-
 def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]]) -> List[Line]:
     """Sites added up by the frame that ``line_of`` picks from a stack; None leaves a site out."""
     sums: Dict[Tuple[str, int], List[float]] = {}
@@ -149,21 +145,6 @@ def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Optio
             row[2] += site.error_bytes**2
     lines = [Line(*place, live, allocated, error**0.5) for place, (live, allocated, error) in sums.items()]
     return sorted(lines, key=lambda line: (-line.live_bytes, -line.allocated_bytes))
-
-
-def _site_of(site: Dict[str, Any]) -> Site:
-    frames = [
-        Frame(frame["function"], frame.get("file") or "", frame.get("line") or 0)
-        for frame in site["stack"]
-        if frame["kind"] == "python"
-    ]
-    return Site(
-        tuple(frames),
-        site["liveBytes"],
-        site["liveObjects"],
-        site["allocatedBytes"],
-        site["standardErrorBytes"],
-    )
 
 
 def _root_of_squares(values: Iterable[float]) -> float:

@@ -8,7 +8,7 @@ import time
 from types import CodeType, TracebackType
 from typing import Any, Callable, List, Optional, Set, Tuple, Type, TypeVar, Union
 
-from ._figures import Comparison, Frame, Line, Snapshot, lines_of, signed_text_of, snapshot_of, source_of, text_of
+from ._figures import Comparison, Frame, Line, Snapshot, lines_of, signed_text_of, source_of, text_of
 from ._program import Agent
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -60,7 +60,7 @@ def snapshot() -> Snapshot:
     """What is live now, by the lines that allocated it. Takes about 0.3 s; other threads go on."""
     if _State.agent is None or not _State.agent.is_armed():
         raise RuntimeError("nothing is recorded in this process: call tidemark.start() first")
-    return snapshot_of(_State.agent.read(), _rss_bytes())
+    return Snapshot(_State.agent.read(), _rss_bytes())
 
 
 def compare(before: Snapshot, after: Snapshot) -> Comparison:
@@ -68,15 +68,15 @@ def compare(before: Snapshot, after: Snapshot) -> Comparison:
     return Comparison(before, after)
 
 
-def enabled_by(variable: str) -> bool:
-    """Starts recording if the environment variable is set, other than to 0, false, no or off.
+def enabled_by(variable: str, period: Union[int, str] = "64K") -> bool:
+    """Starts recording if the environment variable is set to anything but 0, false, no or off.
 
     Otherwise ``profile`` and ``measure`` leave the program as it is, until ``start`` is called.
     """
     if os.environ.get(variable, "").strip().lower() in _OFF:
         _State.switched_off = True
         return False
-    start()
+    start(period)
     return True
 
 

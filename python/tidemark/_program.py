@@ -15,9 +15,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _use_agent
+from ._figures import Frame, Site
 
 _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
 
@@ -102,15 +103,49 @@ class Agent:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
 
-    def read(self) -> Dict[str, Any]:
-        """The profile up to now: a document ``tidemark.summary/1`` of this process alone."""
+    def read(self) -> List[Site]:
+        """The sites of this process up to now."""
         pool = self.status()["pool"]
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             recording = os.path.join(folder, "snapshot.tidemark")
             _ask("import", pool, "--pid", str(os.getpid()), "-o", recording, "--quiet")
-            document: Dict[str, Any] = json.loads(_ask("summary", recording, "--json", "--top", "1000000"))
-        document["sites"] = [site for site in document["sites"] if not _is_own(site["stack"])]
-        return document
+            text = _ask("summary", recording, "--json", "--top", "1000000")
+        sites: List[Optional[Site]] = json.loads(text, object_hook=_Reader())["sites"]
+        return [site for site in sites if site is not None]
+
+
+class _Reader:
+    """Turns each object of a summary into what is kept of it as soon as it is parsed: the agent records this
+    process's work, too, and a tree of dicts would take much of its room.
+    """
+
+    def __init__(self) -> None:
+        self._frames: Dict[Tuple[str, str, int], Frame] = {}
+
+    def __call__(self, parsed: Dict[str, Any]) -> Any:
+        if "function" in parsed:
+            return self._frame(parsed)
+        return _site_of(parsed) if "liveObjects" in parsed else parsed
+
+    def _frame(self, parsed: Dict[str, Any]) -> Optional[Frame]:
+        if parsed["kind"] != "python":
+            return None
+        key = (parsed["function"], parsed.get("file") or "", parsed.get("line") or 0)
+        return self._frames.setdefault(key, Frame(*key))
+
+
+def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
+    """None for Tidemark's own work."""
+    stack = tuple(frame for frame in parsed["stack"] if frame is not None)
+    if any(frame.file == __file__ for frame in stack):
+        return None
+    return Site(
+        stack,
+        parsed["liveBytes"],
+        parsed["liveObjects"],
+        parsed["allocatedBytes"],
+        parsed["standardErrorBytes"],
+    )
 
 
 def _ask(*arguments: str) -> str:
@@ -128,7 +163,3 @@ def _ask(*arguments: str) -> str:
         lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
         raise RuntimeError(f"Tidemark could not read its profile: {lines[-1]}")
     return answer.stdout.decode("utf-8")
-
-
-def _is_own(stack: List[Dict[str, Any]]) -> bool:
-    return any(frame.get("file") == __file__ for frame in stack)
