@@ -28,12 +28,16 @@ export function printSites(
   }
 }
 
-/** Whether the moment's figures are the peak's, but for what nobody would see: one table then. */
+/**
+ * Whether the moment's figures are the peak's, but for what nobody would see or what the sampling
+ * may have made (two standard errors): one table then.
+ */
 function isAtPeak(groups: readonly SiteGroup[]): boolean {
   const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
-  return groups.every(
-    ({ live, atPeak }) => Math.abs(live.bytes - atPeak.bytes) <= UNSEEN_SHARE * total,
-  );
+  return groups.every(({ live, atPeak }) => {
+    const error = Math.hypot(live.standardErrorBytes, atPeak.standardErrorBytes);
+    return Math.abs(live.bytes - atPeak.bytes) <= Math.max(UNSEEN_SHARE * total, 2 * error);
+  });
 }
 
 function printRanking(
