@@ -37,7 +37,7 @@ import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recordin
 import type { CensusBatch, HolderBatch } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { LiveSamples, Opening } from "../../segment/index.js";
-import type { CpuBudget } from "./cpu_budget.js";
+import type { CpuBudget } from "../budget/cpu_budget.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
