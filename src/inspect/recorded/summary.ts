@@ -87,10 +87,12 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     const later = maxRss > peak.value + RSS_LAG_BYTES;
     peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
+  // What the kernel killed for memory had grown since the last poll.
+  const killed = recording.memoryEnds.find(({ pid }) => pid === recording.meta.pid);
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || recording.endMs,
-    endBytes: lastReading(root, "treeRssBytes") ?? 0,
+    endBytes: Math.max(lastReading(root, "treeRssBytes") ?? 0, killed?.rssBytes ?? 0),
   };
 }
 
