@@ -125,5 +125,5 @@ function summary(kind: VerdictKind, decisive: Finding | null, otherwise: () => s
   }
   return kind === "insufficient-evidence" && decisive
     ? insufficientSummary(decisive.detail)
-    : otherwise();
+    : (decisive?.sentence ?? otherwise());
 }
