@@ -17,6 +17,7 @@ import type { GpuJson } from "../../model/documents/gpu_document.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MemorySeries, TimelineEvent } from "../../model/profile/series.js";
 import type { SiteHistories } from "../sites/site_history.js";
+import type { Selection } from "./selection.js";
 
 export interface ProcessEvidence {
   readonly pid: Pid;
@@ -119,6 +120,8 @@ export interface Evidence {
   readonly snapshots?: readonly GpuJson[];
   /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
+  /** Where only some rows of the profiles count. */
+  readonly selection?: Selection;
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];
 }
