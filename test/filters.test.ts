@@ -99,6 +99,20 @@ describe("--by", () => {
     expect(stdout).toContain("(none)");
   });
 
+  test("summary: what each step of a loop leaves, up to its last step", async () => {
+    const { steps, groups } = await document<SummaryJson>("summary", recording, "--by", "step");
+    expect(groups).toBeUndefined();
+    const [left] = steps?.left ?? [];
+    expect(left).toMatchObject({ name: "train", isNoise: false });
+    const error = left?.standardErrorBytes ?? 0;
+    expect(Math.abs((left?.bytesPerStep ?? 0) - 150_000)).toBeLessThan(4 * error + 1000);
+    const last = steps?.ranges.at(-1);
+    expect(last?.lastStep).toBeGreaterThan(200);
+    expect(last?.bytesPerStep).toBeLessThan(300_000);
+    const { stdout } = await cli("summary", recording, "--by", "step");
+    expect(stdout).toMatch(/Each step of train leaves 1\d\d KiB ±[\d.]+ KiB \(steps \d+-\d+\)/);
+  });
+
   test("lines: each line under its group", async () => {
     const { lines } = await document<LinesJson>("lines", recording, "--by", "endpoint");
     expect(lines[0]).toMatchObject({ group: "/ingest", function: "ingest" });

@@ -16,6 +16,7 @@ import { shellWord } from "../text/command_words.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
 import { printRowGroups } from "./row_groups.js";
 import { momentPhrase, printSites } from "./site_ranking.js";
+import { printSteps } from "./steps.js";
 
 /** What the screen shows besides the document. */
 export interface SummaryContext {
@@ -56,7 +57,9 @@ export function printSummary(
   }
   printFigures(screen, context);
   const groups = groupSites(summary.sites);
-  if (summary.by !== undefined && summary.groups !== undefined) {
+  if (summary.steps !== undefined) {
+    printSteps(screen, summary.steps, momentPhrase(context.moment), options);
+  } else if (summary.by !== undefined && summary.groups !== undefined) {
     const when = momentPhrase(context.moment);
     printRowGroups(screen, { by: summary.by, groups: summary.groups, when }, options);
   } else if (groups.length > 0) {

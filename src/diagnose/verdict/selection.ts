@@ -5,14 +5,17 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Finding, type Rule, silent } from "../rules/rule.js";
-import { assessGrowth } from "../series/growth.js";
+import { afterFirstThird, assessGrowth, smallestRise } from "../series/growth.js";
+import type { Readings } from "../series/readings.js";
 import { totalGrowth } from "../series/total_growth.js";
 
 const MS_PER_HOUR = 3_600_000;
+const SHORTEST_SPAN_MS: Millis = 5000;
 /** Rules that judge sites alone. The others speak of the memory of the whole process. */
 const OF_SITES = new Set([
   "age-cohorts",
@@ -42,7 +45,7 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
     all.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
   );
   const growth = assessGrowth({ times: lookTimes, values });
-  if (growth.shape === "short") {
+  if (growth.shape === "short" && !staysLevel({ times: lookTimes, values })) {
     return null;
   }
   return growth.shape === "growing"
@@ -60,6 +63,19 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
         weight: 0.5,
         detail: `What lives of these rows does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
       };
+}
+
+/** Of few looks: the last two thirds of the window end no higher than they begin, by an amount that matters. */
+function staysLevel(readings: Readings): boolean {
+  const { times, values } = afterFirstThird(readings);
+  const [first, last] = [values[0], values.at(-1)];
+  const spanMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  return (
+    first !== undefined &&
+    last !== undefined &&
+    spanMs >= SHORTEST_SPAN_MS &&
+    last - first < smallestRise(spanMs, last)
+  );
 }
 
 /** Returns the document as it is if all rows count. */

@@ -53,8 +53,12 @@ export function checkKey(recording: Recording, tables: ProfileTables, key: strin
   if (!known.includes(key)) {
     const nearestFirst = [...new Set([...nearNames(key, known), ...known])];
     throw nothingThere(
-      `the program of ${oneLine(recording.path)} sets no label '${oneLine(key)}'`,
-      `keys are ${nearestFirst.map((name) => oneLine(name)).join(", ")}`,
+      key === "step"
+        ? `the program of ${oneLine(recording.path)} marks no steps`
+        : `the program of ${oneLine(recording.path)} sets no label '${oneLine(key)}'`,
+      key === "step"
+        ? 'mark them: with tidemark.step("train"): around the body of the loop'
+        : `keys are ${nearestFirst.map((name) => oneLine(name)).join(", ")}`,
     );
   }
 }

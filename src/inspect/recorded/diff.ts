@@ -7,6 +7,7 @@ import type {
   SummarySiteJson,
 } from "../../model/documents/documents.js";
 import { addUp } from "./site_groups.js";
+import { type Figures, varianceBetween } from "./variance_between.js";
 
 /** One side of a comparison: a recording at a moment. */
 interface DiffSide {
@@ -86,13 +87,6 @@ function joinGroups(a: DiffSide, b: DiffSide): DiffGroup[] {
   });
 }
 
-interface Figures {
-  live: Bytes;
-  variance: number;
-  allocated: Bytes;
-  allocatedVariance: number;
-}
-
 interface SiteFigures extends Figures, Pick<SummarySiteJson, "stack" | "domain"> {}
 interface GroupFigures extends Figures, Pick<RowGroupJson, "group" | "pid"> {}
 
@@ -150,19 +144,6 @@ function sitesById({ summary }: DiffSide): Map<string, SiteFigures> {
     sites.set(id, sum);
   }
   return sites;
-}
-
-/**
- * Of the growth between two moments of one recording: samples that live at both are the same and add no error. What was
- * sampled in between does, and what was freed in between by its part of it.
- */
-function varianceBetween(a: Figures, b: Figures): number {
-  const [before, after] = a.allocated <= b.allocated ? [a, b] : [b, a];
-  const allocated = after.allocated - before.allocated;
-  const variance = Math.max(0, after.allocatedVariance - before.allocatedVariance);
-  const freed = Math.max(0, allocated - (after.live - before.live));
-  const ofFreed = before.live > 0 ? (before.variance / before.live) * freed : 0;
-  return variance + Math.max(ofFreed, allocated > 0 ? (variance / allocated) * freed : 0);
 }
 
 function liveBytes({ summary }: DiffSide): number {

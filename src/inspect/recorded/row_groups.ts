@@ -2,15 +2,18 @@
 import { assessGrowth } from "../../diagnose/index.js";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { interval95 } from "../../model/base/interval.js";
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { RowGroupJson } from "../../model/documents/documents.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { chooseLooks } from "./evidence.js";
+import { type Figures, varianceBetween } from "./variance_between.js";
 
 const MS_PER_HOUR = 3_600_000;
 const DOMAINS = 4;
+/** Between two looks: what comes and goes in less is no growth. */
+const SHORTEST_SPAN_MS: Millis = 5000;
 
 /** The groups of a look's rows, and how they stood at the peak. @internal */
 export interface GroupedProfiles {
@@ -29,7 +32,7 @@ export function rowGroups(
     groupRows(column, now.sites),
     groupRows(rowColumn(peak, by), peak.sites),
   ];
-  const courses = liveCourses(recording, by);
+  const courses = coursesOf(recording, by);
   const total = sum(now.sites.liveBytes);
   return [...new Set([...present.keys(), ...past.keys()])]
     .map((group) => {
@@ -64,41 +67,68 @@ function pidOf(now: Profile, by: string, group: string): Pick<RowGroupJson, "pid
 
 interface Courses {
   readonly times: readonly TimeMs[];
-  readonly byGroup: ReadonlyMap<string, readonly Bytes[]>;
+  readonly byGroup: ReadonlyMap<string, readonly Figures[]>;
 }
 
-/** Live bytes of each group at looks of the program at work. */
-function liveCourses(recording: Recording, by: string): Courses {
+const NOTHING: Figures = { live: 0, variance: 0, allocated: 0, allocatedVariance: 0 };
+
+/** The figures of each group at looks of the program at work. */
+function coursesOf(recording: Recording, by: string): Courses {
   const times: TimeMs[] = [];
-  const byGroup = new Map<string, Bytes[]>();
+  const byGroup = new Map<string, Figures[]>();
   for (const index of chooseLooks(recording)) {
     const profile = recording.profileOf(index);
     for (const [group, rows] of groupRows(rowColumn(profile, by), profile.sites)) {
       const course = byGroup.get(group) ?? [];
-      course[times.length] = sumOf(profile.sites, rows, "liveBytes");
+      course[times.length] = {
+        live: sumOf(profile.sites, rows, "liveBytes"),
+        variance: sumOf(profile.sites, rows, "liveVariance"),
+        allocated: sumOf(profile.sites, rows, "allocatedBytes"),
+        allocatedVariance: sumOf(profile.sites, rows, "allocatedVariance"),
+      };
       byGroup.set(group, course);
     }
     times.push(profile.timeMs);
   }
   const whole = [...byGroup].map(
-    ([group, course]) => [group, times.map((_, look) => course[look] ?? 0)] as const,
+    ([group, course]) => [group, times.map((_, look) => course[look] ?? NOTHING)] as const,
   );
   return { times, byGroup: new Map(whole) };
 }
 
-/** Nothing where the looks are too few to measure it: the rule of the verdict. */
+/** The rule of the verdict where there are looks enough for it; else what lies between two looks, with the error of the
+ * samples. Nothing where these are too near to each other. */
 function growthOf(
   times: readonly TimeMs[],
-  values: readonly Bytes[],
+  figures: readonly Figures[],
 ): Pick<RowGroupJson, "growthBytesPerHour" | "growthLowBytesPerHour" | "growthHighBytesPerHour"> {
-  const { shape, slope, low, high } = assessGrowth({ times, values });
-  return shape === "short"
+  const measured = assessGrowth({ times, values: figures.map(({ live }) => live) });
+  const growth = measured.shape === "short" ? betweenTwo(times, figures) : measured;
+  return growth === null
     ? {}
     : {
-        growthBytesPerHour: slope * MS_PER_HOUR,
-        growthLowBytesPerHour: low * MS_PER_HOUR,
-        growthHighBytesPerHour: high * MS_PER_HOUR,
+        growthBytesPerHour: growth.slope * MS_PER_HOUR,
+        growthLowBytesPerHour: growth.low * MS_PER_HOUR,
+        growthHighBytesPerHour: growth.high * MS_PER_HOUR,
       };
+}
+
+/** From the first look after a third of the time to the last. */
+function betweenTwo(
+  times: readonly TimeMs[],
+  figures: readonly Figures[],
+): { readonly slope: number; readonly low: number; readonly high: number } | null {
+  const [startMs = 0, endMs = 0] = [times[0], times.at(-1)];
+  const first = times.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
+  const [was, is] = [figures[first], figures.at(-1)];
+  const spanMs = endMs - (times[first] ?? endMs);
+  if (was === undefined || is === undefined || spanMs < SHORTEST_SPAN_MS) {
+    return null;
+  }
+  const slope = (is.live - was.live) / spanMs;
+  const variance = Math.min(was.variance + is.variance, varianceBetween(was, is));
+  const margin = (1.96 * Math.sqrt(variance)) / spanMs;
+  return { slope, low: slope - margin, high: slope + margin };
 }
 
 type FigureName = "liveBytes" | "liveVariance" | "allocatedBytes" | "allocatedVariance";

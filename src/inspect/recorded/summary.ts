@@ -3,7 +3,7 @@ import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, TimeMs } from "../../model/base/units.js";
-import type { RowGroupJson, SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
@@ -13,6 +13,7 @@ import { memoryEndsOf } from "./memory_ends.js";
 import { lastLedger } from "./newest_ledger.js";
 import { sitesOf } from "./profile_sites.js";
 import { rowGroups } from "./row_groups.js";
+import { stepsOf } from "./step_ranges.js";
 
 const MS_PER_HOUR = 3_600_000;
 /** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */
@@ -73,7 +74,7 @@ export function summarize(
       };
     }),
     ...(where.length === 0 ? {} : { where: conditionText(where) }),
-    ...(by === undefined ? {} : { by, groups: groupsOf(recording, profile, peak, by) }),
+    ...groupsOf(recording, profile, peak, by),
     sites: profile && peak ? sitesOf(profile, peak) : [],
     series: growthOf(recording),
     agent: agentFigures(recording, profile),
@@ -87,13 +88,17 @@ function groupsOf(
   recording: Recording,
   now: Profile | null,
   peak: Profile | null,
-  by: string,
-): RowGroupJson[] {
-  if (now === null || peak === null) {
-    return [];
+  by: string | undefined,
+): Pick<SummaryJson, "by" | "groups" | "steps"> {
+  if (by === undefined || now === null || peak === null) {
+    return by === undefined ? {} : { by, groups: [] };
+  }
+  const steps = by === "step" ? stepsOf(recording.events, now) : null;
+  if (steps !== null) {
+    return { by, steps };
   }
   checkKey(recording, now, by);
-  return rowGroups(recording, { now, peak }, by);
+  return { by, groups: rowGroups(recording, { now, peak }, by) };
 }
 
 /** Polls miss a peak between them; the kernel's own marks do not, but tell of one process only. */

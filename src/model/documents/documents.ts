@@ -74,6 +74,42 @@ export interface RowGroupJson {
   growthHighBytesPerHour?: number;
 }
 
+/** Host memory by the steps that the program marks, of each name and process. */
+export interface StepsJson {
+  /** In the order of the steps. */
+  ranges: StepRangeJson[];
+  /** What each step leaves behind: the median after the first third of the ranges, without the last; of loops that are
+   * long enough to tell. */
+  left: {
+    name: string;
+    pid: Pid;
+    firstStep: number;
+    lastStep: number;
+    bytesPerStep: Bytes;
+    /** Standard error of bytesPerStep. */
+    standardErrorBytes: Bytes;
+    /** Whether bytesPerStep is within two standard errors of zero. */
+    isNoise: boolean;
+  }[];
+}
+
+export interface StepRangeJson {
+  /** As in `tidemark.step(name)`. */
+  name: string;
+  pid: Pid;
+  firstStep: number;
+  lastStep: number;
+  /** Allocated in these steps and not freed. */
+  liveBytes: Bytes;
+  /** Standard error of liveBytes. */
+  standardErrorBytes: Bytes;
+  bytesPerStep: Bytes;
+  /** Standard error of bytesPerStep. */
+  standardErrorPerStep: Bytes;
+  /** Stacks, apart by allocator, of which something lives. */
+  sites: number;
+}
+
 /** `tidemark.completion/1`: the script by which a shell completes command lines. */
 export interface CompletionJson {
   schema: "tidemark.completion/1";
@@ -112,6 +148,8 @@ export interface SummaryJson {
   /** With `--by`: what the rows are grouped by, and the groups, the most live bytes first. */
   by?: string;
   groups?: RowGroupJson[];
+  /** In place of `groups`, with `--by step`. */
+  steps?: StepsJson;
   /** By liveBytes at `atMs`, largest first. */
   sites: SummarySiteJson[];
   /** Growth after the first third of the window: of the process's RSS, or of the tree's PSS where it has several
