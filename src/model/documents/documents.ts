@@ -232,6 +232,16 @@ export interface PsJson {
     ussBytes: Bytes;
     /** Of RSS since the last `tidemark ps`; 0 where that did not see the process. */
     growthBytes: Bytes;
+    /** Growth of RSS per hour, of the recording that is in progress or of what `top` has seen, after the first third of
+     * that time, with its 95 % interval; in `ps` without a recording, between two looks, without an interval. Left out
+     * where it cannot be measured. */
+    growthBytesPerHour?: number;
+    growthLowBytesPerHour?: number;
+    growthHighBytesPerHour?: number;
+    /** The least RSS that was seen in that time; left out after a first look. */
+    minRssBytes?: Bytes;
+    /** RSS after the first third of that time. */
+    baselineRssBytes?: Bytes;
     threads: number;
     /** Its child processes, Python or not. */
     children: number;
