@@ -39,6 +39,12 @@ export function Headline(props: HeadlineProps) {
       {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
       <div className="words">
         <ul className="sentences">
+          {summary.where !== undefined && (
+            <li>
+              Only {summary.where}: live and allocated bytes, sites and verdict are of this alone;
+              all other figures are of the whole program.
+            </li>
+          )}
           {seen ? (
             <Sentences report={report} look={seen} />
           ) : (

@@ -147,11 +147,7 @@ function Filters({
         </Select>
       )}
       {shownThreads.length > 1 && (
-        <Select
-          name="Thread"
-          value={asked("thread")}
-          choose={(next) => change("thread", next)}
-        >
+        <Select name="Thread" value={asked("thread")} choose={(next) => change("thread", next)}>
           <option value="">all {shownThreads.length}</option>
           {shownThreads.map(({ process, tid, name }) => (
             <option key={`${process} ${tid}`} value={tid}>
@@ -161,11 +157,7 @@ function Filters({
         </Select>
       )}
       {labels.length > 0 && (
-        <Select
-          name="Label"
-          value={asked("label")}
-          choose={(next) => change("label", next)}
-        >
+        <Select name="Label" value={asked("label")} choose={(next) => change("label", next)}>
           <option value="">any</option>
           {labels.map((name) => (
             <option key={name} value={name}>
@@ -174,11 +166,7 @@ function Filters({
           ))}
         </Select>
       )}
-      <Select
-        name="Allocator"
-        value={asked("domain")}
-        choose={(next) => change("domain", next)}
-      >
+      <Select name="Allocator" value={asked("domain")} choose={(next) => change("domain", next)}>
         <option value="">all</option>
         <option value="python">Python</option>
         <option value="native">native</option>
