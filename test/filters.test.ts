@@ -17,7 +17,7 @@ beforeAll(async () => {
   folder = scratch();
   recording = join(folder, "service.tidemark");
   const { status, stderr } = await execute(
-    [tidemark, "run", "-o", recording, "--quiet", "--", python, program, "26"],
+    [tidemark, "run", "-o", recording, "--quiet", "--", python, program, "28"],
     { cwd: folder, env: environment },
   );
   expect(status, stderr).toBe(0);

@@ -16,8 +16,8 @@ import type {
 } from "./batches.js";
 import { readCensus } from "./census_batch.js";
 import { DictionaryReader } from "./dictionary_batches.js";
-import { type FramePlace, readFrame, scanFrames } from "./frame_file.js";
-import { decodePayload, FrameKind } from "./frames.js";
+import { type FramePlace, readFrame, scanFrames } from "./frames/frame_file.js";
+import { decodePayload, FrameKind } from "./frames/frames.js";
 import { HolderReader } from "./holder_reader.js";
 import { readSamples } from "./look_reader.js";
 import { readMemoryEnds } from "./memory_end_batch.js";

@@ -57,6 +57,7 @@ export function summarize(
       points: root?.timesMs.length ?? 0,
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
+    ...(peak === null ? {} : { livePeakMs: peak.timeMs }),
     rss: treeRss(recording),
     ...treePss(recording),
     processes: recording.processes.map((process, index) => {
@@ -115,10 +116,12 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     const later = maxRss > peak.value + RSS_LAG_BYTES;
     peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
+  // What the kernel killed for memory had grown since the last poll.
+  const killed = recording.memoryEnds.find(({ pid }) => pid === recording.meta.pid);
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || recording.endMs,
-    endBytes: lastReading(root, "treeRssBytes") ?? 0,
+    endBytes: Math.max(lastReading(root, "treeRssBytes") ?? 0, killed?.rssBytes ?? 0),
   };
 }
 
