@@ -17,7 +17,6 @@ import type { GpuJson } from "../../model/documents/gpu_document.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MemorySeries, TimelineEvent } from "../../model/profile/series.js";
 import type { SiteHistories } from "../sites/site_history.js";
-import type { Selection } from "./selection.js";
 
 export interface ProcessEvidence {
   readonly pid: Pid;
@@ -97,6 +96,15 @@ export interface ProbeEvidence {
 /** A process that ran out of memory, with the sentence that says so. */
 export interface MemoryEndEvidence extends MemoryEnd {
   readonly sentence: string;
+}
+
+/** What chosen rows of the profiles were chosen from. */
+interface Selection {
+  /** "thread=worker and label=ingest". */
+  readonly where: string;
+  /** The target with the figures of the whole process, and how many processes its tree has. */
+  readonly whole: ProcessEvidence;
+  readonly members: number;
 }
 
 export interface Evidence {

@@ -1,14 +1,5 @@
 /** Evidence about chosen rows of a profile alone: `diagnose --where thread=worker`. */
-import type { Evidence, ProcessEvidence } from "./evidence.js";
-
-/** What the rows were chosen from. */
-export interface Selection {
-  /** "thread=worker and label=ingest". */
-  readonly where: string;
-  /** The target with the figures of the whole process, and how many processes its tree has. */
-  readonly whole: ProcessEvidence;
-  readonly members: number;
-}
+import type { Evidence } from "./evidence.js";
 
 /**
  * `evidence` holds the sites of the chosen rows; this takes out what is of the whole process, so that no rule explains
