@@ -1,25 +1,34 @@
-// src/inspect/{live,recorded}/index.ts: what the files of a folder export, without what is marked `@internal`.
+// src/inspect/{live,recorded}/index.ts: what the files of a folder and of its parts export, without what is marked
+// `@internal`.
 import ts from "typescript";
 import { formatted, sourcesOf } from "./source_files.mjs";
 
-const folders = ["src/inspect/live", "src/inspect/recorded"];
+/** Folders and the parts of theirs that count. */
+const folders = new Map([
+  ["src/inspect/live", ["gpu"]],
+  ["src/inspect/recorded", ["gpu", "rows"]],
+]);
 
 /** @returns {Map<string, string>} path in the repository -> text */
 export function folderIndexes() {
   return new Map(
-    folders.map((folder) => {
+    [...folders].map(([folder, parts]) => {
       const path = `${folder}/index.ts`;
-      return [path, formatted(path, indexOf(folder))];
+      return [path, formatted(path, indexOf(folder, parts))];
     }),
   );
 }
 
-/** @param {string} folder */
-function indexOf(folder) {
-  const exports = sourcesOf(folder).flatMap(({ name, source }) => {
-    const names = source.statements.flatMap(publicNames);
-    return names.length === 0 ? [] : [`export { ${names.join(", ")} } from "./${name}.js";`];
-  });
+/** @param {string} folder @param {string[]} parts */
+function indexOf(folder, parts) {
+  const exports = ["", ...parts.map((part) => `${part}/`)].flatMap((part) =>
+    sourcesOf(`${folder}/${part}`).flatMap(({ name, source }) => {
+      const names = source.statements.flatMap(publicNames);
+      return names.length === 0
+        ? []
+        : [`export { ${names.join(", ")} } from "./${part}${name}.js";`];
+    }),
+  );
   const head =
     "/** Made by `npm run generate` from the exports of this folder's files. Do not edit. */";
   return `${[head, ...exports].join("\n")}\n`;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { GpuJson, GpuTopJson, OomJson } from "../../src/model/documents/gpu_document.js";
+import type { GpuJson, GpuTopJson, OomJson } from "../../src/model/documents/gpu/gpu_document.js";
 import { execute, type RunSettings, repository, tidemark } from "../run.js";
 import { pickle } from "./pickle_writer.mjs";
 import { snapshotOf } from "./snapshot_file.mjs";

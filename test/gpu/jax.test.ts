@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
-import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
+import type { GpuProcessJson } from "../../src/model/documents/gpu/gpu_process_document.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 import { validate } from "../recorded_app.js";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { itemAt } from "../../src/model/base/columns.js";
 import { present } from "../../src/model/base/present.js";
-import type { GpuProcessJson } from "../../src/model/documents/gpu_process_document.js";
+import type { GpuProcessJson } from "../../src/model/documents/gpu/gpu_process_document.js";
 import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";

@@ -11,7 +11,10 @@ import { writeReport } from "../../src/cli/files/report_page.js";
 import { diffPageDocument, pageDocument } from "../../src/gpu/analysis/page_document.js";
 import { readSnapshot } from "../../src/gpu/snapshot/read_snapshot.js";
 import { present } from "../../src/model/base/present.js";
-import type { GpuDiffPageDocument, GpuPageDocument } from "../../src/model/documents/gpu_page.js";
+import type {
+  GpuDiffPageDocument,
+  GpuPageDocument,
+} from "../../src/model/documents/gpu/gpu_page.js";
 import { launchBrowser } from "../browser.js";
 import { pickle } from "./pickle_writer.mjs";
 import type { CachingAllocator } from "./simulator.mjs";

@@ -24,7 +24,7 @@ import {
 import { openCoreFile, openProcessMemory } from "../../src/linux/index.js";
 import { float64At, itemAt, uint32At } from "../../src/model/base/columns.js";
 import { present } from "../../src/model/base/present.js";
-import type { HeapDiffJson, HeapJson } from "../../src/model/documents/heap_document.js";
+import type { HeapDiffJson, HeapJson } from "../../src/model/documents/heap/heap_document.js";
 import { pathTo } from "../../src/model/heap/heap_paths.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { start, startPython, type Waiting } from "../python_program.js";

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { Command } from "commander";
 import { analyseSnapshot, oomDocument, withSnapshotCheck } from "../../inspect/index.js";
-import type { OomJson } from "../../model/documents/gpu_document.js";
+import type { OomJson } from "../../model/documents/gpu/gpu_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import {
   type CommonOptions,

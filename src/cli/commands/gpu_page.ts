@@ -1,7 +1,7 @@
 /** `tidemark gpu SNAPSHOT -o F.html`, and the same with two snapshots. */
 import { basename } from "node:path";
 import { diffPageDocument, snapshotPage } from "../../inspect/index.js";
-import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
+import type { GpuPageDocument } from "../../model/documents/gpu/gpu_page.js";
 import { ownKind } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";

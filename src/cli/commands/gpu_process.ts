@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { gpuProcessDocument, gpuProcessPage } from "../../inspect/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
-import type { GpuProcessJson } from "../../model/documents/gpu_process_document.js";
+import type { GpuProcessJson } from "../../model/documents/gpu/gpu_process_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";

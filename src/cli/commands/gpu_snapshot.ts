@@ -8,7 +8,7 @@ import {
   withVerdict,
 } from "../../inspect/index.js";
 import { present } from "../../model/base/present.js";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
 import { printGpuDiff } from "../screens/gpu/diff.js";

@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import { gpuTopDocument } from "../../inspect/index.js";
 import type { Millis } from "../../model/base/units.js";
-import type { GpuTopJson } from "../../model/documents/gpu_document.js";
+import type { GpuTopJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   type CommonOptions,
   type ListOptions,

@@ -3,9 +3,12 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { heapDiffDocument, heapDiffPage, heapDocument, heapPage } from "../../inspect/index.js";
 import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
-import type { HeapDiffJson, HeapJson } from "../../model/documents/heap_document.js";
-import { encodeHeap } from "../../model/documents/heap_file.js";
-import type { HeapDiffPageDocument, HeapPageDocument } from "../../model/documents/heap_page.js";
+import type { HeapDiffJson, HeapJson } from "../../model/documents/heap/heap_document.js";
+import { encodeHeap } from "../../model/documents/heap/heap_file.js";
+import type {
+  HeapDiffPageDocument,
+  HeapPageDocument,
+} from "../../model/documents/heap/heap_page.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";

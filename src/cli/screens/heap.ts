@@ -9,7 +9,7 @@ import type {
   HeapDiffJson,
   HeapHolderJson,
   HeapJson,
-} from "../../model/documents/heap_document.js";
+} from "../../model/documents/heap/heap_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, formatTable, type Screen } from "../text/output.js";
 

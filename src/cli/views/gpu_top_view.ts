@@ -3,7 +3,7 @@
 import { type GpuTopHistory, gpuTopPoller } from "../../inspect/index.js";
 import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
-import type { GpuTopProcessJson } from "../../model/documents/gpu_document.js";
+import type { GpuTopProcessJson } from "../../model/documents/gpu/gpu_document.js";
 import type { ListOptions } from "../options/options.js";
 import { chosenProcesses, printDevice } from "../screens/gpu/top.js";
 import { type Screen, sparkline } from "../text/output.js";

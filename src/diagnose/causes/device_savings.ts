@@ -4,7 +4,7 @@ import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
-import type { GpuCategory, GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuCategory, GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 
 interface Saving {
   readonly id: GpuAdviceId;

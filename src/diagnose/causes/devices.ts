@@ -2,7 +2,7 @@
 import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
-import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";

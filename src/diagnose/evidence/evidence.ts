@@ -13,7 +13,7 @@
 import type { Bytes, Objects, Pid, TimeMs } from "../../model/base/units.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson, TargetJson } from "../../model/documents/documents.js";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MemorySeries, TimelineEvent } from "../../model/profile/series.js";
 import type { SiteHistories } from "../sites/site_history.js";

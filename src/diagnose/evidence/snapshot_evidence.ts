@@ -1,5 +1,5 @@
 /** Allocator snapshots alone as evidence: no process was watched. */
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import type { Evidence } from "./evidence.js";
 
 export function evidenceOfSnapshots(snapshots: readonly GpuJson[]): Evidence {

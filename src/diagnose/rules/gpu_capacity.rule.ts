@@ -1,6 +1,6 @@
 import { adviceOf } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
-import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import { savingAdvice } from "../causes/device_savings.js";
 import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../causes/devices.js";
 import { type Finding, type Rule, silent } from "./rule.js";

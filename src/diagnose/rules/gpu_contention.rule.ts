@@ -1,7 +1,7 @@
 import { adviceOf } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   othersBytes,
   snapshotDevices,

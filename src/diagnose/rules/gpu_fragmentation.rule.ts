@@ -1,5 +1,5 @@
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
-import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   deviceAdvice,
   snapshotDevices,

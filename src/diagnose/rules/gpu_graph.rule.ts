@@ -1,6 +1,6 @@
 import { adviceOf } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
-import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import { snapshotDevices } from "../causes/devices.js";
 import { frameText } from "../wording/words.js";

@@ -1,7 +1,7 @@
 import { adviceOf } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { GpuDeviceJson, GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson, GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import { snapshotDevices, type WatchedDevice, watchedDevices } from "../causes/devices.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";

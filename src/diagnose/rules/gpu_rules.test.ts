@@ -7,7 +7,7 @@ import type {
   GpuCategory,
   GpuDeviceJson,
   GpuGrowthJson,
-} from "../../model/documents/gpu_document.js";
+} from "../../model/documents/gpu/gpu_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { evidenceOfSnapshots } from "../evidence/snapshot_evidence.js";
 import { verdict } from "../verdict/verdict.fixture.js";

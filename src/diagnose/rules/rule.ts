@@ -1,5 +1,5 @@
 import type { AdviceJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
-import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";

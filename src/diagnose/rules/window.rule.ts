@@ -3,7 +3,7 @@ import {
   formatCount,
   formatDurationBriefly,
 } from "../../model/base/numbers.js";
-import type { GpuDeviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
 import { adviceById } from "../wording/advice.js";

@@ -2,7 +2,7 @@
 
 import type { Pid } from "../../model/base/units.js";
 import type { DiagnosisJson, SuspectJson } from "../../model/documents/diagnosis_document.js";
-import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import type { Finding } from "../rules/rule.js";
 
 const MOST_SUSPECTS = 10;

@@ -1,5 +1,5 @@
 /** The catalogue of advice for devices: ids are stable, TM-A101 to TM-A199. */
-import type { GpuAdviceJson } from "../../model/documents/gpu_document.js";
+import type { GpuAdviceJson } from "../../model/documents/gpu/gpu_document.js";
 
 export const GPU_ADVICE = {
   "TM-A101":

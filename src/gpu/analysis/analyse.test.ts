@@ -10,7 +10,7 @@ import { snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomWorkload, runOut, trainingRun } from "../../../test/gpu/workload.mjs";
 import { itemAt } from "../../model/base/columns.js";
 import { present } from "../../model/base/present.js";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import { readSnapshot } from "../snapshot/read_snapshot.js";
 import { analyse } from "./analyse.js";
 import { compareSnapshots } from "./compare.js";

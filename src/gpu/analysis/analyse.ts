@@ -5,7 +5,7 @@ import type {
   GpuCategory,
   GpuDeviceJson,
   GpuJson,
-} from "../../model/documents/gpu_document.js";
+} from "../../model/documents/gpu/gpu_document.js";
 import { type GpuReplay, heldAt } from "../../model/gpu/gpu_replay.js";
 import { type GpuSnapshot, HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import { replayForward } from "../replay/forward_replay.js";

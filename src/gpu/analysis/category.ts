@@ -3,7 +3,7 @@
  * lives. PyTorch's profiler follows tensors to be sure; a snapshot has only this.
  */
 import { int32At, uint32At } from "../../model/base/columns.js";
-import type { GpuCategory } from "../../model/documents/gpu_document.js";
+import type { GpuCategory } from "../../model/documents/gpu/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 

@@ -5,7 +5,7 @@ import type {
   GpuDiffSiteJson,
   GpuJson,
   GpuTotalsJson,
-} from "../../model/documents/gpu_document.js";
+} from "../../model/documents/gpu/gpu_document.js";
 import { HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import { siteKey } from "./sites.js";
 

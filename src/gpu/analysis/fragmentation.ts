@@ -10,7 +10,10 @@
 
 import { float64At, itemAt, uint16At, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { GpuFragmentationJson, GpuTotalsJson } from "../../model/documents/gpu_document.js";
+import type {
+  GpuFragmentationJson,
+  GpuTotalsJson,
+} from "../../model/documents/gpu/gpu_document.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 
 export interface EndOfDevice {

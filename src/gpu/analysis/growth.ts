@@ -5,7 +5,7 @@
 
 import { addAt, float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { GpuGrowthJson } from "../../model/documents/gpu_document.js";
+import type { GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import type { Classified } from "./category.js";

@@ -1,11 +1,11 @@
 /** The page of a snapshot: its replays as columns, and what the screen says of it. */
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   GPU_CATEGORIES,
   type GpuDiffPageDocument,
   type GpuPageDevice,
   type GpuPageDocument,
-} from "../../model/documents/gpu_page.js";
+} from "../../model/documents/gpu/gpu_page.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import { devicesOf, replayDevice } from "../replay/replay.js";
 import { adviceFor, analyseDevice, limitsOf } from "./analyse.js";

@@ -2,7 +2,11 @@
 
 import { itemAt } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { GpuDeviceJson, GpuJson, GpuRanksJson } from "../../model/documents/gpu_document.js";
+import type {
+  GpuDeviceJson,
+  GpuJson,
+  GpuRanksJson,
+} from "../../model/documents/gpu/gpu_document.js";
 import { isOwnFrame } from "../../model/gpu/gpu_frame_roles.js";
 import { onDevices } from "./compare.js";
 import { siteKey } from "./sites.js";

@@ -1,6 +1,6 @@
 /** Allocations of a moment, summed up by stack and category. */
 import { float64At, uint32At } from "../../model/base/columns.js";
-import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu_document.js";
+import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import type { Classified } from "./category.js";

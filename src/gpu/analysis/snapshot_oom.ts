@@ -1,6 +1,6 @@
 /** The out-of-memory events of a trace, and the state that each met. */
 import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
-import type { GpuOutOfMemoryJson } from "../../model/documents/gpu_document.js";
+import type { GpuOutOfMemoryJson } from "../../model/documents/gpu/gpu_document.js";
 import { type GpuReplay, gapsAt } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import { tellingFrames } from "./frame_roles.js";

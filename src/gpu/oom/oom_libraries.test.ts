@@ -1,7 +1,7 @@
 /** Texts of XLA, of libraries on the device and of other frameworks: who says what, and what is no event. */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { OomEventJson } from "../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../model/documents/gpu/gpu_document.js";
 import { readOomLog } from "./oom_log.js";
 
 const GIB = 2 ** 30;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { itemAt } from "../../model/base/columns.js";
-import type { OomEventJson } from "../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../model/documents/gpu/gpu_document.js";
 import { logLines } from "./log/log_lines.js";
 import { readOomLog } from "./oom_log.js";
 

@@ -1,7 +1,7 @@
 /** Finds the out-of-memory messages of a log and says what each means. */
 import { present } from "../../model/base/present.js";
 import type { FrameJson } from "../../model/documents/documents.js";
-import type { OomEventJson, OomJson } from "../../model/documents/gpu_document.js";
+import type { OomEventJson, OomJson } from "../../model/documents/gpu/gpu_document.js";
 import { adviceOf, adviceOnWindows } from "../analysis/advice.js";
 import type { LogLine } from "./log/log_lines.js";
 import { splitPrefix } from "./log/log_prefix.js";

@@ -1,7 +1,7 @@
 /** A log's message held against the snapshot that was taken then. */
 
 import { formatBytesLikePyTorch } from "../../model/base/numbers.js";
-import type { GpuJson, OomEventJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson, OomEventJson } from "../../model/documents/gpu/gpu_document.js";
 
 /** How far a figure printed with two decimals may be off. */
 const ROUNDING = 0.01;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { OomEventJson } from "../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../model/documents/gpu/gpu_document.js";
 import { logLines } from "./log/log_lines.js";
 import { readOomLog } from "./oom_log.js";
 

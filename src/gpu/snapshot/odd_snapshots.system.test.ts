@@ -7,7 +7,7 @@ import { afterAll, describe, expect, inject, test } from "vitest";
 import { PythonFloat, PythonTuple, pickle } from "../../../test/gpu/pickle_writer.mjs";
 import { snapshotOf } from "../../../test/gpu/snapshot_file.mjs";
 import { randomFrom, randomWorkload, stackOf } from "../../../test/gpu/workload.mjs";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
+import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import { analyse } from "../analysis/analyse.js";

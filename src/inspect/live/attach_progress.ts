@@ -4,7 +4,7 @@ import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { orNull } from "../../model/errors/errors.js";
 import { openRecording } from "../../record/index.js";
-import { groupSites } from "../recorded/site_groups.js";
+import { groupSites } from "../recorded/rows/site_groups.js";
 import { summarize } from "../recorded/summary.js";
 
 export interface AttachProgress {

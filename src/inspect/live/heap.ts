@@ -30,12 +30,12 @@ import {
 } from "../../linux/index.js";
 import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { Bytes, Millis, Objects } from "../../model/base/units.js";
-import type { HeapJson, HeapTypeJson } from "../../model/documents/heap_document.js";
+import type { HeapJson, HeapTypeJson } from "../../model/documents/heap/heap_document.js";
 import {
   HEAP_PAGE_SCHEMA,
   type HeapPageDocument,
   type NamedHeapTree,
-} from "../../model/documents/heap_page.js";
+} from "../../model/documents/heap/heap_page.js";
 import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { coreCutOff, noSuchObject } from "../../model/errors/heap_errors.js";
 import type { NodeId } from "../../model/heap/heap_graph.js";

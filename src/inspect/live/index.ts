@@ -3,10 +3,10 @@ export { attachAndRecord, commandOf, detachAgent } from "./attach.js";
 export type { AttachProgress } from "./attach_progress.js";
 export { diagnoseProcess } from "./diagnosis.js";
 export { type FileKind, identifyFile } from "./file_kind.js";
-export { gpuProcessDocument } from "./gpu_process.js";
-export { gpuProcessPage } from "./gpu_process_page.js";
-export { gpuTopDocument } from "./gpu_top.js";
-export { type GpuTopHistory, gpuTopPoller } from "./gpu_top_history.js";
+export { gpuProcessDocument } from "./gpu/gpu_process.js";
+export { gpuProcessPage } from "./gpu/gpu_process_page.js";
+export { gpuTopDocument } from "./gpu/gpu_top.js";
+export { type GpuTopHistory, gpuTopPoller } from "./gpu/gpu_top_history.js";
 export { heapDocument, heapPage } from "./heap.js";
 export { coreLedgerDocument, ledgerDocument } from "./ledger.js";
 export {

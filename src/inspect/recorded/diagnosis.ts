@@ -8,7 +8,7 @@ import { isOwn } from "../../model/documents/own_code.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { evidenceOf } from "./evidence.js";
-import { analyseSnapshot } from "./gpu_snapshot.js";
+import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
 /** Of the rows that meet `where` alone. `tell` counts looks. Throws TidemarkError where one turns out damaged, and for
  * a condition that no row can meet. */

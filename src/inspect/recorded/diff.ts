@@ -6,8 +6,8 @@ import type {
   SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
-import { addUp } from "./site_groups.js";
-import { type Figures, varianceBetween } from "./variance_between.js";
+import { addUp } from "./rows/site_groups.js";
+import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
 /** One side of a comparison: a recording at a moment. */
 interface DiffSide {

@@ -14,9 +14,9 @@ import type { StackId, Tell } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { LookMoment, Recording } from "../../recording/types.js";
-import { chosenRows, conditionText } from "./chosen_rows.js";
+import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
 import { memoryEndsOf } from "./memory_ends.js";
-import { recordedSnapshots } from "./recorded_snapshots.js";
+import { chosenRows, conditionText } from "./rows/chosen_rows.js";
 
 /** More looks than this say no more of a course. */
 const MOST_LOOKS = 48;

@@ -2,13 +2,13 @@
 
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { diffHeaps } from "../../model/documents/heap_diff.js";
-import type { HeapDiffJson } from "../../model/documents/heap_document.js";
-import { decodeHeap, type SavedHeap } from "../../model/documents/heap_file.js";
+import { diffHeaps } from "../../model/documents/heap/heap_diff.js";
+import type { HeapDiffJson } from "../../model/documents/heap/heap_document.js";
+import { decodeHeap, type SavedHeap } from "../../model/documents/heap/heap_file.js";
 import {
   HEAP_DIFF_PAGE_SCHEMA,
   type HeapDiffPageDocument,
-} from "../../model/documents/heap_page.js";
+} from "../../model/documents/heap/heap_page.js";
 import { fileNotFound, fileUnusable, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 

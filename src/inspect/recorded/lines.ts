@@ -5,9 +5,9 @@ import type { Profile } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import { pickSites } from "../../model/profile/site_columns.js";
 import type { Moment, Recording } from "../../recording/types.js";
-import { checkKey, chosenRows, type RowChoice } from "./chosen_rows.js";
-import { sitesOf } from "./profile_sites.js";
-import { addUp, splitStack } from "./site_groups.js";
+import { checkKey, chosenRows, type RowChoice } from "./rows/chosen_rows.js";
+import { sitesOf } from "./rows/profile_sites.js";
+import { addUp, splitStack } from "./rows/site_groups.js";
 import { summarize } from "./summary.js";
 
 type LineRow = LinesJson["lines"][number];

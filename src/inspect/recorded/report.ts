@@ -4,8 +4,8 @@ import type { ReportDocument } from "../../model/documents/report_document.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
-import { chosenRows } from "./chosen_rows.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
+import { chosenRows } from "./rows/chosen_rows.js";
 import { summarize } from "./summary.js";
 
 /** More looks would make the page heavy and its timeline no finer to the eye. */

@@ -8,7 +8,7 @@ import type { Profile, SiteTable } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { chooseLooks } from "./evidence.js";
-import { type Figures, varianceBetween } from "./variance_between.js";
+import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
 const MS_PER_HOUR = 3_600_000;
 const DOMAINS = 4;

@@ -3,7 +3,7 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import type { Recording } from "../../recording/types.js";
-import { groupKey, groupSites, type SiteGroup } from "./site_groups.js";
+import { groupKey, groupSites, type SiteGroup } from "./rows/site_groups.js";
 import { summarize } from "./summary.js";
 
 /** A site and its rates since the look that it is compared with. */

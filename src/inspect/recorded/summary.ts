@@ -8,12 +8,12 @@ import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
-import { checkKey, chosenRows, conditionText, type RowChoice } from "./chosen_rows.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { lastLedger } from "./newest_ledger.js";
-import { sitesOf } from "./profile_sites.js";
 import { rowGroups } from "./row_groups.js";
-import { stepsOf } from "./step_ranges.js";
+import { checkKey, chosenRows, conditionText, type RowChoice } from "./rows/chosen_rows.js";
+import { sitesOf } from "./rows/profile_sites.js";
+import { stepsOf } from "./rows/step_ranges.js";
 
 const MS_PER_HOUR = 3_600_000;
 /** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */

@@ -10,7 +10,7 @@ import {
   GPU_CATEGORIES,
   type GpuPageDevice,
   type GpuPageDocument,
-} from "../../../src/model/documents/gpu_page.js";
+} from "../../../src/model/documents/gpu/gpu_page.js";
 import { formatBytes, formatCount, formatMilliseconds } from "../format/numbers.js";
 import { nameOf, placeOf, shownFrames } from "./stacks/stackNames.js";
 

@@ -2,8 +2,8 @@
 
 import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
 import { float64At, itemAt, uint32At } from "../../../src/model/base/columns.js";
-import type { GpuJson } from "../../../src/model/documents/gpu_document.js";
-import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/documents/gpu_page.js";
+import type { GpuJson } from "../../../src/model/documents/gpu/gpu_document.js";
+import type { GpuPageDevice, GpuPageDocument } from "../../../src/model/documents/gpu/gpu_page.js";
 import { type GpuReplay, heldAt } from "../../../src/model/gpu/gpu_replay.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { type Theme, useTheme } from "../theme/theme.js";

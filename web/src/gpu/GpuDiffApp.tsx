@@ -5,7 +5,7 @@ import { itemAt } from "../../../src/model/base/columns.js";
 import type {
   GpuDiffPageDocument,
   GpuPageDocument,
-} from "../../../src/model/documents/gpu_page.js";
+} from "../../../src/model/documents/gpu/gpu_page.js";
 import { heldAt } from "../../../src/model/gpu/gpu_replay.js";
 import { type Theme, useTheme } from "../theme/theme.js";
 import { GpuLegend } from "./colours/GpuLegend.js";

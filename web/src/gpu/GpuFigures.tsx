@@ -1,5 +1,5 @@
 /** The figures of a device at the end of its trace. */
-import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../../src/model/documents/gpu/gpu_document.js";
 import { formatBytes } from "../format/numbers.js";
 
 export function GpuFigures({ summary }: { summary: GpuDeviceJson }) {

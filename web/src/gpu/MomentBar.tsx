@@ -2,8 +2,8 @@
 
 import type { ReactNode } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
-import type { GpuDeviceJson } from "../../../src/model/documents/gpu_document.js";
-import type { GpuPageDevice } from "../../../src/model/documents/gpu_page.js";
+import type { GpuDeviceJson } from "../../../src/model/documents/gpu/gpu_document.js";
+import type { GpuPageDevice } from "../../../src/model/documents/gpu/gpu_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 
 /** More would push the page down: the timeline marks them all. */

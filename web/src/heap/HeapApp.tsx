@@ -2,7 +2,10 @@
 
 import { useMemo, useState } from "react";
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
-import type { HeapPageDocument, NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import type {
+  HeapPageDocument,
+  NamedHeapTree,
+} from "../../../src/model/documents/heap/heap_page.js";
 import {
   formatBytes,
   formatCount,

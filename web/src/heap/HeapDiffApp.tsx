@@ -1,7 +1,7 @@
 /** The page of two heaps: what appeared, grew, shrank and went, by type and by holder. */
 import { useMemo, useState } from "react";
-import type { HeapChange, HeapDiffJson } from "../../../src/model/documents/heap_document.js";
-import type { HeapDiffPageDocument } from "../../../src/model/documents/heap_page.js";
+import type { HeapChange, HeapDiffJson } from "../../../src/model/documents/heap/heap_document.js";
+import type { HeapDiffPageDocument } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount, formatDuration, formatSignedBytes } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";

@@ -1,6 +1,6 @@
 /** Where memory gathers, and the numbers that an array would hold bare. */
-import type { HeapHolderJson, HeapJson } from "../../../src/model/documents/heap_document.js";
-import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import type { HeapHolderJson, HeapJson } from "../../../src/model/documents/heap/heap_document.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { Way } from "./HeapHead.js";

@@ -1,5 +1,5 @@
 /** The ways from roots to the objects of one type. */
-import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
 import { placesOf, typeOf, wayTo } from "./treeView.js";

@@ -1,6 +1,6 @@
 /** Every type of a heap: sorted by any column, searched by name or module. */
 import { useMemo, useState } from "react";
-import type { HeapJson, HeapTypeJson } from "../../../src/model/documents/heap_document.js";
+import type { HeapJson, HeapTypeJson } from "../../../src/model/documents/heap/heap_document.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { uint32At } from "../../../src/model/base/columns.js";
 import { present } from "../../../src/model/base/present.js";
-import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { layOut, tileAt } from "./mapLayout.js";
 import { nameOf, viewTree, wayTo } from "./treeView.js";

@@ -1,6 +1,6 @@
 /** Children, names and ways of the rows of a heap's tree. */
 import { float64At, itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
-import type { NamedHeapTree } from "../../../src/model/documents/heap_page.js";
+import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatCount } from "../format/numbers.js";
 

@@ -5,13 +5,13 @@ import {
   GPU_PAGE_SCHEMA,
   type GpuDiffPageDocument,
   type GpuPageDocument,
-} from "../../../src/model/documents/gpu_page.js";
+} from "../../../src/model/documents/gpu/gpu_page.js";
 import {
   HEAP_DIFF_PAGE_SCHEMA,
   HEAP_PAGE_SCHEMA,
   type HeapDiffPageDocument,
   type HeapPageDocument,
-} from "../../../src/model/documents/heap_page.js";
+} from "../../../src/model/documents/heap/heap_page.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 
 /** The documents that a page can show; their `schema` distinguishes them. */

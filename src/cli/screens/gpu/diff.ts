@@ -1,7 +1,7 @@
 /** Two snapshots: what appeared, grew, shrank and went. */
 
 import { formatBytes, formatCount, formatSignedBytes } from "../../../model/base/numbers.js";
-import type { GpuDiffJson } from "../../../model/documents/gpu_document.js";
+import type { GpuDiffJson } from "../../../model/documents/gpu/gpu_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import { formatTable, type Screen } from "../../text/output.js";

@@ -1,7 +1,7 @@
 /** The out-of-memory messages of a log, each with what it means. */
 
 import { formatBytes, formatCount } from "../../../model/base/numbers.js";
-import type { OomEventJson, OomJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson, OomJson } from "../../../model/documents/gpu/gpu_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import type { Screen } from "../../text/output.js";

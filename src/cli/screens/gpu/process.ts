@@ -11,7 +11,7 @@ import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
-} from "../../../model/documents/gpu_process_document.js";
+} from "../../../model/documents/gpu/gpu_process_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import { bar, formatTable, padStart, type Screen } from "../../text/output.js";

@@ -1,7 +1,7 @@
 /** The ranks of a job: a table, the odd one named. */
 
 import { formatBytes, formatCount } from "../../../model/base/numbers.js";
-import type { GpuRanksJson } from "../../../model/documents/gpu_document.js";
+import type { GpuRanksJson } from "../../../model/documents/gpu/gpu_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import { formatTable, type Screen } from "../../text/output.js";

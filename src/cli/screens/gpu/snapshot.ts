@@ -1,7 +1,11 @@
 /** One snapshot on one screen. */
 
 import { formatBytes, formatCount, formatShare } from "../../../model/base/numbers.js";
-import type { GpuDeviceJson, GpuJson, GpuSiteJson } from "../../../model/documents/gpu_document.js";
+import type {
+  GpuDeviceJson,
+  GpuJson,
+  GpuSiteJson,
+} from "../../../model/documents/gpu/gpu_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { HOST_MEMORY } from "../../../model/gpu/gpu_snapshot.js";
 import { type ListOptions, selectRows } from "../../options/options.js";

@@ -1,7 +1,7 @@
 /** The devices of a host, each with its processes. */
 
 import { formatBytes, formatShare } from "../../../model/base/numbers.js";
-import type { GpuTopJson, GpuTopProcessJson } from "../../../model/documents/gpu_document.js";
+import type { GpuTopJson, GpuTopProcessJson } from "../../../model/documents/gpu/gpu_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import { bar, formatTable, type Screen } from "../../text/output.js";

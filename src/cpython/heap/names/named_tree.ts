@@ -1,7 +1,7 @@
 /** The dominator tree of a heap, cut to what a page holds, each row with the way to it in words. */
 
 import { uint32At } from "../../../model/base/columns.js";
-import type { NamedHeapTree } from "../../../model/documents/heap_page.js";
+import type { NamedHeapTree } from "../../../model/documents/heap/heap_page.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { cutTree, TreeKind } from "../../../model/heap/heap_tree.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES } from "../graph/graph.js";

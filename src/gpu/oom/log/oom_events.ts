@@ -1,5 +1,5 @@
 /** The events of a log, each once: a traceback, a logger and a launcher print the same exception. */
-import type { OomEventJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 
 const MOST_EVENTS = 10_000;
 

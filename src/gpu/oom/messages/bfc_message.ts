@@ -17,7 +17,7 @@
  */
 
 import type { Bytes } from "../../../model/base/units.js";
-import type { OomEventJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 import { type BfcRequest, EXHAUSTED, requestIn, TENSOR } from "./bfc_request.js";
 import { bytesOf, XLA_SIZE } from "./message_sizes.js";
 import { sourceOf } from "./message_source.js";

@@ -1,5 +1,5 @@
 /** Who wrote a message: by the paths, packages and classes that stand in its own lines. */
-import type { OomEventJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 
 export interface MessageSource {
   readonly framework: OomEventJson["framework"];

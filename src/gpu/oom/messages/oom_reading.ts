@@ -1,5 +1,5 @@
 /** The content of a message, whichever library wrote it: its figures, and the verdict drawn from them. */
-import type { OomEventJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 import type { ConfName, GpuAdviceId } from "../../analysis/advice.js";
 
 export type OomFigures = Pick<

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { itemAt } from "../../../model/base/columns.js";
-import type { OomEventJson } from "../../../model/documents/gpu_document.js";
+import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 import { readOomLog } from "../oom_log.js";
 
 const MIB = 2 ** 20;

@@ -3,7 +3,10 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { float64At, itemAt, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import { present } from "../../../../src/model/base/present.js";
-import type { GpuPageDevice, GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
+import type {
+  GpuPageDevice,
+  GpuPageDocument,
+} from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { Span } from "../../../../src/model/gpu/gpu_replay.js";
 import { formatBytes } from "../../format/numbers.js";
 import { useWidth } from "../../widgets/useWidth.js";

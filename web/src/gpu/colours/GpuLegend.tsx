@@ -1,6 +1,6 @@
 /** The categories that a device's memory is drawn in; only those that occur. */
 import { useMemo } from "react";
-import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu_page.js";
+import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu/gpu_page.js";
 import { categoryColour, type GpuPalette } from "./gpuColours.js";
 
 interface Props {

@@ -1,6 +1,6 @@
 /** One hue a category, a shade by site, so that neighbours of one kind stay apart. */
 import { itemAt } from "../../../../src/model/base/columns.js";
-import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu_page.js";
+import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { Theme } from "../../theme/theme.js";
 
 /** Hue and saturation, in the order of GPU_CATEGORIES. */

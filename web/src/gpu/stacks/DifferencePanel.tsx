@@ -1,6 +1,6 @@
 /** What differs between two moments, A and B: by site, and as a flame graph. */
 import { type ReactNode, useMemo, useState } from "react";
-import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
+import type { GpuPageDevice } from "../../../../src/model/documents/gpu/gpu_page.js";
 import { formatBytes, formatCount, formatSignedBytes } from "../../format/numbers.js";
 import type { Theme } from "../../theme/theme.js";
 import { type Column, DataTable } from "../../widgets/DataTable.js";

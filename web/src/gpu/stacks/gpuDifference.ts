@@ -1,6 +1,9 @@
 /** What appeared, grew, shrank and went between two moments, of one file or of two, by site. */
 import { float64At, uint8At, uint32At } from "../../../../src/model/base/columns.js";
-import { GPU_CATEGORIES, type GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
+import {
+  GPU_CATEGORIES,
+  type GpuPageDevice,
+} from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { Side } from "./gpuFlame.js";
 import { type NamedFrame, tellingFrame } from "./stackNames.js";
 

@@ -1,6 +1,6 @@
 /** The tree of what lived at a moment, or at two of them: stacks from their roots. */
 import { float64At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
-import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
+import type { GpuPageDocument } from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
 import { type FlameLayout, layOut } from "../../flame/layout.js";
 import { DIFF_BASE, DIFF_STEPS, KINDS, SHADES } from "../../flame/palette.js";

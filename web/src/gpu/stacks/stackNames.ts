@@ -1,7 +1,7 @@
 /** Names of a snapshot's frames, and which stacks a search finds. */
 
 import { itemAt, uint8At, uint32At } from "../../../../src/model/base/columns.js";
-import type { GpuPageDocument } from "../../../../src/model/documents/gpu_page.js";
+import type { GpuPageDocument } from "../../../../src/model/documents/gpu/gpu_page.js";
 import {
   isAllocatorFrame,
   isInterpreterFrame,

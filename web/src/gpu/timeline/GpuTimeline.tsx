@@ -1,6 +1,6 @@
 /** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
 import { float64At } from "../../../../src/model/base/columns.js";
-import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../../../src/model/documents/gpu/gpu_document.js";
 import { formatBytes } from "../../format/numbers.js";
 import { useWidth } from "../../widgets/useWidth.js";
 import { TimelineMarks } from "./TimelineMarks.js";

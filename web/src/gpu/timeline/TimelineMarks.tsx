@@ -1,5 +1,5 @@
 /** What stands over the timeline's picture: the scale, the peak, moments of no memory, those compared. */
-import type { GpuDeviceJson } from "../../../../src/model/documents/gpu_document.js";
+import type { GpuDeviceJson } from "../../../../src/model/documents/gpu/gpu_document.js";
 import { formatBytes } from "../../format/numbers.js";
 
 interface Props {

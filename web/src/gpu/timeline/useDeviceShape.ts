@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { float64At } from "../../../../src/model/base/columns.js";
-import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
+import type { GpuPageDevice } from "../../../../src/model/documents/gpu/gpu_page.js";
 import { MomentHeights } from "./momentHeights.js";
 import { type StackedAllocations, stackAllocations } from "./timelineLayout.js";
 

@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useMemo, useRef } from "react";
 import { uint8At, uint32At } from "../../../../src/model/base/columns.js";
-import type { GpuPageDevice } from "../../../../src/model/documents/gpu_page.js";
+import type { GpuPageDevice } from "../../../../src/model/documents/gpu/gpu_page.js";
 import { colourOf, type GpuPalette } from "../colours/gpuColours.js";
 import {
   allocationAt,

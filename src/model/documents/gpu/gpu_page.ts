@@ -1,7 +1,7 @@
 /** What the page of a device's snapshot holds: written by the CLI into one HTML file. */
 
-import type { GpuReplay } from "../gpu/gpu_replay.js";
-import type { GpuSnapshot } from "../gpu/gpu_snapshot.js";
+import type { GpuReplay } from "../../gpu/gpu_replay.js";
+import type { GpuSnapshot } from "../../gpu/gpu_snapshot.js";
 import type { GpuJson } from "./gpu_document.js";
 
 /** A device's moments; `action` and `timeUs` are its events'. */

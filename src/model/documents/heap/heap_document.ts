@@ -1,7 +1,7 @@
 /** The documents of `tidemark heap` and `tidemark heap diff`; rules as in documents.ts. */
 
-import type { Bytes, Millis, Objects, TimeMs } from "../base/units.js";
-import type { TargetJson } from "./documents.js";
+import type { Bytes, Millis, Objects, TimeMs } from "../../base/units.js";
+import type { TargetJson } from "../documents.js";
 
 export interface HeapTypeJson {
   /** `module.qualname`, `builtins.` left out. */

@@ -1,7 +1,7 @@
 /** `tidemark gpu PID`: what the device allocators of a running program say. */
 
-import type { Bytes, Millis, TimeMs } from "../base/units.js";
-import type { TargetJson } from "./documents.js";
+import type { Bytes, Millis, TimeMs } from "../../base/units.js";
+import type { TargetJson } from "../documents.js";
 import type { GpuFragmentationJson } from "./gpu_document.js";
 
 export interface GpuProcessDeviceJson {

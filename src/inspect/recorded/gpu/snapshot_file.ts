@@ -1,8 +1,8 @@
 /** Files of PyTorch's allocator snapshots. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
-import type { Tell } from "../../model/base/units.js";
-import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
+import type { Tell } from "../../../model/base/units.js";
+import type { GpuSnapshot } from "../../../model/gpu/gpu_snapshot.js";
 
 /** The first bytes of a pickle (PROTO), or of a compressed one: gzip, Zstandard. */
 const BEGINNINGS = [[0x80], [0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]];

@@ -1,11 +1,11 @@
 /** The documents of allocator snapshots: `tidemark gpu SNAPSHOT...`. */
 import { basename } from "node:path";
-import { diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
-import { analyse } from "../../gpu/analysis/analyse.js";
-import { pageDocument } from "../../gpu/analysis/page_document.js";
-import type { Tell } from "../../model/base/units.js";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
-import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
+import { diagnose, evidenceOfSnapshots } from "../../../diagnose/index.js";
+import { analyse } from "../../../gpu/analysis/analyse.js";
+import { pageDocument } from "../../../gpu/analysis/page_document.js";
+import type { Tell } from "../../../model/base/units.js";
+import type { GpuJson } from "../../../model/documents/gpu/gpu_document.js";
+import type { GpuPageDocument } from "../../../model/documents/gpu/gpu_page.js";
 import { loadSnapshot } from "./snapshot_file.js";
 
 /** The snapshot's document without a verdict. `tell` counts MiB. Throws TidemarkError for a damaged file. */

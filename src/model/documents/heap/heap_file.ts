@@ -9,8 +9,8 @@
  *   ..  f64 columns, one after the other: of types objects, bytes, bufferBytes, tracked, retained (NaN: no
  *       graph); of holders retained, objects, entries
  */
-import { float64At } from "../base/columns.js";
-import { damagedInput, notOurs, unknownVersion } from "../errors/errors.js";
+import { float64At } from "../../base/columns.js";
+import { damagedInput, notOurs, unknownVersion } from "../../errors/errors.js";
 import type { HeapHolderJson, HeapJson, HeapTypeJson } from "./heap_document.js";
 
 const MAGIC = "TIDEHEAP";

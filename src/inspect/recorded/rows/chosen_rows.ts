@@ -1,7 +1,7 @@
 /** A recording of which only some rows count: `--where thread=worker`. */
-import { nearNames } from "../../model/base/near_miss.js";
-import { nothingThere, oneLine } from "../../model/errors/errors.js";
-import type { Profile, ProfileTables, SiteTable } from "../../model/profile/profile.js";
+import { nearNames } from "../../../model/base/near_miss.js";
+import { nothingThere, oneLine } from "../../../model/errors/errors.js";
+import type { Profile, ProfileTables, SiteTable } from "../../../model/profile/profile.js";
 import {
   hasValue,
   labelKeys,
@@ -9,9 +9,9 @@ import {
   type RowCondition,
   selectSites,
   valueChoices,
-} from "../../model/profile/row_filter.js";
-import { pickSites } from "../../model/profile/site_columns.js";
-import type { Moment, Recording } from "../../recording/types.js";
+} from "../../../model/profile/row_filter.js";
+import { pickSites } from "../../../model/profile/site_columns.js";
+import type { Moment, Recording } from "../../../recording/types.js";
 
 /** Which rows of the profiles count, and the key by which they are grouped. */
 export interface RowChoice {

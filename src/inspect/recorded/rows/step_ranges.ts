@@ -9,12 +9,12 @@
  * A range has the steps that begin in one slice. Of a slice's bytes, the step that runs on from the slice before gets
  * its part by time.
  */
-import { float64At, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import type { StepRangeJson, StepsJson } from "../../model/documents/documents.js";
-import type { Profile } from "../../model/profile/profile.js";
-import { rowColumn } from "../../model/profile/row_filter.js";
-import type { TimelineEvent } from "../../model/profile/series.js";
+import { float64At, uint8At, uint16At, uint32At } from "../../../model/base/columns.js";
+import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
+import type { StepRangeJson, StepsJson } from "../../../model/documents/documents.js";
+import type { Profile } from "../../../model/profile/profile.js";
+import { rowColumn } from "../../../model/profile/row_filter.js";
+import type { TimelineEvent } from "../../../model/profile/series.js";
 
 /** Ranges of a loop from which on its course is judged. */
 const FEWEST_RANGES = 4;

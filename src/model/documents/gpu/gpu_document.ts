@@ -1,8 +1,8 @@
 /** The documents of `tidemark gpu`. Bytes are exact unless a field says otherwise. */
 
-import type { Bytes, TimeMs } from "../base/units.js";
-import type { DiagnosisJson } from "./diagnosis_document.js";
-import type { FrameJson } from "./documents.js";
+import type { Bytes, TimeMs } from "../../base/units.js";
+import type { DiagnosisJson } from "../diagnosis_document.js";
+import type { FrameJson } from "../documents.js";
 
 /** What an allocation is for. `sure` where a frame names it, else it is told from place and lifetime. */
 export type GpuCategory =

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { FrameJson, SummarySiteJson } from "../../model/documents/documents.js";
+import type { FrameJson, SummarySiteJson } from "../../../model/documents/documents.js";
 import { groupSites, splitStack } from "./site_groups.js";
 
 function frame(text: string): FrameJson {

@@ -1,13 +1,13 @@
 /** The page of a running program's torch allocator: `tidemark gpu PID -o F.html`. */
 
-import { pageDocument } from "../../gpu/analysis/page_document.js";
-import type { FrameworkFigures } from "../../gpu/devices/device_figures.js";
-import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
-import type { Pid } from "../../model/base/units.js";
-import type { GpuPageDocument } from "../../model/documents/gpu_page.js";
-import { noDeviceSnapshot } from "../../model/errors/device_errors.js";
-import type { TidemarkError } from "../../model/errors/errors.js";
-import { readDeviceSnapshot } from "../../record/index.js";
+import { pageDocument } from "../../../gpu/analysis/page_document.js";
+import type { FrameworkFigures } from "../../../gpu/devices/device_figures.js";
+import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
+import type { Pid } from "../../../model/base/units.js";
+import type { GpuPageDocument } from "../../../model/documents/gpu/gpu_page.js";
+import { noDeviceSnapshot } from "../../../model/errors/device_errors.js";
+import type { TidemarkError } from "../../../model/errors/errors.js";
+import { readDeviceSnapshot } from "../../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 import type { EntryOptions } from "./gpu_process.js";
 

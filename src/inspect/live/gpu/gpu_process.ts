@@ -1,25 +1,25 @@
 /** The devices of a running program as their document: `tidemark gpu PID`. */
 import { freemem } from "node:os";
-import { endOfLive } from "../../gpu/analysis/live_segments.js";
+import { endOfLive } from "../../../gpu/analysis/live_segments.js";
 import {
   type DeviceFigures,
   type FrameworkFigures,
   fragmentationRatio,
-} from "../../gpu/devices/device_figures.js";
+} from "../../../gpu/devices/device_figures.js";
 import {
   readCommand,
   readInterpreter,
   readStat,
   readStatus,
   startTimeMs,
-} from "../../linux/index.js";
-import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+} from "../../../linux/index.js";
+import type { Bytes, Millis, Pid } from "../../../model/base/units.js";
 import type {
   GpuProcessDeviceJson,
   GpuProcessJson,
   GpuTensorJson,
-} from "../../model/documents/gpu_process_document.js";
-import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../record/index.js";
+} from "../../../model/documents/gpu/gpu_process_document.js";
+import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
 /** Smaller ones are told together, by the allocator's totals. */

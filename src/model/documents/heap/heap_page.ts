@@ -1,6 +1,6 @@
 /** What the pages of a heap, and of two, hold: written by the CLI into one HTML file. */
 
-import type { HeapTree } from "../heap/heap_tree.js";
+import type { HeapTree } from "../../heap/heap_tree.js";
 import type { HeapDiffJson, HeapJson } from "./heap_document.js";
 
 /** `tidemark.heapPage/1`. Encoded with {@link ./columns.ts}. */

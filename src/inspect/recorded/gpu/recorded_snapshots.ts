@@ -1,12 +1,12 @@
 /** The allocator snapshots that were written while a program was recorded, as far as they still lie there. */
 import { statSync } from "node:fs";
-import { analyse } from "../../gpu/analysis/analyse.js";
-import { readSnapshot } from "../../gpu/snapshot/read_snapshot.js";
-import type { Bytes, Pid } from "../../model/base/units.js";
-import type { GpuJson } from "../../model/documents/gpu_document.js";
-import { TidemarkError } from "../../model/errors/errors.js";
-import type { TimelineEvent } from "../../model/profile/series.js";
-import type { Recording } from "../../recording/types.js";
+import { analyse } from "../../../gpu/analysis/analyse.js";
+import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
+import type { Bytes, Pid } from "../../../model/base/units.js";
+import type { GpuJson } from "../../../model/documents/gpu/gpu_document.js";
+import { TidemarkError } from "../../../model/errors/errors.js";
+import type { TimelineEvent } from "../../../model/profile/series.js";
+import type { Recording } from "../../../recording/types.js";
 
 /** Larger ones take long to read: `tidemark gpu` does, a verdict on the way does not. */
 const LARGEST: Bytes = 256 << 20;

@@ -1,5 +1,5 @@
 /** The error of a growth between two moments of one recording. */
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes } from "../../../model/base/units.js";
 
 /** Estimates of one moment: what lives, and what was allocated until then. @internal */
 export interface Figures {

@@ -4,10 +4,10 @@
  */
 
 import { basename } from "node:path";
-import { itemAt } from "../../model/base/columns.js";
-import type { Bytes, Objects } from "../../model/base/units.js";
-import type { FrameJson, SummarySiteJson } from "../../model/documents/documents.js";
-import { ownFrame } from "../../model/documents/own_code.js";
+import { itemAt } from "../../../model/base/columns.js";
+import type { Bytes, Objects } from "../../../model/base/units.js";
+import type { FrameJson, SummarySiteJson } from "../../../model/documents/documents.js";
+import { ownFrame } from "../../../model/documents/own_code.js";
 
 /** A figure and its standard error. */
 export interface Estimate {

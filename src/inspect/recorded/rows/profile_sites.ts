@@ -1,9 +1,9 @@
 /** The sites of a look as a document has them: stacks in full, estimates with their errors. */
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
-import { interval95 } from "../../model/base/interval.js";
-import type { StackId } from "../../model/base/units.js";
-import type { FrameJson, SummarySiteJson } from "../../model/documents/documents.js";
-import { Domain, FrameKind, type Profile } from "../../model/profile/profile.js";
+import { float64At, uint8At, uint32At } from "../../../model/base/columns.js";
+import { interval95 } from "../../../model/base/interval.js";
+import type { StackId } from "../../../model/base/units.js";
+import type { FrameJson, SummarySiteJson } from "../../../model/documents/documents.js";
+import { Domain, FrameKind, type Profile } from "../../../model/profile/profile.js";
 
 interface SiteSum {
   readonly stack: StackId;

@@ -1,5 +1,5 @@
 /** Why a framework that a program has loaded tells of no device. */
-import type { FrameworkFigures } from "../../gpu/devices/device_figures.js";
+import type { FrameworkFigures } from "../../../gpu/devices/device_figures.js";
 
 const STATES: Readonly<Record<FrameworkFigures["state"], string>> = {
   used: "",

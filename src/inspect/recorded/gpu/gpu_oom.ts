@@ -1,9 +1,9 @@
 /** The out-of-memory messages of a log as their document: `tidemark gpu oom`. */
-import { logLines } from "../../gpu/oom/log/log_lines.js";
-import { readOomLog } from "../../gpu/oom/oom_log.js";
-import { checkAgainst } from "../../gpu/oom/oom_snapshot.js";
-import type { Tell } from "../../model/base/units.js";
-import type { GpuJson, OomJson } from "../../model/documents/gpu_document.js";
+import { logLines } from "../../../gpu/oom/log/log_lines.js";
+import { readOomLog } from "../../../gpu/oom/oom_log.js";
+import { checkAgainst } from "../../../gpu/oom/oom_snapshot.js";
+import type { Tell } from "../../../model/base/units.js";
+import type { GpuJson, OomJson } from "../../../model/documents/gpu/gpu_document.js";
 import { mebibytes } from "./snapshot_file.js";
 
 /** @param log a path, or "-" for standard input; `tell` counts MiB. Throws TM-E003, TM-E004. */

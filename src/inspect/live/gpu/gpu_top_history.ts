@@ -1,7 +1,7 @@
 /** The devices of this host over time: `tidemark gpu top` on a terminal. */
 
-import type { Bytes, TimeMs } from "../../model/base/units.js";
-import type { GpuTopJson } from "../../model/documents/gpu_document.js";
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import type { GpuTopJson } from "../../../model/documents/gpu/gpu_document.js";
 import { gpuTopDocument, type KnownRecordings } from "./gpu_top.js";
 
 export interface GpuTopHistory {

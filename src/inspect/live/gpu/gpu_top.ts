@@ -1,14 +1,14 @@
 /** The devices of this host as their document: figures of the driver, and of the allocators of recorded programs. */
 
-import type { DeviceLook } from "../../gpu/devices/device_totals.js";
-import { readDevices } from "../../gpu/devices/device_totals.js";
-import { readCommand, readStatus } from "../../linux/process/process.js";
-import { float64At, itemAt } from "../../model/base/columns.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import type { GpuTopJson, GpuTopProcessJson } from "../../model/documents/gpu_document.js";
-import { TidemarkError } from "../../model/errors/errors.js";
-import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../../model/profile/series.js";
-import { growingRecordingOf, openRecording } from "../../record/index.js";
+import type { DeviceLook } from "../../../gpu/devices/device_totals.js";
+import { readDevices } from "../../../gpu/devices/device_totals.js";
+import { readCommand, readStatus } from "../../../linux/process/process.js";
+import { float64At, itemAt } from "../../../model/base/columns.js";
+import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
+import type { GpuTopJson, GpuTopProcessJson } from "../../../model/documents/gpu/gpu_document.js";
+import { TidemarkError } from "../../../model/errors/errors.js";
+import { deviceMetric, type MemorySeries, MOST_DEVICES } from "../../../model/profile/series.js";
+import { growingRecordingOf, openRecording } from "../../../record/index.js";
 
 type Device = GpuTopJson["devices"][number];
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { profileOf } from "../../model/profile/profile.fixture.js";
-import type { Profile } from "../../model/profile/profile.js";
-import type { TimelineEvent } from "../../model/profile/series.js";
+import { profileOf } from "../../../model/profile/profile.fixture.js";
+import type { Profile } from "../../../model/profile/profile.js";
+import type { TimelineEvent } from "../../../model/profile/series.js";
 import { stepsOf } from "./step_ranges.js";
 
 const START_MS = 1_700_000_000_000;
