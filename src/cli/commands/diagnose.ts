@@ -14,7 +14,7 @@ import {
   type VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
 import { badUsage } from "../../model/errors/errors.js";
-import { openRecordingAt } from "../files/recordings.js";
+import { openRecordingAt, sayMissing } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
 import {
@@ -132,6 +132,9 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
     return diagnosePid(Number(target), options);
   }
   const recording = openRecordingAt(target);
+  if (options.quiet === true && options.json !== true) {
+    sayMissing(recording); // the verdict is printed alone
+  }
   return withProgress(target, "looks", options, (tell) => diagnoseRecording(recording, tell));
 }
 

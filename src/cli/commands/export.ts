@@ -12,7 +12,7 @@ import {
   type RecordingExporter,
 } from "../../store/index.js";
 import { ownExport } from "../files/own_files.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment, sayMissing } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -99,12 +99,14 @@ async function exportRecording(path: string, options: ExportCommandOptions): Pro
     const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${exporter.extension}`;
     if (output === "-") {
       writeToStdout(recording, exporter, options);
+      sayMissing(recording);
       return;
     }
     requireOtherFile(output, path);
     files.push(...(await writeFormat(recording, exporter, output, options)));
   }
   sayWritten(options.format.map(({ name }) => name).join(","), files, options);
+  sayMissing(recording);
 }
 
 function writeToStdout(

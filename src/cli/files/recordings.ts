@@ -6,7 +6,18 @@ import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { printNote } from "../text/output.js";
 import { statOf } from "./files.js";
+
+/**
+ * Reports in one line on stderr what a recording lacks that is damaged, or whose recorder was killed: for commands whose
+ * own output has no room for it. With --quiet, too: the figures look the same as those of a whole recording.
+ */
+export function sayMissing({ missing }: Recording): void {
+  if (missing !== null) {
+    printNote(missing);
+  }
+}
 
 /** For `export`, whose room is the store. */
 export { openRecordingAt } from "../../inspect/index.js";
