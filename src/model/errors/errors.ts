@@ -339,9 +339,27 @@ export function unreadableMemory(name: string, address: number, detail = ""): Ti
     "TM-E024",
     4,
     `cannot read ${oneLine(name)} at 0x${address.toString(16)}${detail === "" ? "" : `: ${oneLine(detail)}`}`,
-    "it changed or ended meanwhile, or its memory is damaged",
-    "try again",
+    isProcess(name) ? "it ended, or changed this while it was read" : "the file is damaged",
+    isProcess(name) ? "try again" : "take another core file: gcore PID",
   );
+}
+
+/** TM-E024, too: the list of threads does not hold together. */
+export function brokenThreadList(name: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E024",
+    4,
+    `the threads of ${oneLine(name)} cannot be listed`,
+    isProcess(name)
+      ? "it starts and ends threads faster than they are read"
+      : "the file is damaged",
+    isProcess(name) ? "try again, best at a calmer moment" : "take another core file: gcore PID",
+  );
+}
+
+/** Whether the name of a memory is that of a process; a core file is named by its path. */
+function isProcess(name: string): boolean {
+  return /^process \d+$/.test(name);
 }
 
 /** TM-E025: an interpreter's memory does not fit the layout of its version: nothing is read by guess. */
