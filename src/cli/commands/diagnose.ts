@@ -153,7 +153,9 @@ function parseKinds(text: string): VerdictKind[] {
     const kind = word.trim();
     if (!known.includes(kind)) {
       const guess = didYouMean(kind, VERDICT_KINDS) || `they are ${VERDICT_KINDS.join(", ")}`;
-      throw new InvalidArgumentError(`'${kind}' is no verdict (${guess})`);
+      throw new InvalidArgumentError(
+        `verdicts such as python-leak,native-leak, not '${kind}' (${guess})`,
+      );
     }
     return kind as VerdictKind;
   });

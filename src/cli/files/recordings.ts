@@ -42,7 +42,7 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   const timeMs = parseTime(text, recording);
   if (timeMs === null) {
-    throw badUsage(`'${text}' is no moment of a recording`, `use ${MOMENT_HELP}`);
+    throw badUsage(`'${text}' is not a moment of a recording`, `use ${MOMENT_HELP}`);
   }
   // A second of slack: people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
@@ -66,7 +66,7 @@ const DAY_MS: Millis = 86_400_000;
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };
 
 function parseTime(text: string, recording: Recording): TimeMs | null {
-  const offset = /^([+-]?)(\d+(?:\.\d+)?)(ms|s|min|m|h)$/.exec(text);
+  const offset = /^([+-]?)(\d+(?:\.\d+)?) ?(ms|s|min|m|h)$/.exec(text);
   if (offset) {
     const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
     return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;
