@@ -22,12 +22,13 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     const { answerShell } = await import("./completion/answer.js");
     return answerShell(args.slice(1), commandNamed);
   }
+  let words = args;
   try {
-    const words = await understand(args);
+    words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
-    process.exitCode = await reportFailure(error, args);
+    process.exitCode = await reportFailure(error, words);
   }
 }
 

@@ -3,10 +3,18 @@ import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { DoctorJson } from "../../src/model/documents/doctor_document.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { environment, isRoot } from "../environment.js";
 import { cli, errorLine, folder, recordApp, recording } from "../recorded_app.js";
-import { execute, type Outcome, removeScratch, repository, tidemark } from "../run.js";
+import {
+  execute,
+  type Outcome,
+  type RunSettings,
+  removeScratch,
+  repository,
+  tidemark,
+} from "../run.js";
 
 beforeAll(async () => {
   await recordApp();
@@ -125,6 +133,18 @@ describe("files", () => {
   );
 });
 
+/** `attach` refuses with what `doctor --pid` finds missing, and with its remedy. */
+async function expectAgree(pid: string, check: string, settings: RunSettings = {}): Promise<void> {
+  const refused = errorLine(await cli(["attach", pid], settings));
+  const { stdout } = await cli(["doctor", "--pid", pid, "--json"], settings);
+  const { checks } = JSON.parse(stdout) as DoctorJson;
+  const { found = "", remedy = "" } = checks.find((each) => each.check === check) ?? {};
+  const reason = found.split(": ").at(-1) as string;
+  expect(refused).toContain(reason);
+  expect(remedy).not.toBe("");
+  expect(refused).toContain(remedy);
+}
+
 describe("processes", () => {
   const COMMANDS = [
     ["attach", "--for", "1s", "--wait", "5s"],
@@ -157,8 +177,27 @@ describe("processes", () => {
       );
     }
     expect((await cli(["ledger", pid])).stdout).toContain("sleep 600");
+    await expectAgree(pid, "Python");
     expect(sleeper.kill("SIGTERM")).toBe(true);
   });
+
+  test.skipIf(!isRoot || environment.tools.setpriv === null)(
+    "another user's process is refused in the words of 'doctor'",
+    async () => {
+      const sleeper = spawn("sleep", ["600"]);
+      chmodSync(folder, 0o755);
+      await expectAgree(String(sleeper.pid), "permission", {
+        before: [
+          environment.tools.setpriv as string,
+          "--reuid=65534",
+          "--regid=65534",
+          "--clear-groups",
+        ],
+      });
+      chmodSync(folder, 0o777);
+      sleeper.kill("SIGTERM");
+    },
+  );
 
   test("a kernel thread has no memory to look into", async (context) => {
     const name = execFileSync("cat", ["/proc/2/comm"], { encoding: "utf8" });

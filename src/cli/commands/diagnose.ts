@@ -7,7 +7,8 @@ import {
   isSnapshot,
 } from "../../inspect/index.js";
 import { didYouMean } from "../../model/base/near_miss.js";
-import type { Millis, Pid } from "../../model/base/units.js";
+import { formatDuration } from "../../model/base/numbers.js";
+import type { Millis, Pid, Tell } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
@@ -28,7 +29,7 @@ import {
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
 import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
-import { printJson, screenOf } from "../text/output.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface DiagnoseOptions extends CommonOptions, ListOptions {
@@ -142,9 +143,24 @@ function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson>
   const { for: forMs, agent, probe = false } = options;
   return withInterrupt((until) =>
     withProgress(`watching ${pid}`, "s", options, (tell) =>
-      diagnoseProcess(pid, { forMs, agent, probe, until }, tell),
+      diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, tell)),
     ),
   );
+}
+
+/** Where there is no terminal for the progress, one line says what goes on; a process that is refused has none. */
+function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
+  let silent = options.quiet !== true && !process.stderr.isTTY;
+  return (done, of) => {
+    if (silent && done > 0) {
+      const how = options.agent ? "" : " from outside";
+      printNote(
+        `watching process ${pid}${how} for ${formatDuration(options.for)}; Ctrl-C ends it early`,
+      );
+      silent = false;
+    }
+    return tell(done, of);
+  };
 }
 
 function parseKinds(text: string): VerdictKind[] {

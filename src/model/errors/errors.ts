@@ -312,12 +312,12 @@ export function notPermitted(pid: number, reason: string, remedy: string): Tidem
 }
 
 /** TM-E022: no Python interpreter was found in the process, or in the core file. */
-export function noInterpreter(name: string, detail: string): TidemarkError {
+export function noInterpreter(name: string): TidemarkError {
   return new TidemarkError(
     "TM-E022",
     4,
     `no Python interpreter found in ${oneLine(name)}`,
-    oneLine(detail),
+    "none of its mapped objects holds a CPython runtime",
     "see `tidemark ps` for the processes that run Python",
   );
 }
