@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { TIDEMARK_VERSION } from "../linux/installation.js";
 import {
+  type DeniedFile,
   fileUnusable,
   internalError,
   type MissingFile,
@@ -138,11 +139,20 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   const known = error instanceof CommanderError ? await plainUsageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
   const guess = await nearFile(failure);
-  await printFailure(guess === "" ? failure.message : `${failure.message}; ${guess}`);
+  const owner = await ownerOfDenied(failure);
+  await printFailure(
+    failure.message + (guess === "" ? "" : `; ${guess}`) + (owner === "" ? "" : `: ${owner}`),
+  );
   if (args.includes("--debug") && error instanceof Error) {
     process.stderr.write(`${error.stack ?? ""}\n`);
   }
   return failure.exitCode;
+}
+
+/** Whose the file is, or the folder that it would be in: "app.tidemark belongs to root", or "". */
+async function ownerOfDenied({ cause }: TidemarkError): Promise<string> {
+  const { deniedPath = "" } = (cause ?? {}) as Partial<DeniedFile>;
+  return deniedPath === "" ? "" : (await import("./files/owner.js")).ownerSentence(deniedPath);
 }
 
 async function plainUsageError(

@@ -123,10 +123,15 @@ describe("files", () => {
       for (const command of ["summary", "report", "diagnose", "gpu", "heap", "import"]) {
         const outcome = await nobody([command, recording]);
         expectRefused(outcome, command);
-        expect([outcome.status, outcome.stderr.includes("EACCES")], command).toEqual([3, true]);
+        expect(outcome.status, command).toBe(3);
+        expect(outcome.stderr).toMatch(
+          /cannot read \S+app\.tidemark: permission denied; run this as a user who may read it: \S+ belongs to root/,
+        );
       }
       const written = await nobody(["run", "--", "true"]);
-      expect(errorLine(written)).toMatch(/cannot write .*EACCES.*name another with -o/);
+      expect(errorLine(written)).toMatch(
+        /cannot write \S+: permission denied; name another file with -o: \S+ belongs to root/,
+      );
       chmodSync(recording, 0o644);
       chmodSync(folder, 0o777);
     },
@@ -185,7 +190,6 @@ describe("processes", () => {
     "another user's process is refused in the words of 'doctor'",
     async () => {
       const sleeper = spawn("sleep", ["600"]);
-      chmodSync(folder, 0o755);
       await expectAgree(String(sleeper.pid), "permission", {
         before: [
           environment.tools.setpriv as string,
@@ -194,7 +198,6 @@ describe("processes", () => {
           "--clear-groups",
         ],
       });
-      chmodSync(folder, 0o777);
       sleeper.kill("SIGTERM");
     },
   );

@@ -128,19 +128,29 @@ export function fileNotFound(path: string, kind = "file"): TidemarkError {
   );
 }
 
-/** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
+/** The cause of TM-E004 where it is not permitted, for who can see whose file it is. */
+export interface DeniedFile {
+  readonly deniedPath: string;
+}
+
+/** TM-E004: a file exists and cannot be read or written; `reason` is the system's message (EACCES: permission denied...). */
 export function fileUnusable(
   path: string,
   action: "read" | "write",
   reason: string,
 ): TidemarkError {
-  const permission = /EACCES|EPERM/.test(reason);
+  const denied = /EACCES|EPERM/.test(reason);
+  // In place of "EACCES: permission denied, open '/x'": the path stands before it.
+  const words = denied ? "permission denied" : reason;
+  const next =
+    action === "read" ? "run this as a user who may read it" : "name another file with -o";
   return new TidemarkError(
     "TM-E004",
-    permission ? 3 : 2,
-    `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
-    permission ? "it belongs to another user" : "",
-    permission ? (action === "read" ? "try again as that user" : "name another with -o") : "",
+    denied ? 3 : 2,
+    `cannot ${action} ${oneLine(path)}: ${oneLine(words)}`,
+    "",
+    denied ? next : "",
+    denied ? { cause: { deniedPath: path } satisfies DeniedFile } : undefined,
   );
 }
 
