@@ -133,24 +133,24 @@ export interface DeniedFile {
   readonly deniedPath: string;
 }
 
-/** TM-E004: a file exists and cannot be read or written; `reason` is the system's message (EACCES: permission denied...). */
+/** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
 export function fileUnusable(
   path: string,
   action: "read" | "write",
   reason: string,
 ): TidemarkError {
-  const denied = /EACCES|EPERM/.test(reason);
+  const permission = /EACCES|EPERM/.test(reason);
   // In place of "EACCES: permission denied, open '/x'": the path stands before it.
-  const words = denied ? "permission denied" : reason;
+  const words = permission ? "permission denied" : reason;
   const next =
     action === "read" ? "run this as a user who may read it" : "name another file with -o";
   return new TidemarkError(
     "TM-E004",
-    denied ? 3 : 2,
+    permission ? 3 : 2,
     `cannot ${action} ${oneLine(path)}: ${oneLine(words)}`,
     "",
-    denied ? next : "",
-    denied ? { cause: { deniedPath: path } satisfies DeniedFile } : undefined,
+    permission ? next : "",
+    permission ? { cause: { deniedPath: path } satisfies DeniedFile } : undefined,
   );
 }
 
