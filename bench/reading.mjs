@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
 });
 const { PoolFixture } = await import("../dist/segment/pool.fixture.js");
 const { PoolReader, ProfileAssembler, SegmentReader } = await import("../dist/segment/index.js");
-const { FileSink } = await import("../dist/recording/file_sink.js");
+const { FileSink } = await import("../dist/recording/frames/file_sink.js");
 const { RecordingWriter } = await import("../dist/recording/writer.js");
 const { buildReport, openRecordingAt } = await import("../dist/inspect/index.js");
 const { writeReport } = await import("../dist/cli/files/report_page.js");

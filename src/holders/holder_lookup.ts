@@ -33,6 +33,7 @@ import {
 import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import { threadCpu } from "../linux/this_process/clock.js";
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
 import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
@@ -97,13 +98,15 @@ type Lookup = ReturnType<typeof lookUp>;
 /** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
  * A further look comes at another moment, and is quicker: its code is warm. What C holds is found so each time. */
 function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
-  const { sites } = request;
+  const { sites, mostMs = Number.POSITIVE_INFINITY } = request;
+  const cpu = threadCpu();
   // A program of tensors makes its results anew at each step.
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
   const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
   for (let look = 1; look < mostLooks && !tellsAll(best.batch.rows, sites); look++) {
-    if (best.copiedBytes > LARGEST_AGAIN || !memory.refresh()) {
+    const expectedMs = cpu() * (1 + 1 / look);
+    if (best.copiedBytes > LARGEST_AGAIN || expectedMs > mostMs || !memory.refresh()) {
       break;
     }
     const next = orNull(() => lookUp(memory, request, true));

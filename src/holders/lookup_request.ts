@@ -13,6 +13,8 @@ export interface LookupRequest {
   readonly sites: readonly LookupSite[];
   /** What no sample tells of grows: what holds those objects, and which stack makes them? null: it does not. */
   readonly unsampled: UnsampledTraces | null;
+  /** CPU time that a further look must not exceed, all looks together; absent: as many looks as it takes. */
+  readonly mostMs?: Millis;
 }
 
 /** Which objects those are, and what may tell who makes them. */

@@ -13,8 +13,8 @@ import {
 } from "../model/profile/profile.js";
 import { newSiteTable } from "../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
-import { FileSink } from "./file_sink.js";
-import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "./frames.js";
+import { FileSink } from "./frames/file_sink.js";
+import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "./frames/frames.js";
 import { openRecording } from "./reader.js";
 import type { HolderBatch, Recording } from "./types.js";
 import { RecordingWriter } from "./writer.js";

@@ -3,8 +3,8 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { crc32 } from "./checksum.js";
-import { FORMAT_VERSION, FrameKind } from "./frames.js";
+import { crc32 } from "./frames/checksum.js";
+import { FORMAT_VERSION, FrameKind } from "./frames/frames.js";
 import { openRecording } from "./reader.js";
 import {
   frameEnds,

@@ -1,4 +1,4 @@
-import { FORMAT_VERSION, FrameKind } from "./frames.js";
+import { FORMAT_VERSION, FrameKind } from "./frames/frames.js";
 
 /** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
 type Upgrader = (kind: FrameKind, batch: unknown) => unknown;

@@ -13,9 +13,9 @@ import type {
   SeriesRow,
 } from "./batches.js";
 import { DictionaryWriter } from "./dictionary_batches.js";
-import { FileSink } from "./file_sink.js";
-import type { FrameSink } from "./frame_sink.js";
-import { encodeFileHead, encodeFrame, FrameKind } from "./frames.js";
+import { FileSink } from "./frames/file_sink.js";
+import type { FrameSink } from "./frames/frame_sink.js";
+import { encodeFileHead, encodeFrame, FrameKind } from "./frames/frames.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
 
 /** A figure read of one process: a row of the `metrics` table. */
@@ -88,6 +88,7 @@ export class RecordingWriter {
       profiled: Uint8Array.from(rows, (row) => (row.profiled ? 1 : 0)),
       startedMs: Float64Array.from(rows, (row) => row.startedMs),
       endedMs: Float64Array.from(rows, (row) => row.endedMs ?? Number.NaN),
+      rank: Float64Array.from(rows, (row) => row.rank ?? Number.NaN),
     });
   }
 

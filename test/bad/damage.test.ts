@@ -6,7 +6,11 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { summarize } from "../../src/inspect/recorded/summary.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
 import { openRecording } from "../../src/record/index.js";
-import { FILE_HEAD_BYTES, FORMAT_VERSION, FRAME_HEAD_BYTES } from "../../src/recording/frames.js";
+import {
+  FILE_HEAD_BYTES,
+  FORMAT_VERSION,
+  FRAME_HEAD_BYTES,
+} from "../../src/recording/frames/frames.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, record, removeScratch, scratch, tidemark } from "../run.js";

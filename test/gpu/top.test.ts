@@ -7,7 +7,7 @@ import { Ajv } from "ajv";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseInstances } from "../../src/gpu/devices/device_instances.js";
 import type { GpuTopJson } from "../../src/model/documents/gpu_document.js";
-import { FileSink } from "../../src/recording/file_sink.js";
+import { FileSink } from "../../src/recording/frames/file_sink.js";
 import { RecordingWriter } from "../../src/recording/writer.js";
 import { execute, repository, tidemark } from "../run.js";
 import { Terminal } from "../terminal.js";

@@ -19,17 +19,20 @@ import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
 import { withMemoryEnd } from "./memory_end.js";
+import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
+import { withYouth } from "./young_window.js";
 
 /** Never throws: evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
   const observations = observe(evidence);
-  const findings: Judged[] = RULES.flatMap(({ name, judge }) => {
+  const findings: Judged[] = rulesFor(evidence, RULES).flatMap(({ name, judge }) => {
     const finding = judge(observations);
     return finding === null ? [] : [{ rule: name, finding }];
   });
   const causes = causesOf(findings);
-  const { finding: decisive, cause } = decide(findings, causes, observations);
+  const { finding: found, cause } = decide(findings, causes, observations);
+  const decisive = found === null ? null : withYouth(found, observations);
   const kind = decisive?.kind ?? "insufficient-evidence";
   const blamed =
     decisive?.says === "leak" ? accusedBy(ofCause(decisive, cause), kind, observations) : NOBODY;
@@ -72,7 +75,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],
   };
-  return withMemoryEnd(document, observations);
+  return withSelection(withMemoryEnd(document, observations), observations);
 }
 
 function adviceOf(decisive: Finding | null, kind: VerdictKind): readonly AdviceJson[] {
@@ -115,7 +118,10 @@ function decide(
     return { finding: heaviest, cause: null };
   }
   return main === null
-    ? { finding: unexplainedGrowth(observations, heaviest), cause: null }
+    ? {
+        finding: selectionGrowth(observations) ?? unexplainedGrowth(observations, heaviest),
+        cause: null,
+      }
     : byCause(main);
 }
 
@@ -136,5 +142,5 @@ function summary(kind: VerdictKind, decisive: Finding | null, otherwise: () => s
   }
   return kind === "insufficient-evidence" && decisive
     ? insufficientSummary(decisive.detail)
-    : otherwise();
+    : (decisive?.sentence ?? otherwise());
 }

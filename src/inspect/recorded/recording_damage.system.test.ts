@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { itemAt } from "../../model/base/columns.js";
 import { present } from "../../model/base/present.js";
 import { TidemarkError } from "../../model/errors/errors.js";
-import { crc32 } from "../../recording/checksum.js";
+import { crc32 } from "../../recording/frames/checksum.js";
 import {
   encodeFrame,
   FILE_HEAD_BYTES,
   FRAME_HEAD_BYTES,
   FrameKind,
   MAX_BATCH_BYTES,
-} from "../../recording/frames.js";
+} from "../../recording/frames/frames.js";
 import { frameEnds, SmallRecording, START_MS } from "../../recording/recording.fixture.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording } from "./diagnosis.js";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Metric } from "../../model/profile/series.js";
-import { FileSink } from "../../recording/file_sink.js";
+import { FileSink } from "../../recording/frames/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
 import { START_MS, writeSmallRecording } from "../../recording/recording.fixture.js";
 import type { Moment, Recording } from "../../recording/types.js";

@@ -14,9 +14,9 @@ import { notPermitted, processGone } from "../../model/errors/errors.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import { SeriesReader } from "../../recording/series_reader.js";
 import type { MetricRow } from "../../recording/writer.js";
+import { LedgerSchedule, PollSchedule } from "../budget/schedule.js";
 import { type LedgerTurn, LedgerTurns } from "../process/ledger_turns.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
-import { LedgerSchedule, PollSchedule } from "../process/schedule.js";
 import { CensusWatch } from "./census_watch.js";
 
 /** After the watch, for holders that are being looked up. */

@@ -4,7 +4,7 @@ import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { FileSink } from "../../recording/file_sink.js";
+import { FileSink } from "../../recording/frames/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { profilePool } from "../process/pool_profile.js";

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { float64At, uint32At } from "../../model/base/columns.js";
-import { FileSink } from "../../recording/file_sink.js";
+import { FileSink } from "../../recording/frames/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { TidemarkError } from "../../model/errors/errors.js";
-import { FileSink } from "../../recording/file_sink.js";
+import { FileSink } from "../../recording/frames/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { PoolReader, ProfileAssembler, SegmentReader } from "../../segment/index.js";
 import { CONSTANTS, POOL_HEADER, SEGMENT_HEADER } from "../../segment/layout.js";

@@ -3,14 +3,14 @@ import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_proc
 import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
+import type { CpuBudget } from "../budget/cpu_budget.js";
+import { LedgerSchedule, LookSchedule, PollSchedule } from "../budget/schedule.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
-import type { CpuBudget } from "../process/cpu_budget.js";
 import type { ExitReport } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
-import { LedgerSchedule, LookSchedule, PollSchedule } from "../process/schedule.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
@@ -315,6 +315,7 @@ export class Recorder {
     const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
     if (pool && taken) {
+      writer.events(timeMs, pool.takeEvents()); // up to the look: after the last one no poll comes
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.#startMs;

@@ -1,8 +1,8 @@
 /** What `runUnderAgent` takes and returns. */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { Recording } from "../../recording/types.js";
+import type { CpuBudget } from "../budget/cpu_budget.js";
 import type { DeviceWatchOptions } from "../devices/device_watch.js";
-import type { CpuBudget } from "../process/cpu_budget.js";
 
 export interface RunOptions {
   /** The program and its arguments; at least one. */

@@ -9,6 +9,7 @@
  * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
  * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
  * part, and never before the recorder's CPU budget has room for it: one that is delayed by that is reported. Where
+ * something leaks, and that has waited in vain, the budget is overdrawn once, and that is reported, too. Where
  * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
  * copy when the program ends is waited for, a little.
  */
@@ -36,7 +37,7 @@ import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recordin
 import type { CensusBatch, HolderBatch } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { LiveSamples, Opening } from "../../segment/index.js";
-import type { CpuBudget } from "./cpu_budget.js";
+import type { CpuBudget } from "../budget/cpu_budget.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
@@ -174,7 +175,11 @@ export class SuspectWatch {
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.#options.root : null);
-    if (pid !== null && this.#isDue(elapsedMs, suspected) && this.#isAfforded(elapsedMs)) {
+    if (pid === null || !this.#isDue(elapsedMs, suspected)) {
+      return;
+    }
+    const mostMs = this.#affordedMs(elapsedMs, suspected);
+    if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
@@ -188,7 +193,7 @@ export class SuspectWatch {
             }
           : null;
       this.#ask(
-        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.look.timeMs) },
+        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.look.timeMs), mostMs },
         elapsedMs,
         taken.look.timeMs,
       );
@@ -247,12 +252,29 @@ export class SuspectWatch {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
-  /** Whether the budget has room for a lookup that is due. */
-  #isAfforded(elapsedMs: Millis): boolean {
+  /** What a lookup that is due may take of the budget; null: there is no room for it yet. */
+  #affordedMs(elapsedMs: Millis, suspected: boolean): Millis | null {
+    const { budget } = this.#options;
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
-    const isAfforded = this.#options.budget.spareMs() >= expected;
-    this.#delayedMs ??= isAfforded ? null : elapsedMs;
-    return isAfforded;
+    if (budget.spareMs() >= expected) {
+      return budget.spareMs();
+    }
+    this.#delayedMs ??= elapsedMs;
+    const isInVain = elapsedMs - this.#delayedMs >= LEAST_DELAY_MS;
+    return suspected && isInVain && budget.withCreditMs() >= expected
+      ? budget.withCreditMs()
+      : null;
+  }
+
+  /** What the newest lookup has overdrawn, as a sentence. */
+  #tellOverdrawn(cpuMs: Millis, timeMs: TimeMs): void {
+    const owedMs = this.#options.budget.paidBackInMs();
+    if (owedMs > 0) {
+      const took = (cpuMs / 1000).toFixed(1);
+      this.#options.tell(timeMs, [
+        `A lookup of holders took ${took} s of CPU, more than the recorder's budget had left: the next waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`,
+      ]);
+    }
   }
 
   /** What the budget delayed, as a sentence; `elapsedMs`: until a lookup was made, or the end. */
@@ -348,6 +370,7 @@ export class SuspectWatch {
       if (batch) {
         this.#options.found(timeMs, batch);
       }
+      this.#tellOverdrawn(cpuMs, timeMs);
     });
     // A lookup that fails is one that found nothing.
     worker.on("error", () => undefined);

@@ -5,7 +5,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FIXTURE_TIME_MS, profileOf } from "../../model/profile/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import { FileSink } from "../../recording/file_sink.js";
+import { FileSink } from "../../recording/frames/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
 import type { Recording } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";

@@ -25,7 +25,11 @@ export interface CopyPlan {
 export function planCopy(memory: Memory): CopyPlan {
   const leftOut: AddressRange[] = [];
   const head = new Uint8Array(SAMPLE_WORDS * 8);
+  const ofBreak = memory.mappings.find(({ path }) => path === "[heap]");
   for (const region of heapRegions(memory)) {
+    if (region.start === ofBreak?.start) {
+      continue; // malloc's chunks there are no mappings of their own
+    }
     for (const { start, end } of memory.resident(region.start, region.end)) {
       for (let at = start; end - at >= LARGE_CHUNK; ) {
         const size = largeChunkAt(memory, at, end, head);

@@ -51,6 +51,23 @@ test("work that can wait has what regular work leaves", () => {
   expect(spareAfter(3_600, 19_500)).toBe(-500);
 });
 
+test("what is overdrawn is bounded, and paid back before anything is lent again", () => {
+  let [seconds, spentMs] = [60, 600];
+  const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });
+  const figures = () =>
+    [budget.spareMs(), budget.withCreditMs(), budget.paidBackInMs() / 1000].map(Math.round);
+  expect(figures()).toEqual([700, 3_200, 0]);
+  spentMs += 3_200;
+  expect(figures()).toEqual([-2_500, -2_500, 500]);
+  seconds += 300;
+  expect(figures()).toEqual([-1_000, -1_000, 200]);
+  seconds += 200;
+  expect(figures()).toEqual([0, 2_500, 0]);
+  const [stop] = [budget.join(), budget.join()];
+  expect(figures()).toEqual([0, 1_250, 0]);
+  stop();
+});
+
 test("ten recorders together spend about as much as one", () => {
   const alone = new CpuBudget();
   alone.join();

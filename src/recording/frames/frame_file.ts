@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
+import { damagedInput, fileNotFound, fileUnusable, notOurs } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import {
   decodeFileHead,
   decodeFrameHead,

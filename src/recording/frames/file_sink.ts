@@ -12,9 +12,9 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { present } from "../model/base/present.js";
-import { fileUnusable, type TidemarkError } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
+import { present } from "../../model/base/present.js";
+import { fileUnusable, type TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { FrameSink } from "./frame_sink.js";
 
 /** Bound of a recording that is kept in memory because its file failed: enough for the summary of a very long run. */

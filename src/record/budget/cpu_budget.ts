@@ -4,7 +4,8 @@
  *     allowed(t) = FIRST_MS + SHARE * t        about 1.5 s in the first minute, Node's start included; 0.5 % of a core after
  *
  * Regular work (polls, profiles, ledgers) keeps to shares of a core that add up to less (schedule.ts). Lookups take
- * what is left, and wait until enough is. Recorders of several targets in the same process divide the budget: with ten
+ * what is left, and wait until enough is. One that would find out who holds what leaks, and has waited in vain, may
+ * overdraw the budget by CREDIT_MS; nothing is lent again before that is paid back. Recorders of several targets in the same process divide the budget: with ten
  * targets, each one is polled, profiled and looked up a tenth as often as it would be alone, once the cost of that work
  * reaches its share.
  */
@@ -18,6 +19,8 @@ const FIRST_MS: Millis = 1_000;
 /** The time in which regular work may take more than later: `FIRST_SHARE` of a core, for short runs. */
 const FIRST_MINUTE_MS: Millis = 60_000;
 const FIRST_SHARE = 0.009;
+/** Enough for the heap of a program that has loaded PyTorch, with models of some hundred MiB. */
+const CREDIT_MS: Millis = 2_500;
 
 /** Both from the start of the budget on. */
 interface Meter {
@@ -51,12 +54,23 @@ export class CpuBudget {
 
   /**
    * CPU time that one target may spend now on work that can wait. What regular work needs until the end of the first
-   * minute is set aside. Negative: so much was spent too early.
+   * minute is set aside. Negative: so much was spent too early, and is still owed.
    */
   spareMs(): Millis {
     const elapsedMs = this.#meter.elapsedMs();
     const setAside = Math.max(0, FIRST_MINUTE_MS - elapsedMs) * (FIRST_SHARE - SHARE);
     return this.perTarget(FIRST_MS + SHARE * elapsedMs - this.#meter.spentMs() - setAside);
+  }
+
+  /** What one target may spend at most if it overdraws the budget now: nothing while something is owed. */
+  withCreditMs(): Millis {
+    const spareMs = this.spareMs();
+    return spareMs < 0 ? spareMs : spareMs + this.perTarget(CREDIT_MS);
+  }
+
+  /** Time until what is owed now is paid back, if nothing else is spent; 0: nothing is owed. */
+  paidBackInMs(): Millis {
+    return Math.max(0, -this.spareMs() / this.perTarget(SHARE));
   }
 }
 

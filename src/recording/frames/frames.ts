@@ -9,10 +9,10 @@
  */
 
 import { deflateSync, inflateSync } from "node:zlib";
-import type { TimeMs } from "../model/base/units.js";
-import { decodeColumns, encodeColumns } from "../model/documents/columns.js";
-import { damagedInput, notOurs, tooLarge, unknownVersion } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
+import type { TimeMs } from "../../model/base/units.js";
+import { decodeColumns, encodeColumns } from "../../model/documents/columns.js";
+import { damagedInput, notOurs, tooLarge, unknownVersion } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */

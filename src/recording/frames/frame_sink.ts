@@ -1,5 +1,5 @@
 /** Where the frames of a recording go. */
-import type { TidemarkError } from "../model/errors/errors.js";
+import type { TidemarkError } from "../../model/errors/errors.js";
 
 /**
  * Takes the bytes of a recording in order: a file ({@link FileSink}), a spool or a socket. A destination that fails
