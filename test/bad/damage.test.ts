@@ -159,6 +159,7 @@ describe("by the commands: exit code 2 and one line", () => {
 
   test("cut at any place or changed at any byte: what is readable, and one line for what is missing", async () => {
     const path = join(folder, "hurt.tidemark");
+    writeFileSync(join(folder, "whole.tidemark"), whole);
     const readers = [
       ["summary", path],
       ["lines", path],
