@@ -143,6 +143,6 @@ test("the script as JSON; another shell is refused in one line", async () => {
   const document = validate((await cli(["completion", "zsh", "--json"])).stdout, "completion");
   expect(document.script).toBe((await cli(["completion", "zsh"])).stdout);
   expect(errorLine(await cli(["completion", "tcsh"]))).toMatch(
-    /Allowed choices are bash, zsh, fish/,
+    /completion takes one of bash, zsh, fish/,
   );
 });

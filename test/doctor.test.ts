@@ -238,6 +238,6 @@ describe("one process", () => {
   test("that is none, or is not there", async () => {
     const run = (pid: string) => execute([tidemark, "doctor", "--pid", pid]);
     expect(errorLine(await run("4194303"))).toMatch(/TM-E020 there is no process 4194303/);
-    expect(errorLine(await run("python"))).toMatch(/process id is needed/);
+    expect(errorLine(await run("python"))).toMatch(/takes a process id such as 4242/);
   });
 });

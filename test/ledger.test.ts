@@ -127,7 +127,7 @@ describe("the text", () => {
 
 describe("mistakes", () => {
   test.each([
-    [["ledger"], 2, /missing required argument 'target'/],
+    [["ledger"], 2, /ledger needs <target>, as in: tidemark ledger 4242/],
     [["ledger", "soon"], 2, /TM-E003 no such process or core file/],
     [["ledger", tidemark], 2, /TM-E007/],
     [["ledger", "0"], 2, /process id/],

@@ -162,7 +162,7 @@ describe("without a command", () => {
     const outcome = await cli(["2147483646", "--for", "1s"]);
     expect(errorLine(outcome)).toMatch(/TM-E020 .*2147483646/);
     expect(outcome.status).toBe(4);
-    expect(errorLine(await cli(["0"]))).toMatch(/process id is needed/);
+    expect(errorLine(await cli(["0"]))).toMatch(/attach takes a process id such as 4242/);
   });
 
   test("a pid is attached to", async () => {

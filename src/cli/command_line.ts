@@ -1,11 +1,10 @@
 import { Command, CommanderError } from "commander";
 import { TIDEMARK_VERSION } from "../linux/installation.js";
 import {
-  badUsage,
+  type DeniedFile,
   fileUnusable,
   internalError,
   type MissingFile,
-  oneLine,
   TidemarkError,
 } from "../model/errors/errors.js";
 import { COMMANDS } from "./command_list.js";
@@ -24,12 +23,13 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     const { answerShell } = await import("./completion/answer.js");
     return answerShell(args.slice(1), commandNamed);
   }
+  let words = args;
   try {
-    const words = await understand(args);
+    words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
-    process.exitCode = await reportFailure(error, args);
+    process.exitCode = await reportFailure(error, words);
   }
 }
 
@@ -93,7 +93,7 @@ export async function buildProgram(...wanted: string[]): Promise<Command> {
     }
   }
   program.hook("preAction", (_program, called) => refuseSwallowedFlags(called));
-  for (const command of [program, ...program.commands]) {
+  for (const command of withSubcommands(program)) {
     command
       .exitOverride()
       .configureOutput({ outputError: () => undefined, getOutHelpWidth: helpWidth })
@@ -102,16 +102,21 @@ export async function buildProgram(...wanted: string[]): Promise<Command> {
   return program;
 }
 
+function withSubcommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withSubcommands)];
+}
+
 /**
  * commander takes whatever follows as an option's value: in `run --json -- python app.py` the file
- * would be called `--`. No value that is wanted looks like that.
+ * would be called `--`. No value that is wanted looks like that, nor is it empty, as that of an unset variable.
  */
 function refuseSwallowedFlags(called: Command): void {
   const flags = called.options.flatMap(({ long, short }) => [long, short]);
   for (const option of called.options) {
     const value: unknown = called.getOptionValue(option.attributeName());
     const swallowed = value === "--" || flags.some((flag) => flag !== undefined && flag === value);
-    if (option.required && swallowed) {
+    const empty = value === "" && option.long !== "--filter"; // which then shows all
+    if (option.required && (swallowed || empty)) {
       called.error(`error: option '${option.flags}' argument missing`);
     }
   }
@@ -131,53 +136,37 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   if (error instanceof CommanderError && error.exitCode === 0) {
     return 0;
   }
-  const known = error instanceof CommanderError ? await usageError(error, args) : error;
+  const known = error instanceof CommanderError ? await plainUsageError(error, args) : error;
   const failure = known instanceof TidemarkError ? known : internalError(known);
   const guess = await nearFile(failure);
-  await printFailure(guess === "" ? failure.message : `${failure.message}; ${guess}`);
+  const owner = await ownerOfDenied(failure);
+  await printFailure(
+    failure.message + (guess === "" ? "" : `; ${guess}`) + (owner === "" ? "" : `: ${owner}`),
+  );
   if (args.includes("--debug") && error instanceof Error) {
     process.stderr.write(`${error.stack ?? ""}\n`);
   }
   return failure.exitCode;
 }
 
+/** Whose the file is, or the folder that it would be in: "app.tidemark belongs to root", or "". */
+async function ownerOfDenied({ cause }: TidemarkError): Promise<string> {
+  const { deniedPath = "" } = (cause ?? {}) as Partial<DeniedFile>;
+  return deniedPath === "" ? "" : (await import("./files/owner.js")).ownerSentence(deniedPath);
+}
+
+async function plainUsageError(
+  error: CommanderError,
+  args: readonly string[],
+): Promise<TidemarkError> {
+  const { usageError } = await import("./options/usage_error.js");
+  return usageError(error, args, (await everyCommand()).commands);
+}
+
 /** A file beside the missing one that may have been meant: "did you mean app.tidemark?", or "". */
 async function nearFile({ cause }: TidemarkError): Promise<string> {
   const { missingPath = "" } = (cause ?? {}) as Partial<MissingFile>;
   return missingPath === "" ? "" : (await import("./options/guess.js")).guessFile(missingPath);
-}
-
-/** commander says "error: unknown option '--jsn'\n(Did you mean --json?)": one line, our words. */
-async function usageError(error: CommanderError, args: readonly string[]): Promise<TidemarkError> {
-  const [what = "", hint = ""] = error.message.replace(/^error: /, "").split("\n");
-  const command = COMMAND_NAMES.includes(args[0] ?? "") ? (args[0] as string) : "";
-  const unknown = /^unknown option '(--?[\w-]+)/.exec(what)?.[1];
-  const { guessOption } = await import("./options/guess.js");
-  const guess =
-    unknown === undefined
-      ? /\(Did you mean (.*)\?\)/.exec(hint)?.[1]
-      : guessOption(unknown, command, (await everyCommand()).commands, args);
-  const help = `see tidemark${command === "" ? "" : ` ${command}`} --help`;
-  const missing = /^missing required argument '(.*)'/.exec(what)?.[1];
-  return badUsage(
-    oneLine(plainUsage(what) + (missing === undefined ? "" : await choicesOf(missing, command))),
-    guess === undefined ? help : `did you mean ${guess}? ${help}`,
-  );
-}
-
-/** What a missing argument may be, where the command lists that: ": one of bash, zsh, fish". */
-async function choicesOf(argument: string, command: string): Promise<string> {
-  const { registeredArguments } = await commandNamed(command);
-  const choices = registeredArguments.find((known) => known.name() === argument)?.argChoices;
-  return choices === undefined ? "" : `: one of ${choices.join(", ")}`;
-}
-
-/** "command-argument value 'x' is invalid for argument 'pid'. a pid is needed" as a person would say it. */
-function plainUsage(what: string): string {
-  return what
-    .replace(/^command-argument value ('.*') is invalid for argument '[^']*'\. /s, "$1: ")
-    .replace(/^option ('.*') argument ('.*') is invalid\. /s, "$2 for $1: ")
-    .replace(/\.$/, "");
 }
 
 /** What prints is loaded when there is something to print: `--help` stays quick. */

@@ -24,6 +24,7 @@ export { openProcessMemory } from "./memory/process_memory.js";
 export {
   isMapping,
   isMappingNamed,
+  mappedMemfd,
   processesMapping,
   sharedMemoryUsed,
 } from "./memory/shared_memory.js";
@@ -46,7 +47,7 @@ export {
   readMachineMemory,
   readMemoryRlimits,
 } from "./process/memory_counters.js";
-export { openFilesEnding } from "./process/open_files.js";
+export { memfdHolders, openFilesEnding } from "./process/open_files.js";
 export {
   type AttachAnswer,
   expectPermission,

@@ -12,6 +12,7 @@
  */
 export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach/attach.js";
 export { detachAgent } from "./attach/detach.js";
+export { leftAgentOf } from "./attach/left_agent.js";
 export { probeProcess } from "./attach/probe.js";
 export { watchProcess } from "./census/watch_process.js";
 export { growthOfDevices } from "./devices/device_growth.js";

@@ -1,4 +1,6 @@
+import { basename } from "node:path";
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
+import { formatDuration } from "../model/base/numbers.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
@@ -74,6 +76,7 @@ export class OpenRecording implements Recording {
   readonly looks: LookMoment[] = [];
   readonly limits: string[] = [];
   readonly damage: string | null;
+  readonly missing: string | null;
   readonly startMs: TimeMs;
   readonly endMs: TimeMs;
   end: RecordingEnd | null = null;
@@ -137,20 +140,26 @@ export class OpenRecording implements Recording {
       scan.stopped && !growing
         ? `${scan.stopped.detail}: only what comes before it is shown`
         : null;
-    if (this.damage) {
-      this.limits.push(`The recording is damaged: ${this.damage}.`);
-    } else if (this.end === null && !growing) {
-      this.limits.push(
-        "The recorder was killed: nothing is known of the time after its last look.",
-      );
-    }
-    this.limits.push(...this.#agentLimits);
+    this.startMs = this.meta.startedMs;
+    this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
+    this.missing = growing ? null : this.#whatIsMissing();
+    this.limits.push(...(this.missing === null ? [] : [this.missing]), ...this.#agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
     this.censuses.sort((a, b) => a.timeMs - b.timeMs);
     this.processes = this.#rows.map(({ series: _, ...process }) => process);
     this.series = this.#metrics.series(this.#rows);
-    this.startMs = this.meta.startedMs;
-    this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
+  }
+
+  #whatIsMissing(): string | null {
+    const name = basename(this.path);
+    const shown = formatDuration(this.endMs - this.startMs);
+    if (this.damage !== null) {
+      const part = this.end === null ? `the first ${shown} of the run` : "the whole run";
+      return `${name} is damaged: ${this.damage}, ${part}.`;
+    }
+    return this.end === null
+      ? `The recorder was killed before ${name} was complete: nothing is known of the time after ${shown}.`
+      : null;
   }
 
   get complete(): boolean {
@@ -169,7 +178,8 @@ export class OpenRecording implements Recording {
     if (this.looks.length === 0) {
       throw nothingThere(
         `${this.path} holds no profile`,
-        "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
+        this.missing ??
+          "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
       );
     }
     if (moment === "peak") {

@@ -159,7 +159,9 @@ export interface Recording {
   readonly complete: boolean;
   /** One line where reading stopped before the file's end; null where every frame was whole. */
   readonly damage: string | null;
-  /** What could not be seen, and why: sentences. Includes {@link damage}. */
+  /** A sentence if the file lacks the end of the run: it is damaged, or its recorder was killed. */
+  readonly missing: string | null;
+  /** What could not be seen, and why: sentences. Includes {@link missing}. */
   readonly limits: readonly string[];
   /** First and last moment that the recording covers. */
   readonly startMs: TimeMs;

@@ -6,7 +6,11 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { summarize } from "../../src/inspect/recorded/summary.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
 import { openRecording } from "../../src/record/index.js";
-import { FORMAT_VERSION } from "../../src/recording/frames/frames.js";
+import {
+  FILE_HEAD_BYTES,
+  FORMAT_VERSION,
+  FRAME_HEAD_BYTES,
+} from "../../src/recording/frames/frames.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, record, removeScratch, scratch, tidemark } from "../run.js";
@@ -153,6 +157,48 @@ describe("by the commands: exit code 2 and one line", () => {
     expect(directory.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
+  test("cut at any place or changed at any byte: what is readable, and one line for what is missing", async () => {
+    const path = join(folder, "hurt.tidemark");
+    writeFileSync(join(folder, "whole.tidemark"), whole);
+    const readers = [
+      ["summary", path],
+      ["lines", path],
+      ["lines", path, "--json"],
+      ["diff", join(folder, "whole.tidemark"), path],
+      ["diagnose", path],
+      ["diagnose", path, "--quiet"],
+      ["export", path, "--format", "folded", "-o", "-"],
+      ["export", path, "--format", "duckdb", "--force", "--quiet"],
+      ["report", path, "--force"],
+      ["live", path, "--json"],
+    ];
+    const at = (share: number) => Math.floor(whole.length * share);
+    const changed = Buffer.from(whole);
+    changed[at(0.7)] = (changed[at(0.7)] as number) ^ 4;
+    for (const bytes of [
+      whole.subarray(0, frameEnd(at(0.9))),
+      whole.subarray(0, at(0.7)),
+      whole.subarray(0, 500),
+      changed,
+    ]) {
+      writeFileSync(path, bytes);
+      const outcomes = await Promise.all(
+        readers.map(async (words) => ({ words, outcome: await execute([tidemark, ...words]) })),
+      );
+      for (const { words, outcome } of outcomes) {
+        const { status, stdout, stderr } = outcome;
+        const said = `${stdout}${stderr}`.replace(/\n +/g, " ");
+        expect(said, words.join(" ")).toMatch(
+          /hurt\.tidemark is damaged: the frame at byte \d+ .*, the first .* of the run|recorder was killed before hurt\.tidemark was complete/,
+        );
+        expectSpeaksClearly(said);
+        expect(stderr.split("\n").length, stderr).toBeLessThanOrEqual(2);
+        expect([0, 2], said).toContain(status);
+        expect(status === 0 || stdout === "", said).toBe(true);
+      }
+    }
+  });
+
   test("a cut recording: its figures, and one line that it is cut", async () => {
     const path = join(folder, "half.tidemark");
     writeFileSync(path, whole.subarray(0, Math.floor(whole.length * 0.7)));
@@ -162,6 +208,15 @@ describe("by the commands: exit code 2 and one line", () => {
     expect(`${stdout}${stderr}`).toMatch(/cut|ends|damaged|not finished|whole frame/i);
   });
 });
+
+/** Where the frame ends that the byte at `offset` belongs to. */
+function frameEnd(offset: number): number {
+  let end = FILE_HEAD_BYTES;
+  while (end <= offset) {
+    end += FRAME_HEAD_BYTES + whole.readUInt32LE(end);
+  }
+  return end;
+}
 
 /** The head again with another version and a checksum that is right for it. */
 function laterVersion(recording: Buffer): Buffer {

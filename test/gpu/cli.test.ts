@@ -206,7 +206,10 @@ describe("gpu top", () => {
 });
 
 test.each([
-  [[], "TM-E002 missing required argument 'snapshot or pid'; see tidemark gpu --help"],
+  [
+    [],
+    "TM-E002 gpu needs <snapshot or pid>, as in: tidemark gpu snapshot.pickle; see tidemark gpu --help",
+  ],
   [["nothing.pickle"], "TM-E003 no such snapshot: nothing.pickle"],
   [["a.pickle", "a.pickle"], "TM-E002 a snapshot is named twice"],
   [["a", "b", "c", "-o", "x.html"], "TM-E002 a page shows one snapshot, or a before and an after"],

@@ -132,7 +132,12 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
 
 function requireProcess(pid: Pid | undefined, name: string | undefined): Pid {
   if ((pid === undefined) === (name === undefined)) {
-    throw badUsage("attach needs a pid or --name", "find the process: tidemark ps");
+    throw badUsage(
+      pid === undefined
+        ? "attach needs <pid> or --name, as in: tidemark attach 4242"
+        : "attach takes either a pid or --name, not both",
+      "find the process: tidemark ps",
+    );
   }
   return pid ?? processByName(name ?? "");
 }
@@ -209,6 +214,6 @@ function parseLength(text: string): Millis | "auto" {
   try {
     return parseDuration(text);
   } catch {
-    throw new InvalidArgumentError("a time such as 60s or 10min is needed, or auto");
+    throw new InvalidArgumentError("a duration such as 30s, 5min or 2h, or auto");
   }
 }

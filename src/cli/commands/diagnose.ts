@@ -7,14 +7,15 @@ import {
   isSnapshot,
 } from "../../inspect/index.js";
 import { didYouMean } from "../../model/base/near_miss.js";
-import type { Millis, Pid } from "../../model/base/units.js";
+import { formatDuration } from "../../model/base/numbers.js";
+import type { Millis, Pid, Tell } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
   type VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
 import { badUsage } from "../../model/errors/errors.js";
-import { openRecordingAt } from "../files/recordings.js";
+import { openRecordingAt, sayMissing } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
 import {
@@ -29,7 +30,7 @@ import {
 import { requireLinux } from "../options/requirements.js";
 import { type WhereOption, withWhereOption } from "../options/row_options.js";
 import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
-import { printJson, screenOf } from "../text/output.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface DiagnoseOptions extends CommonOptions, ListOptions, WhereOption {
@@ -148,6 +149,9 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
     return diagnosePid(Number(target), options);
   }
   const recording = openRecordingAt(target);
+  if (options.quiet === true && options.json !== true) {
+    sayMissing(recording); // the verdict is printed alone
+  }
   return withProgress(target, "looks", options, (tell) =>
     diagnoseRecording(recording, tell, options.where),
   );
@@ -157,9 +161,24 @@ function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson>
   const { for: forMs, agent, probe = false } = options;
   return withInterrupt((until) =>
     withProgress(`watching ${pid}`, "s", options, (tell) =>
-      diagnoseProcess(pid, { forMs, agent, probe, until }, tell),
+      diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, tell)),
     ),
   );
+}
+
+/** Where there is no terminal for the progress, one line says what goes on; a process that is refused has none. */
+function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
+  let silent = options.quiet !== true && !process.stderr.isTTY;
+  return (done, of) => {
+    if (silent && done > 0) {
+      const how = options.agent ? "" : " from outside";
+      printNote(
+        `watching process ${pid}${how} for ${formatDuration(options.for)}; Ctrl-C ends it early`,
+      );
+      silent = false;
+    }
+    return tell(done, of);
+  };
 }
 
 function parseKinds(text: string): VerdictKind[] {
@@ -168,7 +187,9 @@ function parseKinds(text: string): VerdictKind[] {
     const kind = word.trim();
     if (!known.includes(kind)) {
       const guess = didYouMean(kind, VERDICT_KINDS) || `they are ${VERDICT_KINDS.join(", ")}`;
-      throw new InvalidArgumentError(`'${kind}' is no verdict (${guess})`);
+      throw new InvalidArgumentError(
+        `verdicts such as python-leak,native-leak, not '${kind}' (${guess})`,
+      );
     }
     return kind as VerdictKind;
   });

@@ -97,7 +97,7 @@ function diff(a: string, b: string, options: DiffOptions): void {
 function parseFailOn(text: string): Bytes {
   const size = /^growth=(.+)$/.exec(text)?.[1];
   if (size === undefined) {
-    throw new InvalidArgumentError("a growth is needed, such as growth=5MiB");
+    throw new InvalidArgumentError("a growth such as growth=5MiB");
   }
   return parseBytes(size);
 }

@@ -12,7 +12,7 @@ import {
   type RecordingExporter,
 } from "../../store/index.js";
 import { ownExport } from "../files/own_files.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment, sayMissing } from "../files/recordings.js";
 import { requireOtherFile, writeWhole, writeWholeFolder } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -22,6 +22,7 @@ import {
   withExamples,
   withForceOption,
 } from "../options/options.js";
+import { shellWord } from "../text/command_words.js";
 import { withProgress } from "../text/progress.js";
 
 const NAMES = EXPORTERS.map(({ name }) => name).join(", ");
@@ -37,7 +38,7 @@ const VALUES: readonly SiteValue[] = [
 ];
 
 interface ExportCommandOptions extends CommonOptions {
-  readonly format: Exporter[];
+  readonly format?: Exporter[];
   readonly output?: string;
   readonly force?: boolean;
   readonly at: string;
@@ -60,8 +61,7 @@ export function buildCommand(): Command {
     .addOption(
       new Option("--format <formats>", "one or more, separated by commas")
         .choices(EXPORTERS.map(({ name }) => name))
-        .argParser(parseFormats)
-        .makeOptionMandatory(),
+        .argParser(parseFormats),
     )
     .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
     .option("--at <moment>", `${MOMENT_HELP}; not for ${WHOLE_RECORDING.join(" and ")}`, "end")
@@ -90,21 +90,30 @@ function formatList(): string {
 }
 
 async function exportRecording(path: string, options: ExportCommandOptions): Promise<void> {
-  if (options.output !== undefined && options.format.length > 1) {
+  const { format } = options;
+  if (format === undefined) {
+    throw badUsage(
+      `export needs --format, one or more of ${NAMES}`,
+      `tidemark export ${shellWord(path)} --format pprof`,
+    );
+  }
+  if (options.output !== undefined && format.length > 1) {
     throw badUsage("-o names one file, and --format several", "leave -o out");
   }
   const recording = openRecordingAt(path);
   const files: string[] = [];
-  for (const exporter of options.format) {
+  for (const exporter of format) {
     const output = options.output ?? `${path.replace(/\.tidemark$/, "")}${exporter.extension}`;
     if (output === "-") {
       writeToStdout(recording, exporter, options);
+      sayMissing(recording);
       return;
     }
     requireOtherFile(output, path);
     files.push(...(await writeFormat(recording, exporter, output, options)));
   }
-  sayWritten(options.format.map(({ name }) => name).join(","), files, options);
+  sayWritten(format.map(({ name }) => name).join(","), files, options);
+  sayMissing(recording);
 }
 
 function writeToStdout(
@@ -178,7 +187,9 @@ function parseFormats(text: string): Exporter[] {
         wanted,
         EXPORTERS.map(({ name }) => name),
       );
-      throw new InvalidArgumentError(`'${wanted}' is none of ${NAMES}${guess && ` (${guess})`}`);
+      throw new InvalidArgumentError(
+        `one or more of ${NAMES}, not '${wanted}'${guess && ` (${guess})`}`,
+      );
     }
     return exporter;
   });

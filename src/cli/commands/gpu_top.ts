@@ -5,7 +5,7 @@ import type { GpuTopJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   type CommonOptions,
   type ListOptions,
-  parseDuration,
+  parseInterval,
   withCommonOptions,
   withExamples,
   withListOptions,
@@ -34,7 +34,7 @@ export function gpuTopCommand(): Command {
     .addOption(
       new Option("--interval <time>", "time between two updates")
         .default(INTERVAL_MS, "1s")
-        .argParser(parseDuration),
+        .argParser(parseInterval),
     );
   withListOptions(command, "processes", 0);
   withCommonOptions(command, "stdout");

@@ -239,7 +239,7 @@ function parsePause(text: string): Millis {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s)?$/.exec(text.trim());
   const ms = match ? Number(match[1]) * (match[2] === "s" ? 1000 : 1) : Number.NaN;
   if (!(ms > 0 && ms <= 600_000)) {
-    throw new InvalidArgumentError("a time such as 500ms or 2s is needed, 10 minutes at most");
+    throw new InvalidArgumentError("a duration such as 500ms or 2s, 10 minutes at most");
   }
   return ms;
 }

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { linesDocument } from "../../inspect/index.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
+import { MOMENT_HELP, openRecordingAt, parseMoment, sayMissing } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
@@ -75,6 +75,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     printJson({ ...document, lines: chosen.rows } satisfies LinesJson);
     return;
   }
+  sayMissing(recording);
   printLines(screenOf(process.stdout), chosen.rows, {
     moment: name,
     byLine: file !== undefined,

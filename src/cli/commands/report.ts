@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { reportDocument } from "../../inspect/index.js";
 import { ownKind } from "../files/own_files.js";
-import { openRecordingAt } from "../files/recordings.js";
+import { openRecordingAt, sayMissing } from "../files/recordings.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
 import { sayWritten } from "../files/written_files.js";
@@ -56,4 +56,5 @@ async function report(path: string, options: ReportOptions): Promise<void> {
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });
   sayWritten("html", [output], options);
+  sayMissing(recording);
 }

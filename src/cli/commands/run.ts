@@ -31,7 +31,7 @@ import { selectSites } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
-import { summaryContext } from "../screens/summary_context.js";
+import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_context.js";
 import { printError, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
@@ -171,7 +171,9 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     const text = `${JSON.stringify(selected, null, 2)}\n`;
     await writeWhole(options.json, jsonReplacing(options), (file) => writeFile(file, text));
   }
-  if (options.quiet !== true) {
+  if (options.quiet !== true && failedAtOnce(recording)) {
+    printNote(failureLine(recording));
+  } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
     const diagnosis = await withProgress(recording.path, "looks", options, (tell) =>

@@ -6,7 +6,7 @@ import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   type ListOptions,
-  parseDuration,
+  parseInterval,
   selectRows,
   withCommonOptions,
   withExamples,
@@ -42,7 +42,7 @@ export function buildCommand(): Command {
     .addOption(
       new Option("--interval <time>", "time between looks")
         .default(INTERVAL_MS, "1s")
-        .argParser(parseDuration),
+        .argParser(parseInterval),
     );
   withListOptions(command, "processes", 0);
   withCommonOptions(command, "stdout");

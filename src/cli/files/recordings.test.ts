@@ -77,7 +77,7 @@ it("knows the end and the peak by name", () => {
 it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
   "'%s' is none",
   (text) => {
-    expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is no moment/);
+    expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is not a moment/);
   },
 );
 

@@ -6,7 +6,18 @@ import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { printNote } from "../text/output.js";
 import { statOf } from "./files.js";
+
+/**
+ * Reports in one line on stderr what a recording lacks that is damaged, or whose recorder was killed: for commands whose
+ * own output has no room for it. With --quiet, too: the figures look the same as those of a whole recording.
+ */
+export function sayMissing({ missing }: Recording): void {
+  if (missing !== null) {
+    printNote(missing);
+  }
+}
 
 /** For `export`, whose room is the store. */
 export { openRecordingAt } from "../../inspect/index.js";
@@ -31,7 +42,7 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   const timeMs = parseTime(text, recording);
   if (timeMs === null) {
-    throw badUsage(`'${text}' is no moment of a recording`, `use ${MOMENT_HELP}`);
+    throw badUsage(`'${text}' is not a moment of a recording`, `use ${MOMENT_HELP}`);
   }
   // A second of slack: people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
@@ -55,7 +66,7 @@ const DAY_MS: Millis = 86_400_000;
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 };
 
 function parseTime(text: string, recording: Recording): TimeMs | null {
-  const offset = /^([+-]?)(\d+(?:\.\d+)?)(ms|s|min|m|h)$/.exec(text);
+  const offset = /^([+-]?)(\d+(?:\.\d+)?) ?(ms|s|min|m|h)$/.exec(text);
   if (offset) {
     const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
     return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;

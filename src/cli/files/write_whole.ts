@@ -126,7 +126,9 @@ function removeIfEmpty(folder: string): void {
 /** What went wrong with the neighbour, told of the file that was asked for. */
 function underOwnName(error: TidemarkError, part: string, path: string): TidemarkError {
   const { id, exitCode, what, why, next } = error;
-  return new TidemarkError(id, exitCode, what.replaceAll(part, path), why, next);
+  return new TidemarkError(id, exitCode, what.replaceAll(part, path), why, next, {
+    cause: error.cause,
+  });
 }
 
 /** Throws TidemarkError where `output` would overwrite the very recording it is made from. */

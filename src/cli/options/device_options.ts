@@ -37,7 +37,7 @@ export function deviceWatchOf(options: DeviceOptions): { devices?: DeviceWatchOp
   const { gpu, gpuDumpAt, gpuBudget } = options;
   if (gpu !== true) {
     if (gpuDumpAt !== undefined || gpuBudget !== undefined) {
-      throw badUsage("--gpu-dump-at and --gpu-budget say how --gpu does its work", "add --gpu");
+      throw badUsage("--gpu-dump-at and --gpu-budget have no effect without --gpu", "add --gpu");
     }
     return {};
   }
@@ -54,7 +54,7 @@ function parseShare(text: string): number {
   const [, figure, sign] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   const share = Number(figure) / (sign === "%" ? 100 : 1);
   if (!(share > 0 && share <= 1)) {
-    throw new InvalidArgumentError("a share is needed, such as 90% or 0.9");
+    throw new InvalidArgumentError("a share such as 90% or 0.9");
   }
   return share;
 }

@@ -45,8 +45,16 @@ export function withListOptions(command: Command, rows: string, defaultTop: numb
     .option("--filter <text>", `only ${rows} that contain this text`);
 }
 
+const firstExamples = new WeakMap<Command, string>();
+
+/** The first example of a command's help. */
+export function exampleOf(command: Command): string | undefined {
+  return firstExamples.get(command);
+}
+
 /** Adds examples below the help; each line is one command. */
 export function withExamples(command: Command, ...examples: string[]): Command {
+  firstExamples.set(command, examples[0] ?? "");
   return command.addHelpText(
     "after",
     `\nExamples:\n${examples.map((example) => `  $ ${example}`).join("\n")}`,
@@ -61,7 +69,7 @@ export function parseBytes(text: string): Bytes {
   const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
   const bytes = match && shift !== undefined ? Number(match[1]) * 2 ** shift : Number.NaN;
   if (!Number.isSafeInteger(Math.round(bytes))) {
-    throw new InvalidArgumentError("a size such as 4096, 64K or 10MiB is needed");
+    throw new InvalidArgumentError("a size such as 4096, 64K or 10MiB");
   }
   return Math.round(bytes);
 }
@@ -76,13 +84,27 @@ const DURATION_UNITS: Record<string, Millis> = {
   d: 86_400_000,
 };
 
+/** No recording is longer. */
+const LONGEST_DURATION: Millis = 365 * 86_400_000;
+
 /** "500ms", "60s", "60", "10min", "1.5h": a duration above zero; plain numbers are seconds. */
 export function parseDuration(text: string): Millis {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)$/i.exec(text.trim());
   const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;
   const ms = match && unit !== undefined ? Number(match[1]) * unit : Number.NaN;
-  if (!(ms >= 1 && ms <= Number.MAX_SAFE_INTEGER)) {
-    throw new InvalidArgumentError("a time such as 500ms, 60s, 10min or 1h is needed");
+  if (!(ms >= 1 && ms <= LONGEST_DURATION)) {
+    throw new InvalidArgumentError("a duration such as 30s, 5min or 2h");
+  }
+  return ms;
+}
+
+const LONGEST_INTERVAL: Millis = 86_400_000;
+
+/** The time between two refreshes of a view. */
+export function parseInterval(text: string): Millis {
+  const ms = parseDuration(text);
+  if (ms > LONGEST_INTERVAL) {
+    throw new InvalidArgumentError("a duration such as 1s or 5min, 1 day at most");
   }
   return ms;
 }
@@ -91,7 +113,7 @@ export function parseDuration(text: string): Millis {
 export function parseCount(text: string): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(count)) {
-    throw new InvalidArgumentError("a whole number is needed");
+    throw new InvalidArgumentError("a whole number such as 20");
   }
   return count;
 }

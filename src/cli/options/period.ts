@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from "commander";
 import type { Bytes } from "../../model/base/units.js";
 import { parseBytes } from "./options.js";
 
@@ -6,7 +7,11 @@ export const PERIOD_HELP =
 
 /** "16K" as a sampling period; throws what commander prints. */
 export function parsePeriod(text: string): Bytes {
-  return Math.max(1, parseBytes(text));
+  const period = parseBytes(text);
+  if (period < 1) {
+    throw new InvalidArgumentError("a size of at least 1, such as 16K");
+  }
+  return period;
 }
 
 /** Warns of a period that slows the program down; empty for any other. */

@@ -5,7 +5,7 @@ import type { Pid } from "../../model/base/units.js";
 export function parsePid(text: string): Pid {
   const pid = /^\d+$/.test(text) ? Number(text) : 0;
   if (!(pid > 0 && pid < 2 ** 31)) {
-    throw new InvalidArgumentError("a process id is needed, such as 4242; tidemark ps lists them");
+    throw new InvalidArgumentError("a process id such as 4242 (tidemark ps lists them)");
   }
   return pid;
 }

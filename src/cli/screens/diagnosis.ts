@@ -12,7 +12,7 @@ import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
-import { verdictText } from "../../model/documents/verdict_text.js";
+import { evidenceBeside, verdictText } from "../../model/documents/verdict_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
@@ -79,9 +79,11 @@ export function printVerdict(
 }
 
 /** The rules that spoke, leaks first; silent ones only where too few spoke. */
-function printEvidence(screen: Screen, { evidence }: DiagnosisJson): void {
+function printEvidence(screen: Screen, document: DiagnosisJson): void {
   const order = { leak: 0, "no leak": 1, silent: 2 };
-  const lines = [...evidence].sort((a, b) => order[a.says] - order[b.says]).slice(0, MOST_EVIDENCE);
+  const lines = evidenceBeside(document)
+    .sort((a, b) => order[a.says] - order[b.says])
+    .slice(0, MOST_EVIDENCE);
   for (const [index, { says, detail }] of lines.entries()) {
     const mark = says === "leak" ? "!" : says === "no leak" ? "=" : "·";
     printLabelled(screen, index === 0 ? "Evidence" : "", `${mark} ${detail}`);

@@ -1,8 +1,11 @@
 import { constants } from "node:os";
+import { relative } from "node:path";
 import type { Recording } from "../../inspect/index.js";
+import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { seenAt, sizeOfFile } from "../files/recordings.js";
+import { shellWord } from "../text/command_words.js";
 import type { SummaryContext } from "./summary.js";
 
 /** What the summary's screen needs of a recording besides the document. */
@@ -25,6 +28,27 @@ export function summaryContext(
     recordingPath: recording.path,
     recordingBytes: sizeOfFile(recording.path),
   };
+}
+
+/** A program that gives up sooner has not begun its work: figures of its start would push its own message away. */
+const FAILED_AT_ONCE_MS: Millis = 1_000;
+
+/** It ended by itself with an error, so soon that its memory does not matter. */
+export function failedAtOnce(recording: Recording): boolean {
+  const { end, startMs, endMs, memoryEnds } = recording;
+  const failed = end !== null && end.exitCode !== null && end.exitCode !== 0;
+  return failed && memoryEnds.length === 0 && endMs - startMs < FAILED_AT_ONCE_MS;
+}
+
+/** "the program ended with exit code 1 after 60 ms; its recording: tidemark summary app.tidemark". */
+export function failureLine(recording: Recording): string {
+  const lasted = formatDuration(recording.endMs - recording.startMs);
+  return `the program ended with ${endingOf(recording)} after ${lasted}; its recording: tidemark summary ${shellWord(shownPath(recording.path))}`;
+}
+
+function shownPath(path: string): string {
+  const here = relative(process.cwd(), path);
+  return here.startsWith("..") ? path : here;
 }
 
 function endingOf(recording: Recording): string {

@@ -95,7 +95,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
     throw processGone(pid);
   }
   if (owner === undefined) {
-    throw noInterpreter(`process ${pid}`, "none of its loaded objects exports _PyRuntime");
+    throw noInterpreter(`process ${pid}`);
   }
   if (owners.length > 1) {
     throw targetUnknown(pid, "it holds two interpreters");

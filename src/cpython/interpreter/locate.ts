@@ -194,7 +194,7 @@ function refusal(
     return unknownInterpreter(memory.name, `Python ${version}`);
   }
   if (!sawPlace) {
-    return noInterpreter(memory.name, "none of its mapped objects holds a CPython runtime");
+    return noInterpreter(memory.name);
   }
   const best = [...doubts].sort((a, b) => b.passed - a.passed)[0];
   return layoutMismatch(memory.name, best?.version ?? "", best?.detail ?? "nothing fits");

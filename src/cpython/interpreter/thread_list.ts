@@ -6,7 +6,7 @@
  */
 
 import type { Address } from "../../model/base/units.js";
-import { unreadableMemory } from "../../model/errors/errors.js";
+import { brokenThreadList } from "../../model/errors/errors.js";
 import type { PythonMemory } from "./objects.js";
 
 export interface ThreadState {
@@ -37,7 +37,7 @@ export function* walkThreads(python: PythonMemory, interpreter: Address): Genera
       reader.pointer(address + thread.interpreter) !== interpreter ||
       reader.pointer(address + thread.previous) !== previous
     ) {
-      throw unreadableMemory(reader.memory.name, address, "a list of threads that is none");
+      throw brokenThreadList(reader.memory.name);
     }
     const pthread = reader.pointer(address + thread.threadId);
     yield { address, interpreter, pthread, tid: threadId(python, address, pthread) };

@@ -1,3 +1,4 @@
+import type { Millis } from "../../model/base/units.js";
 import type { AdviceJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { GpuGrowthJson } from "../../model/documents/gpu/gpu_document.js";
 import type { Observations } from "../evidence/observations.js";
@@ -29,6 +30,8 @@ export interface Finding {
   readonly about?: "device";
   /** Sites of device memory that it accuses, fastest growing first. */
   readonly deviceSites?: readonly GpuGrowthJson[];
+  /** A window of this length, the time that was watched included, would settle it. */
+  readonly neededMs?: Millis;
   /** Advice that holds whatever the verdict is. */
   readonly beside?: readonly AdviceJson[];
   /** Where the rule knows better than the catalogue: with the figures of this case. */
@@ -40,6 +43,11 @@ export interface Rule {
   /** Stands in the document: words joined by hyphens. */
   readonly name: string;
   judge(observations: Observations): Finding | null;
+}
+
+/** A rule that asks for more evidence; `settledBy` has put the length of the window into its sentence. */
+export function open(detail: string, weight: number, neededMs: Millis): Finding {
+  return { says: "silent", kind: "insufficient-evidence", weight, detail, neededMs };
 }
 
 export function silent(detail: string): Finding {

@@ -1,8 +1,4 @@
-import {
-  formatBytesBriefly,
-  formatDurationBriefly,
-  formatSlopeBriefly,
-} from "../../model/base/numbers.js";
+import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import {
   FEWEST_SAMPLES,
@@ -12,8 +8,9 @@ import {
   type SiteJudgement,
   SMALLEST_KEPT_BYTES,
 } from "../sites/suspects.js";
+import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
-import { type Rule, silent } from "./rule.js";
+import { open, type Rule } from "./rule.js";
 
 /** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
 const LEAST_SLOPE = 2 ** 19 / 60_000;
@@ -48,9 +45,9 @@ export const smallGrowth: Rule = {
     if (!first) {
       return null;
     }
-    const moreMs = Math.max(MS_PER_MINUTE, windowNeeded(first, windowMs) - windowMs);
-    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${formatDurationBriefly(moreMs)} more would settle it.`;
-    return { ...silent(detail), kind: "insufficient-evidence", weight: 0.55 };
+    const neededMs = Math.max(windowMs + MS_PER_MINUTE, windowNeeded(first, windowMs));
+    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${settledBy(neededMs)}.`;
+    return open(detail, 0.55, neededMs);
   },
 };
 

@@ -5,7 +5,8 @@ import {
 } from "../../model/base/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, smallestRise } from "../series/growth.js";
-import { type Finding, type Rule, silent } from "./rule.js";
+import { settledBy } from "../wording/window_needed.js";
+import { type Finding, open, type Rule, silent } from "./rule.js";
 
 /** The trend of the tree's memory alone. Rules that know more outweigh it. */
 export const trend: Rule = {
@@ -69,14 +70,12 @@ function isOpen({ evidence, windowMs, total }: Observations): boolean {
 }
 
 function undecided({ total, windowMs }: Observations): Finding {
-  const moreMs = Math.max(SHORT_WITHOUT_AGENT_MS - windowMs, windowMs / 2);
-  return {
-    ...silent(
-      `No agent ran, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${formatDurationBriefly(moreMs)} more would settle it.`,
-    ),
-    kind: "insufficient-evidence",
-    weight: 0.5,
-  };
+  const neededMs = Math.max(SHORT_WITHOUT_AGENT_MS, windowMs * 1.5);
+  return open(
+    `No agent ran, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(neededMs)}.`,
+    0.5,
+    neededMs,
+  );
 }
 
 /** The trend alone cannot name a kind: it asks for what would. */

@@ -7,10 +7,13 @@ import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
 import { adviceById } from "../wording/advice.js";
-import { type Finding, type Rule, silent } from "./rule.js";
+import { settledBy } from "../wording/window_needed.js";
+import { type Finding, open, type Rule, silent } from "./rule.js";
 
 const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;
+/** Growth is then told from start-up, and a program that polls rarely has the readings. */
+const SETTLED_MS = 60_000;
 
 /** A snapshot has its own past; an error is a fact. */
 function deviceTold(observations: Observations): boolean {
@@ -66,11 +69,11 @@ export const window: Rule = {
         `${formatDurationBriefly(windowMs)} with ${points} readings are enough for a verdict.`,
       );
     }
-    return {
-      says: "silent",
-      kind: "insufficient-evidence",
-      weight: 0.995,
-      detail: `The window is ${formatDurationBriefly(windowMs)} long with ${points} readings: growth cannot be distinguished from start-up. ${formatDurationBriefly(30_000)} or more would settle it.`,
-    };
+    const readings = points === 1 ? "1 reading" : `${points} readings`;
+    return open(
+      `The window is ${formatDurationBriefly(windowMs)} long with ${readings}: growth cannot be distinguished from start-up, and ${settledBy(SETTLED_MS)}.`,
+      0.995,
+      SETTLED_MS,
+    );
   },
 };

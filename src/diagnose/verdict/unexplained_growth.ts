@@ -5,11 +5,13 @@ import {
 } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
-import { type Finding, silent } from "../rules/rule.js";
+import { type Finding, open } from "../rules/rule.js";
+import { settledBy } from "../wording/window_needed.js";
 
 /** A window of this length usually has the samples, ledgers and lookups that name a cause. */
 const USUAL_WINDOW_MS: Millis = 120_000;
 const SHORTEST_MORE_MS: Millis = 30_000;
+const WEIGHT = 0.6;
 
 /** The whole tree grows, and no rule can say by what: an honest "not yet", in place of a calm verdict. `calm`: what
  * a calm rule saw of a part; null where no rule has a verdict. */
@@ -17,20 +19,20 @@ export function unexplainedGrowth(
   { total, windowMs }: Observations,
   calm: Finding | null,
 ): Finding {
-  const moreMs = Math.max(SHORTEST_MORE_MS, USUAL_WINDOW_MS - windowMs, windowMs);
+  const neededMs = Math.max(windowMs + SHORTEST_MORE_MS, USUAL_WINDOW_MS, 2 * windowMs);
   const name = total.metric === "rssBytes" ? "RSS" : "memory of the process tree";
   const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
-      `no rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${formatDurationBriefly(moreMs)} more would settle it.`,
+      `no rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,
+      WEIGHT,
+      neededMs,
     );
   }
   const part = calm === null || calm.kind === "steady" ? "" : ` ${calm.detail}`;
   return open(
-    `${grows}, and nothing that was measured explains it yet.${part} ${formatDurationBriefly(moreMs)} more would settle it.`,
+    `${grows}, and nothing that was measured explains it yet: ${settledBy(neededMs)}.${part}`,
+    WEIGHT,
+    neededMs,
   );
-}
-
-function open(detail: string): Finding {
-  return { ...silent(detail), kind: "insufficient-evidence", weight: 0.6 };
 }

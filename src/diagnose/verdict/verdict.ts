@@ -1,12 +1,16 @@
 /** Observations -> the rules' findings -> the causes of growth -> one verdict, with what it rests on. */
-import type { DiagnosisJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type {
+  AdviceJson,
+  DiagnosisJson,
+  VerdictKind,
+} from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import { type Observations, observe } from "../evidence/observations.js";
 import { RULES } from "../rules/index.js";
 import type { Finding } from "../rules/rule.js";
 import { isFirm } from "../series/growth.js";
-import { adviceFor } from "../wording/advice.js";
+import { adviceFor, watchLongerAdvice } from "../wording/advice.js";
 import { deviceSummary, insufficientSummary, summaryOf } from "../wording/summary_sentence.js";
 import { accusedBy, NOBODY, suspectsOf } from "./accused_sites.js";
 import { alsoFound, type Cause, causesOf, type Judged, mainCause } from "./causes.js";
@@ -66,12 +70,21 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     })),
     ...(census === null ? {} : { census }),
     advice: [
-      ...(suspects.length > 0 ? [] : (decisive?.advice ?? adviceFor(kind, null, ""))),
+      ...(suspects.length > 0 ? [] : adviceOf(decisive, kind)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],
   };
   return withSelection(withMemoryEnd(document, observations), observations);
+}
+
+function adviceOf(decisive: Finding | null, kind: VerdictKind): readonly AdviceJson[] {
+  return (
+    decisive?.advice ??
+    (decisive?.neededMs === undefined
+      ? adviceFor(kind, null, "")
+      : [watchLongerAdvice(decisive.neededMs)])
+  );
 }
 
 interface Decision {

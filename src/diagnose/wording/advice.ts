@@ -1,9 +1,12 @@
 /** The catalogue of advice: ids are stable, docs/advice.md is made from it. */
+import type { Millis } from "../../model/base/units.js";
 import type {
   AdviceJson,
   HolderJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+
+import { watchFor } from "./window_needed.js";
 
 export interface Advice {
   readonly id: string;
@@ -17,6 +20,9 @@ export interface Advice {
   readonly before: string;
   readonly after: string;
 }
+
+/** Where no rule says how long it would take. */
+const USUAL_WATCH_MS: Millis = 600_000;
 
 export const ADVICE: readonly Advice[] = [
   {
@@ -162,11 +168,11 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A090",
-    text: "Watch longer, or under load: tidemark diagnose PID --for 10min.",
+    text: watchLonger(USUAL_WATCH_MS),
     when: "The window was too short or too quiet.",
     kinds: ["insufficient-evidence"],
     before: "tidemark diagnose 4242",
-    after: "tidemark diagnose 4242 --for 10min",
+    after: `tidemark diagnose 4242 --for ${watchFor(USUAL_WATCH_MS)}`,
   },
   {
     id: "TM-A095",
@@ -186,6 +192,15 @@ export const ADVICE: readonly Advice[] = [
       'torch.cuda.memory._record_memory_history()\nfor step in range(20): train()\ntorch.cuda.memory._dump_snapshot("job.pickle")',
   },
 ];
+
+/** TM-A090 with the length that the verdict names. */
+export function watchLongerAdvice(neededMs: Millis): AdviceJson {
+  return { id: "TM-A090", text: watchLonger(neededMs) };
+}
+
+function watchLonger(neededMs: Millis): string {
+  return `Watch longer, or under load: tidemark diagnose PID --for ${watchFor(neededMs)}.`;
+}
 
 /** Throws where the catalogue has no such id. */
 export function adviceById(wanted: string): AdviceJson {

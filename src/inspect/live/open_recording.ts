@@ -2,8 +2,14 @@
 import { type Stats, statSync } from "node:fs";
 import { hasEnded, readStat } from "../../linux/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
+import { recorderDied } from "../../model/errors/attach_errors.js";
 import { fileUnusable, nothingThere, processGone } from "../../model/errors/errors.js";
-import { finishOrphan, growingRecordingOf, openRecording } from "../../record/index.js";
+import {
+  finishOrphan,
+  growingRecordingOf,
+  leftAgentOf,
+  openRecording,
+} from "../../record/index.js";
 import type { Recording } from "../../recording/types.js";
 import { type SiteMovement, siteMovement } from "../recorded/site_movement.js";
 
@@ -28,7 +34,10 @@ export function recordingOfProcess(pid: Pid): string {
     throw processGone(pid);
   }
   if (path === null) {
-    throw nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`);
+    const left = leftAgentOf(pid);
+    throw left === null
+      ? nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`)
+      : recorderDied(pid, left.guard);
   }
   return path;
 }

@@ -51,3 +51,10 @@ export function sharedMemoryUsed(pid: Pid): Bytes | null {
     return null;
   }
 }
+
+/** Inode of the memfd of this name that a process has mapped; null where it maps none, or cannot be read. */
+export function mappedMemfd(pid: Pid, name: string): number | null {
+  const maps = readText(`/proc/${pid}/maps`) ?? "";
+  const inode = new RegExp(` (\\d+) +/memfd:${name} `).exec(maps)?.[1];
+  return inode === undefined ? null : Number(inode);
+}

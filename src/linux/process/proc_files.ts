@@ -33,6 +33,11 @@ export function readSize(path: string): number | null {
   return orNull(() => statSync(path).size);
 }
 
+/** The inode, or null where it is gone or not ours to see. */
+export function readInode(path: string): number | null {
+  return orNull(() => statSync(path).ino);
+}
+
 function orNull<Value>(read: () => Value): Value | null {
   try {
     return read();

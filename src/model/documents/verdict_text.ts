@@ -9,3 +9,11 @@ export function verdictText({
     ? kind
     : `${kind} (${Math.round(confidence * 100)} % sure)`;
 }
+
+/** The evidence without the sentence that the verdict repeats: an open verdict is that of the rule that asks for more. */
+export function evidenceBeside({
+  verdict,
+  evidence,
+}: Pick<DiagnosisJson, "verdict" | "evidence">): DiagnosisJson["evidence"] {
+  return evidence.filter(({ detail }) => !verdict.summary.endsWith(detail));
+}

@@ -80,6 +80,19 @@ export function alreadyAttached(pid: Pid, holder: string, next: string): Tidemar
   );
 }
 
+/** TM-E037, too: the agent of a recorder that died still records; `guard` keeps that, or nobody. */
+export function recorderDied(pid: Pid, guard: Pid | null): TidemarkError {
+  return new TidemarkError(
+    "TM-E037",
+    4,
+    `the recorder of process ${pid} has ended, and its agent is still in the process`,
+    guard === null
+      ? ""
+      : `its guard (process ${guard}) adds the profile to the recording when the program ends`,
+    `to record it anew, take the agent out first: tidemark detach ${pid}`,
+  );
+}
+
 /** TM-E038: the agent is in the process and does not come on. */
 export function agentRefused(pid: Pid, reason: string): TidemarkError {
   return new TidemarkError(
@@ -98,6 +111,6 @@ export function notAttached(pid: Pid): TidemarkError {
     2,
     `nothing is attached to process ${pid}`,
     "",
-    "attach with: tidemark attach PID",
+    `attach with: tidemark attach ${pid}`,
   );
 }

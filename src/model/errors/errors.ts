@@ -128,6 +128,11 @@ export function fileNotFound(path: string, kind = "file"): TidemarkError {
   );
 }
 
+/** The cause of TM-E004 where it is not permitted, for who can see whose file it is. */
+export interface DeniedFile {
+  readonly deniedPath: string;
+}
+
 /** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
 export function fileUnusable(
   path: string,
@@ -135,12 +140,17 @@ export function fileUnusable(
   reason: string,
 ): TidemarkError {
   const permission = /EACCES|EPERM/.test(reason);
+  // In place of "EACCES: permission denied, open '/x'": the path stands before it.
+  const words = permission ? "permission denied" : reason;
+  const next =
+    action === "read" ? "run this as a user who may read it" : "name another file with -o";
   return new TidemarkError(
     "TM-E004",
     permission ? 3 : 2,
-    `cannot ${action} ${oneLine(path)}: ${oneLine(reason)}`,
-    permission ? "it belongs to another user" : "",
-    permission ? (action === "read" ? "try again as that user" : "name another with -o") : "",
+    `cannot ${action} ${oneLine(path)}: ${oneLine(words)}`,
+    "",
+    permission ? next : "",
+    permission ? { cause: { deniedPath: path } satisfies DeniedFile } : undefined,
   );
 }
 
@@ -312,12 +322,12 @@ export function notPermitted(pid: number, reason: string, remedy: string): Tidem
 }
 
 /** TM-E022: no Python interpreter was found in the process, or in the core file. */
-export function noInterpreter(name: string, detail: string): TidemarkError {
+export function noInterpreter(name: string): TidemarkError {
   return new TidemarkError(
     "TM-E022",
     4,
     `no Python interpreter found in ${oneLine(name)}`,
-    oneLine(detail),
+    "none of its mapped objects holds a CPython runtime",
     "see `tidemark ps` for the processes that run Python",
   );
 }
@@ -339,9 +349,27 @@ export function unreadableMemory(name: string, address: number, detail = ""): Ti
     "TM-E024",
     4,
     `cannot read ${oneLine(name)} at 0x${address.toString(16)}${detail === "" ? "" : `: ${oneLine(detail)}`}`,
-    "it changed or ended meanwhile, or its memory is damaged",
-    "try again",
+    isProcess(name) ? "it ended, or changed this while it was read" : "the file is damaged",
+    isProcess(name) ? "try again" : "take another core file: gcore PID",
   );
+}
+
+/** TM-E024, too: the list of threads does not hold together. */
+export function brokenThreadList(name: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E024",
+    4,
+    `the threads of ${oneLine(name)} cannot be listed`,
+    isProcess(name)
+      ? "it starts and ends threads faster than they are read"
+      : "the file is damaged",
+    isProcess(name) ? "try again, best at a calmer moment" : "take another core file: gcore PID",
+  );
+}
+
+/** Whether the name of a memory is that of a process; a core file is named by its path. */
+function isProcess(name: string): boolean {
+  return /^process \d+$/.test(name);
 }
 
 /** TM-E025: an interpreter's memory does not fit the layout of its version: nothing is read by guess. */

@@ -36,7 +36,7 @@ import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import { agentRefused, alreadyAttached } from "../../model/errors/attach_errors.js";
+import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
 import type { Recording } from "../../recording/types.js";
@@ -54,6 +54,7 @@ import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
+import { leftAgentOf } from "./left_agent.js";
 
 /** Of the process's end, which polls see, and of `enough`. */
 const CHECK_MS = 500;
@@ -157,7 +158,10 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
 /** Before anything is touched; the agent itself refuses a second one that comes in the same moment. Who records
  * it is looked for only where somebody may: that walks through the descriptors of the whole host. */
 function refuseSecond(pid: Pid): void {
-  const growing = isMappingNamed(pid, POOL_NAMES) ? growingRecordingOf(pid) : null;
+  if (!isMappingNamed(pid, POOL_NAMES)) {
+    return;
+  }
+  const growing = growingRecordingOf(pid);
   if (growing !== null) {
     const { recorder } = reopenRecording(growing).meta;
     throw alreadyAttached(
@@ -165,6 +169,10 @@ function refuseSecond(pid: Pid): void {
       `process ${recorder.pid}, to ${growing}`,
       `look at that one with: tidemark live ${growing}`,
     );
+  }
+  const left = leftAgentOf(pid);
+  if (left !== null) {
+    throw recorderDied(pid, left.guard);
   }
 }
 

@@ -45,6 +45,24 @@ export interface ArmOptions {
 
 const FIND = `import sys
 agent = sys.modules.get("_tidemark_agent")
+def load(path):
+    import _imp
+    import _frozen_importlib
+    spec = _frozen_importlib.ModuleSpec("_tidemark_agent", None, origin=path)
+    module = _imp.create_dynamic(spec)
+    _imp.exec_dynamic(module)
+    return module
+`;
+
+/** The agent of a program that was started with it has no module yet: the library that is mapped gets one. */
+const FIND_PRELOADED = `${FIND}if agent is None:
+    with open("/proc/self/maps", "rb") as maps:
+        words = [line.rstrip(b"\\n").split(None, 5) for line in maps]
+    names = (b"/libtidemark.so", b"/libtidemark-keyed.so")
+    paths = [each[5] for each in words if len(each) == 6 and each[5].endswith(names)]
+    if paths:
+        agent = load(sys.modules["os"].fsdecode(paths[0]))
+        sys.modules["_tidemark_agent"] = agent
 `;
 
 /** Loads the agent, unless it is loaded, and arms it, unless it is armed. Throws TidemarkError. */
@@ -75,14 +93,7 @@ async function loadAndArm(
   const common = `period=${options.periodBytes}${native}`;
   const own = `${common}${options.follow ? "" : ",nofollow"}`;
   const work = `${FIND}if agent is None:
-    import _imp
-    import _frozen_importlib
     import os
-    def load(path):
-        spec = _frozen_importlib.ModuleSpec("_tidemark_agent", None, origin=path)
-        module = _imp.create_dynamic(spec)
-        _imp.exec_dynamic(module)
-        return module
     def load_memory(path):
         held = os.memfd_create("libtidemark.so", os.MFD_CLOEXEC)
         try:
@@ -137,7 +148,7 @@ export async function disarmAgent(
   readonly was: string;
   readonly entered: RemoteAnswer;
 }> {
-  const work = `${FIND}if agent is None:
+  const work = `${FIND_PRELOADED}if agent is None:
     return ""
 was = agent.status()
 return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + agent.disarm()`;

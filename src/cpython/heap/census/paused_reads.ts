@@ -3,8 +3,15 @@
  *
  *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
  */
-import { type AddressRange, type Held, holdProcess, type Memory } from "../../../linux/index.js";
+import {
+  type AddressRange,
+  type Held,
+  holdProcess,
+  type Memory,
+  MemoryReader,
+} from "../../../linux/index.js";
 import type { Bytes, Millis, Objects, Pid } from "../../../model/base/units.js";
+import { orFailure, orNull, TidemarkError } from "../../../model/errors/errors.js";
 import {
   analysisTooLarge,
   copyTooLarge,
@@ -12,7 +19,7 @@ import {
   pauseTooLong,
 } from "../../../model/errors/heap_errors.js";
 import { locatePython, type PythonRuntime } from "../../interpreter/locate.js";
-import { walkThreads } from "../../interpreter/thread_list.js";
+import { type ThreadState, walkThreads } from "../../interpreter/thread_list.js";
 import { moduleAttribute } from "../../stacks/threads.js";
 import { buildGraph, graphMemory, type ObjectGraph, type RootPlaces } from "../graph/graph.js";
 import {
@@ -37,6 +44,8 @@ const TRIAL_BYTES = 16 * 2 ** 20;
 const STOP_MS = 20;
 const MOST_CHUNKS = 1 << 16;
 const LARGEST_CHUNK = 2 ** 30;
+/** Of a list of threads that changes while it is read. */
+const MOST_TRIES = 20;
 const GROWTH = 1.1;
 const GROWTH_BYTES = 16 * 2 ** 20;
 
@@ -132,32 +141,50 @@ export async function takeGraph(
   return { objects, python, pauseMs };
 }
 
-/** Where a graph of that copy begins. */
+/** Where a graph of that copy begins: read from the copy, for the program runs on. Throws TM-E024. */
 export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
-  const { modules } = python.layout.interpreter;
+  const { mainInterpreter, layout } = python;
+  const copied: PythonRuntime = { ...python, memory: copy, reader: new MemoryReader(copy) };
+  const threading = orNull(() => moduleAttribute(copied, mainInterpreter, "threading", "_active"));
   return {
-    modules: python.reader.pointer(python.mainInterpreter + modules),
-    threads: moduleAttribute(python, python.mainInterpreter, "threading", "_active") ?? 0,
-    stacks: dataStacks(python, copy),
+    modules: copied.reader.pointer(mainInterpreter + layout.interpreter.modules),
+    threads: threading ?? 0,
+    stacks: dataStacks(python, copied, copy),
     frames: new FrameLocals(python, copy),
   };
 }
 
+/** As the copy has them; where a thread was starting or ending at that moment, as the program has them now. */
+function threadsOf(python: PythonRuntime, copied: PythonRuntime): ThreadState[] {
+  const walk = (from: PythonRuntime) =>
+    python.interpreters.flatMap((interpreter) => [...walkThreads(from, interpreter)]);
+  let threads = orFailure(() => walk(copied));
+  for (let tries = 0; threads instanceof TidemarkError && tries < MOST_TRIES; tries++) {
+    python.reader.forget();
+    threads = orFailure(() => walk(python));
+  }
+  if (threads instanceof TidemarkError) {
+    throw threads;
+  }
+  return threads;
+}
+
 /** _PyStackChunk: 0 previous  8 size  16 top  24 data; one chain a thread. */
-function dataStacks(python: PythonRuntime, copy: HeapCopy): AddressRange[] {
+function dataStacks(python: PythonRuntime, copied: PythonRuntime, copy: HeapCopy): AddressRange[] {
   const { dataStack } = python.layout.thread;
+  if (dataStack === null) {
+    return [];
+  }
   const ranges: AddressRange[] = [];
-  for (const interpreter of dataStack === null ? [] : python.interpreters) {
-    for (const { address } of walkThreads(python, interpreter)) {
-      let chunk = copy.word(address + (dataStack ?? 0));
-      for (let n = 0; chunk > 0 && n < MOST_CHUNKS; n++) {
-        const size = copy.word(chunk + 8);
-        if (!(size > 0 && size < LARGEST_CHUNK)) {
-          break;
-        }
-        ranges.push({ start: chunk + 24, end: chunk + size });
-        chunk = copy.word(chunk);
+  for (const { address } of threadsOf(python, copied)) {
+    let chunk = copy.word(address + dataStack);
+    for (let n = 0; chunk > 0 && n < MOST_CHUNKS; n++) {
+      const size = copy.word(chunk + 8);
+      if (!(size > 0 && size < LARGEST_CHUNK)) {
+        break;
       }
+      ranges.push({ start: chunk + 24, end: chunk + size });
+      chunk = copy.word(chunk);
     }
   }
   return ranges;

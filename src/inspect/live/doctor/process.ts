@@ -11,7 +11,7 @@ import {
 import type { Pid } from "../../../model/base/units.js";
 import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
 import { processGone, TidemarkError } from "../../../model/errors/errors.js";
-import { growingRecordingOf } from "../../../record/index.js";
+import { growingRecordingOf, leftAgentOf } from "../../../record/index.js";
 import { missing, wordsOf, works } from "./check.js";
 import { glibcIsKnown, memoryCheck } from "./machine.js";
 
@@ -75,10 +75,16 @@ function interpreter(pid: Pid): DoctorCheckJson {
 
 function recorder(pid: Pid): DoctorCheckJson {
   const path = growingRecordingOf(pid);
-  return path === null
-    ? works(AREA, "recorder", "nothing records it")
-    : missing(AREA, "recorder", `it is being recorded to ${path}`, {
-        effect: "a second attach is refused",
-        remedy: `look at that recording: tidemark live ${path}`,
-      });
+  if (path === null) {
+    return leftAgentOf(pid) === null
+      ? works(AREA, "recorder", "nothing records it")
+      : missing(AREA, "recorder", "its recorder has ended, and the agent is still in it", {
+          effect: "attach is refused",
+          remedy: `take the agent out: tidemark detach ${pid}`,
+        });
+  }
+  return missing(AREA, "recorder", `it is being recorded to ${path}`, {
+    effect: "a second attach is refused",
+    remedy: `look at that recording: tidemark live ${path}`,
+  });
 }

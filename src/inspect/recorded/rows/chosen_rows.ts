@@ -147,6 +147,9 @@ class ChosenRows implements Recording {
   get damage() {
     return this.#whole.damage;
   }
+  get missing() {
+    return this.#whole.missing;
+  }
   get limits() {
     return this.#whole.limits;
   }

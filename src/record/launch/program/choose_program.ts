@@ -201,7 +201,7 @@ class Chooser {
           "name a script in it, or a module: tidemark run -m MODULE",
         );
       case "unreadable":
-        return programNotStarted(name, "it may not be read (EACCES)", 126, "check its permissions");
+        return programNotStarted(name, "permission denied", 126, "check its permissions");
       case "not executable":
         return programNotStarted(
           name,

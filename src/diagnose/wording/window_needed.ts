@@ -1,0 +1,37 @@
+/** How long a process must be watched for a verdict: one answer for the rule's sentence and for the advice. */
+import type { Millis } from "../../model/base/units.js";
+
+const SECOND: Millis = 1000;
+const MINUTE: Millis = 60 * SECOND;
+const HOUR: Millis = 60 * MINUTE;
+
+/** Lengths that people choose, as `--for` takes them. */
+const WINDOWS: readonly (readonly [Millis, string])[] = [
+  [30 * SECOND, "30s"],
+  [MINUTE, "1min"],
+  [2 * MINUTE, "2min"],
+  [5 * MINUTE, "5min"],
+  [10 * MINUTE, "10min"],
+  [20 * MINUTE, "20min"],
+  [30 * MINUTE, "30min"],
+  [HOUR, "1h"],
+  [2 * HOUR, "2h"],
+  [4 * HOUR, "4h"],
+  [8 * HOUR, "8h"],
+  [24 * HOUR, "24h"],
+];
+const LONGEST = [24 * HOUR, "24h"] as const;
+
+/** "a window of 10 min would settle it": `neededMs` is the length of the whole window, which is rounded up. */
+export function settledBy(neededMs: Millis): string {
+  return `a window of ${windowFor(neededMs)[1].replace(/[a-z]+/, " $&")} would settle it`;
+}
+
+/** The value of `--for`: "10min". */
+export function watchFor(neededMs: Millis): string {
+  return windowFor(neededMs)[1];
+}
+
+function windowFor(neededMs: Millis): readonly [Millis, string] {
+  return WINDOWS.find(([lengthMs]) => lengthMs >= neededMs) ?? LONGEST;
+}

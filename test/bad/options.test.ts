@@ -1,0 +1,88 @@
+/** Every option of every command with values that it cannot take, without a value, and every command without its
+ * arguments: one line that shows a value that it takes. */
+import { afterAll, expect, test } from "vitest";
+import { everyCommand } from "../../src/cli/command_line.js";
+import { expectSpeaksClearly } from "../behaviour.js";
+import { execute, type Outcome, removeScratch, scratch, tidemark } from "../run.js";
+
+afterAll(removeScratch);
+
+const BAD_VALUES = ["", "-1", "text", "NaN", "1e9", "5 minutes and a half", "9".repeat(30)];
+const folder = scratch();
+const cli = (words: readonly string[]) => execute([tidemark, ...words], { cwd: folder });
+
+function expectOneLine({ status, stdout, stderr }: Outcome, says: RegExp): void {
+  expect(stderr).toMatch(says);
+  expect(stderr).toMatch(/^tidemark: TM-E002 [^\n]+\n$/);
+  expect([status, stdout], stderr).toEqual([2, ""]);
+  expectSpeaksClearly(stderr.replaceAll("NaN", "it"));
+}
+
+const commands = (await everyCommand()).commands.flatMap((command) => [
+  { command, words: [command.name()] },
+  ...command.commands.map((below) => ({ command: below, words: [command.name(), below.name()] })),
+]);
+const options = commands.flatMap(({ command, words }) =>
+  command.options
+    .filter(({ required }) => required)
+    .map((option) => ({ name: `${words.join(" ")} ${option.long}`, option, words })),
+);
+/** Of options that several commands share, one stands for all. */
+const distinct = options.filter(
+  ({ option }, index) =>
+    options.findIndex(
+      (other) => other.option.flags === option.flags && other.option.parseArg === option.parseArg,
+    ) === index,
+);
+
+test.each(distinct)("$name", async ({ option, words }) => {
+  const flag = option.long as string;
+  expectOneLine(
+    await cli([...words, flag]),
+    new RegExp(`TM-E002 ${flag} takes .*, and none is given`),
+  );
+  if (option.parseArg === undefined) {
+    return; // any text will do
+  }
+  const outcomes = await Promise.all(
+    BAD_VALUES.filter((value) => !option.argChoices?.includes(value)).map(async (value) => ({
+      value,
+      outcome: await cli([...words, flag, value]),
+    })),
+  );
+  for (const { value, outcome } of outcomes) {
+    expectOneLine(outcome, new RegExp(`TM-E002 ${flag} takes (a|one|verdicts) .*, not '${value}'`));
+  }
+});
+
+const needing = commands.filter(({ command }) =>
+  command.registeredArguments.some(({ required }) => required),
+);
+
+test.each(needing.map((entry) => ({ ...entry, name: entry.words.join(" ") })))(
+  "$name without what it needs, with too much, with an option that is none",
+  async ({ words, name, command }) => {
+    expectOneLine(
+      await cli(words),
+      new RegExp(`TM-E002 ${name} needs <.*>(, as in: tidemark ${name} |: one of )`),
+    );
+    expectOneLine(await cli([...words, "--nosuch"]), /unknown option '--nosuch'/);
+    if (!command.registeredArguments.some(({ variadic }) => variadic)) {
+      const surplus = command.registeredArguments[0]?.argChoices?.[0] ?? "1";
+      expectOneLine(
+        await cli([...words, surplus, "2", "3", "4"]),
+        new RegExp(`TM-E002 ${name} takes \\d arguments?, and 4 are given`),
+      );
+    }
+  },
+);
+
+test("a file name that is empty is none, and a pid excludes a name", async () => {
+  expectOneLine(await cli(["summary", "a.tidemark", "--at", ""]), /--at takes a value/);
+  expectOneLine(await cli(["attach", "1", "-o", ""]), /--output takes a value/);
+  expectOneLine(await cli(["attach", "1", "--name", "x"]), /either a pid or --name/);
+  expectOneLine(await cli(["attach"]), /needs <pid> or --name/);
+  expectOneLine(await cli(["export", "a.tidemark"]), /export needs --format/);
+  expectOneLine(await cli(["run", "--period", "0", "--", "true"]), /a size of at least 1/);
+  expectOneLine(await cli(["top", "--interval", "30d"]), /1 day at most/);
+});

@@ -1,0 +1,66 @@
+/** Processes that are watched for too short a time: what is printed meanwhile, and what would be long enough. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectSaidOnce, expectSpeaksClearly } from "../behaviour.js";
+import { anyInterpreter } from "../environment.js";
+import { execute, removeScratch, tidemark } from "../run.js";
+
+let program: ChildProcess;
+beforeAll(async () => {
+  program = spawn(anyInterpreter().path, [
+    "-c",
+    "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.01)",
+  ]);
+  await once(program.stdout as NodeJS.ReadableStream, "data");
+});
+afterAll(() => {
+  program.kill("SIGKILL");
+  removeScratch();
+});
+
+const diagnose = (...options: string[]) =>
+  execute([tidemark, "diagnose", String(program.pid), "--for", "1s", ...options]);
+
+test("one sentence, once, and the advice names the same time", async () => {
+  const { status, stdout } = await diagnose("--no-agent");
+  expect(status).toBe(0);
+  expectSaidOnce(stdout, /growth cannot be distinguished from start-up/);
+  const [, length, unit] =
+    /a window of (\d+) (\w+) would settle it/.exec(stdout.replace(/\n +/g, " ")) ?? [];
+  expect(stdout.replace(/\n +/g, " ")).toContain(`diagnose PID --for ${length}${unit}.`);
+});
+
+test("away from a terminal one line at the start says what goes on, and for how long", async () => {
+  for (const options of [[], ["--no-agent"], ["--json"]]) {
+    const { stderr } = await diagnose(...options);
+    expect(stderr, options.join()).toMatch(
+      /^tidemark: watching process \d+( from outside)? for 1\.0 s; Ctrl-C ends it early\n$/,
+    );
+  }
+  expect((await diagnose("--quiet")).stderr).toBe("");
+});
+
+test("a process that is refused is not announced", async () => {
+  const { status, stderr } = await execute([tidemark, "diagnose", "4194303", "--for", "1s"]);
+  expect([status, stderr.split("\n").length], stderr).toEqual([4, 2]);
+});
+
+test("an interrupt ends the window: a verdict on what was seen, or one line", async () => {
+  for (const afterMs of [300, 2_500]) {
+    const { status, stdout, stderr } = await execute(
+      [tidemark, "diagnose", String(program.pid), "--for", "5min"],
+      {
+        started: (child) => {
+          setTimeout(() => child.kill("SIGINT"), afterMs);
+        },
+      },
+    );
+    expectSpeaksClearly(stdout + stderr);
+    if (status === 0) {
+      expect(stdout).toContain("Verdict");
+    } else {
+      expect(stderr, `${status} ${stdout}`).toMatch(/^$|TM-E041 interrupted/);
+    }
+  }
+});
