@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { COMMAND_NAMES } from "../src/cli/command_line.js";
 import { present } from "../src/model/base/present.js";
+import type { SummaryJson } from "../src/model/documents/documents.js";
 import { cli, errorLine, folder, python, ran, recordApp, recording } from "./recorded_app.js";
 import { execute, type RunSettings, removeScratch, repository, scratch, tidemark } from "./run.js";
 
@@ -194,6 +195,29 @@ describe("run", () => {
     expect(precision.every((line) => line.length <= 60)).toBe(true);
     const help = (await cli(["run", "--help"], { env: { COLUMNS: "200" } })).stdout;
     expect(Math.max(...help.split("\n").map((line) => line.length))).toBeGreaterThan(100);
+  });
+
+  test("the time of the live peak is the peak's own, not that of the next look", async () => {
+    const place = scratch();
+    const program = `
+import time
+time.sleep(0.4)
+before = time.time()
+block = bytearray(64 << 20)
+time.sleep(0.02)
+after = time.time()
+del block
+time.sleep(1.5)
+print(before, after)
+`;
+    writeFileSync(join(place, "spike.py"), program);
+    const words = ["run", "--quiet", "-f", "-o", "spike.tidemark", "spike.py"];
+    const { stdout } = await cli(words, { cwd: place });
+    const [before = 0, after = 0] = stdout.split(" ").map((seconds) => Number(seconds) * 1000);
+    const summary = await cli(["summary", "spike.tidemark", "--json"], { cwd: place });
+    const { livePeakMs } = JSON.parse(summary.stdout) as SummaryJson;
+    expect(livePeakMs).toBeGreaterThanOrEqual(before - 10);
+    expect(livePeakMs).toBeLessThanOrEqual(after + 10);
   });
 
   test("--quiet says nothing, and the recording is there under a name of its own", async () => {

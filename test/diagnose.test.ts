@@ -9,7 +9,7 @@ import { openRecording } from "../src/record/index.js";
 import { python, validate } from "./recorded_app.js";
 import { execute, type Outcome, removeScratch, scratch, tidemark } from "./run.js";
 
-const SECONDS = 20;
+const SECONDS = 27;
 const leaky = `import sys, time
 sessions = {}
 def login(number):
@@ -213,7 +213,7 @@ test("--fail-on leaves with 1 where the verdict is one of its kinds, and with 0 
 test("a live process: from outside alone, and it runs on", async () => {
   const child = spawn(python, ["leaky.py", "120"], { cwd: folder, stdio: "ignore" });
   children.push(child);
-  const words = [String(child.pid), "--no-agent", "--for", "20s", "--json"];
+  const words = [String(child.pid), "--no-agent", "--for", "27s", "--json"];
   const { status, stdout } = await diagnose(...words);
   expect(status).toBe(0);
   const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;

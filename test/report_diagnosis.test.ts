@@ -35,7 +35,7 @@ def handle(number):
     login(number)
     record(number)
 number = 0
-end = time.monotonic() + 14
+end = time.monotonic() + 27
 while time.monotonic() < end:
     handle(number)
     number += 1

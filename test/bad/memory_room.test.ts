@@ -1,6 +1,7 @@
 /** Little memory: in a control group that has hardly room for a recorder, the program runs without one. */
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
+import { diagnoseRecording } from "../../src/inspect/index.js";
 import { anyInterpreter } from "../environment.js";
 import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { record, removeScratch, until } from "../run.js";
@@ -13,6 +14,9 @@ afterAll(() => {
   removeScratch();
   removeMemoryGroup(group);
 });
+
+/** Starts a program in the group. */
+const inGroup = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group ?? ""];
 
 /** Keeps 20 MiB, says what its guard's other children are, and ends with 8. */
 const program = `import os, sys, time
@@ -27,10 +31,7 @@ sys.exit(8)
 
 describe("memory", () => {
   test.skipIf(group === null)("too short for a recorder: the guard keeps the profile", async () => {
-    const join = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
-    const outcome = await record([python, "-c", program], {
-      before: ["sh", "-c", join, group as string],
-    });
+    const outcome = await record([python, "-c", program], { before: inGroup });
     expect(outcome.status).toBe(8);
     expect(outcome.stdout).not.toMatch(/node/);
     expect(outcome.stderr).toMatch(/The recorder left the program to its guard/);
@@ -40,6 +41,25 @@ describe("memory", () => {
     expect(sites[0]?.stack[0]?.function).toBe("keep");
     expect(sites[0]?.liveBytes).toBeGreaterThan(10 * MIB);
     expect(limits.join()).toMatch(/The recorder left the program to its guard/);
+  });
+
+  test.skipIf(group === null)("a program that is killed without a recorder beside it", async () => {
+    const filling = `import time
+kept = []
+def remember():
+    kept.append([bytes(20_000) for _ in range(50)])
+while True:
+    remember()
+    time.sleep(0.02)`;
+    const outcome = await record([python, "-c", filling], { before: inGroup });
+    const recording = outcome.open();
+    expect(recording.end).toMatchObject({ signal: 9 });
+    expect(recording.memoryEnds).toMatchObject([
+      { pid: recording.meta.pid, cause: "cgroup", limitBytes: 90 * MIB },
+    ]);
+    expect(outcome.stderr).toMatch(/killed by the OOM killer of its control group: limit 90 MiB/);
+    const { verdict } = await diagnoseRecording(recording, async () => {});
+    expect(verdict.summary).toMatch(/remember/);
   });
 
   test("is taken from the recorder first", async () => {

@@ -21,8 +21,6 @@ export interface SummaryContext {
   readonly summary: SummaryJson;
   /** "end", "peak", or how the moment was asked for. */
   readonly moment: string;
-  /** When the live bytes were highest; null where no agent ran. */
-  readonly livePeakMs: TimeMs | null;
   /** RSS of the whole tree over time. */
   readonly rss: { readonly timesMs: ArrayLike<number>; readonly bytes: ArrayLike<number> };
   /** "exit code 0", "killed by SIGKILL"; "" unknown or still running. */
@@ -131,7 +129,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     site.allocatedBytes,
     site.standardErrorAllocatedBytes,
   ]);
-  const when = context.livePeakMs === null ? "" : ` at ${since(context.livePeakMs)}`;
+  const when = summary.livePeakMs === undefined ? "" : ` at ${since(summary.livePeakMs)}`;
   const now = `${context.moment === "end" ? "end" : `at ${context.moment}`} ${withError(live)}`;
   printFacts(screen, "Live", [
     `peak ${withError(atPeak)}${when}`,

@@ -13,14 +13,9 @@ export function summaryContext(
   recorderCpuMs: Millis | null,
 ): SummaryContext {
   const root = recording.series[0];
-  const highest = recording.looks.reduce<(typeof recording.looks)[number] | null>(
-    (best, look) => (best === null || look.liveBytes > best.liveBytes ? look : best),
-    null,
-  );
   return {
     summary,
     moment: seenAt(moment, summary),
-    livePeakMs: highest?.timeMs ?? null,
     rss: {
       timesMs: root?.timesMs ?? [],
       bytes: root?.values.get("treeRssBytes") ?? root?.values.get("rssBytes") ?? [],

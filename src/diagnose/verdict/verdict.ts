@@ -16,6 +16,7 @@ import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
 import { withMemoryEnd } from "./memory_end.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
+import { withYouth } from "./young_window.js";
 
 /** Never throws: evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
@@ -25,7 +26,8 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     return finding === null ? [] : [{ rule: name, finding }];
   });
   const causes = causesOf(findings);
-  const { finding: decisive, cause } = decide(findings, causes, observations);
+  const { finding: found, cause } = decide(findings, causes, observations);
+  const decisive = found === null ? null : withYouth(found, observations);
   const kind = decisive?.kind ?? "insufficient-evidence";
   const blamed =
     decisive?.says === "leak" ? accusedBy(ofCause(decisive, cause), kind, observations) : NOBODY;

@@ -31,6 +31,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
     );
   }
   const profile = recording.looks.length > 0 ? recording.profileAt(moment) : null;
+  const peak = profile === null ? null : recording.profileAt("peak");
   const root = recording.series[0];
   const rootProcess = recording.processes[0];
   return {
@@ -47,6 +48,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
       points: root?.timesMs.length ?? 0,
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
+    ...(peak === null ? {} : { livePeakMs: peak.timeMs }),
     rss: treeRss(recording),
     ...treePss(recording),
     processes: recording.processes.map((process, index) => {
@@ -62,7 +64,7 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
         profiled: process.profiled,
       };
     }),
-    sites: profile ? sitesOf(profile, recording.profileAt("peak")) : [],
+    sites: profile === null || peak === null ? [] : sitesOf(profile, peak),
     series: growthOf(recording),
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
@@ -85,10 +87,12 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     const later = maxRss > peak.value + RSS_LAG_BYTES;
     peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
+  // What the kernel killed for memory had grown since the last poll.
+  const killed = recording.memoryEnds.find(({ pid }) => pid === recording.meta.pid);
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || recording.endMs,
-    endBytes: lastReading(root, "treeRssBytes") ?? 0,
+    endBytes: Math.max(lastReading(root, "treeRssBytes") ?? 0, killed?.rssBytes ?? 0),
   };
 }
 

@@ -63,7 +63,8 @@ export interface SummaryJson {
   window: WindowJson;
   /** The time the figures are of: the end unless --at said otherwise. */
   atMs: TimeMs;
-  /** The whole tree's. */
+  /** When the most memory was live: the time of the figures at the peak; absent where nothing was sampled. */
+  livePeakMs?: TimeMs;
   /** Of a tree of processes: the sum of each one's RSS, which counts what they share more than once. */
   rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
   /** Of a tree of several processes, where PSS could be read: what the tree takes, at the polls of PSS. */

@@ -31,6 +31,7 @@ import type { ExitReport } from "../process/exit_report.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { profilePool } from "../process/pool_profile.js";
 import { isHandedOver } from "./hand_over.js";
+import { memoryEndLeft } from "./memory_end_left.js";
 import { orphanPath } from "./run.js";
 
 /**
@@ -181,6 +182,8 @@ function append(
           "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
         ]);
       }
+      const memoryEnd = memoryEndLeft(recording, end, atMs);
+      writer.memoryEnds(atMs, memoryEnd === null ? [] : [memoryEnd]);
       writer.end({ timeMs: atMs, ...end });
     }
     if (writer.failure) {

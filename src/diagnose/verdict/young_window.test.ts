@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import type { Observations } from "../evidence/observations.js";
+import type { Finding } from "../rules/rule.js";
+import { withYouth } from "./young_window.js";
+
+const after = (seconds: number) => ({ windowMs: seconds * 1000 }) as Observations;
+const finding = (kind: Finding["kind"], says: Finding["says"]): Finding => ({
+  says,
+  kind,
+  weight: 0.8,
+  detail: "Survivors of every age add up to 5 MiB.",
+});
+
+test("a leak that was seen for a short time is not called one yet", () => {
+  const leak = finding("python-leak", "leak");
+  expect(withYouth(leak, after(20))).toEqual({
+    ...leak,
+    kind: "insufficient-evidence",
+    detail:
+      "Survivors of every age add up to 5 MiB. In 20 s a program that starts, a cache that fills and a leak look the same: 10 s more would settle it.",
+  });
+  expect(withYouth(leak, after(25))).toBe(leak);
+});
+
+test("nor is a program called calm", () => {
+  const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
+  expect(kind).toBe("insufficient-evidence");
+  expect(detail).toMatch(/leaks slowly look the same: 18 s more would settle it\.$/);
+});
+
+test("what is counted, and what a device's allocator says, holds in any window", () => {
+  const handles = finding("handle-leak", "leak");
+  const device: Finding = { ...finding("python-leak", "leak"), about: "device" };
+  expect(withYouth(handles, after(10))).toBe(handles);
+  expect(withYouth(device, after(10))).toBe(device);
+});
