@@ -105,6 +105,8 @@ describe("JSON", () => {
       const after = (await look(cache)).find((row) => row.pid === child.pid);
       expect(after?.growthBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.ussBytes).toBeGreaterThan(60 * 2 ** 20);
+      expect(after?.minRssBytes).toBe(before?.rssBytes);
+      expect(after?.growthBytesPerHour).toBeUndefined(); // two looks within a minute tell no rate
       expect(after?.attach).toMatchObject({ ok: true });
     } finally {
       child.kill("SIGKILL");

@@ -26,6 +26,15 @@ class WithoutAgent(unittest.TestCase):
         self.assertIs(tidemark.label(a=1), tidemark.label(b=2))
         self.assertIs(tidemark.step("train"), tidemark.step("test"))
 
+    def test_an_attached_agent_that_cannot_be_talked_to_is_none(self):
+        try:
+            tidemark._expect_agent("/nowhere/libtidemark.so")
+            self.assertIsNotNone(tidemark._agent)
+            self.assertIs(tidemark.label(a=1), tidemark._NO_LABEL)
+            self.assertIsNone(tidemark._agent)
+        finally:
+            tidemark._agent = tidemark._library_path = None
+
     def test_decorator_gives_the_function_back(self):
         def function():
             return 1

@@ -38,7 +38,8 @@ A program can also record and measure itself; nothing of this is loaded before i
 """
 
 import os
-from typing import TYPE_CHECKING, Any, Optional
+import sys
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 if TYPE_CHECKING:
     from ._profile import compare, enabled_by, measure, profile, snapshot, start, stop
@@ -90,10 +91,33 @@ _NO_STEP = _NoStep()
 _NO_LABEL = _NoLabel()
 
 
+class _AttachedAgent:
+    """Stands for the part of the package that talks to the agent until a label or step is first used: loading it takes
+    longer than an attach may pause the program."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def Label(self, labels: Dict[str, object]) -> Any:
+        return _agent.Label(labels) if self._load() else _NO_LABEL
+
+    def Step(self, name: str) -> Any:
+        return _agent.Step(name) if self._load() else _NO_STEP
+
+    def _load(self) -> bool:
+        global _agent
+        try:
+            _use_agent(self._path)
+        except (ImportError, OSError):  # no ctypes here: the program goes on without labels
+            _agent = None
+        return _agent is not None
+
+
 def _find_agent() -> Any:
-    """The part of the package that talks to the agent, or None when no agent was preloaded."""
+    """The part of the package that talks to the agent, or None when no agent was preloaded or attached."""
     if "libtidemark" not in os.environ.get("LD_PRELOAD", ""):
-        return None
+        attached = getattr(sys.modules.get("_tidemark_agent"), "library_path", None)
+        return None if attached is None else _AttachedAgent(attached)
     try:
         from . import _agent
     except ImportError:  # no ctypes here, or a preloaded library without our exports
@@ -109,11 +133,18 @@ _agent = _find_agent()
 def _use_agent(path: str) -> None:
     """From now on labels and steps are told to the agent that was loaded from ``path``."""
     global _agent, _library_path
-    if _agent is None:
+    if _agent is None or isinstance(_agent, _AttachedAgent):
         import importlib
 
         _library_path = path
         _agent = importlib.import_module("._agent", __name__)
+
+
+def _expect_agent(path: str) -> None:
+    """An agent was attached, loaded from ``path``: labels and steps are told to it from now on."""
+    global _agent
+    if _agent is None:
+        _agent = _AttachedAgent(path)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,10 @@ export type {
   TypeCourse,
 } from "./evidence/evidence.js";
 export { holderEvidenceOf } from "./evidence/holder_evidence.js";
+export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
+export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export { totalGrowth } from "./series/total_growth.js";
 export { theilSen } from "./series/trend.js";

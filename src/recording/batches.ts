@@ -22,6 +22,8 @@ export interface ProcessBatch {
   readonly startedMs: Float64Array;
   /** NaN while it lives. */
   readonly endedMs: Float64Array;
+  /** NaN: no launcher named one. Recordings of older Tidemarks have no such column. */
+  readonly rank?: Float64Array;
 }
 
 /** The `metrics` table. `name` counts in `names` of the same batch. */
@@ -118,4 +120,6 @@ export type SeriesRow = {
   readonly profiled: boolean;
   readonly startedMs: TimeMs;
   readonly endedMs: TimeMs | null;
+  /** null or left out: none. */
+  readonly rank?: number | null;
 };

@@ -203,7 +203,15 @@ export class OpenRecording implements Recording {
 
   /** The dictionaries that all looks share. */
   tables(): ProfileTables {
-    return this.#dictionary.tables();
+    const tables = this.#dictionary.tables();
+    const ranks = new Map(this.#rows.map(({ pid, rank }) => [pid, rank]));
+    return {
+      ...tables,
+      processes: tables.processes.map((process) => {
+        const rank = ranks.get(process.pid) ?? null;
+        return rank === null ? process : { ...process, rank };
+      }),
+    };
   }
 
   /** The last look at or before the time, else the first. */
@@ -311,9 +319,13 @@ export class OpenRecording implements Recording {
       "processes",
     );
     const batch = value as ProcessBatch;
+    if (batch.rank !== undefined) {
+      checkTable(batch, { series: "u32", rank: "f64" }, "processes");
+    }
     batch.series.forEach((series, i) => {
       demand(series <= this.#rows.length, `process ${series} does not follow on`);
       const endedMs = float64At(batch.endedMs, i);
+      const rank = batch.rank === undefined ? Number.NaN : float64At(batch.rank, i);
       this.#rows[series] = {
         series,
         pid: uint32At(batch.pid, i),
@@ -323,6 +335,7 @@ export class OpenRecording implements Recording {
         profiled: batch.profiled[i] === 1,
         startedMs: float64At(batch.startedMs, i),
         endedMs: Number.isNaN(endedMs) ? null : endedMs,
+        ...(Number.isNaN(rank) ? {} : { rank }),
       };
     });
   }

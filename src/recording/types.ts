@@ -40,6 +40,8 @@ export interface RecordedProcess {
   readonly startedMs: TimeMs;
   /** null while it lives (or where its end was not seen). */
   readonly endedMs: TimeMs | null;
+  /** In a distributed job, as its launcher set it in the environment (RANK); left out where none did. */
+  readonly rank?: number | null;
 }
 
 /** Figures that the agents kept, summed over all processes at a look. */

@@ -88,6 +88,7 @@ export class RecordingWriter {
       profiled: Uint8Array.from(rows, (row) => (row.profiled ? 1 : 0)),
       startedMs: Float64Array.from(rows, (row) => row.startedMs),
       endedMs: Float64Array.from(rows, (row) => row.endedMs ?? Number.NaN),
+      rank: Float64Array.from(rows, (row) => row.rank ?? Number.NaN),
     });
   }
 

@@ -27,11 +27,12 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
+import { type WhereOption, withWhereOption } from "../options/row_options.js";
 import { DEFAULT_SUSPECTS, printDiagnosis } from "../screens/diagnosis.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-interface DiagnoseOptions extends CommonOptions, ListOptions {
+interface DiagnoseOptions extends CommonOptions, ListOptions, WhereOption {
   readonly for: Millis;
   readonly agent: boolean;
   readonly probe?: boolean;
@@ -72,6 +73,7 @@ export function buildCommand(): Command {
         .choices(VERDICT_KINDS)
         .argParser(parseKinds),
     );
+  withWhereOption(command);
   withListOptions(command, "suspects", DEFAULT_SUSPECTS);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -81,6 +83,7 @@ export function buildCommand(): Command {
     "tidemark diagnose snapshot.pickle",
     "tidemark diagnose 4242 --probe",
     "tidemark diagnose 4242 --no-agent",
+    "tidemark diagnose app.tidemark --where label=ingest",
     "tidemark diagnose app.tidemark --json --fail-on python-leak,native-leak",
   ).action(run);
 }
@@ -88,6 +91,7 @@ export function buildCommand(): Command {
 async function run(target: string, options: DiagnoseOptions): Promise<void> {
   requireLinux();
   refuseProbe(target, options);
+  refuseWhere(target, options);
   const document = await diagnose(target, options);
   const { rows, leftOut } = selectRows(
     document.suspects,
@@ -119,6 +123,18 @@ function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
   }
 }
 
+/** Which values there are is known of a recording alone. */
+function refuseWhere(target: string, { where = [] }: DiagnoseOptions): void {
+  if (where.length > 0 && (isPid(target) || isSnapshot(target))) {
+    throw badUsage(
+      `--where chooses from a recording, and ${target} is none`,
+      isPid(target)
+        ? `record it first: tidemark attach ${target} -o app.tidemark, then: tidemark diagnose app.tidemark --where KEY=VALUE`
+        : "leave it out",
+    );
+  }
+}
+
 function isPid(target: string): boolean {
   return /^\d+$/.test(target);
 }
@@ -132,7 +148,9 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
     return diagnosePid(Number(target), options);
   }
   const recording = openRecordingAt(target);
-  return withProgress(target, "looks", options, (tell) => diagnoseRecording(recording, tell));
+  return withProgress(target, "looks", options, (tell) =>
+    diagnoseRecording(recording, tell, options.where),
+  );
 }
 
 function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {

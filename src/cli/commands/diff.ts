@@ -14,10 +14,16 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import {
+  type ByOption,
+  type WhereOption,
+  withByOption,
+  withWhereOption,
+} from "../options/row_options.js";
 import { DEFAULT_GROWTHS, growthOver, printDiff } from "../screens/diff.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 
-interface DiffOptions extends CommonOptions, ListOptions {
+interface DiffOptions extends CommonOptions, ListOptions, WhereOption, ByOption {
   /** The largest growth that passes. */
   readonly failOn?: Bytes;
 }
@@ -42,6 +48,8 @@ export function buildCommand(): Command {
       "than its error, as in growth=5MiB",
     parseFailOn,
   );
+  withWhereOption(command);
+  withByOption(command, "growth", "thread, process, rank, label, domain");
   withListOptions(command, "sites", DEFAULT_GROWTHS);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -49,6 +57,7 @@ export function buildCommand(): Command {
     "tidemark diff before.tidemark after.tidemark",
     "tidemark diff app.tidemark@30s app.tidemark@end --top 20",
     "tidemark diff app.tidemark@peak app.tidemark --json",
+    "tidemark diff app.tidemark@30s app.tidemark --by thread",
     "tidemark diff main.tidemark branch.tidemark --fail-on growth=5MiB",
   ).action(diff);
 }
@@ -57,7 +66,7 @@ function diff(a: string, b: string, options: DiffOptions): void {
   if (a === b) {
     throw badUsage("both sides are the same recording at the same moment", "add @MOMENT to one");
   }
-  const [sideA, sideB] = [readSide(a), readSide(b)];
+  const [sideA, sideB] = [readSide(a, options), readSide(b, options)];
   if (sideA.file === sideB.file && sideA.summary.atMs === sideB.summary.atMs) {
     throw nothingThere(
       `${a} and ${b} fall on the same look`,
@@ -99,10 +108,10 @@ interface Side {
   readonly summary: SummaryJson;
 }
 
-function readSide(argument: string): Side {
+function readSide(argument: string, options: WhereOption & ByOption): Side {
   const { path, at } = splitMoment(argument);
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(at ?? "end", recording);
-  const summary = summarize(recording, moment);
+  const summary = summarize(recording, moment, options);
   return { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
 }

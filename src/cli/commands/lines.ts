@@ -12,10 +12,16 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import {
+  type ByOption,
+  type WhereOption,
+  withByOption,
+  withWhereOption,
+} from "../options/row_options.js";
 import { printLines } from "../screens/lines.js";
 import { printJson, screenOf } from "../text/output.js";
 
-interface LinesOptions extends CommonOptions, ListOptions {
+interface LinesOptions extends CommonOptions, ListOptions, WhereOption, ByOption {
   readonly at: string;
 }
 type LineRow = LinesJson["lines"][number];
@@ -37,6 +43,8 @@ export function buildCommand(): Command {
     .argument("<recording>", "a .tidemark file")
     .argument("[file]", "only this source file: its path, or the end of it")
     .option("--at <moment>", MOMENT_HELP, "end");
+  withWhereOption(command);
+  withByOption(command, "lines", "thread, process, rank, label, domain");
   withListOptions(command, "lines", DEFAULT_LINES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -44,13 +52,14 @@ export function buildCommand(): Command {
     "tidemark lines app.tidemark",
     "tidemark lines app.tidemark src/loader.py",
     "tidemark lines app.tidemark --at peak --min 1MiB --json",
+    "tidemark lines app.tidemark --where thread=worker",
   ).action(lines);
 }
 
 function lines(path: string, file: string | undefined, options: LinesOptions): void {
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(options.at, recording);
-  const document = linesDocument(recording, moment, file);
+  const document = linesDocument(recording, moment, file, options);
   if (file !== undefined && document.lines.length === 0) {
     throw nothingThere(`nothing was allocated from ${file}`, `see tidemark lines ${path}`);
   }
@@ -60,7 +69,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     options,
     options.json === true || file !== undefined ? 0 : DEFAULT_LINES,
     largest,
-    (row) => `${row.file}:${row.line} ${row.function}`,
+    (row) => `${row.file}:${row.line} ${row.function} ${row.group ?? ""}`,
   );
   if (options.json === true) {
     printJson({ ...document, lines: chosen.rows } satisfies LinesJson);
@@ -70,5 +79,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     moment: name,
     byLine: file !== undefined,
     leftOut: chosen.leftOut,
+    where: document.where,
+    by: document.by,
   });
 }

@@ -12,9 +12,10 @@ import {
   withExamples,
   withForceOption,
 } from "../options/options.js";
+import { type WhereOption, withWhereOption } from "../options/row_options.js";
 import { withProgress } from "../text/progress.js";
 
-interface ReportOptions extends CommonOptions {
+interface ReportOptions extends CommonOptions, WhereOption {
   readonly output?: string;
   readonly force?: boolean;
 }
@@ -33,12 +34,14 @@ export function buildCommand(): Command {
     )
     .argument("<recording>", "a .tidemark file")
     .option("-o, --output <file>", "the page (default: the recording's name with .html)");
+  withWhereOption(command);
   withForceOption(command);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark report app.tidemark",
     "tidemark report app.tidemark -o /tmp/app.html",
+    "tidemark report app.tidemark --where endpoint=/search",
   ).action(report);
 }
 
@@ -48,7 +51,7 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
     const document = await withProgress(path, "looks", options, (tell) =>
-      reportDocument(recording, tell),
+      reportDocument(recording, tell, options.where),
     );
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
   });

@@ -9,6 +9,12 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
+import {
+  type ByOption,
+  type WhereOption,
+  withByOption,
+  withWhereOption,
+} from "../options/row_options.js";
 import { selectSites } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
@@ -17,7 +23,7 @@ import { summaryContext } from "../screens/summary_context.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-interface SummaryOptions extends CommonOptions, ListOptions {
+interface SummaryOptions extends CommonOptions, ListOptions, WhereOption, ByOption {
   readonly at: string;
 }
 
@@ -34,6 +40,8 @@ export function buildCommand(): Command {
     )
     .argument("<recording>", "a .tidemark file; one that still grows is read as far as it got")
     .option("--at <moment>", MOMENT_HELP, "end");
+  withWhereOption(command);
+  withByOption(command, "live bytes and growth", "thread, process, rank, label, domain");
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -41,13 +49,16 @@ export function buildCommand(): Command {
     "tidemark summary app.tidemark",
     "tidemark summary app.tidemark --at peak --top 20",
     "tidemark summary app.tidemark --at 90s --json",
+    "tidemark summary app.tidemark --by thread",
+    "tidemark summary app.tidemark --where endpoint=/search",
   ).action(summary);
 }
 
 async function summary(path: string, options: SummaryOptions): Promise<void> {
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(options.at, recording);
-  const document = summarize(recording, moment);
+  const { where = [], by } = options;
+  const document = summarize(recording, moment, { where, by });
   if (options.json === true) {
     printJson({ ...document, sites: selectSites(document.sites, options) });
     return;
@@ -55,7 +66,9 @@ async function summary(path: string, options: SummaryOptions): Promise<void> {
   const screen = screenOf(process.stdout);
   const diagnosis =
     name === "end"
-      ? await withProgress(path, "looks", options, (tell) => diagnoseRecording(recording, tell))
+      ? await withProgress(path, "looks", options, (tell) =>
+          diagnoseRecording(recording, tell, where),
+        )
       : null;
   printSummary(screen, summaryContext(recording, document, name, null), options);
   if (diagnosis !== null) {

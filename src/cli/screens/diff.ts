@@ -5,6 +5,7 @@ import type { DiffJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
+import { groupName } from "./row_groups.js";
 import { functionOf, placeOf } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
@@ -27,7 +28,25 @@ export function printDiff(
   const { paint } = screen;
   screen.line(`${paint.dim("A")}  ${paint.bold(oneLine(names[0]))}`);
   screen.line(`${paint.dim("B")}  ${paint.bold(oneLine(names[1]))}`);
+  if (document.where !== undefined) {
+    screen.line(paint.dim(`only ${oneLine(document.where)}`));
+  }
   screen.line();
+  if (document.groups === undefined) {
+    printChanges(screen, document, options);
+  } else {
+    printGroups(screen, document.by ?? "", document.groups, options);
+  }
+  printTotals(screen, document);
+  for (const limit of document.limits) {
+    for (const line of screen.wrap(oneLine(limit), 2)) {
+      screen.line(`  ${paint.yellow(line)}`);
+    }
+  }
+}
+
+function printChanges(screen: Screen, document: DiffJson, options: ListOptions): void {
+  const { paint } = screen;
   const changed = changesOf(document);
   const chosen = selectRows(
     changed,
@@ -63,11 +82,46 @@ export function printDiff(
   if (chosen.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
   }
-  printTotals(screen, document);
-  for (const limit of document.limits) {
-    for (const line of screen.wrap(oneLine(limit), 2)) {
-      screen.line(`  ${paint.yellow(line)}`);
-    }
+}
+
+function printGroups(
+  screen: Screen,
+  by: string,
+  groups: NonNullable<DiffJson["groups"]>,
+  options: ListOptions,
+): void {
+  const { paint } = screen;
+  const chosen = selectRows(
+    groups,
+    options,
+    DEFAULT_GROWTHS,
+    (row) => row.growthBytes,
+    (row) => groupName(row.group),
+  );
+  const table = formatTable(
+    screen,
+    [
+      { title: "GROWTH", align: "right", paint: paint.bold },
+      { title: "±", align: "right", paint: paint.dim },
+      { title: "A", align: "right" },
+      { title: "B", align: "right" },
+      { title: "" },
+      { title: by.toUpperCase(), flexible: "cutMiddle" },
+    ],
+    chosen.rows.map((row) => [
+      formatSignedBytes(row.growthBytes),
+      formatBytes(row.standardErrorBytes),
+      formatBytes(row.liveBytesA),
+      formatBytes(row.liveBytesB),
+      row.isNoise ? "noise" : "",
+      groupName(row.group),
+    ]),
+  );
+  for (const [index, line] of table.entries()) {
+    screen.line(chosen.rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
+  }
+  if (chosen.leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
   }
 }
 

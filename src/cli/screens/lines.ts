@@ -1,20 +1,29 @@
 import { readFileSync } from "node:fs";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
+import { groupName } from "./row_groups.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];
 
 /** A demangled C++ name would push its place off the screen. */
 const LONGEST_FUNCTION = 28;
+const LONGEST_GROUP = 24;
+
+interface LinesShown {
+  readonly moment: string;
+  readonly byLine: boolean;
+  readonly leftOut: number;
+  /** Which rows of the recording count; undefined: all. */
+  readonly where: string | undefined;
+  /** What the lines are grouped by. */
+  readonly by: string | undefined;
+}
 
 /** The lines as a table; the lines of one file with their source beside them. */
-export function printLines(
-  screen: Screen,
-  rows: readonly Row[],
-  shown: { readonly moment: string; readonly byLine: boolean; readonly leftOut: number },
-): void {
+export function printLines(screen: Screen, rows: readonly Row[], shown: LinesShown): void {
   const { paint } = screen;
   const when =
     shown.moment === "end"
@@ -48,8 +57,19 @@ export function printLines(
         },
         { title: "PLACE", flexible: "cutMiddle", text: (row) => placeOf(frameOf(row)) },
       ];
+  const { by } = shown;
+  const group: typeof figures =
+    by === undefined
+      ? []
+      : [
+          {
+            title: by.toUpperCase(),
+            text: (row) => screen.cutEnd(groupName(row.group ?? ""), LONGEST_GROUP),
+          },
+        ];
   const columns = [
     ...figures.filter((column, index) => index === 0 || column.title !== when),
+    ...group,
     ...places,
   ];
   const table = formatTable(
@@ -59,7 +79,8 @@ export function printLines(
   );
   const files = [...new Set(rows.map((row) => row.file))];
   const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
-  screen.line(paint.bold(`Live bytes ${what}`));
+  const only = shown.where === undefined ? "" : `, ${oneLine(shown.where)} only`;
+  screen.line(paint.bold(`Live bytes ${what}${only}`));
   for (const line of rows.length > 0 ? table : [paint.dim("  no allocation was sampled")]) {
     screen.line(line);
   }

@@ -4,6 +4,7 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatGrowth,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
@@ -92,7 +93,7 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
     { title: "PID", align: "right", show: true, text: (row) => String(row.pid) },
     {
       title: "USER",
-      drop: 2,
+      drop: 4,
       show: wide || users.size > 1,
       text: (row) => screen.cutEnd(oneLine(row.user), 10),
     },
@@ -103,18 +104,32 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       show: true,
       text: (row) => formatBytes(row.rssBytes),
     },
-    { title: "PSS", drop: 7, align: "right", show: wide, text: (row) => known(row.pssBytes) },
-    { title: "USS", drop: 3, align: "right", show: true, text: (row) => known(row.ussBytes) },
+    { title: "PSS", drop: 9, align: "right", show: wide, text: (row) => known(row.pssBytes) },
+    { title: "USS", drop: 5, align: "right", show: true, text: (row) => known(row.ussBytes) },
     {
       title: "GROWTH",
       align: "right",
       show: shape.growth,
       text: (row) => (row.growthBytes === 0 ? "-" : formatSignedBytes(row.growthBytes)),
     },
-    { title: "THR", drop: 6, align: "right", show: true, text: (row) => formatCount(row.threads) },
+    {
+      title: "PER HOUR",
+      align: "right",
+      drop: 1,
+      show: rows.some(hasRate),
+      text: (row) => (hasRate(row) ? formatGrowth(row.growthBytesPerHour ?? 0) : "-"),
+    },
+    {
+      title: "MIN",
+      align: "right",
+      drop: 3,
+      show: rows.some((row) => row.minRssBytes !== undefined),
+      text: (row) => (row.minRssBytes === undefined ? "-" : formatBytes(row.minRssBytes)),
+    },
+    { title: "THR", drop: 8, align: "right", show: true, text: (row) => formatCount(row.threads) },
     {
       title: "CHILDREN",
-      drop: 8,
+      drop: 10,
       align: "right",
       show: wide && rows.some((row) => row.children > 0),
       text: (row) => (row.children === 0 ? "-" : formatCount(row.children)),
@@ -125,16 +140,16 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
       show: rows.some((row) => row.gpuBytes !== undefined),
       text: (row) => (row.gpuBytes ? formatBytes(row.gpuBytes) : "-"),
     },
-    { title: "PYTHON", drop: 1, show: true, text: pythonText },
+    { title: "PYTHON", drop: 2, show: true, text: pythonText },
     {
       title: "CONTAINER",
-      drop: 5,
+      drop: 7,
       show: contained && wide,
       text: (row) => (row.container === "" ? "-" : row.container.slice(0, CONTAINER_DIGITS)),
     },
     {
       title: "ATTACH",
-      drop: 4,
+      drop: 6,
       show: wide || rows.some((row) => !row.attach.ok),
       text: (row) => (row.attach.ok ? "yes" : "no"),
     },
@@ -147,6 +162,15 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
         (shape.indent?.(row) ?? "") + (wide ? wholeCommand(row.command) : commandText(row.command)),
     },
   ];
+}
+
+/** Whether growth was measured, and is more than its error. */
+function hasRate({
+  growthBytesPerHour,
+  growthLowBytesPerHour: low = growthBytesPerHour,
+  growthHighBytesPerHour: high = growthBytesPerHour,
+}: ProcessRow): boolean {
+  return low !== undefined && high !== undefined && (low > 0 || high < 0);
 }
 
 /** The program by its name, its arguments whole. */
@@ -175,6 +199,9 @@ function printRemarks(
     shown.sinceMs === null
       ? ""
       : `growth of RSS since the last look, ${formatDuration(shown.sinceMs)} ago`,
+    rows.some(hasRate)
+      ? "growth per hour since the last look, or of the recording that is in progress"
+      : "",
     ...refusals(rows),
   ].filter((remark) => remark !== "");
   if (remarks.length > 0) {

@@ -145,6 +145,7 @@ function spread(
   return `${paintName(shownName)}${" ".repeat(gap)}${paintPlace(shownPlace)}`;
 }
 
-function momentPhrase(moment: string): string {
+/** "at the end", "at 90s (seen at 88.2 s)". */
+export function momentPhrase(moment: string): string {
   return moment === "end" ? "at the end" : `at ${moment}`;
 }

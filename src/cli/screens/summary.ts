@@ -14,7 +14,9 @@ import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
-import { printSites } from "./site_ranking.js";
+import { printRowGroups } from "./row_groups.js";
+import { momentPhrase, printSites } from "./site_ranking.js";
+import { printSteps } from "./steps.js";
 
 /** What the screen shows besides the document. */
 export interface SummaryContext {
@@ -47,9 +49,18 @@ export function printSummary(
     printLabelled(screen, "Ended", sentence, screen.paint.red);
   }
   screen.line();
+  if (summary.where !== undefined) {
+    const text = `${oneLine(summary.where)}: live and allocated bytes, sites and verdict are of this alone; all other figures are of the whole program`;
+    printLabelled(screen, "Only", text, screen.paint.yellow);
+  }
   printFigures(screen, context);
   const groups = groupSites(summary.sites);
-  if (groups.length > 0) {
+  if (summary.steps !== undefined) {
+    printSteps(screen, summary.steps, momentPhrase(context.moment), options);
+  } else if (summary.by !== undefined && summary.groups !== undefined) {
+    const when = momentPhrase(context.moment);
+    printRowGroups(screen, { by: summary.by, groups: summary.groups, when }, options);
+  } else if (groups.length > 0) {
     printSites(screen, context.moment, groups, options);
   }
   if (summary.processes.length > 1) {

@@ -19,6 +19,7 @@ import { pressInList } from "./list_keys.js";
 const SORTS = {
   rss: { key: "m", title: "RSS", of: (row: ProcessRow) => row.rssBytes },
   growth: { key: "g", title: "growth", of: (row: ProcessRow) => row.growthBytes },
+  rate: { key: "r", title: "per hour", of: (row: ProcessRow) => row.growthBytesPerHour ?? 0 },
   uss: { key: "u", title: "USS", of: (row: ProcessRow) => row.ussBytes },
   threads: { key: "h", title: "threads", of: (row: ProcessRow) => row.threads },
   gpu: { key: "d", title: "device", of: (row: ProcessRow) => row.gpuBytes ?? 0 },

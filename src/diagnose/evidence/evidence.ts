@@ -98,6 +98,15 @@ export interface MemoryEndEvidence extends MemoryEnd {
   readonly sentence: string;
 }
 
+/** What chosen rows of the profiles were chosen from. */
+interface Selection {
+  /** "thread=worker and label=ingest". */
+  readonly where: string;
+  /** The target with the figures of the whole process, and how many processes its tree has. */
+  readonly whole: ProcessEvidence;
+  readonly members: number;
+}
+
 export interface Evidence {
   readonly target: TargetJson;
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
@@ -119,6 +128,8 @@ export interface Evidence {
   readonly snapshots?: readonly GpuJson[];
   /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
+  /** Where only some rows of the profiles count. */
+  readonly selection?: Selection;
   /** What could not be seen, and why: sentences. */
   readonly limits: readonly string[];
 }

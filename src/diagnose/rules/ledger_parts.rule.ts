@@ -14,6 +14,7 @@ import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
+import { mapsMore } from "./mapped_files.rule.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 /** Which part speaks for what, where no site is known. */
@@ -65,7 +66,8 @@ export const ledgerParts: Rule = {
     const detail = `${first.part} rose by ${formatBytesBriefly(first.rise)} in ${formatDurationBriefly(first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
     const kind = MEANING[first.part] ?? null;
     const isEarly = kind === "allocator-retention" && first.covered < LEAST_COVERED_OF_FREE;
-    if (suspects.length > 0 || isEarly) {
+    const isRead = kind === "file-growth" && !mapsMore(target);
+    if (suspects.length > 0 || isEarly || isRead) {
       return silent(detail);
     }
     if (evidence.sites && first.part === "malloc.used") {

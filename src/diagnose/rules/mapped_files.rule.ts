@@ -1,5 +1,5 @@
 import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
-import type { Observations } from "../evidence/observations.js";
+import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import { keeps, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
@@ -26,6 +26,12 @@ export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
       );
 }
 
+/** Whether mappings of files are added; else those that were there before are being read. */
+export function mapsMore(process: ProcessObservation): boolean {
+  const resident = process.growth("fileRssBytes");
+  return process.growth("vmsBytes").rise >= LEAST_NEW_MAPPINGS * resident.rise;
+}
+
 /** Files are mapped and never unmapped. Pages of one large mapping that are read one after the other are
  * resident, too, and no leak: the address space tells. */
 export const mappedFiles: Rule = {
@@ -39,13 +45,15 @@ export const mappedFiles: Rule = {
     const [worst] = grown.sort(
       (a, b) => b.growth("fileRssBytes").rise - a.growth("fileRssBytes").rise,
     );
-    const growth = (worst as (typeof grown)[0]).growth("fileRssBytes");
-    const space = (worst as (typeof grown)[0]).growth("vmsBytes");
-    if (space.rise < LEAST_NEW_MAPPINGS * growth.rise) {
+    const process = worst as ProcessObservation;
+    const growth = process.growth("fileRssBytes");
+    if (!mapsMore(process)) {
       return {
         says: "no leak",
         kind: "warm-up",
         weight: 0.7,
+        namesCause: true,
+        sentence: `Files that are mapped already are being read: ${formatBytesBriefly(growth.level)} of them are resident, ${formatSlopeBriefly(growth.slope)} more; that ends with the files, and the kernel drops such pages when memory gets short.`,
         detail: `Pages of mapped files become resident (${formatSlopeBriefly(growth.slope)}) in mappings that were there before: the kernel drops them when memory gets short.`,
       };
     }

@@ -23,6 +23,8 @@ export interface Finding {
   readonly explainedSlope?: number;
   /** A calm finding that names what grows, and why it will stop. */
   readonly namesCause?: true;
+  /** The verdict's sentence, where that of its kind does not fit. */
+  readonly sentence?: string;
   /** It is about a device's memory, not the host's: its detail is the verdict's sentence. */
   readonly about?: "device";
   /** Sites of device memory that it accuses, fastest growing first. */

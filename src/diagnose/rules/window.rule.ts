@@ -53,8 +53,12 @@ export const window: Rule = {
     }
     const points = target.readings("rssBytes").values.length;
     if (windowMs >= SHORTEST_MS && points === 0 && evidence.sites) {
+      const why =
+        evidence.selection === undefined
+          ? "Memory was not polled"
+          : "Figures of the whole process do not tell of the chosen rows";
       return silent(
-        `Memory was not polled; the profile of ${formatDurationBriefly(windowMs)} shows what is kept by the ages of live allocations.`,
+        `${why}; the profile of ${formatDurationBriefly(windowMs)} shows what is kept by the ages of live allocations.`,
       );
     }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {

@@ -15,13 +15,14 @@ import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
 import { withMemoryEnd } from "./memory_end.js";
+import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
 import { withYouth } from "./young_window.js";
 
 /** Never throws: evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
   const observations = observe(evidence);
-  const findings: Judged[] = RULES.flatMap(({ name, judge }) => {
+  const findings: Judged[] = rulesFor(evidence, RULES).flatMap(({ name, judge }) => {
     const finding = judge(observations);
     return finding === null ? [] : [{ rule: name, finding }];
   });
@@ -70,7 +71,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],
   };
-  return withMemoryEnd(document, observations);
+  return withSelection(withMemoryEnd(document, observations), observations);
 }
 
 interface Decision {
@@ -104,7 +105,10 @@ function decide(
     return { finding: heaviest, cause: null };
   }
   return main === null
-    ? { finding: unexplainedGrowth(observations, heaviest), cause: null }
+    ? {
+        finding: selectionGrowth(observations) ?? unexplainedGrowth(observations, heaviest),
+        cause: null,
+      }
     : byCause(main);
 }
 
@@ -125,5 +129,5 @@ function summary(kind: VerdictKind, decisive: Finding | null, otherwise: () => s
   }
   return kind === "insufficient-evidence" && decisive
     ? insufficientSummary(decisive.detail)
-    : otherwise();
+    : (decisive?.sentence ?? otherwise());
 }

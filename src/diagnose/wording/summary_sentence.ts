@@ -4,11 +4,13 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import type {
   DiagnosisJson,
   SuspectJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+import type { Evidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
@@ -62,7 +64,7 @@ export function causeSentence(
 /** One sentence: what it is, where, who holds it, how fast, until when. */
 export function summaryOf(
   kind: VerdictKind,
-  { target, windowMs, bounded }: Observations,
+  { evidence, target, windowMs, bounded }: Observations,
   growth: DiagnosisJson["growth"],
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
@@ -100,9 +102,11 @@ export function summaryOf(
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
-    parts.push(
-      `${formatBytesBriefly(target.growth("rssBytes").level)} resident after ${formatDurationBriefly(windowMs)}`,
-    );
+    const held =
+      evidence.selection === undefined
+        ? `${formatBytesBriefly(target.growth("rssBytes").level)} resident`
+        : `${formatBytesBriefly(liveBytes(evidence))} live`;
+    parts.push(`${held} after ${formatDurationBriefly(windowMs)}`);
   }
   if (growth.msToLimit > 0) {
     parts.push(
@@ -110,6 +114,10 @@ export function summaryOf(
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+function liveBytes({ sites }: Evidence): Bytes {
+  return (sites?.sites ?? []).reduce((sum, site) => sum + (site.liveBytes.at(-1) ?? 0), 0);
 }
 
 function whence(kind: VerdictKind, { site }: SiteJudgement): string {

@@ -11,6 +11,8 @@ interface LastLook {
   readonly timeMs: TimeMs;
   /** Key: pid and start ticks, which no two processes of a boot share. */
   readonly sizes: ReadonlyMap<string, Bytes>;
+  /** The least size at any look so far, by the same keys. */
+  readonly least?: ReadonlyMap<string, Bytes>;
 }
 
 /** @internal */
@@ -21,24 +23,41 @@ export function processKey(pid: Pid, startTicks: number): string {
 /** null where there was none, or it cannot be read. @internal */
 export function readLastLook(path = defaultPath()): LastLook | null {
   try {
-    const { timeMs, sizes } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    const { timeMs, sizes, least } = JSON.parse(readFileSync(path, "utf8")) as Record<
+      string,
+      unknown
+    >;
     if (typeof timeMs !== "number" || typeof sizes !== "object" || sizes === null) {
       return null;
     }
-    const entries = Object.entries(sizes).filter(
-      (entry): entry is [string, number] => typeof entry[1] === "number",
-    );
-    return { timeMs, sizes: new Map(entries) };
+    return {
+      timeMs,
+      sizes: sizesIn(sizes),
+      ...(typeof least === "object" && least !== null ? { least: sizesIn(least) } : {}),
+    };
   } catch {
     return null;
   }
+}
+
+function sizesIn(table: object): Map<string, Bytes> {
+  return new Map(
+    Object.entries(table).filter(
+      (entry): entry is [string, number] => typeof entry[1] === "number",
+    ),
+  );
 }
 
 /** @internal */
 export function writeLastLook(look: LastLook, path = defaultPath()): void {
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
-    const text = JSON.stringify({ timeMs: look.timeMs, sizes: Object.fromEntries(look.sizes) });
+    const { timeMs, sizes, least } = look;
+    const text = JSON.stringify({
+      timeMs,
+      sizes: Object.fromEntries(sizes),
+      ...(least === undefined ? {} : { least: Object.fromEntries(least) }),
+    });
     const neighbour = `${path}.${process.pid}`;
     writeFileSync(neighbour, text, { mode: 0o600 });
     renameSync(neighbour, path);

@@ -3,6 +3,14 @@ import { readDeviceUse } from "../../gpu/devices/device_totals.js";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { PsJson } from "../../model/documents/documents.js";
+import {
+  type Course,
+  growthBetween,
+  growthIn,
+  growthInRecording,
+  type MeasuredGrowth,
+  withReading,
+} from "./measured_growth.js";
 import { readLastLook, writeLastLook } from "./previous_sizes.js";
 import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
 
@@ -19,12 +27,29 @@ export async function listProcesses(): Promise<ProcessList> {
   const device = readDeviceUse();
   const processes = readPythonProcesses(true);
   const now = Date.now();
+  const least = new Map(
+    processes.map((process) => {
+      const key = keyOf(process);
+      const earlier = before?.least?.get(key) ?? before?.sizes.get(key) ?? process.rssBytes;
+      return [key, Math.min(earlier, process.rssBytes)];
+    }),
+  );
   writeLastLook({
     timeMs: now,
     sizes: new Map(processes.map((process) => [keyOf(process), process.rssBytes])),
+    least,
   });
   const use = await device;
-  const rows = processes.map((process) => processRow(process, before?.sizes ?? null, use));
+  const rows = processes.map((process) => {
+    const row = processRow(process, before?.sizes ?? null, use);
+    const key = keyOf(process);
+    const minimum = least.get(key);
+    const sinceLastLook: MeasuredGrowth =
+      before?.sizes.has(key) && minimum !== undefined
+        ? { minRssBytes: minimum, ...growthBetween(row.growthBytes, now - before.timeMs) }
+        : {};
+    return { ...row, ...sinceLastLook, ...growthInRecording(process.pid) };
+  });
   return {
     document: documentOf(rows),
     sinceMs: before === null ? null : now - before.timeMs,
@@ -44,6 +69,8 @@ interface WatchedProcess {
   readonly rssBytes: readonly Bytes[];
   /** RSS at the first poll, which growth refers to. */
   readonly firstRssBytes: Bytes;
+  /** RSS since the first poll, from which growth per hour is measured. */
+  readonly course: Course;
 }
 
 export interface WatchedProcesses {
@@ -67,12 +94,17 @@ export async function watchProcesses(before: WatchedProcesses | null): Promise<W
     const key = keyOf(process);
     const earlier = before?.watched.get(key);
     const firstRssBytes = earlier?.firstRssBytes ?? process.rssBytes;
-    const row = processRow(process, new Map([[key, firstRssBytes]]), device);
+    const course = withReading(earlier?.course, now, process.rssBytes);
+    const row = {
+      ...processRow(process, new Map([[key, firstRssBytes]]), device),
+      ...growthIn(course),
+    };
     watched.set(key, {
       row: shares || earlier === undefined ? row : withShares(row, earlier.row),
       timesMs: [...(earlier?.timesMs ?? []), now].slice(-HISTORY),
       rssBytes: [...(earlier?.rssBytes ?? []), process.rssBytes].slice(-HISTORY),
       firstRssBytes,
+      course,
     });
   }
   return { polls: polls + 1, watched };

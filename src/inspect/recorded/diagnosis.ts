@@ -5,13 +5,19 @@ import type { Tell } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
 import { isOwn } from "../../model/documents/own_code.js";
+import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { evidenceOf } from "./evidence.js";
 import { analyseSnapshot } from "./gpu_snapshot.js";
 
-/** `tell` counts looks. Throws TidemarkError where one turns out damaged. */
-export async function diagnoseRecording(recording: Recording, tell: Tell): Promise<DiagnosisJson> {
-  return diagnose(await evidenceOf(recording, tell));
+/** Of the rows that meet `where` alone. `tell` counts looks. Throws TidemarkError where one turns out damaged, and for
+ * a condition that no row can meet. */
+export async function diagnoseRecording(
+  recording: Recording,
+  tell: Tell,
+  where: readonly RowCondition[] = [],
+): Promise<DiagnosisJson> {
+  return diagnose(await evidenceOf(recording, tell, where));
 }
 
 /** `tell` counts MiB of the file. Throws TidemarkError for a damaged file. */

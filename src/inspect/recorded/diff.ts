@@ -1,7 +1,13 @@
 /** The difference between two recordings, or two moments of one, as its document: `tidemark diff`. */
 import type { Bytes } from "../../model/base/units.js";
-import type { DiffJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
+import type {
+  DiffJson,
+  RowGroupJson,
+  SummaryJson,
+  SummarySiteJson,
+} from "../../model/documents/documents.js";
 import { addUp } from "./site_groups.js";
+import { type Figures, varianceBetween } from "./variance_between.js";
 
 /** One side of a comparison: a recording at a moment. */
 interface DiffSide {
@@ -40,6 +46,10 @@ export function diffDocument(a: DiffSide, b: DiffSide): DiffJson {
       peakRssBytesA: a.summary.rss.peakBytes,
       peakRssBytesB: b.summary.rss.peakBytes,
     },
+    ...(b.summary.where === undefined ? {} : { where: b.summary.where }),
+    ...(b.summary.by === undefined
+      ? {}
+      : { by: b.summary.by, groups: joinGroups(a, b).sort(bySignificance) }),
     sites,
     limits: [...new Set([...otherPrograms(a, b), ...a.summary.limits, ...b.summary.limits])],
   };
@@ -58,39 +68,70 @@ function otherPrograms(a: DiffSide, b: DiffSide): string[] {
 function joinSites(a: DiffSide, b: DiffSide): DiffJson["sites"] {
   const [before, after] = [sitesById(a), sitesById(b)];
   return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
-    const [was = NOTHING, is = NOTHING] = [before.get(id), after.get(id)];
-    const growthBytes = is.live - was.live;
-    const variance = was.variance + is.variance;
-    const standardErrorBytes = Math.sqrt(
-      a.file === b.file ? Math.min(variance, varianceBetween(was, is)) : variance,
-    );
-    return {
-      stack: (after.get(id) ?? was).stack,
-      domain: (after.get(id) ?? was).domain,
-      liveBytesA: was.live,
-      liveBytesB: is.live,
-      growthBytes,
-      standardErrorBytes,
-      isNoise: isNoise(growthBytes, standardErrorBytes),
-    };
+    const [was = NO_SITE, is = NO_SITE] = [before.get(id), after.get(id)];
+    const { stack, domain } = after.get(id) ?? was;
+    return { stack, domain, ...changeOf(was, is, a.file === b.file) };
   });
 }
 
-interface SiteFigures extends Pick<SummarySiteJson, "stack" | "domain"> {
-  live: Bytes;
-  variance: number;
-  allocated: Bytes;
-  allocatedVariance: number;
+type DiffGroup = NonNullable<DiffJson["groups"]>[number];
+
+function joinGroups(a: DiffSide, b: DiffSide): DiffGroup[] {
+  const ofOne = a.file === b.file;
+  const [before, after] = [groupsById(a, ofOne), groupsById(b, ofOne)];
+  return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
+    const [was, is] = [before.get(id), after.get(id)];
+    const { group, pid } = (is ?? was) as GroupFigures;
+    const change = changeOf(was ?? NOTHING, is ?? NOTHING, ofOne);
+    return { group, ...(ofOne && pid !== undefined ? { pid } : {}), ...change };
+  });
 }
 
-const NOTHING: SiteFigures = {
-  stack: [],
-  domain: "python",
-  live: 0,
-  variance: 0,
-  allocated: 0,
-  allocatedVariance: 0,
-};
+interface SiteFigures extends Figures, Pick<SummarySiteJson, "stack" | "domain"> {}
+interface GroupFigures extends Figures, Pick<RowGroupJson, "group" | "pid"> {}
+
+const NOTHING: Figures = { live: 0, variance: 0, allocated: 0, allocatedVariance: 0 };
+const NO_SITE: SiteFigures = { ...NOTHING, stack: [], domain: "python" };
+
+function changeOf(was: Figures, is: Figures, ofOneRecording: boolean) {
+  const growthBytes = is.live - was.live;
+  const variance = was.variance + is.variance;
+  const standardErrorBytes = Math.sqrt(
+    ofOneRecording ? Math.min(variance, varianceBetween(was, is)) : variance,
+  );
+  return {
+    liveBytesA: was.live,
+    liveBytesB: is.live,
+    growthBytes,
+    standardErrorBytes,
+    isNoise: isNoise(growthBytes, standardErrorBytes),
+  };
+}
+
+/** Processes of two recordings have no pid in common: those of one command are one. */
+function groupsById({ summary }: DiffSide, withPid: boolean): Map<string, GroupFigures> {
+  const groups = new Map<string, GroupFigures>();
+  for (const { group: named, pid, ...figures } of summary.groups ?? []) {
+    const group = pid === undefined || withPid ? named : named.slice(`${pid} `.length);
+    const sum = groups.get(group) ?? { ...NOTHING, group, ...(pid === undefined ? {} : { pid }) };
+    addFigures(sum, figures);
+    groups.set(group, sum);
+  }
+  return groups;
+}
+
+function addFigures(
+  sum: Figures,
+  figures: Pick<
+    RowGroupJson,
+    "liveBytes" | "standardErrorBytes" | "allocatedBytes" | "standardErrorAllocatedBytes"
+  >,
+): void {
+  sum.live += figures.liveBytes;
+  sum.variance += figures.standardErrorBytes ** 2;
+  sum.allocated += figures.allocatedBytes;
+  sum.allocatedVariance += figures.standardErrorAllocatedBytes ** 2;
+}
 
 /** Sites that differ in no more than their process are one. */
 function sitesById({ summary }: DiffSide): Map<string, SiteFigures> {
@@ -99,26 +140,10 @@ function sitesById({ summary }: DiffSide): Map<string, SiteFigures> {
     const { stack, domain } = site;
     const id = JSON.stringify([domain, stack]);
     const sum = sites.get(id) ?? { ...NOTHING, stack, domain };
-    sum.live += site.liveBytes;
-    sum.variance += site.standardErrorBytes ** 2;
-    sum.allocated += site.allocatedBytes;
-    sum.allocatedVariance += site.standardErrorAllocatedBytes ** 2;
+    addFigures(sum, site);
     sites.set(id, sum);
   }
   return sites;
-}
-
-/**
- * Of the growth between two moments of one recording: samples that live at both are the same and add no error. What was
- * sampled in between does, and what was freed in between by its part of it.
- */
-function varianceBetween(a: SiteFigures, b: SiteFigures): number {
-  const [before, after] = a.allocated <= b.allocated ? [a, b] : [b, a];
-  const allocated = after.allocated - before.allocated;
-  const variance = Math.max(0, after.allocatedVariance - before.allocatedVariance);
-  const freed = Math.max(0, allocated - (after.live - before.live));
-  const ofFreed = before.live > 0 ? (before.variance / before.live) * freed : 0;
-  return variance + Math.max(ofFreed, allocated > 0 ? (variance / allocated) * freed : 0);
 }
 
 function liveBytes({ summary }: DiffSide): number {

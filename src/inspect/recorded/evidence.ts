@@ -7,11 +7,14 @@ import {
   holderEvidenceOf,
   type ProcessEvidence,
   readingsAtWork,
+  restrictedTo,
   SiteHistoryBuilder,
 } from "../../diagnose/index.js";
 import type { StackId, Tell } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { LookMoment, Recording } from "../../recording/types.js";
+import { chosenRows, conditionText } from "./chosen_rows.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { recordedSnapshots } from "./recorded_snapshots.js";
 
@@ -23,8 +26,21 @@ const FREED_AT_END = 0.9;
 /** Of what it had grown by, the same: a leak may be little beside what a program's libraries keep. */
 const LEAST_GIVEN_BACK = 0.3;
 
-/** `tell` counts looks. Throws TidemarkError where one turns out damaged. @internal */
-export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evidence> {
+/** Of the rows that meet `where` alone. `tell` counts looks. Throws TidemarkError where one turns out damaged, and for a
+ * condition that no row can meet. @internal */
+export async function evidenceOf(
+  whole: Recording,
+  tell: Tell,
+  where: readonly RowCondition[] = [],
+): Promise<Evidence> {
+  const evidence = {
+    ...(await evidenceIn(chosenRows(whole, where), tell)),
+    ...(whole.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
+  };
+  return where.length === 0 ? evidence : restrictedTo(conditionText(where), evidence);
+}
+
+async function evidenceIn(recording: Recording, tell: Tell): Promise<Evidence> {
   const histories = await siteHistories(recording, tell);
   const census = censusEvidence(recording.censuses);
   const { snapshots, limits } = await recordedSnapshots(recording);
@@ -42,7 +58,6 @@ export async function evidenceOf(recording: Recording, tell: Tell): Promise<Evid
     ...(census === null ? {} : { census }),
     ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
-    ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
     limits: [...recording.limits, ...limits],
   };
 }
@@ -101,8 +116,8 @@ async function siteHistories(
   return { sites: sites.build(), mappings: mappings.build() };
 }
 
-/** Evenly over time; the last that tells of the program's memory at work is always among them. */
-function chooseLooks({ looks }: Recording): number[] {
+/** Evenly over time; the last that tells of the program's memory at work is always among them. @internal */
+export function chooseLooks({ looks }: Recording): number[] {
   const usable = looks.slice(0, looksAtWork(looks));
   if (usable.length <= MOST_LOOKS) {
     return usable.map((_, index) => index);

@@ -1,4 +1,5 @@
 /** Made by `npm run generate` from the exports of this folder's files. Do not edit. */
+export type { RowChoice } from "./chosen_rows.js";
 export { diagnoseRecording, diagnoseSnapshot } from "./diagnosis.js";
 export { bySignificance, diffDocument, isNoise } from "./diff.js";
 export { oomDocument, withSnapshotCheck } from "./gpu_oom.js";

@@ -1,12 +1,12 @@
 /** Memory by source line as its document: `tidemark lines`. */
 import { realpathSync } from "node:fs";
-import type {
-  FrameJson,
-  LinesJson,
-  SummaryJson,
-  SummarySiteJson,
-} from "../../model/documents/documents.js";
+import type { FrameJson, LinesJson, SummarySiteJson } from "../../model/documents/documents.js";
+import type { Profile } from "../../model/profile/profile.js";
+import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
+import { pickSites } from "../../model/profile/site_columns.js";
 import type { Moment, Recording } from "../../recording/types.js";
+import { checkKey, chosenRows, type RowChoice } from "./chosen_rows.js";
+import { sitesOf } from "./profile_sites.js";
 import { addUp, splitStack } from "./site_groups.js";
 import { summarize } from "./summary.js";
 
@@ -14,28 +14,63 @@ type LineRow = LinesJson["lines"][number];
 
 /**
  * Attributes each site to a source line: the line of the user's own code that led to the allocation, or, with
- * `file`, the innermost line of that file. Rows are ordered by size; with `file`, by line number.
- * Throws TidemarkError (TM-E014) for a time outside the recording.
+ * `file`, the innermost line of that file. Rows are ordered by size; with `file`, by line number; with `by`, by group
+ * first.
+ * Throws TidemarkError (TM-E014) for a time outside the recording, and for rows that it does not have.
  */
 export function linesDocument(
   recording: Recording,
   moment: Moment,
   file: string | undefined,
+  { where = [], by }: RowChoice = {},
 ): LinesJson {
-  const summary = summarize(recording, moment);
+  const summary = summarize(recording, moment, { where });
   return {
     schema: "tidemark.lines/1",
     target: summary.target,
     atMs: summary.atMs,
-    lines: collectLines(summary, file),
+    ...(summary.where === undefined ? {} : { where: summary.where }),
+    ...(by === undefined ? {} : { by }),
+    lines:
+      by === undefined || recording.looks.length === 0
+        ? collectLines(summary.sites, file)
+        : linesByGroup(chosenRows(recording, where), moment, by, file),
     limits: summary.limits,
   };
 }
 
-function collectLines(summary: SummaryJson, file: string | undefined): LineRow[] {
+/** The groups by what lives of them, the most first. */
+function linesByGroup(
+  recording: Recording,
+  moment: Moment,
+  by: string,
+  file: string | undefined,
+): LineRow[] {
+  const [now, peak] = [recording.profileAt(moment), recording.profileAt("peak")];
+  checkKey(recording, now, by);
+  const rowsNow = groupRows(rowColumn(now, by), now.sites);
+  const rowsAtPeak = groupRows(rowColumn(peak, by), peak.sites);
+  const live = (lines: readonly LineRow[]) => lines.reduce((sum, row) => sum + row.liveBytes, 0);
+  return [...new Set([...rowsNow.keys(), ...rowsAtPeak.keys()])]
+    .map((group) => {
+      const sites = sitesOf(
+        withRows(now, rowsNow.get(group) ?? []),
+        withRows(peak, rowsAtPeak.get(group) ?? []),
+      );
+      return collectLines(sites, file).map((line) => ({ group, ...line }));
+    })
+    .sort((a, b) => live(b) - live(a))
+    .flat();
+}
+
+function withRows(profile: Profile, rows: readonly number[]): Profile {
+  return { ...profile, sites: pickSites(profile.sites, rows, profile.cohorts.length) };
+}
+
+function collectLines(sites: readonly SummarySiteJson[], file: string | undefined): LineRow[] {
   const matches = file === undefined ? null : fileMatcher(file);
   const byLine = new Map<string, { frame: FrameJson; sites: SummarySiteJson[] }>();
-  for (const site of summary.sites) {
+  for (const site of sites) {
     const frame = matches ? site.stack.find(matches) : splitStack(site.stack).headline;
     if (frame === undefined) {
       continue;

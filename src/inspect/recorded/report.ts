@@ -2,7 +2,9 @@ import { basename } from "node:path";
 import type { Tell } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
+import { chosenRows } from "./chosen_rows.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
 import { summarize } from "./summary.js";
 
@@ -30,9 +32,14 @@ const NO_TABLES: ProfileTables = {
   },
 };
 
-/** All that a report page shows of a recording. `tell` counts looks. Throws TidemarkError where one turns
- * out damaged. */
-export async function buildReport(recording: Recording, tell: Tell): Promise<ReportDocument> {
+/** All that a report page shows of a recording, of the rows that meet `where` alone. `tell` counts looks. Throws
+ * TidemarkError where one turns out damaged, and for a condition that no row can meet. */
+export async function buildReport(
+  whole: Recording,
+  tell: Tell,
+  where: readonly RowCondition[] = [],
+): Promise<ReportDocument> {
+  const recording = chosenRows(whole, where);
   let tables: ProfileTables | null = null;
   const looks: ProfileLook[] = [];
   const chosen = chooseLooks(recording);
@@ -46,7 +53,7 @@ export async function buildReport(recording: Recording, tell: Tell): Promise<Rep
   return {
     schema: "tidemark.report/1",
     title: basename(recording.path),
-    summary: summarize(recording, "end"),
+    summary: summarize(whole, "end", { where }),
     series: recording.series,
     events: recording.events,
     tables: tables ?? NO_TABLES,
@@ -72,10 +79,14 @@ function chooseLooks({ looks }: Recording): number[] {
 }
 
 /** The report with its verdict. `tell` counts looks, twice: they are read for the report and for the verdict.
- * Throws TidemarkError where one turns out damaged. */
-export async function reportDocument(recording: Recording, tell: Tell): Promise<ReportDocument> {
-  const report = await buildReport(recording, tell);
+ * Throws as {@link buildReport}. */
+export async function reportDocument(
+  recording: Recording,
+  tell: Tell,
+  where: readonly RowCondition[] = [],
+): Promise<ReportDocument> {
+  const report = await buildReport(recording, tell, where);
   await tell(0, recording.looks.length);
-  const diagnosis = await diagnoseRecording(recording, tell);
+  const diagnosis = await diagnoseRecording(recording, tell, where);
   return { ...report, diagnosis: diagnosisPage(diagnosis) };
 }

@@ -1,26 +1,35 @@
 import { totalGrowth } from "../../diagnose/index.js";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
-import { interval95, unseenUpToBytes } from "../../model/base/interval.js";
+import { float64At } from "../../model/base/columns.js";
+import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
-import type { Bytes, StackId, TimeMs } from "../../model/base/units.js";
-import type { FrameJson, SummaryJson, SummarySiteJson } from "../../model/documents/documents.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
-import { Domain, FrameKind, type Profile } from "../../model/profile/profile.js";
+import type { Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
+import { checkKey, chosenRows, conditionText, type RowChoice } from "./chosen_rows.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { lastLedger } from "./newest_ledger.js";
+import { sitesOf } from "./profile_sites.js";
+import { rowGroups } from "./row_groups.js";
+import { stepsOf } from "./step_ranges.js";
 
 const MS_PER_HOUR = 3_600_000;
 /** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */
 const RSS_LAG_BYTES: Bytes = 1 << 20;
 
 /**
- * What a recording comes to, with the sites as they were at `moment`. Figures of RSS, processes and
- * series are the whole run's at any moment.
- * Throws TidemarkError (TM-E014) for a time outside the recording.
+ * What a recording comes to, with the sites as they were at `moment`, of the chosen rows. Figures of RSS, processes and
+ * series are the whole run's at any moment, and of all its rows.
+ * Throws TidemarkError (TM-E014) for a time outside the recording, and for rows that it does not have.
  */
-export function summarize(recording: Recording, moment: Moment): SummaryJson {
+export function summarize(
+  whole: Recording,
+  moment: Moment,
+  { where = [], by }: RowChoice = {},
+): SummaryJson {
+  const recording = chosenRows(whole, where);
   if (
     typeof moment === "number" &&
     (moment < recording.startMs - 1000 || moment > recording.endMs + 1000)
@@ -62,15 +71,35 @@ export function summarize(recording: Recording, moment: Moment): SummaryJson {
           Math.max(highest(series, "rssBytes").value, highest(series, "vmHwmBytes").value) || null,
         endRssBytes: lastReading(series, "rssBytes"),
         profiled: process.profiled,
+        ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
       };
     }),
-    sites: profile === null || peak === null ? [] : sitesOf(profile, peak),
+    ...(where.length === 0 ? {} : { where: conditionText(where) }),
+    ...groupsOf(recording, profile, peak, by),
+    sites: profile && peak ? sitesOf(profile, peak) : [],
     series: growthOf(recording),
     agent: agentFigures(recording, profile),
     ...lastLedger(recording),
-    ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(recording) }),
+    ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
     limits: [...recording.limits, ...inexact(recording), ...unprofiled(recording)],
   };
+}
+
+function groupsOf(
+  recording: Recording,
+  now: Profile | null,
+  peak: Profile | null,
+  by: string | undefined,
+): Pick<SummaryJson, "by" | "groups" | "steps"> {
+  if (by === undefined || now === null || peak === null) {
+    return by === undefined ? {} : { by, groups: [] };
+  }
+  const steps = by === "step" ? stepsOf(recording.events, now) : null;
+  if (steps !== null) {
+    return { by, steps };
+  }
+  checkKey(recording, now, by);
+  return { by, groups: rowGroups(recording, { now, peak }, by) };
 }
 
 /** Polls miss a peak between them; the kernel's own marks do not, but tell of one process only. */
@@ -218,127 +247,6 @@ function unprofiled({ meta, processes }: Recording): string[] {
 
 function programName(command: readonly string[]): string {
   return command[0]?.split("/").at(-1) ?? "?";
-}
-
-interface SiteSum {
-  readonly stack: StackId;
-  readonly domain: number;
-  liveBytes: number;
-  liveObjects: number;
-  liveVariance: number;
-  allocatedBytes: number;
-  allocatedObjects: number;
-  allocatedVariance: number;
-  peakBytes: number;
-  peakVariance: number;
-}
-
-/** One site for each stack and domain: those of all processes, threads and labels together. */
-function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
-  const sums = new Map<number, SiteSum>();
-  const at = ({ sites }: Profile, row: number): SiteSum => {
-    const stack = uint32At(sites.stack, row);
-    const domain = uint8At(sites.domain, row);
-    const key = stack * 4 + domain;
-    let sum = sums.get(key);
-    if (!sum) {
-      sum = {
-        stack,
-        domain,
-        liveBytes: 0,
-        liveObjects: 0,
-        liveVariance: 0,
-        allocatedBytes: 0,
-        allocatedObjects: 0,
-        allocatedVariance: 0,
-        peakBytes: 0,
-        peakVariance: 0,
-      };
-      sums.set(key, sum);
-    }
-    return sum;
-  };
-  for (let row = 0; row < profile.sites.length; row++) {
-    const sum = at(profile, row);
-    sum.liveBytes += float64At(profile.sites.liveBytes, row);
-    sum.liveObjects += float64At(profile.sites.liveObjects, row);
-    sum.liveVariance += float64At(profile.sites.liveVariance, row);
-    sum.allocatedBytes += float64At(profile.sites.allocatedBytes, row);
-    sum.allocatedObjects += float64At(profile.sites.allocatedObjects, row);
-    sum.allocatedVariance += float64At(profile.sites.allocatedVariance, row);
-  }
-  for (let row = 0; row < peak.sites.length; row++) {
-    const sum = at(peak, row);
-    sum.peakBytes += float64At(peak.sites.liveBytes, row);
-    sum.peakVariance += float64At(peak.sites.liveVariance, row);
-  }
-  const stacks = new StackNames(profile);
-  return [...sums.values()]
-    .filter((sum) => sum.liveBytes + sum.allocatedBytes + sum.peakBytes > 0)
-    .sort(
-      (a, b) =>
-        b.liveBytes - a.liveBytes ||
-        b.peakBytes - a.peakBytes ||
-        b.allocatedBytes - a.allocatedBytes,
-    )
-    .map((sum) => ({
-      stack: stacks.frames(sum.stack),
-      domain: DOMAIN_NAMES[sum.domain] ?? "native",
-      liveBytes: sum.liveBytes,
-      liveObjects: sum.liveObjects,
-      liveBytesAtPeak: sum.peakBytes,
-      allocatedBytes: sum.allocatedBytes,
-      allocatedObjects: sum.allocatedObjects,
-      standardErrorBytes: Math.sqrt(sum.liveVariance),
-      standardErrorAtPeakBytes: Math.sqrt(sum.peakVariance),
-      standardErrorAllocatedBytes: Math.sqrt(sum.allocatedVariance),
-      interval95Bytes: interval95(sum.liveBytes, Math.sqrt(sum.liveVariance)),
-      interval95AtPeakBytes: interval95(sum.peakBytes, Math.sqrt(sum.peakVariance)),
-      interval95AllocatedBytes: interval95(sum.allocatedBytes, Math.sqrt(sum.allocatedVariance)),
-    }));
-}
-
-const DOMAIN_NAMES: Readonly<Record<number, SummarySiteJson["domain"]>> = {
-  [Domain.python]: "python",
-  [Domain.native]: "native",
-  [Domain.mapped]: "mapped",
-};
-
-const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
-  [FrameKind.python]: "python",
-  [FrameKind.native]: "native",
-  [FrameKind.mark]: "mark",
-};
-
-/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that hold it. */
-class StackNames {
-  readonly #made: (FrameJson | undefined)[] = [];
-
-  readonly #profile: Profile;
-
-  constructor(profile: Profile) {
-    this.#profile = profile;
-  }
-
-  frames(stack: StackId): FrameJson[] {
-    const { parent, frame } = this.#profile.stacks;
-    const frames: FrameJson[] = [];
-    for (let node = stack; node > 0; node = uint32At(parent, node)) {
-      frames.push(this.#frame(uint32At(frame, node)));
-    }
-    return frames;
-  }
-
-  #frame(id: number): FrameJson {
-    const { strings, frames } = this.#profile;
-    this.#made[id] ??= {
-      function: strings[uint32At(frames.function, id)] ?? "",
-      file: strings[uint32At(frames.file, id)] ?? "",
-      line: uint32At(frames.line, id),
-      kind: KIND_NAMES[uint8At(frames.kind, id)] ?? "mark",
-    };
-    return this.#made[id];
-  }
 }
 
 function isoTime(timeMs: TimeMs): string {

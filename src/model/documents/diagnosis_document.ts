@@ -118,6 +118,17 @@ export interface DiagnosisJson {
   };
   /** Other causes of at least 10 % of the growth, the largest first; left out where there are none. */
   alsoFound?: AlsoFoundJson[];
+  /** Where only some rows of the profiles count (`--where`): growth, suspects and the verdict are of these. */
+  selection?: {
+    /** "thread=worker and label=ingest" */
+    where: string;
+    /** Growth of all processes' memory, with its 95 % interval where the window is long enough. */
+    wholeBytesPerHour: number;
+    wholeLow?: number;
+    wholeHigh?: number;
+    /** Of that growth, what the rows explain, 0 to 1; left out where no growth can be measured. */
+    share?: number;
+  };
   growth: {
     /** Of the process tree, with its 95 % interval. Where the tree as a whole shows no growth: of the memory that the
      * verdict is about. */

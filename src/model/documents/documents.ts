@@ -49,6 +49,67 @@ export interface SummarySiteJson {
   interval95AllocatedBytes?: Interval;
 }
 
+/** Sampled rows that have one thing in common: a thread, a label, a process, a rank, a range of steps. */
+export interface RowGroupJson {
+  /** The value that they share; "" for rows without one. */
+  group: string;
+  /** Of a process. */
+  pid?: Pid;
+  liveBytes: Bytes;
+  /** Standard error of liveBytes. */
+  standardErrorBytes: Bytes;
+  /** Holds the true figure in 95 of 100 cases. */
+  interval95Bytes: Interval;
+  /** Of the live bytes of all groups, 0 to 1. */
+  share: number;
+  liveBytesAtPeak: Bytes;
+  allocatedBytes: Bytes;
+  standardErrorAllocatedBytes: Bytes;
+  /** Stacks, apart by allocator, of which something lives. */
+  sites: number;
+  /** Growth of the live bytes after the first third of the recording, with its 95 % interval; left out where there are
+   * too few looks to measure it. */
+  growthBytesPerHour?: number;
+  growthLowBytesPerHour?: number;
+  growthHighBytesPerHour?: number;
+}
+
+/** Host memory by the steps that the program marks, of each name and process. */
+export interface StepsJson {
+  /** In the order of the steps. */
+  ranges: StepRangeJson[];
+  /** What each step leaves behind: the median after the first third of the ranges, without the last; of loops that are
+   * long enough to tell. */
+  left: {
+    name: string;
+    pid: Pid;
+    firstStep: number;
+    lastStep: number;
+    bytesPerStep: Bytes;
+    /** Standard error of bytesPerStep. */
+    standardErrorBytes: Bytes;
+    /** Whether bytesPerStep is within two standard errors of zero. */
+    isNoise: boolean;
+  }[];
+}
+
+export interface StepRangeJson {
+  /** As in `tidemark.step(name)`. */
+  name: string;
+  pid: Pid;
+  firstStep: number;
+  lastStep: number;
+  /** Allocated in these steps and not freed. */
+  liveBytes: Bytes;
+  /** Standard error of liveBytes. */
+  standardErrorBytes: Bytes;
+  bytesPerStep: Bytes;
+  /** Standard error of bytesPerStep. */
+  standardErrorPerStep: Bytes;
+  /** Stacks, apart by allocator, of which something lives. */
+  sites: number;
+}
+
 /** `tidemark.completion/1`: the script by which a shell completes command lines. */
 export interface CompletionJson {
   schema: "tidemark.completion/1";
@@ -79,7 +140,17 @@ export interface SummaryJson {
     endRssBytes: Bytes | null;
     /** False where the process ran without an agent: only its /proc figures are known. */
     profiled: boolean;
+    /** In a distributed job, from its launcher's environment (RANK); left out where there is none. */
+    rank?: number;
   }[];
+  /** The rows that `sites` and `groups` count (`--where`): "thread=worker and label=ingest"; left out where all count.
+   * Figures that do not come from samples are of the whole program. */
+  where?: string;
+  /** With `--by`: what the rows are grouped by, and the groups, the most live bytes first. */
+  by?: string;
+  groups?: RowGroupJson[];
+  /** In place of `groups`, with `--by step`. */
+  steps?: StepsJson;
   /** By liveBytes at `atMs`, largest first. */
   sites: SummarySiteJson[];
   /** Growth after the first third of the window: of the process's RSS, or of the tree's PSS where it has several
@@ -162,6 +233,16 @@ export interface PsJson {
     ussBytes: Bytes;
     /** Of RSS since the last `tidemark ps`; 0 where that did not see the process. */
     growthBytes: Bytes;
+    /** Growth of RSS per hour, of the recording that is in progress or of what `top` has seen, after the first third of
+     * that time, with its 95 % interval; in `ps` without a recording, between two looks, without an interval. Left out
+     * where it cannot be measured. */
+    growthBytesPerHour?: number;
+    growthLowBytesPerHour?: number;
+    growthHighBytesPerHour?: number;
+    /** The least RSS that was seen in that time; left out after a first look. */
+    minRssBytes?: Bytes;
+    /** RSS after the first third of that time. */
+    baselineRssBytes?: Bytes;
     threads: number;
     /** Its child processes, Python or not. */
     children: number;
@@ -187,6 +268,19 @@ export interface DiffJson {
     peakRssBytesA: Bytes;
     peakRssBytesB: Bytes;
   };
+  /** The rows that both sides count (`--where`); left out where all count. */
+  where?: string;
+  /** With `--by`: what the rows are grouped by, and the groups, in the order of the sites. */
+  by?: string;
+  groups?: {
+    group: string;
+    pid?: Pid;
+    liveBytesA: Bytes;
+    liveBytesB: Bytes;
+    growthBytes: Bytes;
+    standardErrorBytes: Bytes;
+    isNoise?: boolean;
+  }[];
   /** Those beyond their error first; then by growth, largest first. */
   sites: {
     stack: FrameJson[];
@@ -207,8 +301,14 @@ export interface LinesJson {
   schema: "tidemark.lines/1";
   target: TargetJson;
   atMs: TimeMs;
-  /** By live bytes, largest first; of one file: by line. */
+  /** The rows that count (`--where`); left out where all count. */
+  where?: string;
+  /** With `--by`: what the lines are grouped by. */
+  by?: string;
+  /** By live bytes, largest first; of one file: by line. With `--by`: by group, the largest first. */
   lines: {
+    /** With `--by`: "" for rows without a value. */
+    group?: string;
     file: string;
     line: number;
     function: string;

@@ -3,7 +3,7 @@
  * allocating function), and the figures of their nodes. One tree takes the figures of several looks:
  * two make a differential tree.
  *
- *     const rows = selectSites(tables, look.sites, EVERY_SITE);
+ *     const rows = selectSites(tables, look.sites, EVERY_ROW);
  *     const tree = calleesBelow(tables, stackWeights(tables, [{ look, rows }]));
  *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
  */

@@ -12,12 +12,12 @@ import {
 } from "./call_tree.js";
 import { frameName } from "./frame_text.js";
 import { profileOf } from "./profile.fixture.js";
-import { Domain, type Profile } from "./profile.js";
-import { EVERY_SITE, labelChoices, type SiteFilter, selectSites } from "./site_filter.js";
+import type { Profile } from "./profile.js";
+import { EVERY_ROW, selectSites } from "./row_filter.js";
 import { ProfileTablesBuilder } from "./tables_builder.js";
 
 function everything(profile: Profile): { look: Profile; rows: Uint32Array } {
-  return { look: profile, rows: selectSites(profile, profile.sites, EVERY_SITE) };
+  return { look: profile, rows: selectSites(profile, profile.sites, EVERY_ROW) };
 }
 
 /** A tree with the live bytes of `profiles` as text: "main 15/0 [load 15/12 [...]]", total and own, the
@@ -142,42 +142,6 @@ describe("mainDomains", () => {
         ),
       );
     expect(["main", "load", "read", "map", "parse"].map(named)).toEqual([0, 0, 1, 2, 0]);
-  });
-});
-
-describe("selectSites", () => {
-  const profile = profileOf(`
-    main;load@/srv/Loader.py:3 1 label=endpoint:/x
-    main;parse 2 thread=other domain=native label=endpoint:/x,step:1
-    main;idle 4 pid=43 label=step:1
-  `);
-  const bytes = (filter: Partial<SiteFilter>, of = profile) =>
-    Array.from(selectSites(of, of.sites, { ...EVERY_SITE, ...filter }), (site) =>
-      float64At(of.sites.liveBytes, site),
-    );
-
-  it("takes process, thread, allocator and label", () => {
-    expect(bytes({})).toEqual([1, 2, 4]);
-    expect(bytes({ process: 1 })).toEqual([4]);
-    expect(bytes({ thread: 1 })).toEqual([2]);
-    expect(bytes({ domain: Domain.native })).toEqual([2]);
-    expect(bytes({ thread: 1, process: 1 })).toEqual([]);
-    const endpoint = uint32At(profile.sites.label, 0);
-    expect(bytes({ label: endpoint })).toEqual([1, 2]);
-    const step = uint32At(profile.sites.label, 2);
-    expect(bytes({ label: step })).toEqual([2, 4]);
-  });
-
-  it("lets the inner value of a key win", () => {
-    const nested = profileOf(`
-      a 1 label=endpoint:/x
-      b 2 label=endpoint:/x,endpoint:/y
-      c 4 label=endpoint:/x,step:1
-      d 8 label=endpoint:/y,endpoint:/x,step:1
-    `);
-    const choices = labelChoices(nested);
-    expect(choices.map(({ name }) => name)).toEqual(["endpoint=/x", "endpoint=/y", "step=1"]);
-    expect(choices.map(({ label }) => bytes({ label }, nested))).toEqual([[1, 4, 8], [2], [4, 8]]);
   });
 });
 

@@ -46,6 +46,8 @@ export interface ProfileProcess {
   readonly startedMs: TimeMs;
   /** Mean bytes between samples, in force at the look. */
   readonly periodBytes: Bytes;
+  /** Of a distributed job, where its launcher said so in the environment. */
+  readonly rank?: number;
 }
 
 export interface ProfileThread {

@@ -4,7 +4,7 @@ import { present } from "../base/present.js";
 import { frameName } from "./frame_text.js";
 import { FIXTURE_TIME_MS, profileOf } from "./profile.fixture.js";
 import { LIFETIME_BUCKETS } from "./profile.js";
-import { EVERY_SITE, selectSites } from "./site_filter.js";
+import { EVERY_ROW, selectSites } from "./row_filter.js";
 import { groupSites, medianAge, medianLifetime, NO_FRAME } from "./site_groups.js";
 
 const profile = profileOf(`
@@ -14,7 +14,7 @@ const profile = profileOf(`
   libx.so+1f0 2 domain=native
   main;idle 0 allocated=40
 `);
-const groups = groupSites(profile, profile, selectSites(profile, profile.sites, EVERY_SITE));
+const groups = groupSites(profile, profile, selectSites(profile, profile.sites, EVERY_ROW));
 
 it("counts a site at its innermost Python frame, by allocator", () => {
   const said = groups.map((group) => [

@@ -90,7 +90,7 @@ async function loadAndArm(
                 text = copy.read()
             while text:
                 text = text[os.write(held, text):]
-            return load("/proc/self/fd/%d" % held)
+            return load("/proc/self/fd/%d" % held), "/proc/self/fd/%d" % held
         finally:
             os.close(held)
     path = ${pythonText(library.path)}
@@ -100,8 +100,14 @@ async function loadAndArm(
         # Memory may be mapped executable where the file system says noexec.
         if "failed to map" not in str(error):
             raise
-        agent = load_memory(path)
+        agent, path = load_memory(path)
+    # The loader knows the library by this name, be there a file of that name later or not.
+    agent.library_path = path
     sys.modules["_tidemark_agent"] = agent
+for name in ("tidemark", "tidemark_profiler._labels"):
+    labels = sys.modules.get(name)
+    if hasattr(labels, "_expect_agent") and hasattr(agent, "library_path"):
+        labels._expect_agent(agent.library_path)
 status = agent.status()
 if '"state":"armed"' in status.replace(" ", ""):
     return "stood " + status

@@ -315,6 +315,7 @@ export class Recorder {
     const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
     if (pool && taken) {
+      writer.events(timeMs, pool.takeEvents()); // up to the look: after the last one no poll comes
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.#startMs;

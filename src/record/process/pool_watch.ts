@@ -5,7 +5,7 @@ import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
-import type { Metric } from "../../model/profile/series.js";
+import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import { Symboliser } from "../../native/index.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import type { AgentFigures } from "../../recording/types.js";
@@ -260,6 +260,11 @@ export class PoolWatch {
       agent: { samples, lost, cpuMs, periodBytes },
       limits: [...this.#assembler.limits(), ...this.#damaged.values(), ...unserved],
     };
+  }
+
+  /** Marks that the segments' looks found since the last call or poll, ascending by time. */
+  takeEvents(): TimelineEvent[] {
+    return this.#assembler.takeEvents();
   }
 
   /** Of each process: its sampled live allocations as of the last look. */

@@ -5,6 +5,7 @@ import {
   isLeaving,
   type ProcessStat,
   readCommand,
+  readRank,
   readStat,
   readStatus,
   sharedMemoryUsed,
@@ -121,6 +122,7 @@ export class ProcessTree {
       profiled: false,
       startedMs: rootStartedMs,
       endedMs: null,
+      rank: readRank(root),
     };
     this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
   }
@@ -336,6 +338,7 @@ export class ProcessTree {
       profiled: false,
       startedMs: Math.max(this.#rootStartedMs, Math.min(poll.timeMs, startTimeMs(stat.startTicks))),
       endedMs: null,
+      rank: readRank(pid),
     };
     const { startTicks, stackStart } = stat;
     this.#alive.set(pid, { row, startTicks, stackStart, execs: 0 });
@@ -349,9 +352,11 @@ export class ProcessTree {
       return; // the root at its first poll: the start was the exec
     }
     tracked.execs += 1;
-    const command = readCommand(tracked.row.pid);
+    const { pid } = tracked.row;
+    const command = readCommand(pid);
     if (command && command.length > 0) {
-      poll.mark(this.#replace({ ...tracked.row, command }, poll), "exec");
+      const row = { ...tracked.row, command, rank: readRank(pid) };
+      poll.mark(this.#replace(row, poll), "exec");
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
-import { EVERY_SITE, type SiteFilter } from "../../../src/model/profile/site_filter.js";
+import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_filter.js";
 
 const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
 export type Tab = (typeof TABS)[number];
@@ -31,7 +31,7 @@ export interface Choices {
   /** Numbers of looks; `base` null: no comparison. */
   readonly at: number;
   readonly base: number | null;
-  readonly filter: SiteFilter;
+  readonly filter: readonly RowCondition[];
   readonly reversed: boolean;
   readonly rootsBelow: boolean;
   readonly colourMode: ColourMode;
@@ -46,7 +46,7 @@ export function firstChoices(at: number): Choices {
     value: "liveBytes",
     at,
     base: null,
-    filter: EVERY_SITE,
+    filter: EVERY_ROW,
     reversed: false,
     rootsBelow: false,
     colourMode: "allocator",

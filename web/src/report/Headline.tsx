@@ -4,7 +4,7 @@ import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
-import { EVERY_SITE, selectSites } from "../../../src/model/profile/site_filter.js";
+import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
 import { moodOf } from "../diagnosis/words.js";
 import {
@@ -39,6 +39,12 @@ export function Headline(props: HeadlineProps) {
       {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
       <div className="words">
         <ul className="sentences">
+          {summary.where !== undefined && (
+            <li>
+              Only {summary.where}: live and allocated bytes, sites and verdict are of this alone;
+              all other figures are of the whole program.
+            </li>
+          )}
           {seen ? (
             <Sentences report={report} look={seen} />
           ) : (
@@ -172,7 +178,7 @@ interface SentencesProps {
 function Sentences({ report, look }: SentencesProps) {
   const { tables } = report;
   const groups = useMemo(
-    () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_SITE)),
+    () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_ROW)),
     [tables, look],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);

@@ -1,5 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { conditionOn } from "../../../src/model/profile/row_filter.js";
 import { type Choices, firstChoices, tabsOf } from "../choices/choices.js";
 import { formatUtcTime } from "../format/numbers.js";
 import { LedgerChart } from "../ledger/LedgerChart.js";
@@ -30,8 +31,8 @@ export function ReportApp({ report }: { report: ReportDocument }) {
 
   const profile = useProfile(report, choices);
   const { look, base } = profile;
-  const { process } = choices.filter;
-  const pid = process === null ? null : (report.tables.processes[process]?.pid ?? null);
+  const process = conditionOn(choices.filter, "process");
+  const pid = process === null ? null : Number(process);
   useKeys({ tabs, choose, helping, setHelping, toggleTheme, searchField, turn });
 
   const showTime = (timeMs: number) => {

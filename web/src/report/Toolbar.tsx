@@ -3,8 +3,12 @@
 import type { RefObject } from "react";
 import { itemAt } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { Domain } from "../../../src/model/profile/profile.js";
-import { labelChoices, type SiteFilter } from "../../../src/model/profile/site_filter.js";
+import {
+  conditionOn,
+  labelChoices,
+  type RowCondition,
+  withCondition,
+} from "../../../src/model/profile/row_filter.js";
 import {
   type Choices,
   type Choose,
@@ -113,70 +117,60 @@ function Filters({
   choose,
 }: {
   report: ReportDocument;
-  filter: SiteFilter;
+  filter: readonly RowCondition[];
   choose: Choose;
 }) {
   const { processes, threads } = report.tables;
   const labels = labelChoices(report.tables);
-  const change = (part: Partial<SiteFilter>) => choose({ filter: { ...filter, ...part } });
-  const number = (text: string) => (text === "" ? null : Number(text));
-  const shownThreads = threads
-    .map((thread, index) => ({ thread, index }))
-    .filter(({ thread }) => filter.process === null || thread.process === filter.process);
+  const asked = (key: string) => conditionOn(filter, key) ?? "";
+  const change = (key: string, value: string, from = filter) =>
+    choose({ filter: withCondition(from, key, value === "" ? null : value) });
+  const pid = asked("process");
+  const shownThreads = threads.filter(
+    ({ process }) => pid === "" || String(processes[process]?.pid) === pid,
+  );
   return (
     <>
       {processes.length > 1 && (
         <Select
           name="Process"
-          value={filter.process ?? ""}
-          choose={(next) => change({ process: number(next), thread: null })}
+          value={pid}
+          choose={(next) => change("process", next, withCondition(filter, "thread", null))}
         >
           <option value="">all {processes.length}</option>
           {processes.map((process, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, named by number
-            <option key={index} value={index}>
+            <option key={index} value={process.pid}>
               {process.pid} {process.command.join(" ").slice(0, 40)}
             </option>
           ))}
         </Select>
       )}
       {shownThreads.length > 1 && (
-        <Select
-          name="Thread"
-          value={filter.thread ?? ""}
-          choose={(next) => change({ thread: number(next) })}
-        >
+        <Select name="Thread" value={asked("thread")} choose={(next) => change("thread", next)}>
           <option value="">all {shownThreads.length}</option>
-          {shownThreads.map(({ thread, index }) => (
-            <option key={index} value={index}>
-              {thread.tid === 0 ? "further threads" : `${thread.name || "thread"} ${thread.tid}`}
+          {shownThreads.map(({ process, tid, name }) => (
+            <option key={`${process} ${tid}`} value={tid}>
+              {tid === 0 ? "further threads" : `${name || "thread"} ${tid}`}
             </option>
           ))}
         </Select>
       )}
       {labels.length > 0 && (
-        <Select
-          name="Label"
-          value={filter.label ?? ""}
-          choose={(next) => change({ label: number(next) })}
-        >
+        <Select name="Label" value={asked("label")} choose={(next) => change("label", next)}>
           <option value="">any</option>
-          {labels.map(({ label, name }) => (
-            <option key={label} value={label}>
+          {labels.map((name) => (
+            <option key={name} value={name}>
               {name}
             </option>
           ))}
         </Select>
       )}
-      <Select
-        name="Allocator"
-        value={filter.domain ?? ""}
-        choose={(next) => change({ domain: number(next) as Domain | null })}
-      >
+      <Select name="Allocator" value={asked("domain")} choose={(next) => change("domain", next)}>
         <option value="">all</option>
-        <option value={Domain.python}>Python</option>
-        <option value={Domain.native}>native</option>
-        <option value={Domain.mapped}>mapped</option>
+        <option value="python">Python</option>
+        <option value="native">native</option>
+        <option value="mapped">mapped</option>
       </Select>
     </>
   );

@@ -2,7 +2,7 @@
 import { useCallback, useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
-import { selectSites } from "../../../src/model/profile/site_filter.js";
+import { selectSites } from "../../../src/model/profile/row_filter.js";
 import type { Choices, Choose } from "../choices/choices.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";

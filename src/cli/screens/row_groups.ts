@@ -1,0 +1,74 @@
+/** Live bytes by group, one row each: `summary --by thread`. */
+import { formatBytes, formatCount, formatGrowth, formatShare } from "../../model/base/numbers.js";
+import type { RowGroupJson } from "../../model/documents/documents.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { type ListOptions, selectRows } from "../options/options.js";
+import { formatTable, type Screen } from "../text/output.js";
+
+export const DEFAULT_GROUPS = 15;
+
+/** The name of a group, for people. */
+export function groupName(group: string): string {
+  return group === "" ? "(none)" : oneLine(group);
+}
+
+/** One table, with the growth of each group where the looks show it. */
+export function printRowGroups(
+  screen: Screen,
+  {
+    by,
+    groups,
+    when,
+  }: { readonly by: string; readonly groups: readonly RowGroupJson[]; readonly when: string },
+  options: ListOptions,
+): void {
+  const { paint } = screen;
+  const { rows, leftOut } = selectRows(
+    groups.filter((group) => group.liveBytes + group.liveBytesAtPeak > 0),
+    options,
+    DEFAULT_GROUPS,
+    (row) => row.liveBytes,
+    (row) => groupName(row.group),
+  );
+  const table = formatTable(
+    screen,
+    [
+      { title: "LIVE", align: "right", paint: paint.bold },
+      { title: "±", align: "right", paint: paint.dim },
+      { title: "SHARE", align: "right" },
+      { title: "AT PEAK", align: "right" },
+      { title: "GROWTH", align: "right" },
+      { title: "±", align: "right", paint: paint.dim },
+      { title: "SITES", align: "right" },
+      { title: by.toUpperCase(), flexible: "cutMiddle" },
+    ],
+    rows.map((row) => [
+      formatBytes(row.liveBytes),
+      formatBytes(row.standardErrorBytes),
+      formatShare(row.share),
+      formatBytes(row.liveBytesAtPeak),
+      ...growthCells(row),
+      formatCount(row.sites),
+      groupName(row.group),
+    ]),
+  );
+  screen.line();
+  screen.line(paint.bold(`Live bytes by ${oneLine(by)} ${when}`));
+  for (const line of rows.length > 0 ? table : [paint.dim("  none that match")]) {
+    screen.line(line);
+  }
+  if (leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  }
+}
+
+/** Growth and half of its 95 % interval. */
+function growthCells({
+  growthBytesPerHour,
+  growthLowBytesPerHour: low,
+  growthHighBytesPerHour: high,
+}: RowGroupJson): [string, string] {
+  return growthBytesPerHour === undefined || low === undefined || high === undefined
+    ? ["-", ""]
+    : [formatGrowth(growthBytesPerHour), formatGrowth((high - low) / 2).replace(/^\+/, "")];
+}

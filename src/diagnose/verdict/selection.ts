@@ -1,0 +1,112 @@
+/** A verdict on chosen rows says so, and what part of the whole process's growth they are. */
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+  formatSlopeBriefly,
+} from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { Evidence } from "../evidence/evidence.js";
+import type { Observations } from "../evidence/observations.js";
+import { type Finding, type Rule, silent } from "../rules/rule.js";
+import { afterFirstThird, assessGrowth, smallestRise } from "../series/growth.js";
+import type { Readings } from "../series/readings.js";
+import { totalGrowth } from "../series/total_growth.js";
+
+const MS_PER_HOUR = 3_600_000;
+const SHORTEST_SPAN_MS: Millis = 5000;
+/** Rules that judge sites alone. The others speak of the memory of the whole process. */
+const OF_SITES = new Set([
+  "age-cohorts",
+  "autograd-graph",
+  "bounded-holder",
+  "garbage-cycles",
+  "native-memory",
+  "plateau",
+  "small-growth",
+  "window",
+]);
+
+/** The rules that may speak of the evidence: of chosen rows, those that judge sites. */
+export function rulesFor({ selection }: Evidence, rules: readonly Rule[]): readonly Rule[] {
+  return selection === undefined ? rules : rules.filter(({ name }) => OF_SITES.has(name));
+}
+
+/** For chosen rows of which no rule accuses any: whether their live bytes grow all the same. null where all rows
+ * count. */
+export function selectionGrowth({ evidence, windowMs, suspects }: Observations): Finding | null {
+  if (evidence.selection === undefined || evidence.sites === undefined || suspects.length > 0) {
+    return null;
+  }
+  const { lookTimes, sites, passing } = evidence.sites;
+  const all = [...sites, ...passing];
+  const values = lookTimes.map((_, look) =>
+    all.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
+  );
+  const growth = assessGrowth({ times: lookTimes, values });
+  if (growth.shape === "short" && !staysLevel({ times: lookTimes, values })) {
+    return null;
+  }
+  return growth.shape === "growing"
+    ? {
+        ...silent(
+          `what lives of these rows grows by ${formatSlopeBriefly(growth.slope)}, and no single site is known to keep it. ${formatDurationBriefly(windowMs)} more would settle it.`,
+        ),
+        kind: "insufficient-evidence",
+        weight: 0.6,
+        growth,
+      }
+    : {
+        says: "no leak",
+        kind: "steady",
+        weight: 0.5,
+        detail: `What lives of these rows does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
+      };
+}
+
+/** Of few looks: the last two thirds of the window end no higher than they begin, by an amount that matters. */
+function staysLevel(readings: Readings): boolean {
+  const { times, values } = afterFirstThird(readings);
+  const [first, last] = [values[0], values.at(-1)];
+  const spanMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  return (
+    first !== undefined &&
+    last !== undefined &&
+    spanMs >= SHORTEST_SPAN_MS &&
+    last - first < smallestRise(spanMs, last)
+  );
+}
+
+/** Returns the document as it is if all rows count. */
+export function withSelection(document: DiagnosisJson, { evidence }: Observations): DiagnosisJson {
+  const { selection } = evidence;
+  if (selection === undefined) {
+    return document;
+  }
+  const { where, whole, members } = selection;
+  const { slope, low, high, shape } = totalGrowth(whole, members);
+  const isKnown = shape !== "short" && low > 0;
+  const own = Math.max(0, document.growth.bytesPerHour / MS_PER_HOUR);
+  const share = isKnown ? Math.min(1, own / slope) : null;
+  const memory = members > 1 ? "The memory of all processes" : "RSS of the whole process";
+  const grows =
+    share === null
+      ? `${memory} shows no growth that can be measured.`
+      : `${memory} grows by ${formatSlopeBriefly(slope)}, of which these rows explain ${formatShare(share)}.`;
+  return {
+    ...document,
+    verdict: {
+      ...document.verdict,
+      summary: `${document.verdict.summary} This is of ${where} alone. ${grows}`,
+    },
+    selection: {
+      where,
+      wholeBytesPerHour: Math.round(slope * MS_PER_HOUR),
+      ...(shape === "short"
+        ? {}
+        : { wholeLow: Math.round(low * MS_PER_HOUR), wholeHigh: Math.round(high * MS_PER_HOUR) }),
+      ...(share === null ? {} : { share }),
+    },
+  };
+}

@@ -1,0 +1,159 @@
+/** A recording of which only some rows count: `--where thread=worker`. */
+import { nearNames } from "../../model/base/near_miss.js";
+import { nothingThere, oneLine } from "../../model/errors/errors.js";
+import type { Profile, ProfileTables, SiteTable } from "../../model/profile/profile.js";
+import {
+  hasValue,
+  labelKeys,
+  ROW_KEYS,
+  type RowCondition,
+  selectSites,
+  valueChoices,
+} from "../../model/profile/row_filter.js";
+import { pickSites } from "../../model/profile/site_columns.js";
+import type { Moment, Recording } from "../../recording/types.js";
+
+/** Which rows of the profiles count, and the key by which they are grouped. */
+export interface RowChoice {
+  /** Conditions that all must hold. */
+  readonly where?: readonly RowCondition[];
+  /** One of {@link ROW_KEYS}, `step`, or a key of the program's labels. */
+  readonly by?: string | undefined;
+}
+
+const MOST_CHOICES = 12;
+
+/**
+ * The recording with the profiles' rows that meet all conditions. Figures that do not come from samples (RSS, ledger,
+ * events) stay those of the whole program. Throws TidemarkError (TM-E014) for a key or a value that does not occur.
+ * @internal
+ */
+export function chosenRows(recording: Recording, where: readonly RowCondition[] = []): Recording {
+  if (where.length === 0) {
+    return recording;
+  }
+  const tables = newestTables(recording);
+  for (const condition of where) {
+    checkKey(recording, tables, condition.key);
+    if (!hasValue(tables, condition)) {
+      throw unknownValue(recording, tables, condition);
+    }
+  }
+  return new ChosenRows(recording, where);
+}
+
+/** "thread=worker and label=ingest". @internal */
+export function conditionText(where: readonly RowCondition[]): string {
+  return where.map(({ key, value }) => `${key}=${value}`).join(" and ");
+}
+
+/** Throws TidemarkError (TM-E014) for a key by which no row can be told apart. @internal */
+export function checkKey(recording: Recording, tables: ProfileTables, key: string): void {
+  const known: readonly string[] = [...ROW_KEYS, ...labelKeys(tables)];
+  if (!known.includes(key)) {
+    const nearestFirst = [...new Set([...nearNames(key, known), ...known])];
+    throw nothingThere(
+      key === "step"
+        ? `the program of ${oneLine(recording.path)} marks no steps`
+        : `the program of ${oneLine(recording.path)} sets no label '${oneLine(key)}'`,
+      key === "step"
+        ? 'mark them: with tidemark.step("train"): around the body of the loop'
+        : `keys are ${nearestFirst.map((name) => oneLine(name)).join(", ")}`,
+    );
+  }
+}
+
+/** The dictionaries as of the last look. @internal */
+export function newestTables(recording: Recording): ProfileTables {
+  return recording.profileAt("end");
+}
+
+function unknownValue(recording: Recording, tables: ProfileTables, condition: RowCondition) {
+  const { key, value } = condition;
+  const choices = valueChoices(tables, condition);
+  const shown = choices.slice(0, MOST_CHOICES).map((choice) => oneLine(choice));
+  const more = choices.length - shown.length;
+  const listed = `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return nothingThere(
+    `nothing in ${oneLine(recording.path)} has ${oneLine(key)}=${oneLine(value)}`,
+    choices.length === 0 ? (NONE_AT_ALL[key] ?? "") : `what occurs: ${listed}`,
+  );
+}
+
+const NONE_AT_ALL: Readonly<Record<string, string>> = {
+  rank: "no process had RANK in its environment: a launcher such as torchrun sets it",
+  label: "the program sets no labels: with tidemark.label(KEY=VALUE): around what it does",
+};
+
+class ChosenRows implements Recording {
+  readonly #whole: Recording;
+  readonly #where: readonly RowCondition[];
+
+  constructor(whole: Recording, where: readonly RowCondition[]) {
+    this.#whole = whole;
+    this.#where = where;
+  }
+
+  profileAt(moment: Moment): Profile {
+    return this.#chosen(this.#whole.profileAt(moment));
+  }
+
+  profileOf(index: number): Profile {
+    return this.#chosen(this.#whole.profileOf(index));
+  }
+
+  #chosen(profile: Profile): Profile {
+    const pick = (table: SiteTable) =>
+      pickSites(table, selectSites(profile, table, this.#where), profile.cohorts.length);
+    return { ...profile, sites: pick(profile.sites), files: pick(profile.files) };
+  }
+
+  get path() {
+    return this.#whole.path;
+  }
+  get meta() {
+    return this.#whole.meta;
+  }
+  get processes() {
+    return this.#whole.processes;
+  }
+  get series() {
+    return this.#whole.series;
+  }
+  get events() {
+    return this.#whole.events;
+  }
+  get looks() {
+    return this.#whole.looks;
+  }
+  get lookTimes() {
+    return this.#whole.lookTimes;
+  }
+  get holderLookups() {
+    return this.#whole.holderLookups;
+  }
+  get censuses() {
+    return this.#whole.censuses;
+  }
+  get memoryEnds() {
+    return this.#whole.memoryEnds;
+  }
+  get end() {
+    return this.#whole.end;
+  }
+  get complete() {
+    return this.#whole.complete;
+  }
+  get damage() {
+    return this.#whole.damage;
+  }
+  get limits() {
+    return this.#whole.limits;
+  }
+  get startMs() {
+    return this.#whole.startMs;
+  }
+  get endMs() {
+    return this.#whole.endMs;
+  }
+}

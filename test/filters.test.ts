@@ -1,0 +1,179 @@
+/** `--where` and `--by`: a program with threads, labels, steps and two ranks, recorded and attached to. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { DiagnosisJson } from "../src/model/documents/diagnosis_document.js";
+import type { DiffJson, LinesJson, SummaryJson } from "../src/model/documents/documents.js";
+import { errorLine, python, validate } from "./recorded_app.js";
+import { execute, type Outcome, repository, scratch, tidemark } from "./run.js";
+
+const program = join(repository, "test/programs/labelled_service.py");
+const environment = { ...process.env, PYTHONPATH: join(repository, "python"), RANK: "0" };
+const MIB = 2 ** 20;
+let folder: string;
+let recording: string;
+
+beforeAll(async () => {
+  folder = scratch();
+  recording = join(folder, "service.tidemark");
+  const { status, stderr } = await execute(
+    [tidemark, "run", "-o", recording, "--quiet", "--", python, program, "28"],
+    { cwd: folder, env: environment },
+  );
+  expect(status, stderr).toBe(0);
+});
+
+function cli(...words: string[]): Promise<Outcome> {
+  return execute([tidemark, ...words], { cwd: folder });
+}
+
+async function document<Document>(...words: string[]): Promise<Document> {
+  const { stdout } = await cli(...words, "--json");
+  return validate(stdout, words[0] === "diagnose" ? "diagnosis" : (words[0] as string)) as Document;
+}
+
+const live = ({ sites }: SummaryJson) => sites.reduce((sum, site) => sum + site.liveBytes, 0);
+
+describe("summary --where", () => {
+  const of = (...where: string[]) =>
+    document<SummaryJson>(
+      "summary",
+      recording,
+      ...where.flatMap((condition) => ["--where", condition]),
+    );
+
+  test("counts what was allocated by a thread, under a label, in a process of a rank", async () => {
+    const all = await of();
+    const ingest = await of("thread=ingest");
+    expect(ingest.where).toBe("thread=ingest");
+    expect(live(ingest)).toBeGreaterThan(50 * MIB);
+    expect(live(ingest)).toBeLessThan(live(all) - 15 * MIB);
+    expect(ingest.rss).toEqual(all.rss);
+    expect(new Set(ingest.sites.flatMap((site) => site.stack.map((f) => f.function)))).toContain(
+      "ingest",
+    );
+    const labelled = await of("endpoint=/ingest");
+    expect(live(labelled)).toBeCloseTo(live(await of("label=/ingest")), 0);
+    expect(Math.abs(live(labelled) - live(ingest))).toBeLessThan(MIB);
+    expect(live(await of("thread=ingest", "endpoint=/search"))).toBe(0);
+    const ofWorker = all.processes.find(({ rank }) => rank === 1);
+    const byRank = await of("rank=1");
+    expect(Math.abs(live(byRank) - live(await of(`process=${ofWorker?.pid}`)))).toBeLessThan(1);
+  });
+
+  test("refuses what does not occur, and lists what does, the nearest first", async () => {
+    const thread = await cli("summary", recording, "--where", "thread=serch");
+    expect(thread.status).toBe(2);
+    expect(errorLine(thread)).toMatch(/TM-E014 .*thread=serch; what occurs: search, .*ingest/);
+    const key = await cli("lines", recording, "--where", "enpoint=/search");
+    expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; keys are endpoint, thread/);
+    const rank = await cli("diagnose", recording, "--where", "rank=7");
+    expect(errorLine(rank)).toMatch(/rank=7; what occurs: 0, 1/);
+    const none = await cli("diff", `${recording}@2s`, recording, "--where", "thread");
+    expect(errorLine(none)).toContain("a key and a value are needed");
+  });
+
+  test("the screen says which figures are of the whole program", async () => {
+    const { stdout } = await cli("summary", recording, "--where", "thread=search");
+    expect(stdout).toMatch(/Only +thread=search: live and allocated bytes, sites and verdict/);
+  });
+});
+
+describe("--by", () => {
+  test("summary: live bytes and growth by thread, label and rank; shares add up", async () => {
+    const { groups = [], by } = await document<SummaryJson>("summary", recording, "--by", "thread");
+    expect(by).toBe("thread");
+    expect(groups[0]).toMatchObject({ group: "ingest", sites: 1 });
+    expect(groups[0]?.growthBytesPerHour).toBeGreaterThan(10_000 * MIB);
+    expect(groups.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 6);
+    const search = groups.find(({ group }) => group === "search");
+    expect(search?.growthHighBytesPerHour ?? 0).toBeLessThan(2_000 * MIB);
+    const labels = await document<SummaryJson>("summary", recording, "--by", "label");
+    expect(labels.groups?.map(({ group }) => group)).toEqual(
+      expect.arrayContaining(["endpoint=/ingest, tenant=acme", "endpoint=/search", ""]),
+    );
+    const ranks = await document<SummaryJson>("summary", recording, "--by", "rank");
+    expect(ranks.groups?.map(({ group }) => group)).toEqual(expect.arrayContaining(["0", "1"]));
+    const { stdout } = await cli("summary", recording, "--by", "endpoint");
+    expect(stdout).toMatch(/Live bytes by endpoint at the end\n +LIVE +± +SHARE/);
+    expect(stdout).toContain("(none)");
+  });
+
+  test("summary: what each step of a loop leaves, up to its last step", async () => {
+    const { steps, groups } = await document<SummaryJson>("summary", recording, "--by", "step");
+    expect(groups).toBeUndefined();
+    const [left] = steps?.left ?? [];
+    expect(left).toMatchObject({ name: "train", isNoise: false });
+    const error = left?.standardErrorBytes ?? 0;
+    expect(Math.abs((left?.bytesPerStep ?? 0) - 150_000)).toBeLessThan(4 * error + 1000);
+    const last = steps?.ranges.at(-1);
+    expect(last?.lastStep).toBeGreaterThan(200);
+    expect(last?.bytesPerStep).toBeLessThan(300_000);
+    const { stdout } = await cli("summary", recording, "--by", "step");
+    expect(stdout).toMatch(/Each step of train leaves 1\d\d KiB ±[\d.]+ KiB \(steps \d+-\d+\)/);
+  });
+
+  test("lines: each line under its group", async () => {
+    const { lines } = await document<LinesJson>("lines", recording, "--by", "endpoint");
+    expect(lines[0]).toMatchObject({ group: "/ingest", function: "ingest" });
+    expect(lines.some(({ group }) => group === "")).toBe(true);
+  });
+
+  test("diff: growth of each group, as noise where it is within its error", async () => {
+    const { groups = [], totals } = await document<DiffJson>(
+      "diff",
+      `${recording}@12s`,
+      `${recording}@24s`,
+      "--by",
+      "endpoint",
+    );
+    const of = (name: string) => groups.find(({ group }) => group === name);
+    expect(of("/ingest")?.isNoise).toBe(false);
+    expect(of("/ingest")?.growthBytes).toBeGreaterThan(20 * MIB);
+    expect(of("/search")?.isNoise).toBe(true);
+    const sum = groups.reduce((total, { growthBytes }) => total + growthBytes, 0);
+    expect(Math.abs(sum - totals.growthBytes)).toBeLessThan(1);
+  });
+});
+
+describe("diagnose --where", () => {
+  const of = (condition: string) =>
+    document<DiagnosisJson>("diagnose", recording, "--where", condition);
+
+  test("accuses the sites that were chosen, with their share of the whole growth", async () => {
+    const { verdict, suspects, selection } = await of("label=/ingest");
+    expect(verdict.kind).toBe("python-leak");
+    expect(suspects[0]?.stack[0]?.function).toBe("ingest");
+    expect(selection?.share).toBeGreaterThan(0.5);
+    expect(verdict.summary).toContain("This is of label=/ingest alone.");
+  });
+
+  test("does not blame them for the growth of others", async () => {
+    const { verdict, suspects, selection, growth } = await of("thread=search");
+    expect(verdict.kind).toBe("steady");
+    expect(suspects).toEqual([]);
+    expect(growth.bytesPerHour).toBe(0);
+    expect(selection).toMatchObject({ where: "thread=search", share: 0 });
+    expect(verdict.summary).toMatch(/grows by .*GiB\/h, of which these rows explain 0 %/);
+  });
+
+  test("needs a recording", async () => {
+    const outcome = await cli("diagnose", "4242", "--where", "thread=ingest");
+    expect(errorLine(outcome)).toMatch(/TM-E002 --where .*tidemark attach 4242/);
+  });
+});
+
+test("an attached program tells its labels, too", async () => {
+  const target = spawn(python, [program, "14"], { env: environment, stdio: "ignore" });
+  const path = join(folder, "attached.tidemark");
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  const attached = await execute(
+    [tidemark, "attach", String(target.pid), "--for", "6s", "-o", path, "--quiet"],
+    { cwd: folder },
+  );
+  target.kill("SIGKILL");
+  expect(attached.status, attached.stderr).toBe(0);
+  const summary = await document<SummaryJson>("summary", path, "--by", "endpoint");
+  expect(summary.groups?.[0]?.group).toBe("/ingest");
+  expect(summary.processes[0]?.rank).toBe(0);
+});
