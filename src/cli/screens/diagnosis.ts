@@ -66,7 +66,9 @@ export function printVerdict(
     printLabelled(
       screen,
       "Also found",
-      `${kind} (${formatShare(share)} of the growth): ${summary}`,
+      share < LEAST_SHARE
+        ? `${kind}: ${summary}`
+        : `${kind} (${formatShare(share)} of the growth): ${summary}`,
     );
   }
   if (growth.bytesPerStep !== undefined && growth.bytesPerStep > 0) {
@@ -77,6 +79,9 @@ export function printVerdict(
     );
   }
 }
+
+/** Handles are listed whatever memory they take. */
+const LEAST_SHARE = 0.01;
 
 /** The rules that spoke, leaks first; silent ones only where too few spoke. */
 function printEvidence(screen: Screen, document: DiagnosisJson): void {

@@ -66,7 +66,7 @@ export const window: Rule = {
     }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
       return silent(
-        `${formatDurationBriefly(windowMs)} with ${points} readings are enough for a verdict.`,
+        `${points} readings in ${formatDurationBriefly(windowMs)} are enough to measure growth.`,
       );
     }
     const readings = points === 1 ? "1 reading" : `${points} readings`;

@@ -224,6 +224,9 @@ function suspectJson(
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
-    advice: adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
+    advice:
+      kind === "insufficient-evidence"
+        ? [] // more evidence is advised once, not by suspect
+        : adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
   };
 }

@@ -20,11 +20,11 @@ export function unexplainedGrowth(
   calm: Finding | null,
 ): Finding {
   const neededMs = Math.max(windowMs + SHORTEST_MORE_MS, USUAL_WINDOW_MS, 2 * windowMs);
-  const name = total.metric === "rssBytes" ? "RSS" : "memory of the process tree";
+  const name = total.metric === "rssBytes" ? "RSS" : "Memory of the process tree";
   const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
-      `no rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,
+      `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,
       WEIGHT,
       neededMs,
     );

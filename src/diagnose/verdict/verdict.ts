@@ -70,7 +70,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     })),
     ...(census === null ? {} : { census }),
     advice: [
-      ...(suspects.length > 0 ? [] : adviceOf(decisive, kind)),
+      ...(suspects.length > 0 && kind !== "insufficient-evidence" ? [] : adviceOf(decisive, kind)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],

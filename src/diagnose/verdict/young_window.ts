@@ -3,6 +3,7 @@ import type { Millis } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import { settledBy } from "../wording/window_needed.js";
 
 /** In less time a leak, a cache that fills and a load that rises look the same (the leak bench, windows of 20 s). */
 const SETTLED_MS: Millis = 25_000;
@@ -17,8 +18,7 @@ const BY_DEVELOPMENT: ReadonlySet<VerdictKind | null> = new Set<VerdictKind>([
   "graph-retention",
   "child-growth",
 ]);
-const ENOUGH_MS: Millis = 30_000;
-const SHORTEST_MORE_MS: Millis = 10_000;
+const NEEDED_MS: Millis = 60_000;
 
 /** The finding as it may be stated after so short a window: what was seen, whom it points to, and the time that would
  * settle it. */
@@ -26,7 +26,6 @@ export function withYouth(finding: Finding, { windowMs }: Observations): Finding
   if (windowMs >= SETTLED_MS || finding.about === "device" || !BY_DEVELOPMENT.has(finding.kind)) {
     return finding;
   }
-  const moreMs = Math.max(SHORTEST_MORE_MS, ENOUGH_MS - windowMs);
   const alike =
     finding.says === "leak"
       ? "a program that starts, a cache that fills and a leak look the same"
@@ -34,6 +33,7 @@ export function withYouth(finding: Finding, { windowMs }: Observations): Finding
   return {
     ...finding,
     kind: "insufficient-evidence",
-    detail: `${finding.detail} In ${formatDurationBriefly(windowMs)} ${alike}: ${formatDurationBriefly(moreMs)} more would settle it.`,
+    detail: `${finding.detail} In ${formatDurationBriefly(windowMs)} ${alike}; ${settledBy(NEEDED_MS)}.`,
+    neededMs: NEEDED_MS,
   };
 }

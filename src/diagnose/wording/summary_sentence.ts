@@ -18,7 +18,7 @@ import { frameText } from "./words.js";
 
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
-  "warm-up": "Memory grew at the start and is flat since: a warm-up",
+  "warm-up": "Memory grew at the start and has been flat since (a warm-up)",
   "cache-plateau": "A cache filled up",
   "python-leak": "Python objects accumulate",
   "cycle-garbage": "Unreachable cycles wait for the garbage collector",
@@ -46,7 +46,7 @@ export function deviceSummary(kind: VerdictKind, detail: string): string {
 
 /** What is there, and what would settle it: the words of the rule that asks for more. */
 export function insufficientSummary(detail: string): string {
-  return `${WHAT["insufficient-evidence"]}: ${detail}`;
+  return `${WHAT["insufficient-evidence"]}. ${detail}`;
 }
 
 /** One cause among several: what it is, where, how fast. */

@@ -15,5 +15,5 @@ export function evidenceBeside({
   verdict,
   evidence,
 }: Pick<DiagnosisJson, "verdict" | "evidence">): DiagnosisJson["evidence"] {
-  return evidence.filter(({ detail }) => !verdict.summary.endsWith(detail));
+  return evidence.filter(({ detail }) => !verdict.summary.includes(detail));
 }
