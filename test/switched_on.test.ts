@@ -49,6 +49,27 @@ describe("TIDEMARK=dir=DIR", () => {
     expect(screen).toMatch(/RSS +not recorded/);
   });
 
+  test("pools of several processes become a recording each; those of a shell's children are passed over", async () => {
+    const folder = scratch();
+    const library = join(repository, "dist/native/libtidemark.so");
+    const env = { LD_PRELOAD: library, TIDEMARK: `dir=${folder}`, PYTHON: anyInterpreter().path };
+    const script = `/bin/true; "$PYTHON" -c 'a = bytearray(40 << 20)'; "$PYTHON" -c 'b = bytearray(50 << 20)'; /bin/true`;
+    expect((await execute(["sh", "-c", script], { env })).status).toBe(0);
+    const pools = readdirSync(folder).map((name) => join(folder, name));
+    const outcome = await execute([tidemark, "import", ...pools]);
+    expect(outcome.status).toBe(0);
+    const recordings = outcome.stdout.match(/^\S+\.tidemark/gm) ?? [];
+    const largest = recordings.map(
+      (path) => summarize(openRecording(path), "peak").sites[0]?.liveBytesAtPeak ?? 0,
+    );
+    expect(largest.filter((bytes) => bytes >= 40 << 20)).toHaveLength(2);
+    expect(recordings.length).toBeLessThan(pools.length);
+    expect(outcome.stderr).toMatch(/files hold no profile: their processes took no sample\./);
+    const both = await execute([tidemark, "import", ...pools, "-o", join(folder, "all.tidemark")]);
+    expect(both).toMatchObject({ status: 2, stdout: "" });
+    expect(both.stderr).toMatch(/--output is for one file/);
+  });
+
   test("off: the library does nothing", async () => {
     const { pools } = await leavePool("off,dir=DIR");
     expect(pools).toEqual([]);

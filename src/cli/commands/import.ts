@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { importPool } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
-import { recordingExists } from "../../model/errors/errors.js";
+import { badUsage, recordingExists, TidemarkError } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
 import { ownKind } from "../files/own_files.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -9,6 +9,10 @@ import { sayWritten } from "../files/written_files.js";
 import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
+import { printNote } from "../text/output.js";
+
+/** nothingThere(). */
+const NO_PROFILE = "TM-E014";
 
 interface ImportOptions extends CommonOptions {
   readonly output?: string;
@@ -28,19 +32,50 @@ export function buildCommand(): Command {
       "Convert a pool file to a recording. The agent writes the pool file to DIR in a process that was\n" +
         "started with LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
     )
-    .argument("<file>", "a tidemark-PID.pool file")
-    .option("-o, --output <file>", "the recording (default: the file's name with .tidemark)");
+    .argument("<file...>", "tidemark-PID.pool files: each becomes a recording of its own")
+    .option(
+      "-o, --output <file>",
+      "the recording, of one file (default: the file's name with .tidemark)",
+    );
   command.option("--pid <pid>", "only this process of those in the pool", parsePid);
   command.option("-f, --force", "overwrite the recording");
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark import /var/lib/profiles/tidemark-4242.pool -o app.tidemark",
+    "tidemark import /var/lib/profiles/*.pool",
     "tidemark summary app.tidemark",
-  ).action(importFile);
+  ).action(importFiles);
 }
 
-async function importFile(path: string, options: ImportOptions): Promise<void> {
+/** Of several files, those of processes that took no sample are passed over: a shell's children leave such. */
+async function importFiles(paths: readonly string[], options: ImportOptions): Promise<void> {
+  if (paths.length > 1 && (options.output ?? options.pid) !== undefined) {
+    throw badUsage(
+      `${options.output === undefined ? "--pid" : "--output"} is for one file, and ${paths.length} were given`,
+      "import that file alone",
+    );
+  }
+  const written: string[] = [];
+  let empty = 0;
+  for (const path of paths) {
+    try {
+      written.push(await importFile(path, options));
+    } catch (error) {
+      if (paths.length === 1 || !(error instanceof TidemarkError) || error.id !== NO_PROFILE) {
+        throw error;
+      }
+      empty += 1;
+    }
+  }
+  if (empty > 0) {
+    printNote(`${empty} of ${paths.length} files hold no profile: their processes took no sample.`);
+  }
+  sayWritten("tidemark", written, options);
+}
+
+/** @returns the recording's path */
+async function importFile(path: string, options: ImportOptions): Promise<string> {
   const output = options.output ?? `${path.replace(/\.pool$/, "")}.tidemark`;
   requireOtherFile(output, path);
   if (options.force !== true && statOf(output)?.isFile()) {
@@ -49,5 +84,5 @@ async function importFile(path: string, options: ImportOptions): Promise<void> {
   await writeWhole(output, { force: true, isOwn: ownKind("recording") }, async (file) =>
     importPool(path, file, options.pid ?? null),
   );
-  sayWritten("tidemark", [output], options);
+  return output;
 }

@@ -20,7 +20,8 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
   try {
     const { header, processes, assembler, limits } = profilePool(descriptor, poolPath, only);
     const [first] = processes;
-    if (first === undefined) {
+    const totals = assembler.totals();
+    if (first === undefined || totals.samples === 0) {
       throw nothingThere(
         `${poolPath} holds no profile${only === null ? "" : ` of process ${only}`}`,
         "its process took no sample, or never began",
@@ -55,7 +56,7 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
         })),
       );
       const { tables, look } = assembler.take(timeMs);
-      const { samples, lost, cpuMs, periodBytes } = assembler.totals();
+      const { samples, lost, cpuMs, periodBytes } = totals;
       writer.look(tables, look, { kind: "end", agent: { samples, lost, cpuMs, periodBytes } });
       writer.agentLimits(timeMs, limits);
       writer.limits(timeMs, [
