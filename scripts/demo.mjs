@@ -10,12 +10,10 @@ import { root } from "./setup.mjs";
 
 const recording = "demo.tidemark";
 const report = "demo.html";
-/** For a verdict: in less than half a minute a leak and a start look the same. */
-const LONG_ENOUGH = ["--seconds", "40"];
 
 async function demo() {
   await build();
-  await tidemark("run", "--force", "-o", recording, "examples/inference_service", ...LONG_ENOUGH);
+  await tidemark("run", "--force", "-o", recording, "examples/inference_service");
   await tidemark("report", recording, "-o", report);
   process.stdout.write(
     `\nrecording  ${join(root, recording)}   (npx tidemark summary ${recording})\n` +

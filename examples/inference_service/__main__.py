@@ -44,7 +44,7 @@ def main():
 
 def parse_options():
     parser = argparse.ArgumentParser(prog="inference_service", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=15, help="how long the clients stay")
+    parser.add_argument("--seconds", type=float, default=40, help="how long the clients stay")
     parser.add_argument("--rate", type=float, default=250, help="requests per second, all clients")
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
     return parser.parse_args()
