@@ -347,7 +347,7 @@ describe("the command line", () => {
     const mistakes: [string[], number, RegExp][] = [
       [["attach", "abc"], 2, /process id/],
       [["attach", "0"], 2, /process id/],
-      [["attach", pid, "--for", "soon"], 2, /a time such as/],
+      [["attach", pid, "--for", "soon"], 2, /a duration such as/],
       [["attach", pid, "-o", "cli.tidemark"], 2, /TM-E015/],
       [["attach", "4194303", "-o", "none.tidemark"], 4, /TM-E020/],
       [["detach", "4194303"], 4, /TM-E020/],
