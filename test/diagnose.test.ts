@@ -233,7 +233,7 @@ test.each([
   [["missing.tidemark"], 2, /TM-E003/],
   [["leaky.py"], 2, /TM-E007/],
   [["leaky.tidemark", "--fail-on", "leak"], 2, /--fail-on takes verdicts such as .*, not 'leak'/],
-  [["leaky.tidemark", "--for", "soon"], 2, /a time such as/],
+  [["leaky.tidemark", "--for", "soon"], 2, /a duration such as/],
   [["4194305", "--no-agent", "--for", "2s"], 4, /TM-E020/],
   [["4194305", "--for", "2s"], 4, /TM-E0[23]0/],
 ])("%j: one clear line", async (words, expected, message) => {

@@ -149,9 +149,10 @@ os._exit(5)`;
     "ulimit -f %i: the program runs with just that limit, Tidemark says what it cannot",
     async (blocks) => {
       // Of what is written to files nothing may be left: the outcome goes through pipes.
-      const program = `import os, resource
+      const program = `import os, resource, time
 kept = bytes(30 << 20)
 print(resource.getrlimit(resource.RLIMIT_FSIZE), flush=True)
+time.sleep(1)
 os._exit(5)`;
       const command = (words: string) => [
         "sh",

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseInstances } from "../../src/gpu/devices/device_instances.js";
+import { readStat } from "../../src/linux/index.js";
 import type { GpuTopJson } from "../../src/model/documents/gpu/gpu_document.js";
 import { FileSink } from "../../src/recording/frames/file_sink.js";
 import { RecordingWriter } from "../../src/recording/writer.js";
@@ -176,7 +177,7 @@ function growing(held: readonly { reserved: number; allocated: number }[]): Reco
     runId: "00112233aabbccdd",
     periodBytes: 65536,
     keeper: null,
-    recorder: { pid: process.pid, startTicks: 0 },
+    recorder: { pid: process.pid, startTicks: readStat(process.pid)?.startTicks ?? 0 },
   });
   writer.processes(startedMs, [
     {

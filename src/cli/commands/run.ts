@@ -163,15 +163,16 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   }
   const recording = result.open();
   const document = summarize(recording, "end");
+  const failsAtOnce = failedAtOnce(recording);
   // The summary's own "Not seen" says most of them: once is enough.
-  const said: readonly string[] = options.quiet === true ? [] : document.limits;
+  const said: readonly string[] = options.quiet === true || failsAtOnce ? [] : document.limits;
   tellNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
     const text = `${JSON.stringify(selected, null, 2)}\n`;
     await writeWhole(options.json, jsonReplacing(options), (file) => writeFile(file, text));
   }
-  if (options.quiet !== true && failedAtOnce(recording)) {
+  if (options.quiet !== true && failsAtOnce) {
     printNote(failureLine(recording));
   } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
