@@ -5,6 +5,7 @@ import {
   fileUnusable,
   internalError,
   type MissingFile,
+  type OtherFile,
   TidemarkError,
 } from "../model/errors/errors.js";
 import { COMMANDS } from "./command_list.js";
@@ -36,6 +37,9 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 /** `tidemark` alone asks for help, `tidemark help run` for `run --help`, `tidemark 4242` for `attach 4242`. */
 async function understand(args: readonly string[]): Promise<string[]> {
   const [first, second] = args;
+  if ((first === "-v" || first === "version") && second === undefined) {
+    return ["--version"];
+  }
   if (first === undefined || (first === "help" && second === undefined)) {
     return ["--help"];
   }
@@ -140,13 +144,22 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   const failure = known instanceof TidemarkError ? known : internalError(known);
   const guess = await nearFile(failure);
   const owner = await ownerOfDenied(failure);
+  const other = await otherFile(failure);
   await printFailure(
-    failure.message + (guess === "" ? "" : `; ${guess}`) + (owner === "" ? "" : `: ${owner}`),
+    (other === "" ? failure.message : `${failure.id} ${failure.what}: it is ${other}`) +
+      (guess === "" ? "" : `; ${guess}`) +
+      (owner === "" ? "" : `: ${owner}`),
   );
   if (args.includes("--debug") && error instanceof Error) {
     process.stderr.write(`${error.stack ?? ""}\n`);
   }
   return failure.exitCode;
+}
+
+/** What the file is and which command reads it, or "". */
+async function otherFile({ cause }: TidemarkError): Promise<string> {
+  const { otherPath = "" } = (cause ?? {}) as Partial<OtherFile>;
+  return otherPath === "" ? "" : ((await import("./target.js")).otherFileText(otherPath) ?? "");
 }
 
 /** Whose the file is, or the folder that it would be in: "app.tidemark belongs to root", or "". */

@@ -15,7 +15,7 @@
 
 import { type FileKind, identifyFile, openRecordingAt } from "../inspect/index.js";
 import { nearNames } from "../model/base/near_miss.js";
-import { badUsage, fileNotFound, TidemarkError } from "../model/errors/errors.js";
+import { badUsage, fileNotFound, oneLine, TidemarkError } from "../model/errors/errors.js";
 import { notOpened } from "../model/errors/file_errors.js";
 import { guessFile } from "./options/guess.js";
 import { shellWord } from "./text/command_words.js";
@@ -111,6 +111,38 @@ function grows(path: string): boolean {
     return !openRecordingAt(path).complete;
   } catch {
     return false;
+  }
+}
+
+/**
+ * What a file is that a command does not read, and which command does: "a recording; read it with: tidemark summary
+ * app.tidemark". undefined for what cannot be read.
+ */
+export function otherFileText(path: string): string | undefined {
+  let kind: FileKind;
+  try {
+    kind = identifyFile(path);
+  } catch {
+    return undefined;
+  }
+  const word = shellWord(path);
+  const [what, next] = readerOf(kind, word) ?? remedyOf(kind, word);
+  return oneLine([what, next].filter((part) => part !== "").join("; "));
+}
+
+/** undefined for what {@link remedyOf} knows. */
+function readerOf(kind: FileKind, word: string): [what: string, next: string] | undefined {
+  switch (kind) {
+    case "recording":
+      return ["a recording", `read it with: tidemark summary ${word}`];
+    case "pickle":
+      return ["a pickle", `if it is an allocator snapshot: tidemark gpu ${word}`];
+    case "core":
+      return ["a core file", `read it with: tidemark heap ${word}, or tidemark ledger ${word}`];
+    case "out-of-memory log":
+      return ["a log with out-of-memory messages", `read it with: tidemark gpu oom ${word}`];
+    default:
+      return undefined;
   }
 }
 

@@ -8,8 +8,9 @@ import {
   processByName,
   summarize,
 } from "../../inspect/index.js";
-import { formatBytes, formatMilliseconds } from "../../model/base/numbers.js";
+import { formatBytes, formatDuration, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
@@ -149,6 +150,9 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
     for (const note of result.notes) {
       printNote(note);
     }
+    if (result.ended) {
+      printNote(endedLine(document, options));
+    }
   }
   if (options.json === true) {
     printJson({ ...document, sites: selectSites(document.sites, options) });
@@ -167,6 +171,13 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
       `left process ${document.target.pid}; it was paused for ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
+}
+
+/** "the program ended after 5.6 s, before the 30.0 s of --for were over". */
+function endedLine({ window }: SummaryJson, options: AttachCommandOptions): string {
+  const early =
+    options.for === "auto" ? "" : `, before the ${formatDuration(options.for)} of --for were over`;
+  return `the program ended after ${formatDuration(window.endMs - window.startMs)}${early}`;
 }
 
 /** On a terminal a line that is always the newest; elsewhere a line now and then, for logs. */

@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { detachAgent } from "../../inspect/index.js";
 import { formatMilliseconds } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
+import type { DetachJson } from "../../model/documents/detach_document.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
 import {
@@ -62,12 +63,16 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
   if (options.json === true) {
     printJson(document);
   } else if (options.quiet !== true) {
-    const { recorded, inert, pauseMs } = document;
-    const what = recorded
-      ? "its agent has ended its recording"
-      : "its agent was loaded but had already ended";
-    screenOf(process.stdout).line(
-      `process ${pid}: ${what}; it was paused for ${formatMilliseconds(pauseMs)}.${inert ? "" : " The last hooks go when it next runs Python code."}`,
-    );
+    screenOf(process.stdout).line(detachedLine(document));
   }
+}
+
+function detachedLine({ pid, recorded, inert, pauseMs }: DetachJson): string {
+  const paused = `it was paused for ${formatMilliseconds(pauseMs)}.`;
+  if (!recorded) {
+    return `process ${pid}: nothing was left to remove; its agent had already ended. The library stays mapped and does nothing; ${paused}`;
+  }
+  return inert
+    ? `process ${pid}: its agent's recording has ended, and every hook is removed; ${paused}`
+    : `process ${pid}: its agent's recording has ended; ${paused} The last hooks are removed when it next runs Python code.`;
 }

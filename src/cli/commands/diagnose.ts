@@ -34,7 +34,7 @@ import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface DiagnoseOptions extends CommonOptions, ListOptions, WhereOption {
-  readonly for: Millis;
+  readonly for?: Millis;
   readonly agent: boolean;
   readonly probe?: boolean;
   readonly failOn?: readonly VerdictKind[];
@@ -56,11 +56,7 @@ export function buildCommand(): Command {
         "snapshot of PyTorch's device allocator.",
     )
     .argument("<target>", "a recording, the pid of a live process, or an allocator snapshot")
-    .addOption(
-      new Option("--for <time>", "how long to watch a live process")
-        .default(DEFAULT_FOR, "60s")
-        .argParser(parseDuration),
-    )
+    .option("--for <time>", "how long to watch a live process (default 60s)", parseDuration)
     .option("--no-agent", "watch a live process from outside alone: nothing enters it")
     .option(
       "--probe",
@@ -92,9 +88,10 @@ export function buildCommand(): Command {
 async function run(target: string, options: DiagnoseOptions): Promise<void> {
   requireLinux();
   refuseProbe(target, options);
+  refuseWatch(target, options);
   refuseWhere(target, options);
   const document = await diagnose(target, options);
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     document.suspects,
     options,
     options.json === true ? 0 : DEFAULT_SUSPECTS,
@@ -105,7 +102,11 @@ async function run(target: string, options: DiagnoseOptions): Promise<void> {
   if (options.json === true) {
     printJson(shown);
   } else {
-    printDiagnosis(screenOf(process.stdout), shown, { leftOut, quiet: options.quiet === true });
+    printDiagnosis(screenOf(process.stdout), shown, {
+      leftOut,
+      unmatched,
+      quiet: options.quiet === true,
+    });
   }
   if (options.failOn?.includes(document.verdict.kind)) {
     process.exitCode = 1;
@@ -120,6 +121,17 @@ function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
         ? `--probe asks a live process, and ${target} is no process id`
         : "--probe runs code in the process, and --no-agent forbids that",
       "tidemark diagnose PID --probe",
+    );
+  }
+}
+
+/** A file holds what was seen of its program: there is nothing to watch. */
+function refuseWatch(target: string, options: DiagnoseOptions): void {
+  const given = options.for !== undefined ? "--for" : options.agent ? "" : "--no-agent";
+  if (given !== "" && !isPid(target)) {
+    throw badUsage(
+      `${given} is about watching a live process, and ${target} is no process id`,
+      `leave ${given} out, or name a process: tidemark diagnose PID ${given}${given === "--for" ? " 60s" : ""}`,
     );
   }
 }
@@ -158,7 +170,7 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
 }
 
 function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {
-  const { for: forMs, agent, probe = false } = options;
+  const { for: forMs = DEFAULT_FOR, agent, probe = false } = options;
   return withInterrupt((until) =>
     withProgress(`watching ${pid}`, "s", options, (tell) =>
       diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, tell)),
@@ -173,7 +185,7 @@ function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
     if (silent && done > 0) {
       const how = options.agent ? "" : " from outside";
       printNote(
-        `watching process ${pid}${how} for ${formatDuration(options.for)}; Ctrl-C ends it early`,
+        `watching process ${pid}${how} for ${formatDuration(options.for ?? DEFAULT_FOR)}; Ctrl-C ends it early`,
       );
       silent = false;
     }

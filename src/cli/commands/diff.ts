@@ -7,6 +7,7 @@ import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/reco
 import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
+  inOrderOf,
   type ListOptions,
   parseBytes,
   selectRows,
@@ -20,7 +21,7 @@ import {
   withByOption,
   withWhereOption,
 } from "../options/row_options.js";
-import { DEFAULT_GROWTHS, growthOver, printDiff } from "../screens/diff.js";
+import { byAmount, DEFAULT_GROWTHS, growthOver, printDiff } from "../screens/diff.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 
 interface DiffOptions extends CommonOptions, ListOptions, WhereOption, ByOption {
@@ -75,15 +76,15 @@ function diff(a: string, b: string, options: DiffOptions): void {
   }
   const document = diffDocument(sideA, sideB);
   if (options.json === true) {
-    const { rows } = selectRows(
-      document.sites,
+    const chosen = selectRows(
+      document.sites.toSorted(byAmount),
       options,
       0,
       (site) => site.growthBytes,
       (site) =>
         site.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`).join(" "),
     );
-    printJson({ ...document, sites: rows });
+    printJson({ ...document, sites: inOrderOf(document.sites, chosen.rows) });
   } else {
     printDiff(screenOf(process.stdout), document, [sideA.name, sideB.name], options);
   }

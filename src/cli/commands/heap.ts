@@ -17,6 +17,7 @@ import { sayWritten } from "../files/written_files.js";
 import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
+  inOrderOf,
   type ListOptions,
   selectRows,
   withCommonOptions,
@@ -159,7 +160,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
     await writeHeapPage(heapPage(target, seen), options.output, options);
     return;
   }
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     document.types,
     options,
     options.json === true ? 0 : DEFAULT_TYPES,
@@ -171,7 +172,11 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   } else if (options.json === true) {
     printJson({ ...document, types: rows, ...(value === null ? {} : { value }) });
   } else {
-    printHeap(screenOf(process.stdout), { ...document, types: rows }, { quiet, leftOut, value });
+    printHeap(
+      screenOf(process.stdout),
+      { ...document, types: rows },
+      { quiet, leftOut, unmatched, value },
+    );
   }
 }
 
@@ -208,7 +213,7 @@ async function diff(a: string, b: string, options: HeapDiffOptions): Promise<voi
     textOf: (row: Row) => string,
   ) =>
     selectRows(
-      rows,
+      rows.toSorted((x, y) => Math.abs(y.growthBytes) - Math.abs(x.growthBytes)),
       options,
       options.json === true ? 0 : DEFAULT_CHANGES,
       (row) => row.growthBytes,
@@ -222,7 +227,11 @@ async function diff(a: string, b: string, options: HeapDiffOptions): Promise<voi
     whole.holders.filter(({ change }) => options.json === true || change !== "same"),
     (row) => `${row.path.join(" ")} ${row.type}`,
   );
-  const document: HeapDiffJson = { ...whole, types: types.rows, holders: holders.rows };
+  const document: HeapDiffJson = {
+    ...whole,
+    types: inOrderOf(whole.types, types.rows),
+    holders: inOrderOf(whole.holders, holders.rows),
+  };
   if (options.json === true) {
     printJson(document);
   } else {
@@ -230,6 +239,10 @@ async function diff(a: string, b: string, options: HeapDiffOptions): Promise<voi
       quiet: options.quiet === true,
       typesLeftOut: types.leftOut,
       holdersLeftOut: holders.leftOut,
+      empty:
+        types.rows.length + holders.rows.length > 0
+          ? undefined
+          : (types.unmatched ?? holders.unmatched ?? "nothing changed"),
     });
   }
 }

@@ -110,8 +110,8 @@ function watchView(pid: Pid, options: LedgerOptions): FullScreenView<LedgerJson,
 }
 
 function show(screen: Screen, seen: LedgerJson, options: LedgerOptions): void {
-  const { rows, leftOut } = select(seen, options);
-  printLedger(screen, { ...seen, children: rows }, { quiet: options.quiet === true, leftOut });
+  const { rows, ...shown } = select(seen, options);
+  printLedger(screen, { ...seen, children: rows }, { quiet: options.quiet === true, ...shown });
 }
 
 function select(seen: LedgerJson, options: LedgerOptions) {

@@ -1,11 +1,12 @@
 import { Command } from "commander";
-import { linesDocument } from "../../inspect/index.js";
+import { bySize, linesDocument } from "../../inspect/index.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment, sayMissing } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
+  inOrderOf,
   type ListOptions,
   selectRows,
   withCommonOptions,
@@ -44,7 +45,7 @@ export function buildCommand(): Command {
     .argument("[file]", "only this source file: its path, or the end of it")
     .option("--at <moment>", MOMENT_HELP, "end");
   withWhereOption(command);
-  withByOption(command, "lines", "thread, process, rank, label, domain");
+  withByOption(command, "lines", "thread, process, rank, label, domain, step");
   withListOptions(command, "lines", DEFAULT_LINES);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -65,21 +66,23 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   }
   const largest = (row: LineRow) => Math.max(row.liveBytes, row.liveBytesAtPeak);
   const chosen = selectRows(
-    document.lines,
+    document.lines.toSorted(bySize),
     options,
     options.json === true || file !== undefined ? 0 : DEFAULT_LINES,
     largest,
     (row) => `${row.file}:${row.line} ${row.function} ${row.group ?? ""}`,
   );
+  const rows = inOrderOf(document.lines, chosen.rows);
   if (options.json === true) {
-    printJson({ ...document, lines: chosen.rows } satisfies LinesJson);
+    printJson({ ...document, lines: rows } satisfies LinesJson);
     return;
   }
   sayMissing(recording);
-  printLines(screenOf(process.stdout), chosen.rows, {
+  printLines(screenOf(process.stdout), rows, {
     moment: name,
     byLine: file !== undefined,
     leftOut: chosen.leftOut,
+    unmatched: chosen.unmatched,
     where: document.where,
     by: document.by,
   });

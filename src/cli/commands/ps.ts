@@ -54,6 +54,7 @@ async function ps(options: PsOptions): Promise<void> {
   } else {
     printProcessList(screenOf(process.stdout), chosen.rows, {
       leftOut: chosen.leftOut,
+      unmatched: chosen.unmatched,
       sinceMs,
       quiet: options.quiet === true,
     });

@@ -11,6 +11,7 @@ import {
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
 import { printStacks } from "../screens/stacks.js";
+import { shellWord } from "../text/command_words.js";
 import { printJson, screenOf } from "../text/output.js";
 
 interface StacksOptions extends CommonOptions {
@@ -59,6 +60,12 @@ async function stacks(pid: Pid, options: StacksOptions): Promise<void> {
   if (options.json === true) {
     printJson(document);
   } else {
-    printStacks(screenOf(process.stdout), document, options.quiet === true);
+    printStacks(screenOf(process.stdout), document, {
+      quiet: options.quiet === true,
+      unmatched:
+        options.filter === undefined
+          ? "no thread"
+          : `nothing matches --filter ${shellWord(options.filter)}`,
+    });
   }
 }

@@ -41,7 +41,7 @@ export function buildCommand(): Command {
     .argument("<recording>", "a .tidemark file; one that still grows is read as far as it got")
     .option("--at <moment>", MOMENT_HELP, "end");
   withWhereOption(command);
-  withByOption(command, "live bytes and growth", "thread, process, rank, label, domain");
+  withByOption(command, "live bytes and growth", "thread, process, rank, label, domain, step");
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
   return withExamples(

@@ -5,10 +5,13 @@ import type { Command } from "commander";
 import { nearNames } from "../../model/base/near_miss.js";
 import { shellWord } from "../text/command_words.js";
 
+/** Of `tidemark` itself. */
+const PROGRAM_OPTIONS = ["--version", "--help"];
+
 /**
  * An option of the command that is near `flag`, else the command line of another command that has exactly this option,
- * rather one that is among the words of the command line; undefined where there is neither. `command` is "" where none
- * was named.
+ * rather one that is among the words of the command line; undefined where there is neither. `command` is "", or an option,
+ * where none was named.
  */
 export function guessOption(
   flag: string,
@@ -19,11 +22,12 @@ export function guessOption(
   const flagsOf = (each: Command) =>
     each.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined));
   const own = commands.find((each) => each.name() === command);
+  const program = command.startsWith("-") || command === "" ? PROGRAM_OPTIONS : [];
   // Of subcommands, too: `gpu oom --snapsot`.
-  const [near] = nearNames(
-    flag,
-    [own, ...(own?.commands ?? [])].flatMap((each) => (each ? flagsOf(each) : [])),
-  );
+  const [near] = nearNames(flag, [
+    ...program,
+    ...[own, ...(own?.commands ?? [])].flatMap((each) => (each ? flagsOf(each) : [])),
+  ]);
   if (near !== undefined) {
     return near;
   }

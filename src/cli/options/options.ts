@@ -1,5 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { shellWord } from "../text/command_words.js";
 
 /** Options that every command takes. */
 export interface CommonOptions {
@@ -118,14 +121,23 @@ export function parseCount(text: string): number {
   return count;
 }
 
-/** The rows that `--top`, `--min` and `--filter` leave over, and how many they left out. */
+export interface SelectedRows<Row> {
+  readonly rows: Row[];
+  /** How many of the matching rows `--top` left out. */
+  readonly leftOut: number;
+  /** There are rows, and none matches `--filter` and `--min`: "nothing matches --filter zzz". */
+  readonly unmatched?: string;
+}
+
+/** The rows that `--top`, `--min` and `--filter` leave over, and how many `--top` left out. `--top` keeps the first rows:
+ * callers pass them ordered by the figure that is shown. */
 export function selectRows<Row>(
   rows: readonly Row[],
   options: ListOptions,
   defaultTop: number,
   sizeOf: (row: Row) => Bytes,
   textOf: (row: Row) => string,
-): { readonly rows: Row[]; readonly leftOut: number } {
+): SelectedRows<Row> {
   const wanted = options.filter?.toLowerCase();
   const matching = rows.filter(
     (row) =>
@@ -134,5 +146,27 @@ export function selectRows<Row>(
   );
   const top = options.top ?? defaultTop;
   const chosen = top === 0 ? matching : matching.slice(0, top);
-  return { rows: chosen, leftOut: matching.length - chosen.length };
+  const unmatched = rows.length > 0 && matching.length === 0 ? unmatchedText(options) : undefined;
+  return {
+    rows: chosen,
+    leftOut: matching.length - chosen.length,
+    ...(unmatched === undefined ? {} : { unmatched }),
+  };
+}
+
+/** `chosen` in the order that these rows have in `all`. */
+export function inOrderOf<Row>(all: readonly Row[], chosen: readonly Row[]): Row[] {
+  const kept = new Set(chosen);
+  return all.filter((row) => kept.has(row));
+}
+
+/** "nothing matches --filter zzz"; undefined where the options cannot have left out every row. */
+function unmatchedText({ filter, min }: ListOptions): string | undefined {
+  const conditions = [
+    filter === undefined ? "" : `--filter ${shellWord(filter)}`,
+    min === undefined ? "" : `--min ${formatBytes(min)}`,
+  ].filter((condition) => condition !== "");
+  return conditions.length === 0
+    ? undefined
+    : `nothing matches ${oneLine(conditions.join(" and "))}`;
 }

@@ -33,7 +33,7 @@ export function withByOption(command: Command, rows: string, keys: string): Comm
 function addCondition(text: string, before: readonly RowCondition[] = []): RowCondition[] {
   const [, key, value] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   if (key === undefined || value === undefined) {
-    throw new InvalidArgumentError("a key and a value are needed, such as thread=worker");
+    throw new InvalidArgumentError("a condition KEY=VALUE such as thread=worker or endpoint=/chat");
   }
   return [...before, { key, value }];
 }

@@ -7,6 +7,7 @@
  */
 import { type Command, type CommanderError, InvalidArgumentError, type Option } from "commander";
 import { badUsage, oneLine, type TidemarkError } from "../../model/errors/errors.js";
+import { otherFileText } from "../target.js";
 import { guessOption } from "./guess.js";
 import { exampleOf } from "./options.js";
 
@@ -57,7 +58,9 @@ function plainWords(what: string, line: CommandLine): string {
   const argument = match(/^command-argument value '(.*)' is invalid for argument '.*?'\. (.*)$/s);
   if (argument !== undefined) {
     const [value = "", wanted = ""] = argument;
-    return `${line.name} takes ${notValue(wanted, value)}`;
+    const file = value === "" ? undefined : otherFileText(value);
+    const given = file === undefined ? "" : `: ${value} is ${file}`;
+    return `${line.name} takes ${notValue(wanted, value)}${given}`;
   }
   const empty = match(/^option '(.*)' argument missing$/s);
   if (empty !== undefined) {

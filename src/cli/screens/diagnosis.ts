@@ -29,7 +29,11 @@ const CALM = new Set<string>(["steady", "warm-up", "cache-plateau"]);
 export function printDiagnosis(
   screen: Screen,
   document: DiagnosisJson,
-  options: { readonly leftOut: number; readonly quiet: boolean },
+  options: {
+    readonly leftOut: number;
+    readonly unmatched: string | undefined;
+    readonly quiet: boolean;
+  },
 ): void {
   printVerdict(screen, document);
   if (options.quiet) {
@@ -40,6 +44,10 @@ export function printDiagnosis(
   for (const suspect of document.suspects) {
     screen.line();
     printSuspect(screen, document, suspect);
+  }
+  if (options.unmatched !== undefined) {
+    screen.line();
+    screen.line(screen.paint.dim(`  Suspects: ${options.unmatched}`));
   }
   if (options.leftOut > 0) {
     screen.line();

@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/nu
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type ListOptions, selectRows } from "../options/options.js";
+import { inOrderOf, type ListOptions, type SelectedRows, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
 import { functionOf, placeOf } from "./sites.js";
@@ -49,12 +49,13 @@ function printChanges(screen: Screen, document: DiffJson, options: ListOptions):
   const { paint } = screen;
   const changed = changesOf(document);
   const chosen = selectRows(
-    changed,
+    changed.toSorted(byAmount),
     options,
     DEFAULT_GROWTHS,
     (row) => row.growthBytes,
     (row) => row.place,
   );
+  const rows = inOrderOf(changed, chosen.rows);
   const table = formatTable(
     screen,
     [
@@ -66,7 +67,7 @@ function printChanges(screen: Screen, document: DiffJson, options: ListOptions):
       { title: "" },
       { title: "SITE", flexible: "cutMiddle" },
     ],
-    chosen.rows.map((row) => [
+    rows.map((row) => [
       formatSignedBytes(row.growthBytes),
       formatBytes(Math.sqrt(row.variance)),
       formatBytes(row.a),
@@ -76,12 +77,7 @@ function printChanges(screen: Screen, document: DiffJson, options: ListOptions):
       row.place,
     ]),
   );
-  for (const [index, line] of table.entries()) {
-    screen.line(chosen.rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
-  }
-  if (chosen.leftOut > 0) {
-    screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
-  }
+  printTable(screen, table, { ...chosen, rows });
 }
 
 function printGroups(
@@ -92,12 +88,13 @@ function printGroups(
 ): void {
   const { paint } = screen;
   const chosen = selectRows(
-    groups,
+    groups.toSorted(byAmount),
     options,
     DEFAULT_GROWTHS,
     (row) => row.growthBytes,
     (row) => groupName(row.group),
   );
+  const rows = inOrderOf(groups, chosen.rows);
   const table = formatTable(
     screen,
     [
@@ -108,7 +105,7 @@ function printGroups(
       { title: "" },
       { title: by.toUpperCase(), flexible: "cutMiddle" },
     ],
-    chosen.rows.map((row) => [
+    rows.map((row) => [
       formatSignedBytes(row.growthBytes),
       formatBytes(row.standardErrorBytes),
       formatBytes(row.liveBytesA),
@@ -117,12 +114,33 @@ function printGroups(
       groupName(row.group),
     ]),
   );
-  for (const [index, line] of table.entries()) {
-    screen.line(chosen.rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
+  printTable(screen, table, { ...chosen, rows });
+}
+
+function printTable(
+  screen: Screen,
+  table: readonly string[],
+  { rows, leftOut, unmatched }: SelectedRows<{ readonly isNoise?: boolean }>,
+): void {
+  const { paint } = screen;
+  for (const [index, line] of unmatched === undefined ? table.entries() : []) {
+    screen.line(rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
   }
-  if (chosen.leftOut > 0) {
-    screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
+  if (unmatched !== undefined) {
+    screen.line(paint.dim(`  ${unmatched}`));
   }
+  if (leftOut > 0) {
+    screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
+  }
+}
+
+/** Which rows `--top` keeps: those beyond their error first, the largest growth or shrinkage first. */
+export function byAmount(
+  x: { readonly growthBytes: Bytes; readonly isNoise?: boolean },
+  y: { readonly growthBytes: Bytes; readonly isNoise?: boolean },
+): number {
+  const amount = Math.abs(y.growthBytes) - Math.abs(x.growthBytes);
+  return Number(x.isNoise === true) - Number(y.isNoise === true) || amount;
 }
 
 interface Change extends Row {

@@ -28,6 +28,8 @@ interface HeapScreenOptions {
   readonly quiet: boolean;
   /** Types that the list's options left out. */
   readonly leftOut: number;
+  /** Why no type is listed though there are some. */
+  readonly unmatched: string | undefined;
   /** With --values: the object's own. */
   readonly value: string | null;
 }
@@ -69,7 +71,11 @@ export function printHeap(screen: Screen, heap: HeapJson, options: HeapScreenOpt
   }
 }
 
-function printTypes(screen: Screen, heap: HeapJson, { leftOut }: HeapScreenOptions): void {
+function printTypes(
+  screen: Screen,
+  heap: HeapJson,
+  { leftOut, unmatched }: HeapScreenOptions,
+): void {
   const { paint } = screen;
   const graph = heap.holders !== undefined;
   const whole = Math.max(1, heap.totals.bytes);
@@ -92,7 +98,7 @@ function printTypes(screen: Screen, heap: HeapJson, { leftOut }: HeapScreenOptio
       row.type,
     ]),
   );
-  for (const line of table) {
+  for (const line of unmatched === undefined ? table : [paint.dim(`  ${unmatched}`)]) {
     screen.line(line);
   }
   if (leftOut > 0) {
@@ -192,6 +198,8 @@ interface HeapDiffScreenOptions {
   readonly quiet: boolean;
   readonly typesLeftOut: number;
   readonly holdersLeftOut: number;
+  /** Why nothing is listed. */
+  readonly empty: string | undefined;
 }
 
 /** What changed by type, then by holder. */
@@ -226,7 +234,7 @@ export function printHeapDiff(
       row.type,
     ]),
   );
-  for (const line of types) {
+  for (const line of options.empty === undefined ? types : [paint.dim(`  ${options.empty}`)]) {
     screen.line(line);
   }
   more(screen, options.typesLeftOut, "types");

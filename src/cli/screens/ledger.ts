@@ -41,13 +41,15 @@ interface ShownLedger {
   readonly quiet: boolean;
   /** Children that --top, --min and --filter left out. */
   readonly leftOut: number;
+  /** Why no child is listed though there are some. */
+  readonly unmatched?: string;
 }
 
 export function printLedger(screen: Screen, ledger: LedgerJson, shown: ShownLedger): void {
   printHead(screen, ledger);
   printParts(screen, ledger.parts, ledger.rssBytes);
   printBeside(screen, [...allocatorRows(ledger), ...systemRows(ledger)]);
-  if (ledger.children.length > 0 || shown.leftOut > 0) {
+  if (ledger.children.length > 0 || shown.leftOut > 0 || shown.unmatched !== undefined) {
     printChildren(screen, ledger, shown);
   }
   if (!shown.quiet) {
@@ -237,7 +239,11 @@ function counted(count: number, name: string): string {
   return `${formatCount(count)} ${name}${count === 1 ? "" : "s"}`;
 }
 
-function printChildren(screen: Screen, { children }: LedgerJson, { leftOut }: ShownLedger): void {
+function printChildren(
+  screen: Screen,
+  { children }: LedgerJson,
+  { leftOut, unmatched }: ShownLedger,
+): void {
   const right = { align: "right" } as const;
   screen.line();
   const table = formatTable(
@@ -257,7 +263,7 @@ function printChildren(screen: Screen, { children }: LedgerJson, { leftOut }: Sh
       commandText(child.command),
     ]),
   );
-  for (const line of table) {
+  for (const line of unmatched === undefined ? table : [screen.paint.dim(`  ${unmatched}`)]) {
     screen.line(line);
   }
   if (leftOut > 0) {

@@ -16,6 +16,8 @@ interface LinesShown {
   readonly moment: string;
   readonly byLine: boolean;
   readonly leftOut: number;
+  /** Why there is no row though the recording has some. */
+  readonly unmatched: string | undefined;
   /** Which rows of the recording count; undefined: all. */
   readonly where: string | undefined;
   /** What the lines are grouped by. */
@@ -81,7 +83,9 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
   const only = shown.where === undefined ? "" : `, ${oneLine(shown.where)} only`;
   screen.line(paint.bold(`Live bytes ${what}${only}`));
-  for (const line of rows.length > 0 ? table : [paint.dim("  no allocation was sampled")]) {
+  for (const line of rows.length > 0
+    ? table
+    : [paint.dim(`  ${shown.unmatched ?? "no allocation was sampled"}`)]) {
     screen.line(line);
   }
   if (shown.leftOut > 0) {

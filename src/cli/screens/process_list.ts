@@ -37,17 +37,23 @@ interface ListShape {
 export function printProcessList(
   screen: Screen,
   rows: readonly ProcessRow[],
-  shown: { readonly leftOut: number; readonly sinceMs: Millis | null; readonly quiet: boolean },
+  shown: {
+    readonly leftOut: number;
+    readonly unmatched: string | undefined;
+    readonly sinceMs: Millis | null;
+    readonly quiet: boolean;
+  },
 ): void {
   if (rows.length === 0) {
-    screen.line(screen.paint.dim("no Python process that matches"));
+    screen.line(screen.paint.dim(shown.unmatched ?? "no Python process runs here"));
     return;
   }
-  for (const line of processTable(screen, rows, { growth: shown.sinceMs !== null })) {
+  const table = processTable(screen, rows, { growth: shown.sinceMs !== null });
+  for (const line of table) {
     screen.line(line);
   }
   if (!shown.quiet) {
-    printRemarks(screen, rows, shown);
+    printRemarks(screen, rows, { ...shown, titles: table[0] ?? "" });
   }
 }
 
@@ -192,16 +198,11 @@ function pythonText({ python, build }: ProcessRow): string {
 function printRemarks(
   screen: Screen,
   rows: readonly ProcessRow[],
-  shown: { readonly leftOut: number; readonly sinceMs: Millis | null },
+  shown: { readonly leftOut: number; readonly sinceMs: Millis | null; readonly titles: string },
 ): void {
   const remarks = [
     shown.leftOut > 0 ? `${formatCount(shown.leftOut)} more` : "",
-    shown.sinceMs === null
-      ? ""
-      : `growth of RSS since the last look, ${formatDuration(shown.sinceMs)} ago`,
-    rows.some(hasRate)
-      ? "growth per hour since the last look, or of the recording that is in progress"
-      : "",
+    legend(shown.titles, shown.sinceMs),
     ...refusals(rows),
   ].filter((remark) => remark !== "");
   if (remarks.length > 0) {
@@ -210,6 +211,21 @@ function printRemarks(
   for (const line of remarks.flatMap((remark) => screen.wrap(oneLine(remark), 2))) {
     screen.line(`  ${screen.paint.dim(line)}`);
   }
+}
+
+/** What the columns of growth mean, of those that are shown. */
+function legend(titles: string, sinceMs: Millis | null): string {
+  const since =
+    sinceMs === null ? "" : ` since the last tidemark ps, ${formatDuration(sinceMs)} ago`;
+  return [
+    titles.includes("GROWTH") ? `GROWTH: change of RSS${since}` : "",
+    titles.includes("PER HOUR")
+      ? "PER HOUR: the rate of that change, or of the growth in the recording in progress"
+      : "",
+    titles.includes("MIN") ? "MIN: the lowest RSS seen so far" : "",
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
 }
 
 /** One line a reason, with the processes it holds for. */

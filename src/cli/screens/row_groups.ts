@@ -23,7 +23,7 @@ export function printRowGroups(
   options: ListOptions,
 ): void {
   const { paint } = screen;
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     groups.filter((group) => group.liveBytes + group.liveBytesAtPeak > 0),
     options,
     DEFAULT_GROUPS,
@@ -54,7 +54,7 @@ export function printRowGroups(
   );
   screen.line();
   screen.line(paint.bold(`Live bytes by ${oneLine(by)} ${when}`));
-  for (const line of rows.length > 0 ? table : [paint.dim("  none that match")]) {
+  for (const line of rows.length > 0 ? table : [paint.dim(`  ${unmatched ?? "none"}`)]) {
     screen.line(line);
   }
   if (leftOut > 0) {

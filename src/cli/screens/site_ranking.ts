@@ -52,7 +52,7 @@ function printRanking(
     .filter((group) => figure(group).bytes > 0)
     .sort((a, b) => figure(b).bytes - figure(a).bytes);
   const total = addUp(ranked, (group) => [figure(group).bytes, figure(group).standardErrorBytes]);
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     ranked,
     options,
     DEFAULT_SITES,
@@ -67,7 +67,7 @@ function printRanking(
     screen.line(paint.dim(`  ${line}`));
   }
   if (rows.length === 0) {
-    screen.line(paint.dim(ranked.length === 0 ? "  none" : "  none that match"));
+    screen.line(paint.dim(`  ${unmatched ?? "none"}`));
   }
   for (const group of rows) {
     for (const line of siteLines(screen, group, figure(group), total.bytes)) {

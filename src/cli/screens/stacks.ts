@@ -18,7 +18,11 @@ const STATES: Readonly<Record<string, string>> = {
   Z: "ended",
 };
 
-export function printStacks(screen: Screen, document: StacksJson, quiet: boolean): void {
+export function printStacks(
+  screen: Screen,
+  document: StacksJson,
+  { quiet, unmatched }: { readonly quiet: boolean; readonly unmatched: string },
+): void {
   const { paint } = screen;
   const { target, threads, tasks } = document;
   if (!quiet) {
@@ -32,8 +36,8 @@ export function printStacks(screen: Screen, document: StacksJson, quiet: boolean
     );
     screen.line();
   }
-  if (threads.length === 0) {
-    screen.line(paint.dim("no thread that matches"));
+  if (threads.length + tasks.length === 0) {
+    screen.line(paint.dim(oneLine(unmatched)));
   }
   for (const thread of threads) {
     const marks = [

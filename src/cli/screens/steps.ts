@@ -2,7 +2,7 @@
 import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { StepsJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type ListOptions, selectRows } from "../options/options.js";
+import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
 
 /** Ranges of steps, the oldest first, and what each step leaves behind. */
@@ -16,7 +16,9 @@ export function printSteps(
   const several = new Set(ranges.map(({ pid }) => pid)).size > 1;
   const loop = ({ name, pid }: { name: string; pid: number }) =>
     `${oneLine(name)}${several ? ` in process ${pid}` : ""}`;
-  const { rows, leftOut } = selectRows(ranges, options, 0, (range) => range.liveBytes, loop);
+  const largestFirst = ranges.toSorted((a, b) => b.liveBytes - a.liveBytes);
+  const chosen = selectRows(largestFirst, options, 0, (range) => range.liveBytes, loop);
+  const { leftOut, unmatched } = chosen;
   const table = formatTable(
     screen,
     [
@@ -28,7 +30,7 @@ export function printSteps(
       { title: "STEPS", align: "right" },
       { title: "OF", flexible: "cutMiddle" },
     ],
-    rows.map((range) => [
+    inOrderOf(ranges, chosen.rows).map((range) => [
       formatBytes(range.liveBytes),
       formatBytes(range.standardErrorBytes),
       formatBytes(range.bytesPerStep),
@@ -40,7 +42,7 @@ export function printSteps(
   );
   screen.line();
   screen.line(paint.bold(`Live bytes by the step that allocated them, ${when}`));
-  for (const line of rows.length > 0 ? table : [paint.dim("  none that match")]) {
+  for (const line of chosen.rows.length > 0 ? table : [paint.dim(`  ${unmatched ?? "none"}`)]) {
     screen.line(line);
   }
   if (leftOut > 0) {

@@ -213,7 +213,7 @@ function isMeasured(row: ProcessRow): row is ProcessRow & { peakRssBytes: Bytes 
 function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
   const measured = summary.processes.filter(isMeasured);
   const brief = summary.processes.length - measured.length;
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     measured.sort((a, b) => b.peakRssBytes - a.peakRssBytes),
     options,
     DEFAULT_PROCESSES,
@@ -245,7 +245,7 @@ function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptio
   screen.line(
     `${screen.paint.bold("Processes")}  ${screen.paint.dim(`${formatCount(summary.processes.length)} in all`)}`,
   );
-  for (const line of rows.length > 0 ? table : []) {
+  for (const line of unmatched === undefined ? table : [screen.paint.dim(`  ${unmatched}`)]) {
     screen.line(line);
   }
   if (remarks.length > 0) {

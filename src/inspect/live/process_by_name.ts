@@ -1,7 +1,8 @@
 /** Finds the process that a person means by a part of its command line: `tidemark attach --name gunicorn`. */
+import { basename } from "node:path";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
-import { badUsage } from "../../model/errors/errors.js";
+import { badUsage, oneLine } from "../../model/errors/errors.js";
 
 interface NamedProcess {
   readonly pid: Pid;
@@ -10,6 +11,7 @@ interface NamedProcess {
 }
 
 const MOST_LISTED = 5;
+const LONGEST_SHOWN = 80;
 
 /**
  * The Python process whose command line matches; of a server and its workers, the server. `pattern`: text, or a regular
@@ -33,16 +35,30 @@ export function chooseByName(processes: readonly NamedProcess[], pattern: string
     );
   }
   if (others.length > 0) {
+    const texts = withoutCommonBeginning(roots.map(({ command }) => command));
     const listed = roots
       .slice(0, MOST_LISTED)
-      .map(({ pid, command }) => `${pid} (${command.join(" ").slice(0, 60)})`)
+      .map(({ pid }, at) => `${pid} (${oneLine(texts[at] ?? "", LONGEST_SHOWN)})`)
       .join(", ");
+    const more = roots.length > MOST_LISTED ? ` and ${roots.length - MOST_LISTED} more` : "";
     throw badUsage(
-      `${roots.length} processes have '${pattern}' in their command lines: ${listed}`,
+      `${roots.length} processes have '${pattern}' in their command lines: ${listed}${more}`,
       "give one of their pids, or a longer name",
     );
   }
   return root.pid;
+}
+
+/** Command lines from the first word on that tells them apart: "… --port 8001"; the program without its folders. */
+function withoutCommonBeginning(commands: readonly (readonly string[])[]): string[] {
+  const [first = []] = commands;
+  const differing = first.findIndex((word, at) => commands.some((words) => words[at] !== word));
+  const common = differing < 0 ? Math.min(...commands.map((words) => words.length)) - 1 : differing;
+  return commands.map((words) =>
+    common > 0
+      ? `… ${words.slice(common).join(" ")}`
+      : [basename(words[0] ?? ""), ...words.slice(1)].join(" "),
+  );
 }
 
 function matcher(pattern: string): (text: string) => boolean {

@@ -5,7 +5,7 @@ export { oomDocument, withSnapshotCheck } from "./gpu/gpu_oom.js";
 export { analyseSnapshot, snapshotPage, withVerdict } from "./gpu/gpu_snapshot.js";
 export { isSnapshot } from "./gpu/snapshot_file.js";
 export { heapDiffDocument, heapDiffPage } from "./heap_diff.js";
-export { linesDocument } from "./lines.js";
+export { bySize, linesDocument } from "./lines.js";
 export { buildReport, reportDocument } from "./report.js";
 export type { RowChoice } from "./rows/chosen_rows.js";
 export {

@@ -14,8 +14,8 @@ type LineRow = LinesJson["lines"][number];
 
 /**
  * Attributes each site to a source line: the line of the user's own code that led to the allocation, or, with
- * `file`, the innermost line of that file. Rows are ordered by size; with `file`, by line number; with `by`, by group
- * first.
+ * `file`, the innermost line of that file. Rows are ordered by size, with `by` then
+ * by group; with `file`, by line number.
  * Throws TidemarkError (TM-E014) for a time outside the recording, and for rows that it does not have.
  */
 export function linesDocument(
@@ -39,7 +39,7 @@ export function linesDocument(
   };
 }
 
-/** The groups by what lives of them, the most first. */
+/** Each line once for each group whose allocations it made. */
 function linesByGroup(
   recording: Recording,
   moment: Moment,
@@ -50,17 +50,14 @@ function linesByGroup(
   checkKey(recording, now, by);
   const rowsNow = groupRows(rowColumn(now, by), now.sites);
   const rowsAtPeak = groupRows(rowColumn(peak, by), peak.sites);
-  const live = (lines: readonly LineRow[]) => lines.reduce((sum, row) => sum + row.liveBytes, 0);
-  return [...new Set([...rowsNow.keys(), ...rowsAtPeak.keys()])]
-    .map((group) => {
-      const sites = sitesOf(
-        withRows(now, rowsNow.get(group) ?? []),
-        withRows(peak, rowsAtPeak.get(group) ?? []),
-      );
-      return collectLines(sites, file).map((line) => ({ group, ...line }));
-    })
-    .sort((a, b) => live(b) - live(a))
-    .flat();
+  const rows = [...new Set([...rowsNow.keys(), ...rowsAtPeak.keys()])].sort().flatMap((group) => {
+    const sites = sitesOf(
+      withRows(now, rowsNow.get(group) ?? []),
+      withRows(peak, rowsAtPeak.get(group) ?? []),
+    );
+    return collectLines(sites, file).map((line) => ({ group, ...line }));
+  });
+  return rows.sort(file === undefined ? bySize : ascending);
 }
 
 function withRows(profile: Profile, rows: readonly number[]): Profile {
@@ -84,9 +81,16 @@ function collectLines(sites: readonly SummarySiteJson[], file: string | undefine
     }
   }
   const rows = [...byLine.values()].map(({ frame, sites }) => lineOf(frame, sites));
-  return matches
-    ? rows.sort((a, b) => a.line - b.line)
-    : rows.sort((a, b) => b.liveBytes - a.liveBytes || b.liveBytesAtPeak - a.liveBytesAtPeak);
+  return rows.sort(matches ? ascending : bySize);
+}
+
+/** By the figure that is shown first. */
+export function bySize(a: LineRow, b: LineRow): number {
+  return b.liveBytes - a.liveBytes || b.liveBytesAtPeak - a.liveBytesAtPeak;
+}
+
+function ascending(a: LineRow, b: LineRow): number {
+  return a.line - b.line;
 }
 
 function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {

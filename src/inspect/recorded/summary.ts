@@ -2,7 +2,7 @@ import { totalGrowth } from "../../diagnose/index.js";
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -68,7 +68,11 @@ export function summarize(
         command: [...process.command],
         python: process.python,
         peakRssBytes:
-          Math.max(highest(series, "rssBytes").value, highest(series, "vmHwmBytes").value) || null,
+          Math.max(
+            highest(series, "rssBytes").value,
+            highest(series, "vmHwmBytes").value,
+            rssWhenKilled(recording, process.pid),
+          ) || null,
         endRssBytes: lastReading(series, "rssBytes"),
         profiled: process.profiled,
         ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
@@ -116,13 +120,22 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     const later = maxRss > peak.value + RSS_LAG_BYTES;
     peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
-  // What the kernel killed for memory had grown since the last poll.
-  const killed = recording.memoryEnds.find(({ pid }) => pid === recording.meta.pid);
+  for (const { rssBytes, timeMs } of recording.memoryEnds) {
+    peak = rssBytes > peak.value ? { value: rssBytes, timeMs } : peak;
+  }
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || recording.endMs,
-    endBytes: Math.max(lastReading(root, "treeRssBytes") ?? 0, killed?.rssBytes ?? 0),
+    endBytes: Math.max(
+      lastReading(root, "treeRssBytes") ?? 0,
+      rssWhenKilled(recording, recording.meta.pid),
+    ),
   };
+}
+
+/** What the kernel killed for memory had grown since the last poll. 0 for any other process. */
+function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
+  return Math.max(0, ...memoryEnds.filter((end) => end.pid === pid).map((end) => end.rssBytes));
 }
 
 /** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */

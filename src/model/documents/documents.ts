@@ -305,7 +305,7 @@ export interface LinesJson {
   where?: string;
   /** With `--by`: what the lines are grouped by. */
   by?: string;
-  /** By live bytes, largest first; of one file: by line. With `--by`: by group, the largest first. */
+  /** By live bytes, largest first, with `--by` then by group; of one file: by line. */
   lines: {
     /** With `--by`: "" for rows without a value. */
     group?: string;

@@ -80,6 +80,17 @@ export function alreadyAttached(pid: Pid, holder: string, next: string): Tidemar
   );
 }
 
+/** TM-E037, too: `detach` does not take the agent from a recorder that is alive. */
+export function recorderLives(pid: Pid, recorder: Pid, path: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E037",
+    4,
+    `process ${pid} is being recorded by process ${recorder}, to ${oneLine(path)}`,
+    "detach cleans up after a recorder that crashed, and this one is alive",
+    `to end its recording: kill -INT ${recorder}`,
+  );
+}
+
 /** TM-E037, too: the agent of a recorder that died still records; `guard` keeps that, or nobody. */
 export function recorderDied(pid: Pid, guard: Pid | null): TidemarkError {
   return new TidemarkError(

@@ -176,6 +176,11 @@ export function unknownVersion(source: string, found: number, known: number): Ti
   );
 }
 
+/** The cause of TM-E007, for who can see what the file is and which command reads it. */
+export interface OtherFile {
+  readonly otherPath: string;
+}
+
 /** TM-E007: a file of some other kind was given where a recording or a pool belongs. */
 export function notOurs(source: string, expected: string): TidemarkError {
   return new TidemarkError(
@@ -184,6 +189,7 @@ export function notOurs(source: string, expected: string): TidemarkError {
     `${oneLine(source)} is not ${expected}`,
     "its content is of another kind",
     `to see what it is: tidemark ${oneLine(source)}`,
+    { cause: { otherPath: source } satisfies OtherFile },
   );
 }
 

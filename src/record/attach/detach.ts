@@ -1,7 +1,7 @@
 /** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
 import { hasEnded, readAttachPermission, readStat } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
-import { alreadyAttached, notAttached } from "../../model/errors/attach_errors.js";
+import { notAttached, recorderLives } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
@@ -33,11 +33,7 @@ export async function detachAgent(
   }
   const growing = growingRecordingOf(pid);
   if (growing !== null) {
-    throw alreadyAttached(
-      pid,
-      `process ${openRecording(growing).meta.recorder.pid}, to ${growing}`,
-      "end that one with Ctrl-C, or with kill",
-    );
+    throw recorderLives(pid, openRecording(growing).meta.recorder.pid, growing);
   }
   const { onWaiting, until, waitMs } = options;
   const { status, was, entered } = await disarmAgent(pid, {

@@ -53,6 +53,9 @@ export function printGpuDiff(
       screen.line(line);
     }
   }
+  if (chosen.unmatched !== undefined) {
+    screen.line(paint.dim(`  ${chosen.unmatched}`));
+  }
   if (chosen.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(chosen.leftOut)} more`));
   }

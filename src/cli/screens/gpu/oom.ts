@@ -36,7 +36,7 @@ export function printOom(
     printLimits(screen, document.limits, options);
     return;
   }
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     document.events,
     options,
     DEFAULT_OOM_EVENTS,
@@ -48,6 +48,9 @@ export function printOom(
       screen.line();
     }
     printEvent(screen, event);
+  }
+  if (unmatched !== undefined) {
+    screen.line(paint.dim(`  ${unmatched}`));
   }
   if (leftOut > 0) {
     screen.line(paint.dim(`${formatCount(leftOut)} more`));

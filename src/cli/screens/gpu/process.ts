@@ -108,7 +108,7 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
   if (tensors === null || (tensors.length === 0 && !unheldBytes)) {
     return;
   }
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     tensors,
     options,
     DEFAULT_TENSORS,
@@ -138,6 +138,9 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
   );
   for (const line of rows.length === 0 ? [] : table) {
     screen.line(line);
+  }
+  if (unmatched !== undefined) {
+    screen.line(paint.dim(`  ${unmatched}`));
   }
   if (leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(leftOut)} more`));

@@ -144,6 +144,9 @@ function printSites(
   for (const line of table) {
     screen.line(line);
   }
+  if (rows.unmatched !== undefined) {
+    screen.line(paint.dim(`  ${rows.unmatched}`));
+  }
   if (rows.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(rows.leftOut)} more`));
   }
@@ -268,7 +271,7 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
   if (device.growth.length === 0) {
     return;
   }
-  const { rows, leftOut } = selectRows(
+  const { rows, leftOut, unmatched } = selectRows(
     device.growth,
     options,
     DEFAULT_GPU_SITES,
@@ -298,6 +301,9 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
   );
   for (const line of table) {
     screen.line(line);
+  }
+  if (unmatched !== undefined) {
+    screen.line(paint.dim(`  ${unmatched}`));
   }
   if (leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(leftOut)} more`));
