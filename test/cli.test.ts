@@ -58,7 +58,9 @@ describe("help", () => {
 
   test("the version is the package's", async () => {
     const { version } = JSON.parse(readFileSync(join(repository, "package.json"), "utf8"));
-    expect((await cli(["--version"])).stdout).toBe(`${version}\n`);
+    for (const word of ["--version", "-V", "-v", "version"]) {
+      expect((await cli([word])).stdout, word).toBe(`${version}\n`);
+    }
   });
 });
 
@@ -76,6 +78,14 @@ describe("mistakes", () => {
     [["report", "app.tidemark", "-o", "app.py"], /TM-E017 app\.py exists/],
     [["export", "app.tidemark", "--format", "csv", "-o", "app.py"], /TM-E017 app\.py exists/],
     [["run", "--json", "app.py", "--", "true"], /TM-E017 app\.py exists/],
+    [["--verison"], /unknown option '--verison'; did you mean --version\?/],
+    [["diagnose", "app.tidemark", "--for", "5s"], /--for .*app\.tidemark is no process id/],
+    [["diagnose", "app.tidemark", "--no-agent"], /--no-agent .*app\.tidemark is no process id/],
+    [["heap", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tidemark/],
+    [["ledger", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tid/],
+    [["stacks", "app.tidemark"], /is a recording; read it with: tidemark summary app\.tidemark/],
+    [["gpu", "app.tidemark"], /TM-E060 .*it is a recording, which tidemark summary reads/],
+    [["summary", "app.py"], /it is a Python script; run it: tidemark run app\.py/],
     [["summary", "--jsn", "x"], /unknown option '--jsn'; did you mean --json\?/],
     [["summary"], /summary needs <recording>, as in: tidemark summary app\.tidemark/],
     [["summary", "a", "b"], /summary takes 1 argument, and 2 are given/],
@@ -127,6 +137,18 @@ describe("mistakes", () => {
     expect(outcome.stderr).toMatch(/^tidemark: TM-E\d{3} /);
     expect(outcome.status === 2 || words[0] === "run").toBe(true);
     expect(outcome.status).not.toBe(0);
+  });
+
+  test.each([
+    [["lines", "app.tidemark"]],
+    [["summary", "app.tidemark"]],
+    [["summary", "app.tidemark", "--by", "thread"]],
+    [["diff", "app.tidemark@1s", "app.tidemark"]],
+    [["ps"]],
+  ])("%j --filter zzz: nothing matches it", async (words) => {
+    const { status, stdout } = await cli([...words, "--filter", "zzz"]);
+    expect(status).toBe(0);
+    expect(stdout).toContain("nothing matches --filter zzz\n");
   });
 
   test("--debug adds the stack, nothing else does", async () => {

@@ -70,7 +70,9 @@ describe("summary --where", () => {
     const rank = await cli("diagnose", recording, "--where", "rank=7");
     expect(errorLine(rank)).toMatch(/rank=7; what occurs: 0, 1/);
     const none = await cli("diff", `${recording}@2s`, recording, "--where", "thread");
-    expect(errorLine(none)).toContain("a key and a value are needed");
+    expect(errorLine(none)).toContain(
+      "--where takes a condition KEY=VALUE such as thread=worker or endpoint=/chat, not 'thread'",
+    );
   });
 
   test("the screen says which figures are of the whole program", async () => {
@@ -113,10 +115,37 @@ describe("--by", () => {
     expect(stdout).toMatch(/Each step of train leaves 1\d\d KiB ±[\d.]+ KiB \(steps \d+-\d+\)/);
   });
 
-  test("lines: each line under its group", async () => {
+  test("lines: each line of each group, the largest first, and --top keeps these", async () => {
     const { lines } = await document<LinesJson>("lines", recording, "--by", "endpoint");
     expect(lines[0]).toMatchObject({ group: "/ingest", function: "ingest" });
     expect(lines.some(({ group }) => group === "")).toBe(true);
+    const sizes = lines.map(({ liveBytes }) => liveBytes);
+    expect(sizes).toEqual([...sizes].sort((a, b) => b - a));
+    const groups = lines.slice(0, 3).map(({ group }) => group);
+    expect(new Set(groups).size).toBeGreaterThan(1);
+    const [file] = lines.map((line) => line.file);
+    const few = await document<LinesJson>("lines", recording, file as string, "--top", "2");
+    const all = await document<LinesJson>("lines", recording, file as string);
+    const largest = all.lines.toSorted((a, b) => b.liveBytes - a.liveBytes).slice(0, 2);
+    expect(few.lines).toEqual(all.lines.filter((line) => largest.includes(line)));
+  });
+
+  test("steps: --top keeps the largest ranges, in the order of the steps", async () => {
+    const { stdout } = await cli("summary", recording, "--by", "step", "--top", "2");
+    const { steps } = await document<SummaryJson>("summary", recording, "--by", "step");
+    const largest = (steps?.ranges ?? [])
+      .toSorted((a, b) => b.liveBytes - a.liveBytes)
+      .slice(0, 2)
+      .sort((a, b) => a.firstStep - b.firstStep)
+      .map(({ firstStep, lastStep }) => `${firstStep}-${lastStep}`);
+    const shown = [...stdout.matchAll(/ (\d+-\d+) +train$/gm)].map(([, range]) => range);
+    expect(shown).toEqual(largest);
+  });
+
+  test("the help names step where it can be grouped by", async () => {
+    for (const command of ["summary", "lines"]) {
+      expect((await cli(command, "--help")).stdout.replace(/\s+/g, " ")).toContain("domain, step,");
+    }
   });
 
   test("diff: growth of each group, as noise where it is within its error", async () => {

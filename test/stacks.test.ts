@@ -46,6 +46,13 @@ test("the text shows them too; --filter and --top choose", async () => {
   const one = await stacks(String(program.pid), "--filter", "the worker", "--quiet");
   expect(one.stdout).not.toContain("MainThread");
   expect(one.stdout).toContain("the worker");
+  const none = await stacks(String(program.pid), "--filter", "zzz");
+  expect([none.status, none.stdout]).toEqual([
+    0,
+    expect.stringMatching(/\nnothing matches --filter zzz\n$/),
+  ]);
+  const heap = await execute([tidemark, "heap", String(program.pid), "--filter", "zzz"]);
+  expect(heap.stdout).toMatch(/objects[\s\S]*nothing matches --filter zzz\n/);
 });
 
 test.each([

@@ -134,3 +134,13 @@ test("device memory stands beside a process, summed over devices, where a driver
     ].sort(),
   );
 });
+
+test("ps explains its columns of growth in one line, and those that are shown alone", async () => {
+  const ps = () => execute([tidemark, "ps", "--filter", "the-"]);
+  await ps();
+  const { stdout } = await ps();
+  expect(stdout).toMatch(
+    /\n {2}GROWTH: change of RSS since the last tidemark ps, [\d.]+ m?s ago · MIN: the lowest RSS seen so far\n/,
+  );
+  expect(stdout).not.toContain("PER HOUR");
+});

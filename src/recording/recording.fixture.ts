@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StackId } from "../model/base/units.js";
+import type { MemoryEnd } from "../model/profile/memory_end.js";
 import {
   FILES_DOMAIN,
   LIFETIME_BUCKETS,
@@ -116,7 +117,14 @@ export function newBuilder(): ProfileTablesBuilder {
   return builder;
 }
 
-export function writeSmallRecording(path: string, { looks = 3, end = true } = {}): void {
+export function writeSmallRecording(
+  path: string,
+  {
+    looks = 3,
+    end = true,
+    memoryEnds = [],
+  }: { looks?: number; end?: boolean; memoryEnds?: readonly MemoryEnd[] } = {},
+): void {
   const writer = new RecordingWriter(FileSink.open(path));
   writer.begin({
     tidemarkVersion: "0.1.0",
@@ -187,6 +195,7 @@ export function writeSmallRecording(path: string, { looks = 3, end = true } = {}
         python: "",
       },
     ]);
+    writer.memoryEnds(START_MS + looks * 1000, memoryEnds);
     writer.end({
       timeMs: START_MS + looks * 1000,
       exitCode: 3,

@@ -38,6 +38,9 @@ async function expectRecovers(pid: number, dead: number): Promise<void> {
   const [, advised = ""] = /: tidemark (detach \d+)\n$/.exec(refused.stderr) ?? [];
   const detached = await cli(...advised.split(" "));
   expect(detached.status, detached.stderr).toBe(0);
+  expect(detached.stdout).toContain("its agent's recording has ended");
+  const second = await cli("detach", String(pid));
+  expect(second.stdout).toContain("nothing was left to remove");
   const again = await cli("attach", String(pid), "--for", "1s");
   expect(again.status, again.stderr).toBe(0);
   expectSpeaksClearly(again.stdout + again.stderr);
@@ -53,6 +56,11 @@ test("of 'attach', whose recording another program reads", async () => {
   await recorder.said("recording process");
   const alive = await cli("attach", String(target.pid), "--for", "1s");
   expect(alive.stderr).toContain(`recorded already, by process ${recorder.pid}, to ${path}`);
+  const early = await cli("detach", String(target.pid));
+  expect([early.status, early.stdout]).toEqual([4, ""]);
+  expect(early.stderr).toMatch(
+    new RegExp(`is being recorded by process ${recorder.pid}, .* kill -INT ${recorder.pid}\n$`),
+  );
   const reader = spawn("tail", ["-f", path], { stdio: "ignore" });
   recorder.child.kill("SIGKILL");
   await recorder.ended();
@@ -77,6 +85,8 @@ test("of 'run', whose guard lives on", async () => {
   const pid = Number(/up (\d+)/.exec(target.output())?.[1]);
   await until(() => existsSync(path) && readFileSync(path).length > 2_000);
   const recorder = recorderBelow(target.pid);
+  const early = await cli("detach", String(pid));
+  expect(early.stderr).toMatch(/by process \d+, .*tidemark run records until the program ends\n$/);
   process.kill(recorder, "SIGKILL");
   await until(() => !existsSync(`/proc/${recorder}/exe`));
   await expectRecovers(pid, recorder);

@@ -1,6 +1,6 @@
 /** Programs that run out of memory: killed in a control group, or failing at an rlimit of their own. */
 import { afterAll, describe, expect, test } from "vitest";
-import { diagnoseRecording } from "../../src/inspect/index.js";
+import { diagnoseRecording, summarize } from "../../src/inspect/index.js";
 import { anyInterpreter } from "../environment.js";
 import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { record, removeScratch } from "../run.js";
@@ -33,6 +33,9 @@ work()`;
     expect(outcome.stderr).toMatch(/killed by the OOM killer of its control group: limit 150 MiB/);
     expect(outcome.stderr).toMatch(/of which Python objects 1\d\d MiB/);
     const recording = outcome.open();
+    const { processes, memoryEnds: [end] = [] } = summarize(recording, "end");
+    const killed = processes.find(({ pid }) => pid === recording.meta.pid);
+    expect(killed?.peakRssBytes ?? 0).toBeGreaterThanOrEqual(end?.rssBytes ?? 1);
     expect(recording.memoryEnds).toMatchObject([
       { pid: recording.meta.pid, cause: "cgroup", limitBytes: 150 * MIB },
     ]);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectSaidOnce, expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
-import { execute, removeScratch, tidemark } from "../run.js";
+import { execute, removeScratch, scratch, tidemark } from "../run.js";
 
 let program: ChildProcess;
 beforeAll(async () => {
@@ -64,3 +64,26 @@ test("an interrupt ends the window: a verdict on what was seen, or one line", as
     }
   }
 });
+
+test.each([["attach"], ["diagnose"], ["diagnose --no-agent"]])(
+  "%s: a program that ends before the window is over",
+  async (line) => {
+    const [command = "", ...options] = line.split(" ");
+    const short = spawn(anyInterpreter().path, [
+      "-c",
+      "import time\nprint('up', flush=True)\nend = time.time() + 4\nwhile time.time() < end: time.sleep(0.01)",
+    ]);
+    await once(short.stdout as NodeJS.ReadableStream, "data");
+    const words = [command, String(short.pid), "--for", "30s", ...options];
+    const { status, stdout, stderr } = await execute([tidemark, ...words], { cwd: scratch() });
+    expect(status, stderr).toBe(0);
+    const said = command === "attach" ? stderr : stdout.replace(/\n +/g, " ");
+    expectSaidOnce(
+      said,
+      command === "attach"
+        ? /the program ended after [3-9]\.\d s, before the 30\.0 s of --for were over\n/
+        : /The program ended before the 30\.0 s of --for were over\./,
+    );
+    expectSpeaksClearly(stdout + stderr);
+  },
+);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseBytes, parseCount, parseDuration, selectRows } from "./options.js";
+import { inOrderOf, parseBytes, parseCount, parseDuration, selectRows } from "./options.js";
 
 describe("parseBytes", () => {
   it.each([
@@ -70,5 +70,20 @@ describe("selectRows", () => {
     expect(select({ top: 0 }, 2).rows).toHaveLength(3);
     expect(select({ min: 8 }).rows.map((row) => row.size)).toEqual([10, -8]);
     expect(select({ filter: "ALPHA", top: 1 })).toEqual({ rows: [rows[0]], leftOut: 1 });
+  });
+
+  it("names the options that leave nothing, where there is something", () => {
+    expect(select({ filter: "z z" }).unmatched).toBe("nothing matches --filter 'z z'");
+    expect(select({ filter: "zzz", min: 1 << 20 }).unmatched).toBe(
+      "nothing matches --filter zzz and --min 1.00 MiB",
+    );
+    expect(select({ filter: "beta" }).unmatched).toBeUndefined();
+    expect(selectRows([], { filter: "zzz" }, 0, Number, String).unmatched).toBeUndefined();
+  });
+
+  it("chosen rows keep the order of the list", () => {
+    const [first, second, third] = rows;
+    expect(inOrderOf(rows, [third, first] as typeof rows)).toEqual([first, third]);
+    expect(inOrderOf(rows, [second] as typeof rows)).toEqual([second]);
   });
 });

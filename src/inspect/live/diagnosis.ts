@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { diagnose, type Evidence } from "../../diagnose/index.js";
-import { readInterpreter } from "../../linux/index.js";
+import { hasEnded, readInterpreter, readStat } from "../../linux/index.js";
+import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, Pid, Tell } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -31,7 +32,11 @@ export async function diagnoseProcess(
   tell: Tell,
 ): Promise<DiagnosisJson> {
   const gather = options.agent ? underAgent : fromOutside;
-  return diagnose(await gather(pid, options, tell));
+  const evidence = await gather(pid, options, tell);
+  const limit = `The program ended before the ${formatDuration(options.forMs)} of --for were over.`;
+  return diagnose(
+    hasEnded(readStat(pid)) ? { ...evidence, limits: [limit, ...evidence.limits] } : evidence,
+  );
 }
 
 function fromOutside(pid: Pid, options: ProcessDiagnosisOptions, tell: Tell): Promise<Evidence> {

@@ -24,6 +24,20 @@ describe("a process by its name", () => {
     expect(chooseByName([process(30, 1, "python app.py --tag=a(b")], "a(b")).toBe(30);
   });
 
+  test("several are shown from where their command lines differ, an option with its value", () => {
+    const python = "/home/me/.pyenv/versions/3.11.7/envs/a-long-name-of-an-environment/bin/python3";
+    const two = [8001, 8002].map((port, at) =>
+      process(40 + at, 1, `${python} -m app.server --workers 4 --port ${port} --reload`),
+    );
+    expect(() => chooseByName(two, "app.server")).toThrow(
+      "40 (… --port 8001 --reload), 41 (… --port 8002 --reload)",
+    );
+    const programs = [process(50, 1, `${python} a.py`), process(51, 1, "/usr/bin/python3 a.py -v")];
+    expect(() => chooseByName(programs, "a.py")).toThrow("50 (python3 a.py), 51 (python3 a.py -v)");
+    const same = [process(60, 1, `${python} a.py`), process(61, 1, `${python} a.py`)];
+    expect(() => chooseByName(same, "a.py")).toThrow("60 (… a.py), 61 (… a.py)");
+  });
+
   test("must be that of one tree: none and several are refused with what there is", () => {
     expect(() => chooseByName(SERVER, "celery")).toThrow(/no Python process has 'celery'/);
     expect(() => chooseByName(SERVER, "python")).toThrow(/2 processes have 'python'.*10 \(.*20 \(/);

@@ -53,7 +53,9 @@ export function chooseByName(processes: readonly NamedProcess[], pattern: string
 function withoutCommonBeginning(commands: readonly (readonly string[])[]): string[] {
   const [first = []] = commands;
   const differing = first.findIndex((word, at) => commands.some((words) => words[at] !== word));
-  const common = differing < 0 ? Math.min(...commands.map((words) => words.length)) - 1 : differing;
+  const last = Math.min(...commands.map((words) => words.length)) - 1;
+  const at = differing < 0 ? last : differing;
+  const common = first[at - 1]?.startsWith("-") ? at - 1 : at; // an option stands with its value
   return commands.map((words) =>
     common > 0
       ? `… ${words.slice(common).join(" ")}`

@@ -251,6 +251,28 @@ describe("growth", () => {
   });
 });
 
+test("the peak of a process that the kernel killed is at least what it held then", () => {
+  const path = join(folder, "killed.tidemark");
+  writeSmallRecording(path, {
+    memoryEnds: [100, 101].map((pid) => ({
+      pid,
+      timeMs: START_MS + 2500,
+      cause: "cgroup",
+      limitBytes: 512 * MIB,
+      usedBytes: 511 * MIB,
+      rssBytes: (pid + 300) * MIB,
+      limit: "/docker/web",
+      evidence: [],
+    })),
+  });
+  const { rss, processes, memoryEnds = [] } = summarize(openRecording(path), "end");
+  for (const { pid, rssBytes, sentence } of memoryEnds) {
+    expect(processes.find((process) => process.pid === pid)?.peakRssBytes).toBe(rssBytes);
+    expect(sentence).toContain(`${rssBytes / MIB} MiB resident in the process`);
+  }
+  expect(rss).toEqual({ peakBytes: 401 * MIB, peakMs: START_MS + 2500, endBytes: 400 * MIB });
+});
+
 describe("report", () => {
   test("looks ascend, the last is the end, all share the last one's tables", async () => {
     const report = await buildReport(small, untold);

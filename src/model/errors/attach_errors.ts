@@ -80,14 +80,23 @@ export function alreadyAttached(pid: Pid, holder: string, next: string): Tidemar
   );
 }
 
-/** TM-E037, too: `detach` does not take the agent from a recorder that is alive. */
-export function recorderLives(pid: Pid, recorder: Pid, path: string): TidemarkError {
+/** TM-E037, too: `detach` does not take the agent from a recorder that is alive. `isRun`: it started the program. */
+export function recorderLives(
+  pid: Pid,
+  {
+    recorder,
+    path,
+    isRun,
+  }: { readonly recorder: Pid; readonly path: string; readonly isRun: boolean },
+): TidemarkError {
   return new TidemarkError(
     "TM-E037",
     4,
     `process ${pid} is being recorded by process ${recorder}, to ${oneLine(path)}`,
     "detach cleans up after a recorder that crashed, and this one is alive",
-    `to end its recording: kill -INT ${recorder}`,
+    isRun
+      ? "tidemark run records until the program ends"
+      : `to end its recording: kill -INT ${recorder}`,
   );
 }
 

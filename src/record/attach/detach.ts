@@ -1,5 +1,6 @@
 /** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
-import { hasEnded, readAttachPermission, readStat } from "../../linux/index.js";
+import { basename } from "node:path";
+import { hasEnded, readAttachPermission, readCommand, readStat } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { notAttached, recorderLives } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
@@ -33,7 +34,9 @@ export async function detachAgent(
   }
   const growing = growingRecordingOf(pid);
   if (growing !== null) {
-    throw recorderLives(pid, openRecording(growing).meta.recorder.pid, growing);
+    const { meta } = openRecording(growing);
+    const recorder = meta.recorder.pid;
+    throw recorderLives(pid, { recorder, path: growing, isRun: startedBoth(meta.pid, recorder) });
   }
   const { onWaiting, until, waitMs } = options;
   const { status, was, entered } = await disarmAgent(pid, {
@@ -49,4 +52,14 @@ export async function detachAgent(
     inert: status.state === "inert",
     pauseMs: entered.longestPauseMs,
   };
+}
+
+/** Whether one guard started the program and its recorder: `tidemark run`. */
+function startedBoth(program: Pid, recorder: Pid): boolean {
+  const parent = readStat(recorder)?.parentPid;
+  return (
+    parent !== undefined &&
+    readStat(program)?.parentPid === parent &&
+    basename(readCommand(parent)?.[0] ?? "") === "tidemark-guard"
+  );
 }

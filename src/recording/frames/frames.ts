@@ -64,7 +64,7 @@ export function encodeFileHead(): Buffer {
 /** The format version. Throws TidemarkError for what is no recording, is cut, or comes from a newer Tidemark. */
 export function decodeFileHead(head: Buffer, source: string): number {
   if (head.length === 0) {
-    throw notOurs(source, "a Tidemark recording");
+    throw damagedInput(source, "it is empty");
   }
   if (!head.subarray(0, 8).equals(MAGIC.subarray(0, Math.min(8, head.length)))) {
     throw notOurs(source, "a Tidemark recording");
