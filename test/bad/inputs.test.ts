@@ -93,13 +93,13 @@ describe("files", () => {
     expect((await cli(["lines", "cut.tidemark"])).stdout).toContain("no allocation was sampled");
   });
 
-  test("what is misspelt is guessed, and what is of another kind can be looked at", async () => {
+  test("what is misspelt is guessed, and what is of another kind is named, with what reads it", async () => {
     expect(errorLine(await cli(["summary", "ap.tidemark"]))).toMatch(
       /did you mean app\.tidemark\?/,
     );
     expect(errorLine(await cli(["gpu", "./snapshto"]))).toMatch(/did you mean \.\/snapshot\?/);
     expect(errorLine(await cli(["summary", "snapshot"]))).toMatch(
-      /to see what it is: tidemark snapshot/,
+      /it is a pickle; if it is an allocator snapshot: tidemark gpu snapshot/,
     );
   });
 
