@@ -1,5 +1,6 @@
 /** The agent without `tidemark run`: switched on by the environment, as in a container image. */
 
+import { spawn } from "node:child_process";
 import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -7,7 +8,7 @@ import { summarize } from "../src/inspect/recorded/summary.js";
 import { itemAt } from "../src/model/base/columns.js";
 import { openRecording } from "../src/record/index.js";
 import { anyInterpreter } from "./environment.js";
-import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
+import { execute, removeScratch, repository, scratch, tidemark, until } from "./run.js";
 
 afterAll(removeScratch);
 
@@ -68,6 +69,37 @@ describe("TIDEMARK=dir=DIR", () => {
     const both = await execute([tidemark, "import", ...pools, "-o", join(folder, "all.tidemark")]);
     expect(both).toMatchObject({ status: 2, stdout: "" });
     expect(both.stderr).toMatch(/--output is for one file/);
+  });
+
+  test("is taken up by attach, which records what is kept from then on, and left as it was", async () => {
+    const folder = scratch();
+    const keeps = `import time
+kept = []
+def remember():
+    kept.append(bytearray(1 << 20))
+while True:
+    remember()
+    time.sleep(0.05)`;
+    const env = {
+      ...process.env,
+      LD_PRELOAD: join(repository, "dist/native/libtidemark.so"),
+      TIDEMARK: `dir=${folder}`,
+    };
+    const child = spawn(anyInterpreter().path, ["-c", keeps], { env, stdio: "ignore" });
+    try {
+      await until(() => readdirSync(folder).some((name) => name.endsWith(".pool")));
+      const recording = join(folder, "taken.tidemark");
+      const words = ["attach", String(child.pid), "--for", "4s", "-o", recording];
+      expect((await execute([tidemark, ...words])).status).toBe(0);
+      const { sites, limits, processes } = summarize(openRecording(recording), "end");
+      expect(processes).toMatchObject([{ pid: child.pid, profiled: true }]);
+      const site = sites.find(({ stack }) => stack.some((frame) => frame.function === "remember"));
+      // 80 blocks in 4 s, and those of before.
+      expect(site?.liveBytes).toBeGreaterThan(40 << 20);
+      expect(limits.join(" ")).toContain("armed by the program's environment");
+    } finally {
+      child.kill("SIGKILL");
+    }
   });
 
   test("off: the library does nothing", async () => {

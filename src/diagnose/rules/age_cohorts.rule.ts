@@ -4,6 +4,7 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import { isFirm } from "../series/growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
@@ -20,7 +21,7 @@ const WEIGHTS: Partial<Record<SiteCourse, number>> = {
 /** A site keeps what it allocates: survivors of every age, or live bytes that rise throughout. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
-  judge({ suspects, sites, evidence }) {
+  judge({ suspects, sites, evidence, total }) {
     if (!evidence.sites) {
       return null;
     }
@@ -31,7 +32,7 @@ export const ageCohorts: Rule = {
         ? silent(
             `No site keeps what it makes: of the largest, ${frameText(headlineOf(largest.site))}, ${formatBytesBriefly(largest.keptBytes)} of the window live, ${
               {
-                fills: "and it rises no more",
+                fills: "and most of that came within a part of it",
                 churns: "all of it young",
                 small: "too little to count",
                 hints: "in too few samples",
@@ -44,7 +45,8 @@ export const ageCohorts: Rule = {
           )
         : silent("No allocation of the window lives.");
     }
-    const all = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const kept = suspects.reduce((sum, { slope }) => sum + slope, 0);
+    const all = isFirm(total) ? Math.max(kept, total.slope) : kept;
     const ofPlace = suspects.reduce(
       (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
       0,
@@ -53,7 +55,7 @@ export const ageCohorts: Rule = {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(first.slope)}, ${formatShare(ofPlace / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of what grows.`,
       suspects,
     };
   },

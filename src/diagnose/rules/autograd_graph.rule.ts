@@ -36,7 +36,7 @@ export const autogradGraph: Rule = {
       says: "leak",
       kind: "graph-retention",
       weight: 0.93,
-      detail: `${formatShare(slope / all)} of what grows (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
       suspects: tensors,
     };
   },

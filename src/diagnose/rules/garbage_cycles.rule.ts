@@ -42,7 +42,7 @@ export const garbageCycles: Rule = {
       says: "leak",
       kind: "cycle-garbage",
       weight: starved ? 0.98 : slope >= NEARLY_ALL * all ? 0.93 : 0.85,
-      detail: `${formatShare(slope / all)} of what grows (${formatSlopeBriefly(slope)}) is unreachable and refers to itself: only the collector can free it, and ${why}.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) is unreachable and refers to itself: only the collector can free it, and ${why}.`,
       suspects: garbage.map(({ suspect }) => suspect),
     };
   },

@@ -66,11 +66,17 @@ function accusedWith(
   const suspects = growing.filter((suspect) => {
     const own = observations.holderOf(suspect)?.holder?.path ?? [];
     if (path.length > 0 && own.length > 0) {
-      return makers.has(headlineOf(suspect.site)?.function ?? "") || isSamePlace(own, path);
+      const isMade = makers.has(headlineOf(suspect.site)?.function ?? "");
+      return isSamePlace(own, path) || (isMade && isSamePlace(rootOf(own), rootOf(path)));
     }
     return suspect.slope <= MOST_OF_ONE_HANDLE * handles.slope;
   });
   return { suspects, explainedSlope: suspects.reduce((sum, { slope }) => sum + slope, 0) };
+}
+
+/** The first variable of a path: "module app", "pool"; "thread main", "frame serve", "local pool". */
+function rootOf(path: readonly string[]): readonly string[] {
+  return path.slice(0, path[0]?.startsWith("thread ") ? 3 : 2);
 }
 
 /** Of the process in which the figure grows most. */

@@ -75,6 +75,9 @@ export const ledgerParts: Rule = {
       if (pools.length > 0) {
         return filled(observations, detail, pools);
       }
+      if (keptBySites(observations) >= LEAST_UNUSED * first.rise) {
+        return silent(detail);
+      }
       return tellsWithoutSites(observations, first.rise) ? touched(detail) : unseen(detail);
     }
     const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
@@ -92,6 +95,14 @@ export const ledgerParts: Rule = {
         };
   },
 };
+
+/** What all sites kept of the window, those that no rule suspects among them. */
+function keptBySites({ sites }: Observations): Bytes {
+  return sites.reduce(
+    (sum, { course, keptBytes }) => sum + (course === "churns" ? 0 : keptBytes),
+    0,
+  );
+}
 
 /** Whether the samples of all sites are enough to say that none of them asked for what grows: what private memory
  * grows by beyond them is most of it, whatever chance drew. A site without a sample is no surer than the period. */

@@ -28,7 +28,7 @@ export const nativeMemory: Rule = {
       says: "leak",
       kind: "native-leak",
       weight: looked ? 0.96 : 0.91,
-      detail: `${formatShare(slope / all)} of what grows (${formatSlopeBriefly(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
       suspects: unheld,
     };
   },

@@ -13,7 +13,10 @@ export const plateau: Rule = {
     }
     const histories = evidence.sites;
     const full = sites.find(
-      (site) => site.course === "fills" && !roseAtEnd(site, histories, evidence.window.startMs),
+      (site) =>
+        site.course === "fills" &&
+        !site.site.imports && // modules are loaded once: no cache
+        !roseAtEnd(site, histories, evidence.window.startMs),
     );
     if (!full) {
       return silent("No site filled up during the window.");

@@ -4,7 +4,8 @@ import {
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
-import { isFirm, smallestRise } from "../series/growth.js";
+import { isFirm, risesLate, smallestRise } from "../series/growth.js";
+import { memoryName } from "../series/total_growth.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
@@ -16,6 +17,7 @@ export const trend: Rule = {
     if (rss.shape === "short") {
       return null;
     }
+    const name = memoryName(rss);
     if (isFirm(rss) || target.grows("rssBytes")) {
       return grows(observations);
     }
@@ -24,33 +26,40 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `RSS rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to count by itself.`,
+        detail: `${name} rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to count by itself.`,
       };
     }
     if (isOpen(observations)) {
       return undecided(observations);
+    }
+    if (risesLate(rss)) {
+      return silent(
+        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(rss.level)}.`,
+      );
     }
     if (rss.shape === "stepped") {
       return {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `RSS rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and stays between them.`,
+        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and stays between them.`,
       };
     }
-    if (rss.wholeRise >= SMALLEST_RISE_BYTES && rss.wholeRise > 0.1 * rss.level) {
+    // At the start: what it rose by after the first third is not most of it.
+    const atStart = rss.wholeRise - Math.max(0, rss.rise);
+    if (atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * rss.level) {
       return {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `RSS rose by ${formatBytesBriefly(rss.wholeRise)} at the start and is flat since, at ${formatBytesBriefly(rss.level)}.`,
+        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(rss.level)}.`,
       };
     }
     return {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `RSS is ${formatBytesBriefly(rss.level)} and its growth is negligible.`,
+      detail: `${name} is ${formatBytesBriefly(rss.level)}, and ${rss.low > 0 ? `what it grows by (${formatSlopeBriefly(rss.slope)}) is too little to count` : "does not grow"}.`,
     };
   },
 };
@@ -80,7 +89,7 @@ function undecided({ total, windowMs }: Observations): Finding {
 
 /** The trend alone cannot name a kind: it asks for what would. */
 function grows({ total, suspects, evidence }: Observations): Finding {
-  const name = total.metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+  const name = memoryName(total);
   const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.level)} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)

@@ -66,7 +66,7 @@ export const window: Rule = {
     }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
       return silent(
-        `${points} readings in ${formatDurationBriefly(windowMs)} are enough to measure growth.`,
+        `${points} readings in ${formatDurationBriefly(windowMs)} are ${observations.total.shape === "short" ? "too few to measure how fast memory grows" : "enough to measure growth"}.`,
       );
     }
     const readings = points === 1 ? "1 reading" : `${points} readings`;

@@ -140,6 +140,11 @@ export function isFirm({ shape, low, late, spanMs, level }: Growth): boolean {
   return low > least && late.low > least;
 }
 
+/** Whether it rises beyond doubt in the last third of the window, whatever came before: what began late is not over. */
+export function risesLate({ shape, late, spanMs, level }: Growth): boolean {
+  return shape !== "short" && (late.low * spanMs) / 2 > smallestRise(spanMs, level);
+}
+
 /** Bytes over the judged part. */
 export function smallestRise(spanMs: number, level: number): number {
   const position = (spanMs - SHORT_WINDOW_MS) / (LONG_WINDOW_MS - SHORT_WINDOW_MS);

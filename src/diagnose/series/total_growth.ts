@@ -9,6 +9,11 @@ export interface TotalGrowth extends Growth {
   readonly readings: Readings;
 }
 
+/** What the figure is of, to begin a sentence with. */
+export function memoryName({ metric }: TotalGrowth): string {
+  return metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+}
+
 /** PSS counts what processes share once; it is polled less often than RSS. */
 const FEWEST_OF_PSS = 16;
 

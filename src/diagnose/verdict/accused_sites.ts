@@ -8,6 +8,7 @@ import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import { isFirm } from "../series/growth.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
@@ -199,13 +200,15 @@ function suspectJson(
   accused: readonly SiteJudgement[],
   kind: VerdictKind,
 ): Unranked {
-  const { evidence } = observations;
+  const { evidence, total } = observations;
   const { site } = suspect;
   const sampled = site.liveBytes.length > 0;
   const histories = site.domain === "files" ? evidence.mappings : evidence.sites;
   const times = histories?.lookTimes ?? evidence.census?.timesMs ?? [];
   const holder = namedHolder(observations, suspect, kind);
-  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files" && isFirm(total);
+  const all = isOfGrowth ? Math.max(kept, total.slope) : kept;
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
   return {
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,

@@ -30,7 +30,8 @@ export function growthOf(
   const usage = target.readings("cgroupUsageBytes").values;
   const limitBytes = limits.at(-1) ?? 0;
   const left = limitBytes - (usage.at(-1) ?? total.level);
-  const leaks = decisive?.says === "leak" && counted.slope > 0;
+  const ranOut = (evidence.memoryEnds ?? []).length > 0;
+  const leaks = decisive?.says === "leak" && counted.slope > 0 && !ranOut;
   const perStep = bytesPerStep(evidence, counted.slope);
   return {
     bytesPerHour: Math.round(counted.slope * MS_PER_HOUR),

@@ -11,7 +11,9 @@ export function missingEvidence({ sites, holders = [], processes, snapshots }: E
     ...(sites ? [] : ["No agent ran, so allocation sites are not known."]),
     ...(holders.length > 0
       ? []
-      : ["Holders were not looked up, so the objects that keep the memory are not known."]),
+      : [
+          "The objects that keep the memory are not known: their holders were not looked up, or the lookup found none.",
+        ]),
     ...(hasLedger || !isPolled
       ? []
       : ["No ledger was taken: RSS is split into private, file and shared pages only."]),

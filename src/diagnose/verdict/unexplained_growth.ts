@@ -6,6 +6,8 @@ import {
 import type { Millis } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Finding, open } from "../rules/rule.js";
+import { isFirm, risesLate } from "../series/growth.js";
+import { memoryName } from "../series/total_growth.js";
 import { settledBy } from "../wording/window_needed.js";
 
 /** A window of this length usually has the samples, ledgers and lookups that name a cause. */
@@ -20,7 +22,14 @@ export function unexplainedGrowth(
   calm: Finding | null,
 ): Finding {
   const neededMs = Math.max(windowMs + SHORTEST_MORE_MS, USUAL_WINDOW_MS, 2 * windowMs);
-  const name = total.metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+  const name = memoryName(total);
+  if (!isFirm(total) && risesLate(total)) {
+    return open(
+      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.level)}: that began too late to tell a leak from a load that comes and goes, and ${settledBy(neededMs)}.`,
+      WEIGHT,
+      neededMs,
+    );
+  }
   const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(

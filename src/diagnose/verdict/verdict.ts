@@ -9,7 +9,7 @@ import { moreObjects } from "../evidence/object_growth.js";
 import { type Observations, observe } from "../evidence/observations.js";
 import { RULES } from "../rules/index.js";
 import type { Finding } from "../rules/rule.js";
-import { isFirm } from "../series/growth.js";
+import { isFirm, risesLate } from "../series/growth.js";
 import { adviceFor, watchLongerAdvice } from "../wording/advice.js";
 import { deviceSummary, insufficientSummary, summaryOf } from "../wording/summary_sentence.js";
 import { accusedBy, NOBODY, suspectsOf } from "./accused_sites.js";
@@ -95,7 +95,7 @@ interface Decision {
 
 /**
  * The heaviest finding decides, of equals the first in the list of rules; among leaks, the one that explains by far
- * the most. While the whole tree grows beyond doubt, no calm finding may decide, unless it names what grows and why
+ * the most. While the whole tree grows beyond doubt, or did in the last third, no calm finding may decide, unless it names what grows and why
  * that will stop.
  */
 function decide(
@@ -114,7 +114,8 @@ function decide(
     return byCause(main);
   }
   const isCalm = heaviest?.says === "no leak" && !heaviest.namesCause;
-  if (heaviest !== null && !(isCalm && isFirm(observations.total))) {
+  const { total } = observations;
+  if (heaviest !== null && !(isCalm && (isFirm(total) || risesLate(total)))) {
     return { finding: heaviest, cause: null };
   }
   return main === null

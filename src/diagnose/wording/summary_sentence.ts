@@ -12,9 +12,21 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
+import type { TotalGrowth } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "./words.js";
+
+const MS_PER_HOUR = 3_600_000;
+/** Kinds whose growth is what the accused sites keep. */
+const KEPT_BY_SITES = new Set<VerdictKind>([
+  "python-leak",
+  "native-leak",
+  "graph-retention",
+  "cycle-garbage",
+]);
+/** What explains less than this share of the growth is told with its own rate. */
+const MOST_OF_GROWTH = 0.6;
 
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
@@ -58,13 +70,15 @@ export function causeSentence(
   const [first] = [...suspects].sort((a, b) => b.slope - a.slope);
   const what = kind === "cache-plateau" ? "A cache fills up to its bound" : WHAT[kind];
   const where = first === undefined ? "" : `${whence(kind, first)}; `;
-  return `${what}: ${where}${formatSlopeBriefly(slope)}.`;
+  // Handles may take no memory worth a rate.
+  const rate = slope > 0 ? formatSlopeBriefly(slope) : "";
+  return `${[what, `${where}${rate}`.replace(/; $/, "")].filter((part) => part !== "").join(": ")}.`;
 }
 
 /** One sentence: what it is, where, who holds it, how fast, until when. */
 export function summaryOf(
   kind: VerdictKind,
-  { evidence, target, windowMs, bounded }: Observations,
+  { evidence, total, processes, windowMs, bounded }: Observations,
   growth: DiagnosisJson["growth"],
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
@@ -97,14 +111,14 @@ export function summaryOf(
       parts.push(`${holder.path.join(" → ")} holds them${putter}`);
     }
     if (growth.bytesPerHour > 0) {
-      parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
+      parts.push(rateOf(kind, accused, growth));
     }
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
     const held =
       evidence.selection === undefined
-        ? `${formatBytesBriefly(target.growth("rssBytes").level)} resident`
+        ? levelOf(total, processes.length)
         : `${formatBytesBriefly(liveBytes(evidence))} live`;
     parts.push(`${held} after ${formatDurationBriefly(windowMs)}`);
   }
@@ -114,6 +128,24 @@ export function summaryOf(
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+/** Of what the sites keep, and of the whole program where that grows by far more. */
+function rateOf(
+  kind: VerdictKind,
+  accused: readonly SiteJudgement[],
+  { bytesPerHour }: DiagnosisJson["growth"],
+): string {
+  const own = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const whole = `${formatBytesBriefly(bytesPerHour)}/h`;
+  return KEPT_BY_SITES.has(kind) && own > 0 && own * MS_PER_HOUR < MOST_OF_GROWTH * bytesPerHour
+    ? `${formatSlopeBriefly(own)}, of ${whole} by which all memory of the program grows`
+    : whole;
+}
+
+function levelOf({ metric, level }: TotalGrowth, processes: number): string {
+  const bytes = formatBytesBriefly(level);
+  return metric === "rssBytes" ? `${bytes} resident` : `${bytes} in ${processes} processes`;
 }
 
 function liveBytes({ sites }: Evidence): Bytes {

@@ -141,7 +141,7 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
 /** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */
 function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
   const peak = highest(root, "treePssBytes");
-  const endBytes = lastReading(root, "treePssBytes") ?? 0;
+  const endBytes = lastPss(root) ?? 0;
   return processes.length > 1 && peak.value > 0
     ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
     : {};
@@ -168,6 +168,13 @@ function lastReading(series: MemorySeries | undefined, metric: Metric): number |
   return series?.values.get(metric)?.findLast((reading) => reading > 0) ?? null;
 }
 
+/** PSS is polled seldom: the RSS of what was left at the end bounds it. */
+function lastPss(series: MemorySeries | undefined): number | null {
+  const pss = lastReading(series, "treePssBytes");
+  const rss = lastReading(series, "treeRssBytes");
+  return pss === null || rss === null ? pss : Math.min(pss, rss);
+}
+
 /** The growth that the verdict uses, too. */
 function growthOf(recording: Recording): SummaryJson["series"] {
   const { series: [series] = [], processes } = recording;
@@ -184,10 +191,13 @@ function growthOf(recording: Recording): SummaryJson["series"] {
   const endedMs = processes[0]?.endedMs ?? null;
   const { readings, shape, ...growth } = totalGrowth({ series, endedMs }, processes.length);
   const { values } = readings;
+  const least = values.reduce((low, value) => Math.min(low, value), values[0] ?? 0);
+  const most = values.reduce((high, value) => Math.max(high, value), values[0] ?? 0);
   return {
     startBytes: values[0] ?? 0,
-    minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
-    baselineBytes: growth.baseline,
+    minBytes: least,
+    // A line's level where it begins: the readings bound it.
+    baselineBytes: Math.min(Math.max(growth.baseline, least), most),
     growthBytesPerHour: growth.slope * MS_PER_HOUR,
     ...(shape === "short"
       ? {}
@@ -196,7 +206,7 @@ function growthOf(recording: Recording): SummaryJson["series"] {
           growthHighBytesPerHour: growth.high * MS_PER_HOUR,
         }),
     points: values.length,
-    treePssBytes: lastReading(series, "treePssBytes") ?? 0,
+    treePssBytes: lastPss(series) ?? 0,
   };
 }
 

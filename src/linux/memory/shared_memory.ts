@@ -28,10 +28,12 @@ export function processesMapping(
   return { mapping, ended };
 }
 
-/** Whether a process has mapped the memfd of this name and inode; null where its mappings cannot be read. */
+/** Whether a process has mapped the memfd of this name and inode, or a file of that inode which an agent made for a
+ * pool (tidemark-PID.pool); null where its mappings cannot be read. */
 export function isMapping(pid: Pid, name: string, inode: number): boolean | null {
   const maps = readText(`/proc/${pid}/maps`);
-  return maps === null || maps === "" ? null : new RegExp(` ${inode} +/memfd:${name} `).test(maps);
+  const mapped = new RegExp(` ${inode} +(?:/memfd:${name} |/.*/tidemark-\\d+\\.pool\\b)`);
+  return maps === null || maps === "" ? null : mapped.test(maps);
 }
 
 /** Whether a process has mapped a memfd or a file whose name, without its folders, matches; false where its

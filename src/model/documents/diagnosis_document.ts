@@ -45,7 +45,7 @@ export interface HolderJson {
 
 export interface SuspectJson {
   rank: number;
-  /** Of all suspects' growth. */
+  /** Of the growth: of the whole program where that grows, else of all suspects. */
   share: number;
   liveBytes: Bytes;
   growthBytesPerHour: number;

@@ -24,7 +24,7 @@ export async function completeRun(orphan: string, guardDescriptor: number): Prom
     signal: report?.signal ?? null,
     startFailure: null,
     notes: [],
-    recorderCpuMs: 0,
+    recorderCpuMs: null,
     open: () => openRecording(recordingPath),
     leave: (exitCode) => guard.leave(exitCode),
   };

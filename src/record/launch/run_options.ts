@@ -39,7 +39,7 @@ export interface RunResult {
   /** Lines for people: preload left out and why, limits of the run. */
   readonly notes: readonly string[];
   /** CPU time of the recorder itself while the program ran. */
-  readonly recorderCpuMs: Millis;
+  readonly recorderCpuMs: Millis | null;
   /** What was recorded: the file's, or where it could not take all, what is in memory. Throws TidemarkError
    * where nothing ran. */
   open(): Recording;

@@ -43,7 +43,7 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
           ? `live when memory ran out, ${formatShare(share)} of all that lived then`
           : suspect.reads
             ? `turn private: ${formatShare(share)} of the reading of what was made before the fork`
-            : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the suspects' growth`}{" "}
+            : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the growth`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
