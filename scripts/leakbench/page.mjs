@@ -87,7 +87,9 @@ function columnsOf(measured) {
     }
     const { date, results } = run;
     const cases = new Set(results.map((result) => result.case)).size;
-    const windows = cases === results.length ? [null] : windowsOf(results);
+    // One window of its own for each case, unless they are all the same.
+    const isOwn = cases === results.length && windowsOf(results).length > 1;
+    const windows = isOwn ? [null] : windowsOf(results);
     return windows.map((seconds) => ({
       way,
       date,

@@ -68,10 +68,10 @@ function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
         ? `allocates items that wait: ${formatSlopeBriefly(backlog.producedSlope)} come in, ${formatSlopeBriefly(backlog.consumedSlope)} are freed, and the oldest has waited ${formatDurationBriefly(backlog.waitingMs)}, longer all the time`
         : `has more and more live bytes: ${formatBytesBriefly(keptBytes)} more after the first third of the window`;
     case "swells":
-      return `keeps a few blocks that are reallocated, larger each time: ${formatBytesBriefly(keptBytes)} more`;
+      return `keeps a few large blocks, and more in them each time: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":
       return `keeps a block that is reallocated at a multiple of its size whenever it is full: ${formatBytesBriefly(keptBytes)} more`;
     default:
-      return `has survivors of every age: ${formatBytesBriefly(keptBytes)} of the window live`;
+      return `keeps what it makes: ${formatBytesBriefly(keptBytes)} of the window live`;
   }
 }

@@ -75,9 +75,14 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
   };
 }
 
-/** The program's own end, else the last of its processes. */
-function decisiveEnd({ memoryEnds = [], target }: Evidence): MemoryEndEvidence | undefined {
-  return memoryEnds.find(({ pid }) => pid === target.pid) ?? memoryEnds.at(-1);
+/** The program's own end, else the last of those of its processes whose allocations were seen. */
+function decisiveEnd(evidence: Evidence): MemoryEndEvidence | undefined {
+  const { memoryEnds = [], target } = evidence;
+  return (
+    memoryEnds.find(({ pid }) => pid === target.pid) ??
+    memoryEnds.findLast((end) => largestAtEnd(evidence, end).sites.length > 0) ??
+    memoryEnds.at(-1)
+  );
 }
 
 /** The largest sites of the process at its end; at its peak for a child, or where it freed memory as it ended. */

@@ -141,7 +141,9 @@ export function fileUnusable(
 ): TidemarkError {
   const permission = /EACCES|EPERM/.test(reason);
   // In place of "EACCES: permission denied, open '/x'": the path stands before it.
-  const words = permission ? "permission denied" : reason;
+  const ours = /^EPERM: (it belongs to .+)$/.exec(reason)?.[1];
+  const denied = ours === undefined ? "permission denied" : `permission denied, ${ours}`;
+  const words = permission ? denied : reason;
   const next =
     action === "read" ? "run this as a user who may read it" : "name another file with -o";
   return new TidemarkError(

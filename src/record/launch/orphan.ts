@@ -31,7 +31,7 @@ import type { ExitReport } from "../process/exit_report.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { profilePool } from "../process/pool_profile.js";
 import { isHandedOver } from "./hand_over.js";
-import { memoryEndLeft } from "./memory_end_left.js";
+import { memoryEndsLeft } from "./memory_ends_left.js";
 import { orphanPath } from "./run.js";
 
 /**
@@ -162,6 +162,11 @@ function append(
     recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
   const atMs = Math.max(timeMs, recording.endMs);
   const { tables, look } = merge(recording.tables(), before, assembler.take(atMs));
+  const pids = new Set([...recording.processes, ...tables.processes].map(({ pid }) => pid));
+  const memoryEnds = end === null ? [] : memoryEndsLeft(recording, pids, end, atMs);
+  const killed = new Set(memoryEnds.map(({ pid }) => pid));
+  killed.delete(recording.meta.pid); // what lived in the program at its end is the recording's end
+  emptyProcesses(look, (process) => killed.has(tables.processes[process]?.pid ?? 0));
   const writer = RecordingWriter.resume(
     recording.path,
     recording.wholeBytes,
@@ -182,8 +187,7 @@ function append(
           "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
         ]);
       }
-      const memoryEnd = memoryEndLeft(recording, end, atMs);
-      writer.memoryEnds(atMs, memoryEnd === null ? [] : [memoryEnd]);
+      writer.memoryEnds(atMs, memoryEnds);
       writer.end({ timeMs: atMs, ...end });
     }
     if (writer.failure) {
@@ -226,6 +230,21 @@ function merge(
   }
   const width = look.cohorts.length;
   return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
+}
+
+/** What lived in processes that are gone, the agents in them included, which could not say so. */
+function emptyProcesses(
+  { sites, cohorts }: ProfileLook,
+  isGone: (process: number) => boolean,
+): void {
+  for (let row = 0; row < sites.length; row++) {
+    if (isGone(uint16At(sites.process, row))) {
+      for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
+        sites[figure][row] = 0;
+      }
+      sites.cohortBytes.fill(0, row * cohorts.length, (row + 1) * cohorts.length);
+    }
+  }
 }
 
 function translate(sites: SiteTable, map: TablesMap): SiteTable {

@@ -1,0 +1,88 @@
+/**
+ * Which processes of a program whose recorder had left, or was killed before it, were killed for memory. Sources, in
+ * order:
+ *
+ *   the kernel's log            names the process
+ *   the group's count of kills  is higher than at the recording's last poll, and the guard saw SIGKILL: the program
+ */
+import {
+  findCgroup,
+  type KernelKill,
+  readGroupCounters,
+  readKernelKills,
+  readLimiting,
+  readMachineMemory,
+} from "../../linux/index.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
+import type { Pid, TimeMs } from "../../model/base/units.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
+import type { Metric } from "../../model/profile/series.js";
+import type { OpenRecording } from "../../recording/reader.js";
+import type { ExitReport } from "../process/exit_report.js";
+import { type EndedProcess, killedByCounters, killedByKernel } from "../process/memory_ends.js";
+
+const SIGKILL = 9;
+
+/**
+ * `pids`: all processes that the recording and the agents know. `timeMs`: when the program ended. Empty where none was
+ * killed for memory, or nobody knows.
+ */
+export function memoryEndsLeft(
+  recording: OpenRecording,
+  pids: ReadonlySet<Pid>,
+  report: ExitReport,
+  timeMs: TimeMs,
+): MemoryEnd[] {
+  const told = new Set(recording.memoryEnds.map(({ pid }) => pid));
+  const byLog = kernelKillsOf(recording)
+    .filter(({ pid }) => pids.has(pid) && !told.has(pid))
+    .map((kill) =>
+      killedByKernel(endedProcess(recording, kill.pid, report, timeMs), kill, readMachineMemory()),
+    );
+  const root = recording.meta.pid;
+  if (told.has(root) || byLog.some(({ pid }) => pid === root) || report.signal !== SIGKILL) {
+    return byLog;
+  }
+  // The guard, and so this process, is in the program's group unless the program was moved.
+  const place = findCgroup(process.pid);
+  const kills = (place === null ? null : readLimiting(place))?.oomKills ?? 0;
+  const killsBefore = recording.series[0]?.values.get("cgroupOomKills")?.at(-1) ?? 0;
+  return place === null || kills <= killsBefore
+    ? byLog
+    : [
+        ...byLog,
+        killedByCounters(
+          endedProcess(recording, root, report, timeMs),
+          readGroupCounters(place),
+          readMachineMemory(),
+        ),
+      ];
+}
+
+/** Its figures at the last poll; none where it came after that. */
+function endedProcess(
+  recording: OpenRecording,
+  pid: Pid,
+  report: ExitReport,
+  timeMs: TimeMs,
+): EndedProcess {
+  const series = recording.series.find((one) => one.pid === pid);
+  const last = (metric: Metric) => series?.values.get(metric)?.at(-1) ?? 0;
+  return {
+    pid,
+    timeMs,
+    last: {
+      rssBytes: last("rssBytes"),
+      vmsBytes: last("vmsBytes"),
+      vmPeakBytes: last("vmPeakBytes"),
+      vmDataBytes: last("vmDataBytes"),
+    },
+    maxRssBytes: pid === recording.meta.pid ? report.maxRssBytes : 0,
+  };
+}
+
+function kernelKillsOf({ startMs }: OpenRecording): readonly KernelKill[] {
+  const sinceMs = monotonicMs() - (Date.now() - startMs);
+  // A recording from before the last boot: the log's pids are others.
+  return sinceMs < 0 ? [] : (readKernelKills(sinceMs) ?? []);
+}
