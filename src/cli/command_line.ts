@@ -52,7 +52,7 @@ async function understand(args: readonly string[]): Promise<string[]> {
   if (first.startsWith("-") || COMMAND_NAMES.includes(first)) {
     return [...args];
   }
-  const { withCommand } = await import("./target.js");
+  const { withCommand } = await import("./options/target.js");
   return withCommand(args, COMMAND_NAMES);
 }
 
@@ -159,7 +159,9 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
 /** What the file is and which command reads it, or "". */
 async function otherFile({ cause }: TidemarkError): Promise<string> {
   const { otherPath = "" } = (cause ?? {}) as Partial<OtherFile>;
-  return otherPath === "" ? "" : ((await import("./target.js")).otherFileText(otherPath) ?? "");
+  return otherPath === ""
+    ? ""
+    : ((await import("./options/target.js")).otherFileText(otherPath) ?? "");
 }
 
 /** Whose the file is, or the folder that it would be in: "app.tidemark belongs to root", or "". */

@@ -7,9 +7,9 @@
  */
 import { type Command, type CommanderError, InvalidArgumentError, type Option } from "commander";
 import { badUsage, oneLine, type TidemarkError } from "../../model/errors/errors.js";
-import { otherFileText } from "../target.js";
 import { guessOption } from "./guess.js";
 import { exampleOf } from "./options.js";
+import { otherFileText } from "./target.js";
 
 interface CommandLine {
   /** As it is typed behind `tidemark`: "heap diff"; "" for none. */

@@ -13,12 +13,12 @@
  * Files are told apart by their content. For every other file one line names what opens it.
  */
 
-import { type FileKind, identifyFile, openRecordingAt } from "../inspect/index.js";
-import { nearNames } from "../model/base/near_miss.js";
-import { badUsage, fileNotFound, oneLine, TidemarkError } from "../model/errors/errors.js";
-import { notOpened } from "../model/errors/file_errors.js";
-import { guessFile } from "./options/guess.js";
-import { shellWord } from "./text/command_words.js";
+import { type FileKind, identifyFile, openRecordingAt } from "../../inspect/index.js";
+import { nearNames } from "../../model/base/near_miss.js";
+import { badUsage, fileNotFound, oneLine, TidemarkError } from "../../model/errors/errors.js";
+import { notOpened } from "../../model/errors/file_errors.js";
+import { shellWord } from "../text/command_words.js";
+import { guessFile } from "./guess.js";
 
 /** Words with the command in front. Throws TidemarkError where no command opens the first of them. */
 export function withCommand(words: readonly string[], commands: readonly string[]): string[] {
