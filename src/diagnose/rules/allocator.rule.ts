@@ -5,6 +5,7 @@ import { pinsPages } from "../causes/rarely_sampled_sites.js";
 import { riseOf, shareOfNewest } from "../evidence/ledger_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import { isLarge, type ProcessObservation, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
+import { isFirm } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
@@ -41,6 +42,7 @@ export const allocator: Rule = {
       growth.rise >= SMALLEST_RISE_BYTES &&
       growth.rise >= ERRORS * unused.standardErrorBytes &&
       isLarge(anon) &&
+      isFirm(anon) &&
       (anon.shape === "growing" || growth.shape === "growing") &&
       growth.rise >= MOST_OF_GROWTH * anon.rise &&
       kept < MOST_OF_GROWTH * anon.rise &&
