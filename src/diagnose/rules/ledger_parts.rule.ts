@@ -10,6 +10,7 @@ import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
 import { partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
+import { isFirm } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
@@ -65,7 +66,9 @@ export const ledgerParts: Rule = {
     }
     const detail = `${first.part} rose by ${formatBytesBriefly(first.rise)} in ${formatDurationBriefly(first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
     const kind = MEANING[first.part] ?? null;
-    const isEarly = kind === "allocator-retention" && first.covered < LEAST_COVERED_OF_FREE;
+    const isEarly =
+      kind === "allocator-retention" &&
+      (first.covered < LEAST_COVERED_OF_FREE || !isFirm(target.growth("rssBytes")));
     const isRead = kind === "file-growth" && !mapsMore(target);
     if (suspects.length > 0 || isEarly || isRead) {
       return silent(detail);
