@@ -20,6 +20,16 @@ function oddOne(growing: readonly ProcessObservation[], workers: number): string
     : "";
 }
 
+/** Of the children that ran for long enough to be judged. */
+function subject(growing: number, workers: number): string {
+  if (workers === 1) {
+    return "The child process grows";
+  }
+  return growing === 1
+    ? `One of ${workers} child processes that ran long enough grows`
+    : `${growing} of ${workers} child processes that ran long enough grow`;
+}
+
 /** The memory that grows is a worker's, not the target's own. */
 export const children: Rule = {
   name: "children",
@@ -51,7 +61,7 @@ export const children: Rule = {
       says: "leak",
       kind: "child-growth",
       weight: inChildren.length > 0 ? 0.95 : 0.8,
-      detail: `${growing.length} of ${workers.length} child processes grow, by ${formatSlopeBriefly(Math.max(slope, own))} together, to ${formatBytesBriefly(level)} now.${oddOne(growing, workers.length)}`,
+      detail: `${subject(growing.length, workers.length)} by ${formatSlopeBriefly(Math.max(slope, own))}${growing.length > 1 ? " together" : ""}, to ${formatBytesBriefly(level)}.${oddOne(growing, workers.length)}`,
       suspects: inChildren,
       explainedSlope: Math.max(slope, own),
     };
