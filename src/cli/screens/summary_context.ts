@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { relative } from "node:path";
 import type { Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
-import type { Millis } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { seenAt, sizeOfFile } from "../files/recordings.js";
 import { shellWord } from "../text/command_words.js";
@@ -30,14 +30,17 @@ export function summaryContext(
   };
 }
 
-/** A program that gives up sooner has not begun its work: figures of its start would push its own message away. */
+/** A program that gives up sooner, and holds no more, has not begun its work: figures of its start would push its own
+ * message away. */
 const FAILED_AT_ONCE_MS: Millis = 1_000;
+const MOST_OF_A_START: Bytes = 32 * 2 ** 20;
 
 /** It ended by itself with an error, so soon that its memory does not matter. */
 export function failedAtOnce(recording: Recording): boolean {
-  const { end, startMs, endMs, memoryEnds } = recording;
+  const { end, startMs, endMs, looks, memoryEnds } = recording;
+  const isSmall = looks.every(({ liveBytes }) => liveBytes < MOST_OF_A_START);
   const failed = end !== null && end.exitCode !== null && end.exitCode !== 0;
-  return failed && memoryEnds.length === 0 && endMs - startMs < FAILED_AT_ONCE_MS;
+  return failed && isSmall && memoryEnds.length === 0 && endMs - startMs < FAILED_AT_ONCE_MS;
 }
 
 /** "the program ended with exit code 1 after 60 ms; its recording: tidemark summary app.tidemark". */
