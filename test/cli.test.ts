@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   closeSync,
   copyFileSync,
@@ -146,9 +148,16 @@ describe("mistakes", () => {
     [["diff", "app.tidemark@1s", "app.tidemark"]],
     [["ps"]],
   ])("%j --filter zzz: nothing matches it", async (words) => {
-    const { status, stdout } = await cli([...words, "--filter", "zzz"]);
-    expect(status).toBe(0);
-    expect(stdout).toContain("nothing matches --filter zzz\n");
+    // For `ps`: on a quiet machine no other Python may run.
+    const program = spawn(python, ["-c", "print(0, flush=True); import time; time.sleep(60)"]);
+    try {
+      await once(program.stdout, "data");
+      const { status, stdout } = await cli([...words, "--filter", "zzz"]);
+      expect(status).toBe(0);
+      expect(stdout).toContain("nothing matches --filter zzz\n");
+    } finally {
+      program.kill("SIGKILL");
+    }
   });
 
   test("--debug adds the stack, nothing else does", async () => {
