@@ -156,7 +156,7 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   return failure.exitCode;
 }
 
-/** What the file is and which command reads it, or "". */
+/** Names the kind of a file that the command cannot read, and the command that can; "" if the kind is not known. */
 async function otherFile({ cause }: TidemarkError): Promise<string> {
   const { otherPath = "" } = (cause ?? {}) as Partial<OtherFile>;
   return otherPath === ""

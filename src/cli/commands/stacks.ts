@@ -5,13 +5,13 @@ import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
   parseCount,
+  unmatchedText,
   withCommonOptions,
   withExamples,
 } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
 import { printStacks } from "../screens/stacks.js";
-import { shellWord } from "../text/command_words.js";
 import { printJson, screenOf } from "../text/output.js";
 
 interface StacksOptions extends CommonOptions {
@@ -62,10 +62,7 @@ async function stacks(pid: Pid, options: StacksOptions): Promise<void> {
   } else {
     printStacks(screenOf(process.stdout), document, {
       quiet: options.quiet === true,
-      unmatched:
-        options.filter === undefined
-          ? "no thread"
-          : `nothing matches --filter ${shellWord(options.filter)}`,
+      unmatched: unmatchedText(options) ?? "no thread",
     });
   }
 }

@@ -161,7 +161,7 @@ export function inOrderOf<Row>(all: readonly Row[], chosen: readonly Row[]): Row
 }
 
 /** "nothing matches --filter zzz"; undefined where the options cannot have left out every row. */
-function unmatchedText({ filter, min }: ListOptions): string | undefined {
+export function unmatchedText({ filter, min }: ListOptions): string | undefined {
   const conditions = [
     filter === undefined ? "" : `--filter ${shellWord(filter)}`,
     min === undefined ? "" : `--min ${formatBytes(min)}`,

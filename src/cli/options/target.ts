@@ -115,8 +115,8 @@ function grows(path: string): boolean {
 }
 
 /**
- * What a file is that a command does not read, and which command does: "a recording; read it with: tidemark summary
- * app.tidemark". undefined for what cannot be read.
+ * Names the kind of a file, and the command that reads that kind: "a recording; read it with: tidemark summary
+ * app.tidemark". undefined if the file cannot be read.
  */
 export function otherFileText(path: string): string | undefined {
   let kind: FileKind;

@@ -3,8 +3,8 @@ import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/nu
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { inOrderOf, type ListOptions, type SelectedRows, selectRows } from "../options/options.js";
-import { formatTable, type Screen } from "../text/output.js";
+import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
+import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
 import { functionOf, placeOf } from "./sites.js";
 
@@ -46,38 +46,12 @@ export function printDiff(
 }
 
 function printChanges(screen: Screen, document: DiffJson, options: ListOptions): void {
-  const { paint } = screen;
-  const changed = changesOf(document);
-  const chosen = selectRows(
-    changed.toSorted(byAmount),
-    options,
-    DEFAULT_GROWTHS,
-    (row) => row.growthBytes,
-    (row) => row.place,
-  );
-  const rows = inOrderOf(changed, chosen.rows);
-  const table = formatTable(
-    screen,
-    [
-      { title: "GROWTH", align: "right", paint: paint.bold },
-      { title: "±", align: "right", paint: paint.dim },
-      { title: "A", align: "right" },
-      { title: "B", align: "right" },
-      { title: "BY" },
-      { title: "" },
-      { title: "SITE", flexible: "cutMiddle" },
-    ],
-    rows.map((row) => [
-      formatSignedBytes(row.growthBytes),
-      formatBytes(Math.sqrt(row.variance)),
-      formatBytes(row.a),
-      formatBytes(row.b),
-      row.origin,
-      row.isNoise ? "noise" : "",
-      row.place,
-    ]),
-  );
-  printTable(screen, table, { ...chosen, rows });
+  const place = { title: "SITE", flexible: "cutMiddle" } as const;
+  printAmounts(screen, changesOf(document), [{ title: "BY" }, place], options, (row) => ({
+    name: row.place,
+    amounts: [Math.sqrt(row.variance), row.a, row.b],
+    cells: [row.origin, row.place],
+  }));
 }
 
 function printGroups(
@@ -86,15 +60,46 @@ function printGroups(
   groups: NonNullable<DiffJson["groups"]>,
   options: ListOptions,
 ): void {
+  const columns = [{ title: by.toUpperCase(), flexible: "cutMiddle" }] as const;
+  printAmounts(screen, groups, columns, options, (row) => ({
+    name: groupName(row.group),
+    amounts: [row.standardErrorBytes, row.liveBytesA, row.liveBytesB],
+    cells: [groupName(row.group)],
+  }));
+}
+
+interface Growing {
+  readonly growthBytes: Bytes;
+  readonly isNoise?: boolean;
+}
+
+interface Cells {
+  /** What `--filter` looks at. */
+  readonly name: string;
+  /** The standard error, then A and B. */
+  readonly amounts: readonly [Bytes, Bytes, Bytes];
+  /** One for each of the last columns. */
+  readonly cells: readonly string[];
+}
+
+/** A table of growths in the order of `all`; `columns` follow those of the amounts. */
+function printAmounts<Row extends Growing>(
+  screen: Screen,
+  all: readonly Row[],
+  columns: readonly Column[],
+  options: ListOptions,
+  cellsOf: (row: Row) => Cells,
+): void {
   const { paint } = screen;
-  const chosen = selectRows(
-    groups.toSorted(byAmount),
+  const { leftOut, unmatched, ...chosen } = selectRows(
+    all.toSorted(byAmount),
     options,
     DEFAULT_GROWTHS,
     (row) => row.growthBytes,
-    (row) => groupName(row.group),
+    (row) => cellsOf(row).name,
   );
-  const rows = inOrderOf(groups, chosen.rows);
+  const rows = inOrderOf(all, chosen.rows);
+  const [last = { title: "" }] = columns.slice(-1);
   const table = formatTable(
     screen,
     [
@@ -102,27 +107,22 @@ function printGroups(
       { title: "±", align: "right", paint: paint.dim },
       { title: "A", align: "right" },
       { title: "B", align: "right" },
+      ...columns.slice(0, -1),
       { title: "" },
-      { title: by.toUpperCase(), flexible: "cutMiddle" },
+      last,
     ],
-    rows.map((row) => [
-      formatSignedBytes(row.growthBytes),
-      formatBytes(row.standardErrorBytes),
-      formatBytes(row.liveBytesA),
-      formatBytes(row.liveBytesB),
-      row.isNoise ? "noise" : "",
-      groupName(row.group),
-    ]),
+    rows.map((row) => {
+      const { amounts, cells } = cellsOf(row);
+      const noise = row.isNoise === true ? "noise" : "";
+      return [
+        formatSignedBytes(row.growthBytes),
+        ...amounts.map(formatBytes),
+        ...cells.slice(0, -1),
+        noise,
+        cells.at(-1) ?? "",
+      ];
+    }),
   );
-  printTable(screen, table, { ...chosen, rows });
-}
-
-function printTable(
-  screen: Screen,
-  table: readonly string[],
-  { rows, leftOut, unmatched }: SelectedRows<{ readonly isNoise?: boolean }>,
-): void {
-  const { paint } = screen;
   for (const [index, line] of unmatched === undefined ? table.entries() : []) {
     screen.line(rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
   }
@@ -135,10 +135,7 @@ function printTable(
 }
 
 /** Which rows `--top` keeps: those beyond their error first, the largest growth or shrinkage first. */
-export function byAmount(
-  x: { readonly growthBytes: Bytes; readonly isNoise?: boolean },
-  y: { readonly growthBytes: Bytes; readonly isNoise?: boolean },
-): number {
+export function byAmount(x: Growing, y: Growing): number {
   const amount = Math.abs(y.growthBytes) - Math.abs(x.growthBytes);
   return Number(x.isNoise === true) - Number(y.isNoise === true) || amount;
 }

@@ -4,7 +4,7 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import { isFirm } from "../series/growth.js";
+import { growthShown } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
@@ -32,7 +32,7 @@ export const ageCohorts: Rule = {
         ? silent(
             `No site keeps what it makes: of the largest, ${frameText(headlineOf(largest.site))}, ${formatBytesBriefly(largest.keptBytes)} of the window live, ${
               {
-                fills: "and most of that came within a part of it",
+                fills: "and most of that came within a short part of it",
                 churns: "all of it young",
                 small: "too little to count",
                 hints: "in too few samples",
@@ -46,7 +46,7 @@ export const ageCohorts: Rule = {
         : silent("No allocation of the window lives.");
     }
     const kept = suspects.reduce((sum, { slope }) => sum + slope, 0);
-    const all = isFirm(total) ? Math.max(kept, total.slope) : kept;
+    const all = growthShown(total, kept);
     const ofPlace = suspects.reduce(
       (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
       0,

@@ -97,7 +97,8 @@ export function assessGrowth(all: Readings, counts = false): Growth {
   const figures = {
     ...{ slope, low, high, spanMs, wholeRise, level, z },
     rise: slope * spanMs,
-    baseline: start,
+    // The line may begin beyond the readings: they bound it.
+    baseline: Math.min(Math.max(start, Math.min(...values)), Math.max(...values)),
     late: slopeFrom({ times, values }, 1 / 2, dependence),
     lastThird: slope > 0 ? lastSlope / slope : 0,
   };

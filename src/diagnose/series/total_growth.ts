@@ -1,7 +1,7 @@
 /** How fast the memory of a whole process tree grows: one figure for the header, the verdict and the JSON. */
 import type { TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
-import { assessGrowth, type Growth } from "./growth.js";
+import { assessGrowth, type Growth, isFirm } from "./growth.js";
 import { type Readings, readingsOf } from "./readings.js";
 
 export interface TotalGrowth extends Growth {
@@ -9,7 +9,13 @@ export interface TotalGrowth extends Growth {
   readonly readings: Readings;
 }
 
-/** What the figure is of, to begin a sentence with. */
+/** The growth of which a site's growth is a share: that of the whole program where it grows beyond doubt, but no less
+ * than `kept`, what all the sites grow by. */
+export function growthShown(total: TotalGrowth, kept: number): number {
+  return isFirm(total) ? Math.max(kept, total.slope) : kept;
+}
+
+/** The name of the memory that was measured, as the subject of a sentence. */
 export function memoryName({ metric }: TotalGrowth): string {
   return metric === "rssBytes" ? "RSS" : "Memory of the process tree";
 }

@@ -8,7 +8,7 @@ import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
-import { isFirm } from "../series/growth.js";
+import { growthShown } from "../series/total_growth.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
@@ -207,8 +207,8 @@ function suspectJson(
   const times = histories?.lookTimes ?? evidence.census?.timesMs ?? [];
   const holder = namedHolder(observations, suspect, kind);
   const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
-  const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files" && isFirm(total);
-  const all = isOfGrowth ? Math.max(kept, total.slope) : kept;
+  const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files";
+  const all = isOfGrowth ? growthShown(total, kept) : kept;
   const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
   return {
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,

@@ -1,18 +1,14 @@
 /** A verdict on chosen rows says so, and what part of the whole process's growth they are. */
-import {
-  formatBytesBriefly,
-  formatDurationBriefly,
-  formatShare,
-  formatSlopeBriefly,
-} from "../../model/base/numbers.js";
+import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
-import { type Finding, type Rule, silent } from "../rules/rule.js";
+import { type Finding, open, type Rule } from "../rules/rule.js";
 import { afterFirstThird, assessGrowth, smallestRise } from "../series/growth.js";
 import type { Readings } from "../series/readings.js";
 import { totalGrowth } from "../series/total_growth.js";
+import { settledBy } from "../wording/window_needed.js";
 
 const MS_PER_HOUR = 3_600_000;
 const SHORTEST_SPAN_MS: Millis = 5000;
@@ -50,18 +46,18 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
   }
   return growth.shape === "growing"
     ? {
-        ...silent(
-          `what lives of these rows grows by ${formatSlopeBriefly(growth.slope)}, and no single site is known to keep it. ${formatDurationBriefly(windowMs)} more would settle it.`,
+        ...open(
+          `What these rows hold grows by ${formatSlopeBriefly(growth.slope)}, and no single site is known to keep it; ${settledBy(2 * windowMs)}.`,
+          0.6,
+          2 * windowMs,
         ),
-        kind: "insufficient-evidence",
-        weight: 0.6,
         growth,
       }
     : {
         says: "no leak",
         kind: "steady",
         weight: 0.5,
-        detail: `What lives of these rows does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
+        detail: `What these rows hold does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
       };
 }
 

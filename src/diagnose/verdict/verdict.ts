@@ -95,8 +95,8 @@ interface Decision {
 
 /**
  * The heaviest finding decides, of equals the first in the list of rules; among leaks, the one that explains by far
- * the most. While the whole tree grows beyond doubt, or did in the last third, no calm finding may decide, unless it names what grows and why
- * that will stop.
+ * the most. While the whole tree grows beyond doubt, or did in the last third, no calm finding may decide, unless it
+ * names what grows and why that will stop.
  */
 function decide(
   findings: readonly Judged[],

@@ -25,7 +25,7 @@ const KEPT_BY_SITES = new Set<VerdictKind>([
   "graph-retention",
   "cycle-garbage",
 ]);
-/** What explains less than this share of the growth is told with its own rate. */
+/** Below this share of the growth, the suspects' own rate is stated beside the program's. */
 const MOST_OF_GROWTH = 0.6;
 
 const WHAT: Readonly<Record<VerdictKind, string>> = {
@@ -130,7 +130,7 @@ export function summaryOf(
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
 }
 
-/** Of what the sites keep, and of the whole program where that grows by far more. */
+/** The rate at which the accused sites grow; followed by that of the whole program if it is much higher. */
 function rateOf(
   kind: VerdictKind,
   accused: readonly SiteJudgement[],
@@ -139,7 +139,7 @@ function rateOf(
   const own = accused.reduce((sum, { slope }) => sum + slope, 0);
   const whole = `${formatBytesBriefly(bytesPerHour)}/h`;
   return KEPT_BY_SITES.has(kind) && own > 0 && own * MS_PER_HOUR < MOST_OF_GROWTH * bytesPerHour
-    ? `${formatSlopeBriefly(own)}, of ${whole} by which all memory of the program grows`
+    ? `${formatSlopeBriefly(own)}, out of ${whole} for the whole program`
     : whole;
 }
 

@@ -191,13 +191,10 @@ function growthOf(recording: Recording): SummaryJson["series"] {
   const endedMs = processes[0]?.endedMs ?? null;
   const { readings, shape, ...growth } = totalGrowth({ series, endedMs }, processes.length);
   const { values } = readings;
-  const least = values.reduce((low, value) => Math.min(low, value), values[0] ?? 0);
-  const most = values.reduce((high, value) => Math.max(high, value), values[0] ?? 0);
   return {
     startBytes: values[0] ?? 0,
-    minBytes: least,
-    // A line's level where it begins: the readings bound it.
-    baselineBytes: Math.min(Math.max(growth.baseline, least), most),
+    minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
+    baselineBytes: growth.baseline,
     growthBytesPerHour: growth.slope * MS_PER_HOUR,
     ...(shape === "short"
       ? {}

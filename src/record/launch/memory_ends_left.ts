@@ -13,7 +13,7 @@ import {
   readLimiting,
   readMachineMemory,
 } from "../../linux/index.js";
-import { monotonicMs } from "../../linux/this_process/clock.js";
+import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
@@ -37,7 +37,11 @@ export function memoryEndsLeft(
   const byLog = kernelKillsOf(recording)
     .filter(({ pid }) => pids.has(pid) && !told.has(pid))
     .map((kill) =>
-      killedByKernel(endedProcess(recording, kill.pid, report, timeMs), kill, readMachineMemory()),
+      killedByKernel(
+        endedProcess(recording, kill.pid, report, Math.min(timeMs, realTimeOf(kill))),
+        kill,
+        readMachineMemory(),
+      ),
     );
   const root = recording.meta.pid;
   if (told.has(root) || byLog.some(({ pid }) => pid === root) || report.signal !== SIGKILL) {
@@ -57,6 +61,11 @@ export function memoryEndsLeft(
           readMachineMemory(),
         ),
       ];
+}
+
+/** The log counts from the machine's start. */
+function realTimeOf({ atMs }: KernelKill): TimeMs {
+  return nowMs() - (monotonicMs() - atMs);
 }
 
 /** Its figures at the last poll; none where it came after that. */
@@ -82,7 +91,7 @@ function endedProcess(
 }
 
 function kernelKillsOf({ startMs }: OpenRecording): readonly KernelKill[] {
-  const sinceMs = monotonicMs() - (Date.now() - startMs);
+  const sinceMs = monotonicMs() - (nowMs() - startMs);
   // A recording from before the last boot: the log's pids are others.
   return sinceMs < 0 ? [] : (readKernelKills(sinceMs) ?? []);
 }

@@ -165,7 +165,7 @@ function append(
   const pids = new Set([...recording.processes, ...tables.processes].map(({ pid }) => pid));
   const memoryEnds = end === null ? [] : memoryEndsLeft(recording, pids, end, atMs);
   const killed = new Set(memoryEnds.map(({ pid }) => pid));
-  killed.delete(recording.meta.pid); // what lived in the program at its end is the recording's end
+  killed.delete(recording.meta.pid); // the last look shows what the program itself held when it ended
   emptyProcesses(look, (process) => killed.has(tables.processes[process]?.pid ?? 0));
   const writer = RecordingWriter.resume(
     recording.path,
@@ -232,7 +232,7 @@ function merge(
   return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
 }
 
-/** What lived in processes that are gone, the agents in them included, which could not say so. */
+/** Sets the live figures of processes that were killed to zero: their agents had no chance to. */
 function emptyProcesses(
   { sites, cohorts }: ProfileLook,
   isGone: (process: number) => boolean,

@@ -25,11 +25,10 @@ import {
   type LookupAnswer,
   type LookupRequest,
   type LookupSite,
-  type SampledStack,
   startLookup,
 } from "../../holders/lookup_request.js";
-import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
-import type { Address, Bytes, Millis, Pid, StackId, TimeMs } from "../../model/base/units.js";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
 import type { Metric } from "../../model/profile/series.js";
@@ -38,6 +37,7 @@ import type { CensusBatch, HolderBatch } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { LiveSamples, Opening } from "../../segment/index.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
+import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
@@ -67,15 +67,9 @@ const ACCUSED: ReadonlySet<SiteCourse> = new Set([
   "doubles",
 ]);
 const MOST_SITES = 8;
-const MOST_ADDRESSES = 48;
-/** That are looked at for who makes handles. */
-const MOST_SAMPLES = 10_000;
 /** What a program that has ended waits for a lookup. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
-/** From a look to the copy of the heap; and what a block may have grown by in one step. */
-const LONGEST_COPY_MS: Millis = 3_000;
-const LEAST_STEP_BYTES: Bytes = 2 ** 18;
 /** Of what a site kept. */
 const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
@@ -252,7 +246,7 @@ export class SuspectWatch {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
-  /** What a lookup that is due may take of the budget; null: there is no room for it yet. */
+  /** CPU time that a lookup which is due may use; null if the budget has no room for it yet. */
   #affordedMs(elapsedMs: Millis, suspected: boolean): Millis | null {
     const { budget } = this.#options;
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
@@ -382,12 +376,6 @@ export class SuspectWatch {
   }
 }
 
-interface Born {
-  readonly address: Address;
-  readonly bytes: Bytes;
-  readonly bornMs: TimeMs;
-}
-
 /** A program that imports for long is not at work yet; modules that it makes all the time are looked up later. */
 function isSuspect({ course, site }: SiteJudgement): boolean {
   const imported = site.keptStacks.reduce(
@@ -395,46 +383,4 @@ function isSuspect({ course, site }: SiteJudgement): boolean {
     0,
   );
   return ACCUSED.has(course) && imported < MOST_IMPORTED;
-}
-
-/** Its largest block, and what that has become when a copy of the heap is complete. */
-function largestBlock(rows: readonly Born[], { slope }: SiteJudgement): LookupSite["swelling"] {
-  const least = Math.max(...rows.map(({ bytes }) => bytes));
-  return { least, most: least + slope * LONGEST_COPY_MS + LEAST_STEP_BYTES };
-}
-
-/** The youngest of all live samples, as many as a lookup may ask for, by stack. */
-function youngOf(samples: LiveSamples | undefined): SampledStack[] {
-  if (samples === undefined) {
-    return [];
-  }
-  const { address, bornMs, stack, length } = samples;
-  const births = Array.from(bornMs.subarray(0, length));
-  const oldest = births.sort((a, b) => b - a).at(MOST_SAMPLES - 1) ?? 0;
-  const byStack = new Map<StackId, Address[]>();
-  for (let row = 0; row < length; row++) {
-    if (float64At(bornMs, row) >= oldest) {
-      const addresses = byStack.get(uint32At(stack, row)) ?? [];
-      byStack.set(uint32At(stack, row), addresses);
-      addresses.push(float64At(address, row));
-    }
-  }
-  return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
-}
-
-/** What came later may be gone in a moment. */
-function oldEnough(settledMs: TimeMs, nowMs: TimeMs): TimeMs {
-  return nowMs - (nowMs - settledMs) / 6;
-}
-
-/** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */
-function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Address[] {
-  const oldMs = oldEnough(settledMs, nowMs);
-  const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= oldMs);
-  const from = (kept.length > 0 ? kept : [...rows]).sort((a, b) => a.bornMs - b.bornMs);
-  const step = Math.max(1, from.length / MOST_ADDRESSES);
-  return Array.from(
-    { length: Math.min(from.length, MOST_ADDRESSES) },
-    (_, i) => itemAt(from, Math.floor(i * step)).address,
-  );
 }
