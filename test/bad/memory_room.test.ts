@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording } from "../../src/inspect/index.js";
+import { readKernelKills } from "../../src/linux/index.js";
 import { anyInterpreter } from "../environment.js";
 import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { record, removeScratch, until } from "../run.js";
@@ -61,6 +62,35 @@ while True:
     const { verdict } = await diagnoseRecording(recording, async () => {});
     expect(verdict.summary).toMatch(/remember/);
   });
+
+  test.skipIf(group === null)(
+    "a child that is killed holds nothing at the program's end",
+    async () => {
+      const filling = `import os, time
+child = os.fork()
+if child == 0:
+    kept = []
+    def remember():
+        kept.append([bytes(20_000) for _ in range(50)])
+    while True:
+        remember()
+        time.sleep(0.02)
+pid, status = os.waitpid(child, 0)
+time.sleep(1)
+print(child, os.WTERMSIG(status))`;
+      const outcome = await record([python, "-c", filling], { before: inGroup });
+      const [child, signal] = outcome.stdout.split(" ").map(Number);
+      expect(signal).toBe(9);
+      // Only the kernel's log names a child of a recording that nobody watched; a pid namespace hides it.
+      const { memoryEnds } = outcome.open();
+      const { sites } = await outcome.summary();
+      const live = sites.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
+      if (readKernelKills(0) !== null) {
+        expect(memoryEnds).toMatchObject([{ pid: child, cause: "cgroup" }]);
+        expect(live).toBeLessThan(30 * MIB);
+      }
+    },
+  );
 
   test("is taken from the recorder first", async () => {
     const adjustments: string[] = [];

@@ -3,8 +3,10 @@
  *
  *     minute 1                                   how long the window is
  *     anonRssBytes 40 + 1/s                      MiB at the start, and what comes to it
+ *     anonRssBytes 40 begins 1/s at 45s          the same from a later time on
  *     threads 4 + 0.5/s                          figures that are no bytes: as they are
  *     site record keeps 1/s                      MiB a second, none of it freed
+ *     site record begins 1/s at 45s              MiB a second from then on, none of it freed
  *     site cache fills 20 by 15s                 MiB, and when it is full
  *     site parse churns 5                        MiB of young memory all the time
  *     site tables leaps 20 at 50s                MiB, all at once
@@ -17,6 +19,7 @@
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder record held=40 path=app>history putter=keep callers=record,replay
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
+ *     holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and who makes them
  *     collector off
  *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
  *     census app.Session 5 + 0.1/s               MiB of a type
@@ -30,7 +33,7 @@
 
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
-import { librarySite, typeKey } from "../../model/profile/lookup_sites.js";
+import { handlesSite, librarySite, typeKey } from "../../model/profile/lookup_sites.js";
 import type { Metric } from "../../model/profile/series.js";
 import { LARGE_BLOCK_BYTES, type SiteHistories, type SiteHistory } from "../sites/site_history.js";
 import type { CensusEvidence, Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
@@ -161,6 +164,10 @@ function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
     const rate = (Number.parseFloat(by as string) * unit) / 1000;
     return (ms) => from + rate * ms;
   }
+  if (how === "begins") {
+    const rate = (Number.parseFloat(by as string) * unit) / 1000;
+    return (ms) => from + rate * Math.max(0, ms - Number.parseFloat(at as string) * 1000);
+  }
   if (how === "steps") {
     const when = Number.parseFloat(at as string) * 1000;
     return (ms) => from + (ms >= when ? Number(by) * unit : 0);
@@ -228,15 +235,17 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const live: Course = (ms) =>
     how === "keeps" || how === "swells"
       ? (bytes * ms) / 1000
-      : how === "fills"
-        ? bytes * Math.min(1, ms / fullMs)
-        : how === "leaps"
-          ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
-          : how === "pools"
-            ? poolTimes.reduce((sum, time, n) => sum + (time <= ms ? bytes * 3 ** n : 0), 0)
-            : how === "passes"
-              ? 0
-              : bytes * (0.8 + 0.2 * noise(ms));
+      : how === "begins"
+        ? (bytes * Math.max(0, ms - fullMs)) / 1000
+        : how === "fills"
+          ? bytes * Math.min(1, ms / fullMs)
+          : how === "leaps"
+            ? (bytes * ms) / spanMs / 10 + (ms >= fullMs ? bytes : 0)
+            : how === "pools"
+              ? poolTimes.reduce((sum, time, n) => sum + (time <= ms ? bytes * 3 ** n : 0), 0)
+              : how === "passes"
+                ? 0
+                : bytes * (0.8 + 0.2 * noise(ms));
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
     how === "churns" || how === "swells"
@@ -313,11 +322,14 @@ function holderOf(
     pid: TARGET,
     site:
       sites.find(({ key }) => key.endsWith(` ${words[1]}`))?.key ??
-      (options.has("library") ? librarySite : typeKey)(TARGET, words[1] as string),
+      (options.has("library") ? librarySite : options.has("made") ? handlesSite : typeKey)(
+        TARGET,
+        words[1] as string,
+      ),
     foundMs:
       FIXTURE_START_MS +
       (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
-    madeAt: [],
+    madeAt: options.get("made")?.split(",").map(frameOf) ?? [],
     callers: options.get("callers")?.split(",") ?? [],
     looked: 40,
     held: number("held"),

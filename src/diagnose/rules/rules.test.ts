@@ -54,6 +54,10 @@ describe("age-cohorts", () => {
 });
 
 describe("plateau and bounded-holder", () => {
+  test("modules that were imported are no cache", () => {
+    expect(verdict("anonRssBytes 60\nsite <module> fills 20 by 30s imports=yes")).toBe("steady");
+  });
+
   test("a cache that filled is a plateau", () => {
     expect(verdict("anonRssBytes 60\nsite cache fills 20 by 30s")).toBe("cache-plateau");
   });
@@ -214,6 +218,14 @@ describe("parts of RSS that the kernel tells apart", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
     expect(ruleSays("mapped-files", text)?.says).toBe("no leak");
     expect(verdict(text)).not.toBe("file-growth");
+    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it says what is read.
+    const whole = `${text}\nrssBytes 60 + 1/s\nledger.file.mapped 10 + 1/s`;
+    expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({
+      kind: "warm-up",
+      summary: expect.stringMatching(
+        /^Files that are mapped already are being read: .* 3\.5 GiB\/h more/,
+      ),
+    });
   });
 
   test("shared memory, mapped or left behind", () => {

@@ -44,6 +44,59 @@ describe("two causes", () => {
   });
 });
 
+describe("handles that leak beside a larger leak of the same function", () => {
+  const text = (path: string) => `anonRssBytes 40 + 2/s
+    openSockets 5 + 2/s
+    site request keeps 2/s
+    holder request held=40 path=${path} type=list entries=900 bound=0
+    holder socket.socket made=request held=40 path=app>pool type=list entries=900 bound=0`;
+
+  test("are listed beside it where something else holds the memory", () => {
+    expect(kinds(text("log>handlers"))).toEqual(["python-leak", "handle-leak"]);
+    expect(kinds(text("app>pool"))).toEqual(["handle-leak"]);
+  });
+});
+
+describe("the rate in the verdict", () => {
+  test("is the suspect's where the whole program grows by far more", () => {
+    const { verdict, suspects } = diagnosed(`anonRssBytes 40 + 0.5/s
+      rssBytes 60 + 8.5/s
+      fileRssBytes 10 + 8/s
+      vmsBytes 900
+      site record keeps 0.5/s`);
+    expect(verdict.kind).toBe("python-leak");
+    expect(verdict.summary).toMatch(/1\.8 GiB\/h, out of 30 GiB\/h for the whole program\.$/);
+    expect(suspects[0]?.share).toBeCloseTo(0.5 / 8.5, 2);
+  });
+
+  test("is the program's where the suspects explain it", () => {
+    const { verdict } = diagnosed("anonRssBytes 40 + 2/s\nsite record keeps 2/s");
+    expect(verdict.summary).toMatch(/; 7\.0 GiB\/h\.$/);
+  });
+});
+
+describe("a rise that begins in the last third of the window", () => {
+  const rise = "anonRssBytes 40 begins 1/s at 45s";
+
+  test.each([
+    ["nothing else is known", ""],
+    ["a site keeps what it makes since then", "site record begins 1/s at 45s"],
+    [
+      "the ledger sees it in malloc",
+      "ledger.malloc.used 10 begins 1/s at 45s\nsite parse churns 5",
+    ],
+    ["a cache filled before", "site cache fills 20 by 10s"],
+  ])("is never called calm: %s", (_what, more) => {
+    const { verdict } = diagnosed(`${rise}\n${more}`);
+    expect(["insufficient-evidence", "python-leak"]).toContain(verdict.kind);
+    expect(verdict.summary).not.toMatch(/has been flat|rises no more|No site asks/);
+  });
+
+  test("is called one where it is too small to count", () => {
+    expect(diagnosed("anonRssBytes 40 begins 0.05/s at 45s").verdict.kind).toBe("steady");
+  });
+});
+
 describe("growth that no rule explains", () => {
   test("leaves the verdict open, with the rate, its interval and the time that would settle it", () => {
     const { verdict } = diagnosed(

@@ -43,6 +43,15 @@ test("a leak that filled it stays the verdict; one beside what filled it does no
   expect(beside.verdict.kind).toBe("out-of-memory");
 });
 
+test("of several workers, the one whose allocations were seen", () => {
+  const evidence = evidenceOf(
+    "anonRssBytes 50\nchild 43 anonRssBytes 200\nsite batch fills 150 by 5s pid=43",
+  );
+  const memoryEnds = [43, 44].map((pid) => ({ ...end, pid }));
+  const { verdict } = diagnose({ ...evidence, memoryEnds });
+  expect(verdict.summary).toMatch(/batch .*150 MiB/);
+});
+
 test("a worker that was killed while its master lives on", () => {
   const { verdict, suspects } = killed(
     "anonRssBytes 50\nchild 43 anonRssBytes 200\nsite batch fills 150 by 5s pid=43",
