@@ -1,4 +1,4 @@
-/** A program that never rests: its threads come and go, its objects are made anew, while it is looked at. */
+/** Looks at a busy program: threads start and end, and objects are replaced, while it is read. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -63,7 +63,8 @@ while True:
     expect(verdict.summary).toMatch(/remember/);
   });
 
-  test.skipIf(group === null)(
+  // Only the kernel's log names a child of a recording that nobody watched; a pid namespace hides it.
+  test.skipIf(group === null || readKernelKills(0) === null)(
     "a child that is killed holds nothing at the program's end",
     async () => {
       const filling = `import os, time
@@ -81,14 +82,11 @@ print(child, os.WTERMSIG(status))`;
       const outcome = await record([python, "-c", filling], { before: inGroup });
       const [child, signal] = outcome.stdout.split(" ").map(Number);
       expect(signal).toBe(9);
-      // Only the kernel's log names a child of a recording that nobody watched; a pid namespace hides it.
       const { memoryEnds } = outcome.open();
       const { sites } = await outcome.summary();
       const live = sites.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
-      if (readKernelKills(0) !== null) {
-        expect(memoryEnds).toMatchObject([{ pid: child, cause: "cgroup" }]);
-        expect(live).toBeLessThan(30 * MIB);
-      }
+      expect(memoryEnds).toMatchObject([{ pid: child, cause: "cgroup" }]);
+      expect(live).toBeLessThan(30 * MIB);
     },
   );
 

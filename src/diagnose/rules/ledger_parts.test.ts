@@ -43,3 +43,13 @@ describe("ledger-parts", () => {
     expect(says(text)?.says).toBe("silent");
   });
 });
+
+test("blocks are not called old ones that fill where a site asked for as much in a part of the window", () => {
+  const text = `anonRssBytes 40 begins 1/s at 45s
+    ledger.malloc.used 10 begins 1/s at 45s
+    site load leaps 15 at 46s`;
+  expect(says(text)?.says).toBe("silent");
+  // One that had filled before asked for none of it.
+  const before = text.replace("leaps 15 at 46s", "fills 9 by 30s");
+  expect(says(before)).toMatchObject({ says: "no leak", kind: "warm-up" });
+});

@@ -220,6 +220,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(verdict(text)).not.toBe("file-growth");
     // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it says what is read.
     const whole = `${text}\nrssBytes 60 + 1/s\nledger.file.mapped 10 + 1/s`;
+    expect(ruleSays("ledger-parts", whole)?.says).toBe("silent");
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({
       kind: "warm-up",
       summary: expect.stringMatching(

@@ -199,6 +199,20 @@ describe("growth", () => {
     return summarize(openRecording(path), "end").series;
   }
 
+  test("PSS at the end is no more than the RSS that was left: it is polled less often", () => {
+    const series = grown("children ended", {
+      treePssBytes: (m) => (m < 50 ? 300 * MIB : Number.NaN),
+      treeRssBytes: (m) => (m < 55 ? 320 : 14) * MIB,
+    });
+    expect(series.treePssBytes).toBe(14 * MIB);
+  });
+
+  test("the baseline lies within the readings", () => {
+    const series = grown("falls", { treePssBytes: (m) => (m < 30 ? 300 : 20) * MIB });
+    expect(series.baselineBytes).toBeLessThanOrEqual(300 * MIB);
+    expect(series.baselineBytes).toBeGreaterThanOrEqual(20 * MIB);
+  });
+
   test("is the slope after the first third: start-up does not count", () => {
     const series = grown("leak", {
       treePssBytes: (m) => 100 * MIB + (m < 20 ? m * 50 * MIB : 1000 * MIB + (m - 20) * MIB),
