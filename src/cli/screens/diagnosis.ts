@@ -133,7 +133,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
 
 function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: SuspectJson): string {
   if (processes.length > 1) {
-    return ` in ${processes.length} processes (most in ${pid})`;
+    return ` in ${processes.length} processes (most in ${processes[0]?.pid})`;
   }
   return pid === target.pid ? "" : ` in process ${pid}`;
 }
