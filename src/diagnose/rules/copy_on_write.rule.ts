@@ -81,8 +81,9 @@ function sumOf(growths: readonly Growth[]): Growth {
   return { ...(growths[0] as Growth), slope: sum("slope"), low: sum("low"), high: sum("high") };
 }
 
-/** Last private memory less the first reading of it. */
+/** Last private memory less the first reading of it. Reading it is expensive, so a large child may have two readings in
+ * a minute: enough, because RSS that stays beside it rules out memory of the child's own. */
 function privateGain(child: ProcessObservation): number {
   const { values } = child.readings("ussBytes");
-  return values.length < 3 ? 0 : (values.at(-1) as number) - (values[0] as number);
+  return values.length < 2 ? 0 : (values.at(-1) as number) - (values[0] as number);
 }
