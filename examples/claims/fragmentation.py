@@ -18,7 +18,7 @@ show("400,000 objects: RSS grows by", mib(full))
 show("all of them deleted: of this is left", mib(left))
 none_kept = left
 
-full, left, kept = fill_and_empty(1000)
+full, left, kept = fill_and_empty(500)
 show(f"the same, but {kept} objects are kept ({kept * 333 / 1024:.0f} KiB): is left", mib(left))
 
 conclude(
