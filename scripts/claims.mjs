@@ -7,8 +7,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import { capture, runAsScript, SetupError } from "./command.mjs";
+import { capture, readOptions, runAsScript, SetupError } from "./command.mjs";
 import { readEnvironment } from "./environment.mjs";
 import { root } from "./setup.mjs";
 
@@ -88,7 +87,7 @@ async function writeMachine(python) {
 }
 
 await runAsScript(import.meta, async () => {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readOptions({
     allowPositionals: true,
     options: { python: { type: "string" }, write: { type: "boolean" } },
   });

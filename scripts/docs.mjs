@@ -5,8 +5,7 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import { runAsScript, SetupError, step } from "./command.mjs";
+import { readOptions, runAsScript, SetupError, step } from "./command.mjs";
 import { stage } from "./docs/stage.mjs";
 import { root, setUp } from "./setup.mjs";
 
@@ -39,7 +38,7 @@ export async function buildDocs() {
 }
 
 await runAsScript(import.meta, async () => {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     options: { serve: { type: "boolean" }, port: { type: "string", default: "4173" } },
   });
   if (!/^\d{1,5}$/.test(values.port)) {
