@@ -1,5 +1,5 @@
 /**
- * What `tidemark diagnose` reports about the recording, with pictures: the verdict, what grows, what it rests on,
+ * What `tidemark diagnose` says of the recording, with pictures: the verdict, what grows, what it rests on,
  * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
  */
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";

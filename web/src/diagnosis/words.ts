@@ -15,7 +15,7 @@ type Mood = "calm" | "open" | "alarm";
 
 const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
 
-/** How a verdict is to be taken: nothing to do, not known yet, something to fix. */
+/** How a verdict is to be taken: nothing to do, not known yet, something to mend. */
 export function moodOf(kind: VerdictKind): Mood {
   if (kind === "insufficient-evidence") {
     return "open";

@@ -100,7 +100,7 @@ export class FlameCanvas {
     this.#requestFrame();
   }
 
-  /** Fills the width with a rectangle and reports the change. */
+  /** Fills the width with a rectangle and tells of it. */
   focus(position: number): void {
     if (!this.#scene || position < 0 || position >= this.#scene.layout.node.length) {
       return;

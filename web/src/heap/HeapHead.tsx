@@ -49,7 +49,7 @@ export function Figure({ name, value, note }: { name: string; value: string; not
   );
 }
 
-/** A path from a root; each step stays whole where lines break. */
+/** A way from a root; each step stays whole where lines break. */
 export function Way({ words }: { words: readonly string[] }) {
   return (
     <code className="heap-way">

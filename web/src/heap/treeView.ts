@@ -77,7 +77,7 @@ export function rowsTo(tree: NamedHeapTree, row: number): number[] {
 
 const MOST_WORDS = 24;
 
-/** The path from a root in words; the middle of a very long one is left out. */
+/** The way from a root in words; the middle of a very long one is left out. */
 export function wayTo(tree: NamedHeapTree, row: number): string[] {
   const rows = rowsTo(tree, row);
   const words = rows.flatMap((at, n) => {

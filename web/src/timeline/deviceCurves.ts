@@ -14,7 +14,7 @@ export interface DeviceCurves {
   readonly allocated: (number | null)[];
 }
 
-/** At `times` (seconds since 1970); null where no process reported a device. `pid` null: all of them. */
+/** At `times` (seconds since 1970); null where no process told of a device. `pid` null: all of them. */
 export function deviceCurves(
   report: ReportDocument,
   pid: number | null,
