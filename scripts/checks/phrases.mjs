@@ -54,7 +54,7 @@ const QUOTED =
   /<!-- phrases -->.*?<!-- end phrases -->|<!-- bench [\w-]+ -->.*?<!-- end [\w-]+ -->/gs;
 /** Checked when their text has been rewritten: sources, what is generated from them, and the test of one message. */
 const NOT_YET =
-  /^(?:src\/|agent\/|docs\/(?:advice|commands|errors)\.md$|test\/heap\/census\.test\.ts$)/;
+  /^(?:src\/|agent\/|web\/src\/|docs\/(?:advice|commands|errors)\.md$|test\/heap\/census\.test\.ts$)/;
 
 /** Every use of a phrase fails, with its place and what to write instead. */
 export async function checkPhrases() {
