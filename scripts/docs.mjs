@@ -6,7 +6,6 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readOptions, runAsScript, SetupError, step } from "./command.mjs";
-import { stage } from "./docs/stage.mjs";
 import { root, setUp } from "./setup.mjs";
 
 const pagesFolder = join(root, "dist/docs/pages");
@@ -15,6 +14,8 @@ const vitepress = join(root, "node_modules/vitepress/bin/vitepress.js");
 
 /** @returns {Promise<{site: string, pages: string[]}>} the site's folder, and its pages from the repository's root */
 export async function buildDocs() {
+  // Loaded late: it needs node_modules.
+  const { stage } = await import("./docs/stage.mjs");
   rmSync(join(root, "dist/docs"), { recursive: true, force: true });
   const { pages, sidebar } = stage(pagesFolder);
   mkdirSync(join(pagesFolder, ".vitepress"), { recursive: true });

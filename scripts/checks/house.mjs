@@ -3,10 +3,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { capture } from "../command.mjs";
 import { npm, root } from "../setup.mjs";
-import { linksLeadSomewhere } from "./links.mjs";
 import { say, sum, verdicts } from "./stream.mjs";
 
 export async function checkHouse() {
+  // Loaded late: it needs node_modules.
+  const { linksLeadSomewhere } = await import("./links.mjs");
   return sum([
     registriesAreUnnamed(),
     await lockFileIsWhole(),
