@@ -160,3 +160,11 @@ test("the example of docs/recording.md reads a recording, and is what the page s
   const [, code = ""] = readFileSync(example, "utf8").split('"""\n\n');
   expect(readFileSync(join(repository, "docs/recording.md"), "utf8")).toContain(code);
 });
+
+test("docs/json/README.md lists every schema", () => {
+  const page = readFileSync(join(repository, "docs/json/README.md"), "utf8");
+  const schemas = readdirSync(join(repository, "docs/json")).filter((name) =>
+    name.endsWith(".json"),
+  );
+  expect(schemas.filter((name) => !page.includes(`](${name})`))).toEqual([]);
+});
