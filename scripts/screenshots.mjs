@@ -1,6 +1,6 @@
 /**
  * `npm run screenshots [RECORDING]`: pictures for the README, docs/images/: of the report page, from a recording
- * (without one the demo is recorded anew), and of a device's snapshot, which is a simulated allocator's.
+ * (without one, the demo is recorded), and of a device's snapshot, which is a simulated allocator's.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

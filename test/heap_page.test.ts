@@ -167,7 +167,7 @@ describe("the page of a heap", () => {
       expect(filled / (width * height)).toBeGreaterThan(0.85);
     }));
 
-  test("types are searched and sorted; a chosen one shows its ways from roots", () =>
+  test("types are searched and sorted; a chosen one shows its paths from roots", () =>
     using(openFile(pages.heap), async (page) => {
       const grid = page.getByRole("grid", { name: "Types" });
       await grid.getByRole("button", { name: "Objects" }).click();

@@ -142,19 +142,19 @@ describe("a recording of a program that leaks", () => {
     }));
 });
 
-/** As the page is written: what `diagnose` says of some evidence, with another verdict where one is given. */
+/** As the page is written: what `diagnose` prints for some evidence, with another verdict where one is given. */
 function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): Promise<OpenPage> {
   const diagnosis = { ...diagnose(evidenceOf(evidence)), ...change };
   return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) });
 }
 
 describe("every verdict", () => {
-  test("steady: no suspect, nothing to mend", () =>
+  test("steady: no suspect, nothing to fix", () =>
     using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Verdict"))).toContain("steady");
       expect(await words(part(page, "Suspects"))).toContain("names no allocation site");
-      expect(await words(part(page, "Advice"))).toContain("nothing to mend");
+      expect(await words(part(page, "Advice"))).toContain("nothing to fix");
     }));
 
   test("insufficient-evidence: what would settle it, without another process's command", () =>

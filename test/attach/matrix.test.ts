@@ -11,7 +11,7 @@ import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } 
 afterEach(killAll);
 afterAll(removeScratch);
 
-/** Each prints "up", waits for some seconds in its own way, checks that nothing disturbed it, prints "well". */
+/** Each prints "up", waits for a few seconds in its own way, checks that nothing disturbed it, prints "well". */
 const WAITS: Readonly<Record<string, string>> = {
   computing: `
 import time

@@ -306,7 +306,7 @@ with open(sys.argv[1], "w") as note:
     expectSaidOnce(ours, /no longer recorded/);
   });
 
-  test("daemonises at any moment while its end is recorded: the daemon is told of", async () => {
+  test("daemonises at any moment while its end is recorded: the daemon is reported", async () => {
     const program = `import os, sys, time
 root = os.getpid()
 if os.fork(): os._exit(0)

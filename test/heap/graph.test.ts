@@ -1,4 +1,4 @@
-/** Graph, holders and ways from roots, of live programs and of their core files. */
+/** Graph, holders and paths from roots, of live programs and of their core files. */
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";

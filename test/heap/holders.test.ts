@@ -83,19 +83,19 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf("bytearray")).toEqual(["module __main__", "upload", ".received"]);
     });
 
-    test("what a thread was given is told by who holds it, not by threading's own table", () => {
+    test("an argument of a thread has its own holder, not threading's table", () => {
       const path = pathOf("__main__.InService");
       expect(path.slice(-2)).toEqual(["local service", ".seen"]);
       expect(path[0]).toMatch(/^thread /);
     });
 
-    test("what waits is told by who holds it, not by the event loop", () => {
+    test("a waiting task has its own holder, not the event loop", () => {
       const path = pathOf("__main__.InHub");
       expect(path.slice(0, 3)).toEqual(["module __main__", "hub", ".rooms"]);
       expect(path.at(-1)).toBe('dict["members"]');
     });
 
-    test("what seems to hang on a set of weak references is told by who holds it", () => {
+    test("a set of weak references is never the holder", () => {
       expect(pathOf("__main__.InPumps").slice(0, 3)).toEqual([
         "module __main__",
         "gateway",

@@ -55,7 +55,7 @@ test.each([
   }
 });
 
-test("a block that was made anew since the look is found by its size, and is no graph's where it is not", async () => {
+test("a block that was replaced since the lookup is found by its size, and counts for no graph that does not hold it", async () => {
   const swollen = `class Upload: pass
 upload = Upload()
 upload.received = bytearray(6 << 20)
@@ -88,8 +88,8 @@ say(hex(id(names["first"])))
   ]);
 });
 
-/** Again and again anew: what is there at one moment is gone a moment later. */
-const renewing = (anew: string, seconds: number) => `
+/** Allocates repeatedly: a value that is there at one moment is gone a moment later. */
+const renewing = (statement: string, seconds: number) => `
 import time
 class Part: pass
 class Whole:
@@ -102,7 +102,7 @@ names = {}
 def serve():
     global text
     while True:
-        ${anew}
+        ${statement}
         time.sleep(${seconds})
 threading.Thread(target=serve, name="server", daemon=True).start()
 time.sleep(0.2)
@@ -172,8 +172,8 @@ describe.each(
       7,
       /^module __main__ -> upload -> .whole -> .part -> .texts -> dict\["large"\]$/,
     ],
-  ])("%s", async (_name, anew, seconds, least, path) => {
-    waiting = await startPython(interpreter, renewing(anew, seconds));
+  ])("%s", async (_name, statement, seconds, least, path) => {
+    waiting = await startPython(interpreter, renewing(statement, seconds));
     const swelling = { least: 6 << 20, most: 7 << 20 };
     const sites = [{ site: "text", python: false, addresses: [GONE], swelling }];
     const found = Array.from(

@@ -19,7 +19,7 @@ export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage 
   return (
     <section aria-label="Advice">
       <h3>Advice</h3>
-      {given.size === 0 && <p className="missing">There is nothing to mend.</p>}
+      {given.size === 0 && <p className="missing">There is nothing to fix.</p>}
       {[...given.values()].map(({ advice: { id, text }, ranks }) => {
         const example = examples.find((one) => one.id === id);
         return (

@@ -17,7 +17,7 @@ test("cohorts come oldest first, and their sum is what lives", () => {
   expect(cohortsOf([])).toEqual([]);
 });
 
-test("a holder is told by what it is, what it has and what it keeps, as far as known", () => {
+test("a holder is described by its type, its entries and its retained size, as far as known", () => {
   const holder = { path: ["module app"], type: "dict", entries: 1873, retainedBytes: 6_376_793 };
   expect(holderWords(holder)).toBe("a dict of 1,873 entries that keeps 6.08 MiB alive");
   expect(holderWords({ ...holder, type: "array.array", entries: 1, retainedBytes: 0 })).toBe(

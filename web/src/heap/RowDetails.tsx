@@ -24,7 +24,7 @@ export function RowDetails({ view, row }: { view: TreeView; row: number }) {
         {type !== null && <b>{type}</b>} retains <b>{formatBytes(float64At(tree.retained, row))}</b>{" "}
         ({formatShare(float64At(tree.retained, row) / float64At(tree.retained, 0))} of all) in{" "}
         {formatCount(float64At(tree.objects, row))} objects
-        {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what hangs on it</>}
+        {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what it holds</>}
         {float64At(tree.address, row) > 0 && (
           <>
             ; at <code>0x{float64At(tree.address, row).toString(16)}</code>

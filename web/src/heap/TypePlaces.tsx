@@ -1,4 +1,4 @@
-/** The ways from roots to the objects of one type. */
+/** The paths from roots to the objects of one type. */
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
@@ -22,7 +22,7 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
         </button>
       </h3>
       {places.length === 0 ? (
-        <p className="empty">No way from a root leads to one.</p>
+        <p className="empty">No path from a root leads to one.</p>
       ) : (
         <ul>
           {places.map(({ row, objects, bytes }) => (
