@@ -65,10 +65,10 @@ describe("TIDEMARK=dir=DIR", () => {
     );
     expect(largest.filter((bytes) => bytes >= 40 << 20)).toHaveLength(2);
     expect(recordings.length).toBeLessThan(pools.length);
-    expect(outcome.stderr).toMatch(/files hold no profile: their processes took no sample\./);
+    expect(outcome.stderr).toMatch(/files contain no profile: their processes have no samples\./);
     const both = await execute([tidemark, "import", ...pools, "-o", join(folder, "all.tidemark")]);
     expect(both).toMatchObject({ status: 2, stdout: "" });
-    expect(both.stderr).toMatch(/--output is for one file/);
+    expect(both.stderr).toMatch(/--output needs exactly one file/);
   });
 
   test("is taken up by attach, which records what is kept from then on, and left as it was", async () => {
