@@ -96,7 +96,7 @@ while True:
       const site = sites.find(({ stack }) => stack.some((frame) => frame.function === "remember"));
       // 80 blocks in 4 s, and those of before.
       expect(site?.liveBytes).toBeGreaterThan(40 << 20);
-      expect(limits.join(" ")).toContain("armed by the program's environment");
+      expect(limits.join(" ")).toContain("program's environment had armed the agent");
     } finally {
       child.kill("SIGKILL");
     }
