@@ -81,8 +81,8 @@ describe("mistakes", () => {
     [["export", "app.tidemark", "--format", "csv", "-o", "app.py"], /TM-E017 app\.py exists/],
     [["run", "--json", "app.py", "--", "true"], /TM-E017 app\.py exists/],
     [["--verison"], /unknown option '--verison'; did you mean --version\?/],
-    [["diagnose", "app.tidemark", "--for", "5s"], /--for .*app\.tidemark is no process id/],
-    [["diagnose", "app.tidemark", "--no-agent"], /--no-agent .*app\.tidemark is no process id/],
+    [["diagnose", "app.tidemark", "--for", "5s"], /--for .*app\.tidemark is not a process id/],
+    [["diagnose", "app.tidemark", "--no-agent"], /--no-agent .*app\.tidemark is not a process id/],
     [["heap", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tidemark/],
     [["ledger", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tid/],
     [["stacks", "app.tidemark"], /is a recording; read it with: tidemark summary app\.tidemark/],
@@ -118,7 +118,7 @@ describe("mistakes", () => {
       ["export", "app.tidemark", "--format", "parquet", "-o", "app.py"],
       /TM-E004 cannot write app\.py/,
     ],
-    [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it holds other files/],
+    [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it contains other files/],
     [["lines", "app.tidemark", "other.py"], /nothing was allocated from other\.py/],
     [["run"], /run needs <program>, as in: tidemark run app\.py/],
     [["run", "--", "./no-such-program"], /cannot start|no such/],
@@ -167,7 +167,7 @@ describe("mistakes", () => {
 
   test("a full disk behind stdout is said, a closed pipe is not", async () => {
     const full = await execute(["sh", "-c", `'${tidemark}' ps --json > /dev/full`]);
-    expect(errorLine(full)).toMatch(/TM-E004 cannot write the standard output/);
+    expect(errorLine(full)).toMatch(/TM-E004 cannot write standard output/);
     const closed = await execute([
       "sh",
       "-c",

@@ -90,7 +90,7 @@ test("what the growth is made of: objects by type, counted as it ran", async () 
   expect(each).toBeLessThan(2100);
   expect(evidence.find(({ rule }) => rule === "census-growth")).toMatchObject({
     says: "leak",
-    detail: expect.stringMatching(/^Counted .* apart, objects grew: str by .* more\)/),
+    detail: expect.stringMatching(/^Two censuses .* apart show growth: str by .* more\)/),
   });
 });
 

@@ -181,7 +181,7 @@ describe("strangers named tidemark", () => {
     const words = [tidemark, "run", "-f", "-o", "x.tidemark", "-c", "pass"];
     const first = await execute(words, { cwd: folder, env });
     expect(first.stderr).toMatch(/bin\/tidemark, is another program/);
-    expect(first.stderr).toMatch(/tidemark-0\.4\.dist-info is another project's/);
+    expect(first.stderr).toMatch(/tidemark-0\.4\.dist-info belongs to another project/);
     const second = await execute(words, { cwd: folder, env });
     expect(second.stderr).not.toMatch(/another (program|project)/);
     const copy = scratch();

@@ -88,11 +88,13 @@ describe("summary --where", () => {
   test("refuses what does not occur, and lists what does, the nearest first", async () => {
     const thread = await cli("summary", recording, "--where", "thread=serch");
     expect(thread.status).toBe(2);
-    expect(errorLine(thread)).toMatch(/TM-E014 .*thread=serch; what occurs: search, .*ingest/);
+    expect(errorLine(thread)).toMatch(
+      /TM-E014 .*thread=serch; values that occur: search, .*ingest/,
+    );
     const key = await cli("lines", recording, "--where", "enpoint=/search");
     expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; keys are endpoint, thread/);
     const rank = await cli("diagnose", recording, "--where", "rank=7");
-    expect(errorLine(rank)).toMatch(/rank=7; what occurs: 0, 1/);
+    expect(errorLine(rank)).toMatch(/rank=7; values that occur: 0, 1/);
     const none = await cli("diff", `${recording}@2s`, recording, "--where", "thread");
     expect(errorLine(none)).toContain(
       "--where takes a condition KEY=VALUE such as thread=worker or endpoint=/chat, not 'thread'",
@@ -198,7 +200,7 @@ describe("diagnose --where", () => {
     expect(verdict.kind).toBe("python-leak");
     expect(suspects[0]?.stack[0]?.function).toBe("ingest");
     expect(selection?.share).toBeGreaterThan(0.5);
-    expect(verdict.summary).toContain("This is of label=/ingest alone.");
+    expect(verdict.summary).toContain("This covers only label=/ingest.");
   });
 
   test("does not blame them for the growth of others", async () => {

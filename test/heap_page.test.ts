@@ -94,7 +94,7 @@ afterAll(async () => {
 });
 
 const map = (page: Page) => page.getByTestId("heap-map");
-const crumbs = (page: Page) => page.getByRole("navigation", { name: "Where the map is" });
+const crumbs = (page: Page) => page.getByRole("navigation", { name: "Position in the map" });
 const line = (page: Page, name: RegExp) =>
   page.getByRole("treeitem").filter({ hasText: name }).first();
 
@@ -193,7 +193,9 @@ describe("the page of a heap", () => {
       await expect.poll(() => words(places)).toMatch(/30\.0 k objects .*CACHE → \.hits → 30\.0 k/);
       expect(await words(places)).toMatch(/40\.0 k objects .*SESSIONS.* → … float/);
       await page.getByLabel("Search types").fill("no such type");
-      await expect.poll(() => words(page.locator(".heap-types"))).toContain("No type of that name");
+      await expect
+        .poll(() => words(page.locator(".heap-types")))
+        .toContain("No type has that name");
     }));
 
   test("a holder leads to its place in the map", () =>

@@ -71,7 +71,7 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   const text = await execute([tidemark, "summary", recording]);
   expect(text.stdout).toMatch(/^By part .*malloc\.used/m);
   expect(text.stdout).toMatch(
-    /^ +2\d\d MiB of it is mapped, and at most [\d.]+ [KM]iB of that resident/m,
+    /^ +2\d\d MiB of it is mapped, of which at most [\d.]+ [KM]iB are resident/m,
   );
 
   const page = join(folder, "app.html");

@@ -96,5 +96,5 @@ while not select.select([sys.stdin], [], [], 0.1)[0]: keep(5)
 test("a process that nobody records is told so, with what to do", async () => {
   const { status, stderr } = await execute([tidemark, "live", String(process.pid)]);
   expect(status).toBe(2);
-  expect(stderr).toMatch(/nobody records process \d+.*tidemark attach \d+/);
+  expect(stderr).toMatch(/process \d+ is not being recorded.*tidemark attach \d+/);
 });

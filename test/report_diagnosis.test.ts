@@ -190,7 +190,7 @@ describe("every verdict", () => {
       expect(known.suspects.map(({ pid }) => pid)).toEqual([42, 43]);
       expect(await words(part(page, "Suspect 1"))).not.toContain("process 42");
       expect(await words(part(page, "Suspect 2"))).toContain("process 43");
-      expect(await words(part(page, "Suspect 2"))).toContain("No holder is known");
+      expect(await words(part(page, "Suspect 2"))).toContain("The holder is unknown");
       expect(await words(part(page, "Advice"))).toContain("for suspect 1, 2");
     });
   });
@@ -214,7 +214,7 @@ describe("every verdict", () => {
     await using(openDiagnosis(read), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Suspect 2"))).toMatch(
-        /turn private: 100 % of the reading of what was made before the fork.*process 43.*rank/,
+        /become private: 100 % of all reads of objects created before the fork.*process 43.*rank/,
       );
     });
   });
@@ -228,7 +228,7 @@ describe("every verdict", () => {
     };
     const look = async (page: Page) => {
       await openTab(page);
-      const rows = part(page, "Objects that became more").getByRole("row");
+      const rows = part(page, "Objects that grew in number").getByRole("row");
       expect(await rows.count()).toBe(2);
       expect(await words(rows.nth(1))).toMatch(
         /^app\.Long\S+ 34,603 \+29,360 33\.0 MiB \+28\.0 MiB$/,
@@ -266,7 +266,7 @@ describe("every verdict", () => {
     return using(openReport(report, PHONE), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Suspect 1"))).toContain(name);
-      expect(await words(part(page, "Suspect 1"))).toContain("Ages are not known");
+      expect(await words(part(page, "Suspect 1"))).toContain("Ages are unknown");
       await noSidewaysScroll(page);
     });
   });

@@ -211,7 +211,7 @@ describe("bad input", () => {
 
   test("no document, or one of another schema: one line", async () => {
     await using(openFile(template), async (page) => {
-      expect(await fault(page)).toContain("holds no recording");
+      expect(await fault(page)).toContain("contains no recording");
     });
     const other = { ...serviceReport(), schema: "tidemark.report/9" } as unknown as ReportDocument;
     await using(openReport(other), async (page) => {

@@ -241,7 +241,7 @@ native.sleeps_natively()
   const { status, stderr } = await execute([tidemark, ...words]);
   expect(status).toBe(4);
   expect(stderr).toMatch(
-    /TM-E035 .* since \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
+    /TM-E035 .* for \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
   );
 }, 120_000);
 

@@ -65,10 +65,10 @@ describe("TIDEMARK=dir=DIR", () => {
     );
     expect(largest.filter((bytes) => bytes >= 40 << 20)).toHaveLength(2);
     expect(recordings.length).toBeLessThan(pools.length);
-    expect(outcome.stderr).toMatch(/files hold no profile: their processes took no sample\./);
+    expect(outcome.stderr).toMatch(/files contain no profile: their processes have no samples\./);
     const both = await execute([tidemark, "import", ...pools, "-o", join(folder, "all.tidemark")]);
     expect(both).toMatchObject({ status: 2, stdout: "" });
-    expect(both.stderr).toMatch(/--output is for one file/);
+    expect(both.stderr).toMatch(/--output needs exactly one file/);
   });
 
   test("is taken up by attach, which records what is kept from then on, and left as it was", async () => {
@@ -96,7 +96,7 @@ while True:
       const site = sites.find(({ stack }) => stack.some((frame) => frame.function === "remember"));
       // 80 blocks in 4 s, and those of before.
       expect(site?.liveBytes).toBeGreaterThan(40 << 20);
-      expect(limits.join(" ")).toContain("armed by the program's environment");
+      expect(limits.join(" ")).toContain("program's environment had armed the agent");
     } finally {
       child.kill("SIGKILL");
     }

@@ -13,7 +13,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "completion",
     group: "machine",
-    summary: "print the script that completes tidemark in bash, zsh or fish",
+    summary: "print the shell completion script for bash, zsh or fish",
     load: () => import("./commands/completion.js"),
   },
   {
@@ -49,7 +49,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "gpu",
     group: "devices",
-    summary: "show what fills a CUDA device: a snapshot, a process or a log",
+    summary: "show what uses CUDA memory: a snapshot, a process or a log",
     load: () => import("./commands/gpu.js"),
   },
   {

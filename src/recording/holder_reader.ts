@@ -18,8 +18,10 @@ const ROW = {
 
 const PUTTER = { function: "string", file: "string", line: "number", callers: "strings" } as const;
 
-/** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
- * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
+/**
+ * Keeps the newest lookup of each process; for sites that it did not include, the previous one; and an earlier
+ * holder if it found none, because one torn link in the copy can hide a holder.
+ */
 export class HolderReader {
   readonly #byPid = new Map<Pid, HolderLookup>();
 

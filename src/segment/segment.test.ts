@@ -203,7 +203,7 @@ describe("a segment", () => {
     expect(look.torn).toBe(1);
     assembler.renew(process, look);
     expect(assembler.take(START_REALTIME_MS + 5000).look.sites.liveBytes[0]).toBe(300_000);
-    expect(assembler.limits()).toEqual(["process 42: 1 record was half written and left out"]);
+    expect(assembler.limits()).toEqual(["process 42: 1 record was incomplete and ignored"]);
     segment.view.setUint32(at + SITE.sequence_begin, 99, true);
     segment.view.setFloat64(at + SITE.live_bytes, 5, true);
     pool.save();
@@ -291,8 +291,8 @@ describe("a segment", () => {
       assembler.renew(assembler.begin(look.header), look);
     }
     expect(assembler.limits()).toEqual([
-      "2 processes: Python 3.11.7 is not known to the agent: native memory only",
-      "2 processes: the agent names a limit that this Tidemark does not know",
+      "2 processes: Python 3.11.7 is not supported by the agent: only native memory is recorded",
+      "2 processes: the agent reports a limit that this Tidemark does not know",
     ]);
   });
 

@@ -83,7 +83,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     if (sharesPool) {
       await target.said("state early inert");
     } else {
-      expect(recording.limits.join()).toMatch(/children that it has already are not profiled/);
+      expect(recording.limits.join()).toMatch(/Existing children are not profiled/);
       expect(target.output()).not.toMatch(/state early armed/);
     }
   });

@@ -209,7 +209,9 @@ describe("recorders", () => {
       `echo up; exec "${process.execPath}" "${main}" attach ${target.pid} --for 10min -o "${recordingPath}"`,
     ]);
     await recorder.said("recording process");
-    await expect(attach(target.pid)).rejects.toThrow(/TM-E037 .*recorded already, by process \d+/);
+    await expect(attach(target.pid)).rejects.toThrow(
+      /TM-E037 .*already being recorded by process \d+/,
+    );
     await expect(detachAgent(target.pid, { waitMs: 1_000 })).rejects.toThrow(/TM-E037/);
     recorder.child.kill("SIGKILL");
     await recorder.ended();

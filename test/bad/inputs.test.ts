@@ -125,7 +125,7 @@ describe("files", () => {
         expectRefused(outcome, command);
         expect(outcome.status, command).toBe(3);
         expect(outcome.stderr).toMatch(
-          /cannot read \S+app\.tidemark: permission denied; run this as a user who may read it: \S+ belongs to root/,
+          /cannot read \S+app\.tidemark: permission denied; run this as a user with permission to read it: \S+ belongs to root/,
         );
       }
       const written = await nobody(["run", "--", "true"]);

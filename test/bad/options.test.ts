@@ -84,5 +84,5 @@ test("a file name that is empty is none, and a pid excludes a name", async () =>
   expectOneLine(await cli(["attach"]), /needs <pid> or --name/);
   expectOneLine(await cli(["export", "a.tidemark"]), /export needs --format/);
   expectOneLine(await cli(["run", "--period", "0", "--", "true"]), /a size of at least 1/);
-  expectOneLine(await cli(["top", "--interval", "30d"]), /1 day at most/);
+  expectOneLine(await cli(["top", "--interval", "30d"]), /at most 1 day/);
 });

@@ -81,8 +81,8 @@ test.each([["attach"], ["diagnose"], ["diagnose --no-agent"]])(
     expectSaidOnce(
       said,
       command === "attach"
-        ? /the program ended after [3-9]\.\d s, before the 30\.0 s of --for were over\n/
-        : /The program ended before the 30\.0 s of --for were over\./,
+        ? /the program ended after [3-9]\.\d s, before the 30\.0 s of --for had passed\n/
+        : /The program ended before the 30\.0 s of --for had passed\./,
     );
     expectSpeaksClearly(stdout + stderr);
   },

@@ -78,7 +78,7 @@ os._exit(5)`;
         recording: join(folder, "run.tidemark"),
       });
       expect(recorded.status).toBe(5);
-      expectSaidOnce(ours, /recording is cut short.*ENOSPC/);
+      expectSaidOnce(ours, /recording is incomplete.*ENOSPC/);
       expect(ours).toMatch(/exit code 5/);
       expect(ours).toMatch(/30\.0 MiB .*keep/);
     },

@@ -67,7 +67,7 @@ describe("a snapshot", () => {
     expect([status, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(/^Device 0 {2}1,\d+ events, \d+ segments$/m);
     expect(stdout).toMatch(/^ {2}Requested +122 MiB {2}peak 172 MiB$/m);
-    expect(stdout).toMatch(/^Grows step by step {2}25 steps, seen by annotations$/m);
+    expect(stdout).toMatch(/^Grows with each step {2}25 steps, seen by annotations$/m);
     expect(stdout).toMatch(/\+2\.00 MiB .* log_loss train\/metrics\.py:17 in cl/);
     expect(stdout).toContain("TM-A106");
     expect(stdout).not.toContain("…");
@@ -166,7 +166,7 @@ describe("gpu top", () => {
     });
     expect([status, stdout]).toEqual([4, ""]);
     expect(stderr).toMatch(
-      /^tidemark: TM-E065 no NVIDIA driver answers here: there is no nvidia-smi/,
+      /^tidemark: TM-E065 no NVIDIA driver answers here: nvidia-smi is not installed/,
     );
   });
 
@@ -212,7 +212,10 @@ test.each([
   ],
   [["nothing.pickle"], "TM-E003 no such snapshot: nothing.pickle"],
   [["a.pickle", "a.pickle"], "TM-E002 a snapshot is named twice"],
-  [["a", "b", "c", "-o", "x.html"], "TM-E002 a page shows one snapshot, or a before and an after"],
+  [
+    ["a", "b", "c", "-o", "x.html"],
+    "TM-E002 a page shows one snapshot, or one before and one after",
+  ],
   [["a", "b", "--ranks", "-o", "x.html"], "TM-E002 a page shows one snapshot"],
   [["oom", "nothing.log"], "TM-E003 no such log: nothing.log"],
   [["top", "--jsn"], "TM-E002 unknown option '--jsn'"],

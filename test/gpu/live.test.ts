@@ -68,8 +68,8 @@ test.skipIf(environment.torchPython === null)(
       const document = await gpuOf(program.pid);
       expect(document.devices).toEqual([]);
       expect(document.frameworks).toMatchObject([{ name: "torch", state: "unused" }]);
-      expect(document.limits.join()).toContain("has not begun to use a device");
-      await refusesPage(program.pid, /torch 2\S+ is loaded and has not begun to use a device; try/);
+      expect(document.limits.join()).toContain("has not used a device yet");
+      await refusesPage(program.pid, /torch 2\S+ is loaded but has not used a device yet; try/);
       expect(await program.go()).toEqual([false, 1, []]);
     } finally {
       await program.stop();
@@ -83,7 +83,7 @@ test("a program without any of the three, and what is none", async () => {
     const document = await gpuOf(program.pid);
     expect([document.frameworks, document.limits]).toEqual([
       [],
-      ["the program has loaded none of torch, JAX and TensorFlow"],
+      ["the program has not loaded torch, JAX or TensorFlow"],
     ]);
     expect((await execute([tidemark, "gpu", String(program.pid), "-o", "x.pb.gz"])).status).toBe(2);
     await refusesPage(program.pid, /it has not loaded torch; try/);
@@ -148,7 +148,9 @@ test("gpu PID -o of an allocator whose history is off says so", async () => {
     const page = join(folder, "now.html");
     const { status, stderr } = await execute([tidemark, "gpu", String(program.pid), "-o", page]);
     expect([status, existsSync(page)], stderr).toEqual([0, true]);
-    expect(stderr).toContain(`the page shows this moment; tidemark attach ${program.pid} --gpu`);
+    expect(stderr).toContain(
+      `so the page shows only this moment; tidemark attach ${program.pid} --gpu`,
+    );
   } finally {
     await program.stop();
   }

@@ -267,6 +267,6 @@ test("expandable segments, private pools and a second device", async () => {
 
 test("a snapshot without any memory has a page too", async () => {
   await using([], async (page) => {
-    expect(await page.locator(".gpu-hint").textContent()).toMatch(/holds no memory/);
+    expect(await page.locator(".gpu-hint").textContent()).toMatch(/contains no memory/);
   });
 });

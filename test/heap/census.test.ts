@@ -127,7 +127,7 @@ test("a count in place that would take too long is refused before anything is st
   const waiting = await start(commandFor(anyInterpreter()));
   const memory = openProcessMemory(waiting.pid);
   const asked = countObjectsExactly(memory, { maxPauseMs: 21, maxBytes: NO_ROOM });
-  await expect(asked).rejects.toThrow(/TM-E050 process \d+ would stand still for about \d+ ms/);
+  await expect(asked).rejects.toThrow(/TM-E050 process \d+ would be paused for about \d+ ms/);
   memory.close();
   await waiting.stop();
 });

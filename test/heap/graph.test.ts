@@ -242,7 +242,7 @@ describe("tidemark heap", () => {
     const { pid } = waiting;
     expect((await fails(String(pid), "--to", "no.Such")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--to", "CFunctionType")).stderr).toMatch(
-      /TM-E052.*several types are named so: ctypes\.\w+\.<locals>\.CFunctionType, /,
+      /TM-E052.*several types have that name: ctypes\.\w+\.<locals>\.CFunctionType, /,
     );
     expect((await fails(String(pid), "--to", "0x10")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--retained", "--max-pause", "1ms")).stderr).toMatch(

@@ -56,14 +56,17 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("run")
     .description(
-      "Run a program under the agent, record where its memory goes, and sum it up on stderr at\n" +
-        "its end. Its input, output, terminal, signals and exit code pass through untouched.",
+      "Run a program under the agent, record where its memory goes, and print a summary to stderr when\n" +
+        "it ends. Its input, output, terminal, signals and exit code pass through untouched.",
     )
-    .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
+    .option(
+      "-o, --output <recording>",
+      "file to write the recording to (default NAME-TIME.tidemark)",
+    )
     .option("-f, --force", "overwrite the files that -o and --json name")
-    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--native", "also record native (C, C++, Rust) frames")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
-    .addOption(new Option("--no-follow", "leave child processes unprofiled"));
+    .addOption(new Option("--no-follow", "do not profile child processes"));
   withProgram(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
@@ -78,11 +81,11 @@ export function buildCommand(): Command {
   ).action(run);
 }
 
-/** Everything here goes to stderr: stdout is the program's. */
+/** Everything here is written to stderr, because stdout belongs to the program. */
 async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
   const descriptor = guardDescriptor();
-  // A first recorder, which memory was too short for, has left the end to this one.
+  // The first recorder ran out of memory and left the rest to this one.
   const orphan = orphanToComplete();
   const { command, note } = chooseProgram(words, options.python);
   const result =
@@ -92,7 +95,7 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   if (result.handedOver) {
     return;
   }
-  // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
+  // The program has ended. The shell gets its exit code, even if the summary fails.
   try {
     if (result.startFailure !== null) {
       const status = result.exitCode === 127 ? 127 : 126;
@@ -142,7 +145,7 @@ function runProgram(
   });
 }
 
-/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+/** Throws TidemarkError if an output would overwrite the program or one of its files, even with --force. */
 function requireNoInput(output: string | undefined, command: readonly string[]): void {
   const there = output === undefined ? undefined : statOf(output);
   const same = command.find((word) => {
@@ -152,7 +155,7 @@ function requireNoInput(output: string | undefined, command: readonly string[]):
     );
   });
   if (same !== undefined) {
-    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
+    throw badUsage(`${output} belongs to the program that you want to run`, "name another file");
   }
 }
 
@@ -164,7 +167,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   const recording = result.open();
   const document = summarize(recording, "end");
   const failsAtOnce = failedAtOnce(recording);
-  // The summary's own "Not seen" says most of them: once is enough.
+  // The summary's own "Not seen" section already lists most of them.
   const said: readonly string[] = options.quiet === true || failsAtOnce ? [] : document.limits;
   tellNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
@@ -177,7 +180,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
-    const diagnosis = await withProgress(recording.path, "looks", options, (tell) =>
+    const diagnosis = await withProgress(recording.path, "snapshots", options, (tell) =>
       diagnoseRecording(recording, tell),
     );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);

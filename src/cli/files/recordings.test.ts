@@ -41,7 +41,7 @@ it.each([
 ])("%s is a time of day, or of the recording", (text, afterStart) => {
   const read = () => parseMoment(text, recording).moment;
   if (afterStart === null) {
-    expect(read).toThrow(/outside of a\.tidemark; it covers .* from 2026-11-21 10:00:00 to/);
+    expect(read).toThrow(/outside a\.tidemark; it covers .* from 2026-11-21 10:00:00 to/);
   } else {
     expect(read()).toBe(startMs + afterStart);
   }
@@ -53,10 +53,10 @@ it("reads hours and minutes where they are no time since the start", () => {
   expect(parseMoment("04:00", short).moment).toBe(startMs + 240_000);
 });
 
-it("asks for the day where the recording has several", () => {
+it("asks for the date if a time occurs on several days", () => {
   const week = { ...recording, endMs: startMs + 7 * 86_400_000 } as Recording;
   expect(() => parseMoment("19:33:00", week)).toThrow(
-    /TM-E002 19:33:00 comes more than once .*; name the day, as in 2026-11-22T19:33:00/,
+    /TM-E002 19:33:00 occurs more than once .*; include the date: 2026-11-22T19:33:00/,
   );
   expect(parseMoment("2026-11-22T19:33:00", week).moment).toBe(Date.parse("2026-11-22T19:33:00Z"));
   const night = {
@@ -82,7 +82,7 @@ it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
 );
 
 it.each(["3h", "-3h", "2020-01-01"])("%s is outside", (text) => {
-  expect(() => parseMoment(text, recording)).toThrow(/TM-E014 .* outside of a\.tidemark/);
+  expect(() => parseMoment(text, recording)).toThrow(/TM-E014 .* outside a\.tidemark/);
 });
 
 it("splits a moment off, unless a file has the whole name", () => {

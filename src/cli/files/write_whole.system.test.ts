@@ -128,7 +128,7 @@ it("leaves a folder of something else alone, and makes none for nothing", async 
     throw new Error("must not be asked to write");
   };
   await expect(writeWholeFolder(folder, parquet, never)).rejects.toThrow(
-    /it holds other files \(notes\.txt\)/,
+    /it contains other files \(notes\.txt\)/,
   );
   await expect(writeWholeFolder(join(folder, "notes.txt"), parquet, never)).rejects.toThrow(
     /TM-E004/,

@@ -1,4 +1,4 @@
-/** What a command needs of this machine and this installation before it starts. */
+/** What a command requires of the machine and the installation. */
 import { existsSync } from "node:fs";
 import { GUARD_PATH, LIBRARY_PATH } from "../../linux/installation.js";
 import { badUsage, notInstalled, unsupportedPlatform } from "../../model/errors/errors.js";

@@ -13,7 +13,7 @@ export function groupName(group: string): string {
   return group === "" ? NO_VALUE : oneLine(group);
 }
 
-/** One table, with the growth of each group where the looks show it. */
+/** One table, with the growth of each group if the snapshots show it. */
 export function printRowGroups(
   screen: Screen,
   {

@@ -5,7 +5,7 @@ import { oneLine } from "../../model/errors/errors.js";
 import type { Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
-/** A runaway recursion has thousands: its ends are enough, and --json has them all. */
+/** Runaway recursion has thousands of frames; both ends are enough, and --json has them all. */
 const MOST_FRAMES = 60;
 const SHOWN_AT_END = 20;
 

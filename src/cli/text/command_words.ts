@@ -1,7 +1,7 @@
-/** Words of a command line: a name for the program, a word quoted for a shell. */
+/** Words of a command line: the program's name, and quoting for a shell. */
 import { basename, resolve } from "node:path";
 
-/** The program's name for a file: "app" of `python app.py`, "pytest" of `python -m pytest`. */
+/** The program's name for use in file names: "app" for `python app.py`, "pytest" for `python -m pytest`. */
 export function programName(command: readonly string[]): string {
   const program = basename(command[0] ?? "program");
   if (!/^python[\d.]*t?$/.test(program)) {
@@ -28,7 +28,7 @@ function withoutSuffix(name: string): string {
   return name.replace(/\.pyw?$/, "");
 }
 
-/** A word as a shell needs it. */
+/** Quotes a word for a shell. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,4 @@
-/** The live view of a recording that grows: RSS, the hottest sites, how fast each grows and allocates. */
+/** The live view of a recording in progress: RSS, the largest sites, and how fast each grows and allocates. */
 
 import {
   type MovingSite,
@@ -38,7 +38,7 @@ interface LiveChoice {
 const INTERVAL_MS = 1000;
 const HEAD_LINES = 6;
 
-/** @param name how the target was named by the user */
+/** @param name the target as named by the user */
 export function liveView(
   path: string,
   name: string,
@@ -93,7 +93,7 @@ function drawLive(
     ],
     matching.slice(from, from + room).map((site) => {
       const { group, growthPerMinute, growthErrorPerMinute, allocatedPerSecond } = site;
-      // A change within the sampling's own noise is no growth.
+      // A change within the sampling error is not growth.
       const moved = growthPerMinute !== 0 && Math.abs(growthPerMinute) >= growthErrorPerMinute;
       return [
         formatBytes(group.live.bytes),

@@ -39,7 +39,7 @@ test("sockets that no sample fell on are told by their type and by who holds the
   const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
   const { verdict, suspects } = diagnose({ ...evidence, holders });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("_socket.socket objects above all; module app → clients holds");
+  expect(verdict.summary).toContain("mostly _socket.socket objects; module app → clients holds");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: [] });
 });
@@ -53,7 +53,7 @@ test("where samples fell on sockets, the stack that makes them is told, too", ()
   ];
   const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("_socket.socket objects above all, made by connect (app.py:9)");
+  expect(verdict.summary).toContain("mostly _socket.socket objects, created by connect (app.py:9)");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
 });
@@ -81,7 +81,7 @@ test("descriptors that no object stands for are told by who opens them", () => {
   const found = { ...holder(handlesSite(TARGET, ""), []), looked: 0, held: 0, holder: null };
   const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("probe (app.py:9) is where they come from");
+  expect(verdict.summary).toContain("created by probe (app.py:9)");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ stack: madeAt });
   expect(suspects[0]?.type).toBeUndefined();

@@ -7,7 +7,7 @@ import type { HolderLookup, Putter } from "../../recording/types.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import { shortPath } from "./short_path.js";
 
-/** `framesOf`: of a stack of the dictionary, where there is one. */
+/** `framesOf`: the frames of a stack in the dictionary, if there is one. */
 export function holderEvidenceOf(
   lookups: readonly HolderLookup[],
   framesOf: (stack: StackId) => readonly FrameJson[] = () => [],

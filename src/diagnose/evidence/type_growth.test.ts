@@ -14,7 +14,7 @@ describe("beside an agent", () => {
     expect(suspects.map(({ type }) => type)).toEqual([undefined]);
     expect(evidence.find(({ rule }) => rule === "census-growth")).toMatchObject({
       says: "leak",
-      detail: expect.stringMatching(/^Counted 56 s apart, objects grew: app\.Session by 45 MiB/),
+      detail: expect.stringMatching(/^Two censuses 56 s apart show growth: app\.Session by 45 MiB/),
     });
     expect(census?.types).toHaveLength(1);
     expect(census?.types[0]).toMatchObject({ type: "app.Session" });
@@ -43,7 +43,7 @@ describe("without an agent, by census", () => {
     const held = `${growing}\nholder app.Session held=40 path=app>sessions type=dict entries=900`;
     const { verdict, suspects, evidence, growth } = diagnose(evidenceOf(held));
     expect(verdict.kind).toBe("python-leak");
-    expect(verdict.summary).toContain("app.Session objects above all; app → sessions holds them");
+    expect(verdict.summary).toContain("mostly app.Session objects; app → sessions holds them");
     expect(suspects).toHaveLength(1);
     expect(suspects[0]).toMatchObject({ type: "app.Session", stack: [], ages: [] });
     expect(suspects[0]?.history.length).toBeGreaterThan(10);

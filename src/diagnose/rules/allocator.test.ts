@@ -7,7 +7,7 @@ import { diagnose } from "../verdict/verdict.js";
 function filling(text: string): boolean {
   const { kind, summary } = diagnose(evidenceOf(text)).verdict;
   expect(kind).toBe("insufficient-evidence");
-  return summary.includes("blocks that were there before are being filled");
+  return summary.includes("existing blocks are being written for the first time");
 }
 
 describe("allocator", () => {
@@ -32,7 +32,7 @@ describe("allocator", () => {
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.kind).toBe("allocator-retention");
     expect(told.summary).toContain(
-      "what note (app.py:7) keeps lies between what was freed; 3.5 GiB/h",
+      "objects that note (app.py:7) keeps lie between freed blocks; 3.5 GiB/h",
     );
     expect(suspects).toMatchObject([
       { stack: [{ function: "note" }], advice: [{ id: "TM-A040" }] },

@@ -21,7 +21,7 @@ describe("gpu-leak", () => {
   test("allocated memory that rises all along, beside a host that does not", () => {
     const document = diagnose(evidenceOf(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 20000 + 2/s`));
     expect(document.verdict.kind).toBe("gpu-leak");
-    expect(document.verdict.summary).toContain("more and more of device 0");
+    expect(document.verdict.summary).toContain("a growing amount of memory on device 0");
     expect(document.growth.bytesPerHour / 2 ** 20).toBeCloseTo(7200, -2);
     expect(document.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
   });
@@ -42,7 +42,7 @@ describe("gpu-leak", () => {
 
   test("of a child", () => {
     const text = `${DEVICE}\nchild 43 gpu.0.allocatedBytes 20000 + 2/s`;
-    expect(diagnose(evidenceOf(text)).verdict.summary).toMatch(/process 43 holds more/);
+    expect(diagnose(evidenceOf(text)).verdict.summary).toMatch(/process 43 holds a growing amount/);
   });
 });
 

@@ -33,7 +33,9 @@ test("what trimming returns was the allocator's", () => {
 
 test("a leak that neither frees stays what it is, and so does a program that does not grow", () => {
   expect(probed(growing, 2, 1).kind).toBe("python-leak");
-  expect(probed(growing, 0, null).said?.detail).toContain("could not be asked: process 42 refused");
+  expect(probed(growing, 0, null).said?.detail).toContain(
+    "could not be called: process 42 refused",
+  );
   expect(probed("anonRssBytes 80\nsite work churns 9", 30, 30)).toMatchObject({
     kind: "steady",
     said: { says: "silent" },

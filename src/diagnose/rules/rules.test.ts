@@ -197,7 +197,7 @@ describe("parts of RSS that the kernel tells apart", () => {
       ["open_part", "files"],
     ]);
     expect(suspects[0]?.holder).toBeUndefined();
-    expect(found.summary).toContain("open_part (app.py:7) is where they come from");
+    expect(found.summary).toContain("created by open_part (app.py:7)");
   });
 
   test("one mapping that is made anew, larger each time: who mapped it", () => {
@@ -224,7 +224,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({
       kind: "warm-up",
       summary: expect.stringMatching(
-        /^Files that are mapped already are being read: .* 3\.5 GiB\/h more/,
+        /^Files that are already mapped are being read: .* growing by 3\.5 GiB\/h/,
       ),
     });
   });
@@ -292,7 +292,7 @@ describe("children", () => {
       site chance fills 20 by 0.1s objects=100000 samples=1
       site requests churns 50 objects=90000`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.summary).toContain("above all what load (app.py:7) had made before the fork");
+    expect(told.summary).toContain("mostly objects that load (app.py:7) created before the fork");
     expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings", "index"]);
     expect(suspects[0]?.share).toBeCloseTo(100 / 140, 1);
   });
@@ -337,7 +337,7 @@ describe("who puts it there", () => {
       [2, "parse"],
     ]);
     const { summary } = diagnose(evidenceOf(`${text}\n${held}`)).verdict;
-    expect(summary).toContain("app → .history holds them, keep (app.py:7) puts them there");
+    expect(summary).toContain("app → .history holds them, added by keep (app.py:7)");
   });
 
   test("or stands behind who makes it and has it put there", () => {
@@ -357,7 +357,7 @@ describe("library-objects", () => {
   test("memory past malloc is held by the objects that become more as it does", () => {
     const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\n${more}\n${held}`));
     expect(told.kind).toBe("python-leak");
-    expect(told.summary).toContain("polars.Frame objects above all; app → frames holds them");
+    expect(told.summary).toContain("mostly polars.Frame objects; app → frames holds them");
     expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
   });
 
@@ -366,7 +366,7 @@ describe("library-objects", () => {
       site ingest keeps 0.01/s samples=9
       site parse keeps 0.01/s samples=9
       holder ingest held=40 path=app>frames>dict`;
-    expect(diagnose(evidenceOf(text)).verdict.summary).toContain("made by ingest (app.py:7)");
+    expect(diagnose(evidenceOf(text)).verdict.summary).toContain("created by ingest (app.py:7)");
     const elsewhere = text.replace("app>frames>dict", "app>log");
     expect(diagnose(evidenceOf(elsewhere)).verdict.summary).not.toContain("made by");
   });

@@ -17,7 +17,7 @@ test("a leak that was seen for a short time is not called one yet", () => {
     ...leak,
     kind: "insufficient-evidence",
     detail:
-      "Survivors of every age add up to 5 MiB. In 20 s a program that starts, a cache that fills and a leak look the same; a window of 1 min would settle it.",
+      "Survivors of every age add up to 5 MiB. In 20 s a starting program, a filling cache and a leak look the same; a window of 1 min would settle it.",
     neededMs: 60_000,
   });
   expect(withYouth(leak, after(25))).toBe(leak);
@@ -26,7 +26,7 @@ test("a leak that was seen for a short time is not called one yet", () => {
 test("nor is a program called calm", () => {
   const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
   expect(kind).toBe("insufficient-evidence");
-  expect(detail).toMatch(/leaks slowly look the same; a window of 1 min would settle it\.$/);
+  expect(detail).toMatch(/a slow leak look the same; a window of 1 min would settle it\.$/);
 });
 
 test("what is counted, and what a device's allocator says, holds in any window", () => {

@@ -143,7 +143,7 @@ describe("versions to come", () => {
         ],
       ],
     });
-    expect(document.limits).toContain("entries of unknown kinds were left out: teleport, compact");
+    expect(document.limits).toContain("entries of unknown kinds were ignored: teleport, compact");
     expect(document.devices[0]?.complete).toBe(true);
   });
 });
@@ -193,7 +193,7 @@ describe("figures at their edges", () => {
   });
 
   test.each([
-    ["an address beyond 2^53", segment({ address: 2 ** 60 }), "TM-E063", /beyond any address/],
+    ["an address beyond 2^53", segment({ address: 2 ** 60 }), "TM-E063", /larger than any address/],
     [
       "a size that is no whole number",
       segment({ total_size: new PythonFloat(1.5) }),

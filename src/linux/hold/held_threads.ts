@@ -1,6 +1,6 @@
 /**
- * What an unwinder needs of threads that stand, copied so that they can be let go before it begins: their
- * registers, and their stacks from the stack pointer up.
+ * The data of paused threads that an unwinder needs, copied so that the threads can continue before unwinding
+ * begins: registers, and stacks from the stack pointer up.
  *
  *   low    128 bytes that a function may use below its stack pointer
  *          stack pointer ──> frames of the innermost function, of its caller, ...      copied

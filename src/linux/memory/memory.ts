@@ -1,8 +1,8 @@
 /**
- * One way to read a program's memory, whether it lives or has left a core file. Every reader of
- * CPython's and glibc's structures is written against this interface alone.
+ * A common interface to a program's memory, live or in a core file. All readers of CPython's and glibc's
+ * structures use only this interface.
  *
- * A hole is not an error: what could not be read is told by a length, for memory may go at any moment.
+ * A hole is not an error: the returned length shows what could be read, because memory may be unmapped at any moment.
  */
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 

@@ -1,5 +1,5 @@
 /**
- * The caller of a function that nothing describes, found by following its code to where it returns: kernels
+ * Finds the caller of a function without unwinding information by following its code to its return: kernels
  * written in assembly (MKL, OpenBLAS), code made at run time (oneDNN, trampolines). Wherever a function is, the way
  * to its `ret` must put the stack pointer and the registers of its caller back.
  *

@@ -149,7 +149,7 @@ describe("an orphan beside the recording", () => {
     leave(newPool(4096, true));
     writeFileSync(orphan, newPool(16384, true).bytes);
     chownSync(orphan, 1234, 1234);
-    expect(finishOrphan(path)).toMatch(/cannot be finished.*user 1234/);
+    expect(finishOrphan(path)).toMatch(/cannot be completed.*user 1234/);
     expect(existsSync(orphan)).toBe(true);
     expect(openRecording(path).complete).toBe(false);
   });
@@ -159,7 +159,7 @@ describe("an orphan beside the recording", () => {
     const elsewhere = join(folder, "elsewhere");
     writeFileSync(elsewhere, newPool(16384, true).bytes);
     symlinkSync(elsewhere, orphan);
-    expect(finishOrphan(path)).toMatch(/cannot be finished/);
+    expect(finishOrphan(path)).toMatch(/cannot be completed/);
     expect(existsSync(elsewhere)).toBe(true);
     rmSync(orphan);
     mkdirSync(orphan);

@@ -21,7 +21,8 @@ import type { FrameSink } from "./frame_sink.js";
 const MOST_IN_MEMORY = 128 << 20;
 
 /**
- * A recording's file. The sink appends and never rewrites. If a write fails (full disk, limit of a file's size), the
+ * A recording's file. The sink only appends, and never rewrites. If a write fails (full disk, limit of a file's
+ * size), the
  * file ends with its last whole frame, and the recording continues in memory for the summary at its end.
  */
 export class FileSink implements FrameSink {

@@ -16,7 +16,7 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
   return (
     <div className="heap-places" data-testid="heap-places">
       <h3>
-        Ways to <code>{type}</code>
+        Paths to <code>{type}</code>
         <button type="button" className="quiet" onClick={onClose}>
           close
         </button>
@@ -42,7 +42,7 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
   );
 }
 
-/** The row is the type's own objects, or what holds them somewhere below. */
+/** True if the row is the type's own objects, or directly or indirectly holds them. */
 function wordsOf(tree: NamedHeapTree, row: number, type: string): string[] {
   const way = wayTo(tree, row);
   return typeOf(tree, row) === type ? way : [...way, `… ${type}`];

@@ -30,15 +30,15 @@ const SCHEMAS = [
   HEAP_PAGE_SCHEMA,
   HEAP_DIFF_PAGE_SCHEMA,
 ];
-/** A multiple of 4, so that each piece of base64 stands alone. */
+/** A multiple of 4, so that each piece of base64 can be decoded separately. */
 const PIECE_CHARACTERS = 4 * 256 * 1024;
 
-/** @throws Error whose message is one line for people. */
+/** @throws Error with a message of one line for users. */
 export async function readPageDocument(): Promise<PageDocument> {
   const holder = document.getElementById("tidemark-document");
   if (holder === null) {
     throw new Error(
-      "This page holds no recording; write one with: tidemark report RECORDING -o FILE.html",
+      "This page contains no recording; write one with: tidemark report RECORDING -o FILE.html",
     );
   }
   const text = (holder.textContent ?? "").trim();
