@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/state.h"
 #include "core/system.h"
 #include "live/live.h"
@@ -51,6 +52,7 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     if (!tm_armed() || !tm_is_sampled(address))
         return;
     int saved = errno;
+    tm_part(TM_PART_ENTRY);
     if (!tm_own_thread.inside && tm_quiet()) {
         tm_mark_ended(address);
     } else if (tm_own_thread.inside || !tm_lock()) {
@@ -58,13 +60,16 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     } else {
         uint64_t ticks = tm_ticks(), now = tm_now_ms();
         tm_own_thread.inside++;
+        tm_part(TM_PART_TABLE);
         tm_drain_pending();
         end_at(address, now);
         tm_heartbeat(now);
+        tm_part(TM_PART_CONTROL);
         tm_control_spent(tm_ticks() - ticks);
         tm_own_thread.inside--;
         tm_unlock();
     }
+    tm_measured(TM_MEASURED_END);
     errno = saved;
 }
 

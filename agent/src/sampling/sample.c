@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/number.h"
 #include "core/state.h"
 #include "core/system.h"
@@ -67,6 +68,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
         return 0;
     }
     int saved = errno, sampled = 0;
+    tm_part(TM_PART_ENTRY);
     if (!tm_armed() && !tm_come_alive()) {
         idle(thread);
         if (__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED))
@@ -91,12 +93,17 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
             thread->rest = 0;
         }
     }
+    if (sampled)
+        tm_part(TM_PART_OUTSIDE);
+    else
+        tm_measured(TM_MEASURED_NOTHING);
     errno = saved;
     return sampled;
 }
 
 void tm_leave(void)
 {
+    tm_measured(TM_MEASURED_NOTHING);
     draw_next(&tm_own_thread);
     tm_own_thread.inside = 0;
 }
@@ -117,9 +124,12 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 {
     uint64_t now = sampled->now_ms;
     tm_drain_pending();
+    tm_part(TM_PART_INTERNING);
     uint32_t stack = tm_intern_captured(captured);
     uint32_t label = captured->context ? tm_python_label(captured->context, 0) : 0;
-    uint32_t site = tm_find_site(stack, label, tm_own_thread_index(), sampled->domain, now);
+    uint32_t thread = tm_own_thread_index();
+    tm_part(TM_PART_TABLE);
+    uint32_t site = tm_find_site(stack, label, thread, sampled->domain, now);
     if (site == TM_NONE)
         return 0;
     int mapped = sampled->domain == TM_DOMAIN_MAPPED || sampled->domain == TM_DOMAIN_FILES;
@@ -152,8 +162,10 @@ static void commit(const struct tm_captured *captured, void *data)
     }
     if (!write_sample(sampled, captured))
         tm_core.header->samples_lost++;
+    tm_part(TM_PART_CHECKS);
     if (sampled->domain == TM_DOMAIN_PYTHON)
         tm_python_end_cached_names(sampled->now_ms);
+    tm_part(TM_PART_CONTROL);
     tm_control(tm_ticks() - sampled->ticks);
 }
 
@@ -161,6 +173,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
 {
     int saved = errno;
     struct tm_thread_state *thread = &tm_own_thread;
+    tm_part(TM_PART_ENTRY);
     uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
     struct sampled sampled = {
         .now_ms = tm_now_ms(),
@@ -180,12 +193,16 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
             tm_control_thinned();
     }
     if (stays && tm_armed()) {
+        tm_part(TM_PART_CHECKS);
         tm_check_objects(sampled.now_ms);
+        tm_part(TM_PART_STACK);
         if (!tm_with_stack(return_address, commit, &sampled) && tm_core.header)
             __atomic_fetch_add(&tm_core.header->samples_lost, 1, __ATOMIC_RELAXED);
     }
+    tm_part(TM_PART_ENTRY);
     draw_next(thread);
     thread->inside = 0;
+    tm_measured(stays ? TM_MEASURED_SAMPLE : TM_MEASURED_NOTHING);
     errno = saved;
 }
 

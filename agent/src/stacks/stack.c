@@ -5,6 +5,7 @@
  *   or the native caller alone -------------------+
  */
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/state.h"
 #include "core/system.h"
 #include "python/python.h"
@@ -123,6 +124,7 @@ typedef void write_function(const struct tm_captured *captured, void *data);
 
 static int lock_and_write(const struct tm_captured *captured, write_function *write, void *data)
 {
+    tm_part(TM_PART_LOCK);
     if (!lock_this_recording())
         return 0;
     if (!knows_all(captured)) {
@@ -132,6 +134,7 @@ static int lock_and_write(const struct tm_captured *captured, write_function *wr
             return 0;
     }
     write(captured, data);
+    tm_part(TM_PART_LOCK);
     tm_unlock();
     return 1;
 }
@@ -153,6 +156,7 @@ __attribute__((noinline)) int tm_with_stack(const void *return_address, write_fu
     captured.context = tm_python_context();
     int native = (__atomic_load_n(&tm_core.options, __ATOMIC_RELAXED) & TM_OPTION_NATIVE) != 0;
     int written = native ? write_with_native(&captured, write, data) : lock_and_write(&captured, write, data);
+    tm_part(TM_PART_STACK);
     tm_python_release();
     return written;
 }
