@@ -60,6 +60,7 @@ struct tm_room {
     uint32_t count;    /* records written (live: slots in use or on the free list) */
     uint32_t capacity; /* records that reserved memory holds */
     uint32_t maximum;
+    uint32_t block_shift; /* log2 of the records that one entry of block_generation covers */
     uint64_t offset;
 };
 

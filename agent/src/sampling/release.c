@@ -15,13 +15,6 @@
 #include "sampling/sampling.h"
 #include "segment/sections.h"
 
-static void end_at(const void *address, uint64_t now_ms)
-{
-    struct tm_live taken;
-    if (tm_live_take(address, &taken))
-        tm_live_end(&taken, now_ms);
-}
-
 /* A free that may not wait (inside the agent, in a signal handler) leaves its address. */
 static void leave_pending(const void *address)
 {
@@ -43,7 +36,7 @@ void tm_drain_pending(void)
     for (unsigned i = 0; i < TM_PENDING_COUNT; i++) {
         uintptr_t address = __atomic_exchange_n(&tm_core.pending[i], 0, __ATOMIC_ACQ_REL);
         if (address)
-            end_at((const void *)address, tm_now_ms());
+            tm_live_free((const void *)address, tm_now_ms());
     }
 }
 
@@ -62,7 +55,7 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
         tm_own_thread.inside++;
         tm_part(TM_PART_TABLE);
         tm_drain_pending();
-        end_at(address, now);
+        tm_live_free(address, now);
         tm_heartbeat(now);
         tm_part(TM_PART_CONTROL);
         tm_control_spent(tm_ticks() - ticks);

@@ -128,19 +128,28 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
     uint32_t stack = tm_intern_captured(captured);
     uint32_t label = captured->context ? tm_python_label(captured->context, 0) : 0;
     uint32_t thread = tm_own_thread_index();
+    tm_check_thread_name();
     tm_part(TM_PART_TABLE);
     uint32_t site = tm_find_site(stack, label, thread, sampled->domain, now);
     if (site == TM_NONE)
         return 0;
     int mapped = sampled->domain == TM_DOMAIN_MAPPED || sampled->domain == TM_DOMAIN_FILES;
-    uint32_t slot = tm_live_insert(sampled->address, sampled->bytes, sampled->period, site, !mapped, now);
+    const struct tm_live values = {
+        .site = site,
+        .address = (uintptr_t)sampled->address,
+        .bytes = sampled->bytes,
+        .birth_ms = now,
+        .weight_bytes = sampled->bytes,
+        .period_bytes = (float)sampled->period,
+    };
+    uint32_t slot = tm_live_insert(&values, !mapped);
     if (slot == TM_NONE)
         return 0;
+    tm_site_sampled(site, tm_weigh(values.weight_bytes, values.bytes, values.period_bytes), now);
     if (mapped && !tm_mapping_add((uintptr_t)sampled->address, sampled->bytes, slot)) {
         tm_live_resize(slot, 0, now);
         return 0;
     }
-    tm_site_allocated(site, tm_weigh(sampled->bytes, sampled->bytes, (float)sampled->period), now);
     tm_check_peak(now);
     tm_churn_taken(sampled->bytes);
     tm_core.header->samples++;
