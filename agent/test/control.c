@@ -21,7 +21,7 @@ static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole
     tm_core.header->slow_path_ns = tm_core.slow_ns_checked + (uint64_t)slow_ns;
     tm_core.slow_samples = samples - 1;
     tm_core.check_at_ticks = whole ? UINT64_MAX : 0;
-    tm_control(0);
+    tm_control(0, 0);
     CHECK(tm_core.slow_samples == 0);
     CHECK(tm_core.period >= tm_core.configured_period);
     CHECK(tm_core.header->period_bytes == tm_core.period);

@@ -85,6 +85,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* of the recording: (atomic) */
     uint32_t incarnation; /* first field that the end of a recording zeroes */
     uint64_t period, configured_period;
+    uint64_t large_period; /* of allocations of the configured period and more */
+    uint64_t coarsest;     /* the period of no size is coarser, unless the budget demands it */
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
     uint32_t fragment_count;
@@ -112,12 +114,17 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* controller */
     uint64_t slow_ticks;
     uint64_t beside_ticks; /* of openings, which have a share of their own */
+    uint64_t large_ticks;  /* of large allocations: likewise */
+    uint64_t large_ns;     /* of them, since the last check */
     int32_t slow_samples;  /* since the last check */
     uint64_t passed_bytes; /* (atomic) allocated since the last check, in steps of gaps */
     uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their size */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
+    int64_t large_credit_ns;
+    int64_t start_ns;      /* left of what the start may cost beyond its share */
+    int64_t start_debt_ns; /* taken of it, and not paid back yet */
     double cost; /* ns per sample, smoothed; 0: not known yet */
     double rate; /* bytes allocated per ns of the budget, smoothed; 0: not known yet */
 

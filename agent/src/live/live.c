@@ -273,13 +273,14 @@ void tm_live_end(const struct tm_live *taken, uint64_t now_ms)
     count_end(taken);
 }
 
-void tm_live_free(const void *address, uint64_t now_ms)
+uint64_t tm_live_free(const void *address, uint64_t now_ms)
 {
     struct tm_live taken;
     if (!take(address, &taken))
-        return;
+        return 0;
     tm_site_freed(taken.site, weight_of(&taken), lifetime_of(&taken, now_ms));
     count_end(&taken);
+    return taken.bytes;
 }
 
 void tm_live_restore(const struct tm_live *taken)
@@ -350,6 +351,7 @@ void tm_thin(void)
             return;
         tm_core.table_period = period;
         tm_set_period(period);
+        tm_large_thinned(period);
         for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++)
             thin_slot(slot, (double)period);
         tm_core.header->thinnings++;

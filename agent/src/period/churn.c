@@ -30,11 +30,12 @@ static struct tm_size *size_of(uint64_t bytes)
 }
 
 /* Never coarser, in all, than the factor by which the period in force was raised: otherwise the savings
- * could not be spent. */
+ * could not be spent. Nor coarser than any period may be. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    while (shift && period >> shift < configured)
+    uint64_t coarsest = __atomic_load_n(&tm_core.coarsest, __ATOMIC_RELAXED);
+    while (shift && (period >> shift < configured || period << shift > coarsest))
         shift--;
     return period << shift;
 }

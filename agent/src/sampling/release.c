@@ -55,10 +55,10 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
         tm_own_thread.inside++;
         tm_part(TM_PART_TABLE);
         tm_drain_pending();
-        tm_live_free(address, now);
+        uint64_t bytes = tm_live_free(address, now);
         tm_heartbeat(now);
         tm_part(TM_PART_CONTROL);
-        tm_control_spent(tm_ticks() - ticks);
+        tm_control_spent(tm_ticks() - ticks, bytes);
         tm_own_thread.inside--;
         tm_unlock();
     }

@@ -2,8 +2,8 @@
  *
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
- * it. A gap was drawn with the period of its time. When the period in force, or that of the
- * allocation's size (period/churn.c), is higher, the sample is kept with probability p(higher)/p(then),
+ * it. A gap was drawn with the period of its time. When the period of the allocation, by the one in force and
+ * its size (period/churn.c, period/large.c), is higher, the sample is kept with probability p(higher)/p(then),
  * so that one period describes it.
  */
 #include <errno.h>
@@ -63,7 +63,12 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     struct tm_thread_state *thread = &tm_own_thread;
     if (thread->inside)
         return 0;
-    if (thread->rest && !tm_gap_ends(thread, bytes)) {
+    if (tm_decides_large(thread, bytes)) {
+        if (!tm_large_is_sampled(thread, bytes)) {
+            tm_renew_gap(thread);
+            return 0;
+        }
+    } else if (thread->rest && !tm_gap_ends(thread, bytes)) {
         tm_step_gap(thread);
         return 0;
     }
@@ -161,7 +166,8 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
-    double now_in_force = (double)tm_core.period; /* thinned since the period was read: one step more */
+    /* Thinned since the period was read: one step more. */
+    double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
         double after = tm_chance((double)sampled->bytes, now_in_force);
@@ -175,7 +181,7 @@ static void commit(const struct tm_captured *captured, void *data)
     if (sampled->domain == TM_DOMAIN_PYTHON)
         tm_python_end_cached_names(sampled->now_ms);
     tm_part(TM_PART_CONTROL);
-    tm_control(tm_ticks() - sampled->ticks);
+    tm_control(tm_ticks() - sampled->ticks, sampled->bytes);
 }
 
 void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address)
@@ -193,12 +199,12 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
         .ticks = tm_ticks(),
     };
     int stays = (uintptr_t)address >> 48 == 0;
-    uint64_t period = tm_churn_period(bytes, in_force);
+    uint64_t period = tm_period_of(bytes, in_force);
     if (period > thread->period) {
         double before = tm_chance((double)bytes, sampled.period);
         sampled.period = (double)period;
         stays = stays && tm_random_unit(thread) * before <= tm_chance((double)bytes, sampled.period);
-        if (!stays)
+        if (!stays && !tm_is_large(bytes))
             tm_control_thinned();
     }
     if (stays && tm_armed()) {
