@@ -78,7 +78,7 @@ function output(command) {
   return result.stdout;
 }
 
-/** @typedef {{live: number, variance: number, samples: number}} Estimate */
+/** @typedef {{live: number, variance: number}} Estimate */
 /** @typedef {{truth: Record<string, {liveBytes: number}>, estimates: Map<string, Estimate>, agent: any, liveBytes: number}} Run */
 
 /** @param {Program} program @param {string} interpreter @param {number} seed @returns {Run} */
@@ -98,15 +98,17 @@ function record(program, interpreter, seed) {
       name.startsWith("site_"),
     );
     if (frame) {
-      const sum = estimates.get(frame.function) ?? { live: 0, variance: 0, samples: 0 };
+      const sum = estimates.get(frame.function) ?? { live: 0, variance: 0 };
       sum.live += site.liveBytes;
       sum.variance += site.standardErrorBytes ** 2;
-      sum.samples += site.liveSamples;
       estimates.set(frame.function, sum);
     }
   }
-  const { agent, totals } = summary;
-  return { truth: JSON.parse(truth), estimates, agent, liveBytes: totals.liveBytes };
+  const liveBytes = summary.sites.reduce(
+    (/** @type {number} */ sum, /** @type {{liveBytes: number}} */ site) => sum + site.liveBytes,
+    0,
+  );
+  return { truth: JSON.parse(truth), estimates, agent: summary.agent, liveBytes };
 }
 
 /** Of one program, over its runs. */
@@ -125,13 +127,14 @@ class Score {
   /** @param {Run} run */
   add({ truth, estimates, agent, liveBytes }) {
     for (const [name, { liveBytes: exact }] of Object.entries(truth)) {
-      const { live, variance, samples } = estimates.get(name) ?? { live: 0, variance: 0, samples: 0 };
+      const { live, variance } = estimates.get(name) ?? { live: 0, variance: 0 };
       if (exact >= EXPECTED_SAMPLES * PERIOD) {
         const error = Math.abs(live - exact) / exact;
         this.errors.push(error);
         this.within.set(name, [...(this.within.get(name) ?? []), error <= WITHIN]);
       }
-      if (samples >= SAMPLES_FOR_INTERVAL) {
+      // As many equal samples would state such an error.
+      if (live ** 2 >= SAMPLES_FOR_INTERVAL * variance && live > 0) {
         const { low, high } = interval95(live, Math.sqrt(variance));
         this.judged++;
         this.held += low - 1e-6 <= exact && exact <= high + 1e-6 ? 1 : 0;

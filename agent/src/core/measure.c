@@ -1,14 +1,12 @@
 /* measure.c - timers of the slow path, for `npm run bench -- sample` alone (measure.h).
  *
- * TIDEMARK_MEASURE=FILE names the file that is written when the program ends, and TIDEMARK_MEASURE_BY says what is
- * measured. Each has its own run, because reading a counter costs time itself:
+ * TIDEMARK_MEASURE=FILE names the file that is written when the program ends. With TIDEMARK_MEASURE_BY=parts the counter is
+ * read at every change of part, else only at both ends, because reading it takes time itself. What the kernel counts for
+ * the thread is read outside the measured time.
  *
- *   (nothing)  ticks of each sample, from two readings of the counter
- *   parts      ticks of each part, from a reading at every change
- *   faults     page faults, by two system calls outside the measured time
- *
- *   file       uint64 ns, ticks of one second or so; ticks of one reading; number of records
- *              records: uint32 what, faults, ticks of parts [TM_PART_COUNT] (without parts: all ticks are those of ENTRY)
+ *   file       uint64 ns, ticks of the whole program; ticks of one reading; number of records
+ *              records: uint32 what, page faults, context switches, ticks of parts [TM_PART_COUNT] (without parts: all
+ *              ticks are those of ENTRY)
  */
 #include "core/measure.h"
 
@@ -24,48 +22,53 @@
 #define RECORDS 200000u
 
 static struct record {
-    uint32_t what, faults;
+    uint32_t what, faults, switches;
     uint32_t ticks[TM_PART_COUNT];
 } records[RECORDS];
 
 static struct {
     uint64_t used;
     uint64_t began_ns, began_ticks;
-    uint64_t since, faults;
+    uint64_t since;
+    struct rusage usage; /* when it began, or went on */
+    uint32_t faults, switches;
     uint64_t ticks[TM_PART_COUNT];
     enum tm_part part;
-    int by_parts, by_faults;
+    int by_parts;
 } measure;
-
-static uint64_t faults_now(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)(usage.ru_minflt + usage.ru_majflt) : 0;
-}
 
 __attribute__((constructor(102))) static void begin(void)
 {
     const char *by = getenv("TIDEMARK_MEASURE_BY");
     memset(records, 1, sizeof records); /* touched now, not while it is measured */
     measure.by_parts = by && strcmp(by, "parts") == 0;
-    measure.by_faults = by && strcmp(by, "faults") == 0;
     measure.began_ns = tm_now_ns();
     measure.began_ticks = tm_ticks();
+}
+
+static void count_kernel(void)
+{
+    struct rusage now, *before = &measure.usage;
+    getrusage(RUSAGE_THREAD, &now);
+    measure.faults += (uint32_t)(now.ru_minflt + now.ru_majflt - before->ru_minflt - before->ru_majflt);
+    measure.switches += (uint32_t)(now.ru_nivcsw + now.ru_nvcsw - before->ru_nivcsw - before->ru_nvcsw);
 }
 
 enum tm_part tm_part(enum tm_part part)
 {
     enum tm_part before = measure.part;
-    if (part == before || (before == TM_PART_OUTSIDE && part == TM_PART_CLOCK))
-        return before;
+    if (part == before || (before == TM_PART_OUTSIDE && part != TM_PART_ENTRY))
+        return before; /* parts of something else: of an opening, of a look at the clock */
     int is_border = before == TM_PART_OUTSIDE || part == TM_PART_OUTSIDE;
-    if (measure.by_faults && is_border)
-        measure.faults += before == TM_PART_OUTSIDE ? 0 - faults_now() : faults_now();
+    if (before == TM_PART_OUTSIDE)
+        getrusage(RUSAGE_THREAD, &measure.usage);
     if (measure.by_parts || is_border) {
         uint64_t now = tm_ticks();
         measure.ticks[measure.by_parts ? before : TM_PART_ENTRY] += before == TM_PART_OUTSIDE ? 0 : now - measure.since;
         measure.since = now;
     }
+    if (part == TM_PART_OUTSIDE)
+        count_kernel();
     measure.part = part;
     return before;
 }
@@ -76,11 +79,12 @@ void tm_measured(enum tm_measured what)
     if (what != TM_MEASURED_NOTHING && measure.used < RECORDS) {
         struct record *record = &records[measure.used++];
         record->what = what;
-        record->faults = (uint32_t)measure.faults;
+        record->faults = measure.faults;
+        record->switches = measure.switches;
         for (int i = 0; i < TM_PART_COUNT; i++)
             record->ticks[i] = (uint32_t)measure.ticks[i];
     }
-    measure.faults = 0;
+    measure.faults = measure.switches = 0;
     memset(measure.ticks, 0, sizeof measure.ticks);
 }
 

@@ -38,7 +38,7 @@
 #define PAID_BACK 0.25
 #define COARSEST (1ull << 20)
 #define COARSEST_PART 80
-#define HARDEST 3.0
+#define HARDEST 2.0
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
@@ -124,9 +124,9 @@ int tm_may_halve(uint64_t period)
 static uint64_t coarsest_now(void)
 {
     double live = tm_core.header->live_bytes / COARSEST_PART, hardest = tm_core.cost * tm_core.rate / (HARDEST * SHARE);
-    double wanted = live > hardest ? live : hardest;
+    double most = live > (double)COARSEST ? live : (double)COARSEST;
     uint64_t coarsest = tm_core.configured_period;
-    while ((coarsest * 2 <= COARSEST || (double)coarsest * 2 <= wanted) && coarsest * 2 <= LARGEST_PERIOD)
+    while (coarsest * 2 <= LARGEST_PERIOD && ((double)coarsest * 2 <= most || (double)coarsest * 1.5 <= hardest))
         coarsest *= 2;
     return coarsest;
 }
