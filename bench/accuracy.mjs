@@ -89,9 +89,7 @@ function record(program, interpreter, seed) {
     ...[tidemark, "run", "--quiet", "-f", "-o", recording, "--"],
     ...[interpreter, script, String(seed), ...(program.more ?? [])],
   ]);
-  const summary = JSON.parse(
-    output([tidemark, "summary", recording, "--json", "--top", "100000"]),
-  );
+  const summary = JSON.parse(output([tidemark, "summary", recording, "--json", "--top", "100000"]));
   const estimates = new Map();
   for (const site of summary.sites) {
     const frame = site.stack.find((/** @type {{function: string}} */ { function: name }) =>

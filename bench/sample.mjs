@@ -83,7 +83,9 @@ function run(program, by) {
       faults: bytes.readUInt32LE(at + 4),
       // A part that was entered bears one reading at least.
       ns: each.map(
-        (own) => (Math.max(0, own - (by === "parts" && own > 0 ? (reading ?? 0) : 0)) * (ns ?? 0)) / (ticks ?? 1),
+        (own) =>
+          (Math.max(0, own - (by === "parts" && own > 0 ? (reading ?? 0) : 0)) * (ns ?? 0)) /
+          (ticks ?? 1),
       ),
     };
   });
@@ -126,8 +128,12 @@ for (const { name, program, first } of programs) {
       continue;
     }
     const faults = chosen(byFaults).map((record) => record.faults);
-    const quiet = chosen(byFaults).filter((record) => record.faults === 0).map(wholeOf);
-    const faulted = chosen(byFaults).filter((record) => record.faults > 0).map(wholeOf);
+    const quiet = chosen(byFaults)
+      .filter((record) => record.faults === 0)
+      .map(wholeOf);
+    const faulted = chosen(byFaults)
+      .filter((record) => record.faults > 0)
+      .map(wholeOf);
     rows.push([
       `${name}: ${kind}`,
       `${all.length}`,

@@ -215,7 +215,7 @@ describe("a segment", () => {
     segment.view.setUint32(SEGMENT_HEADER.peak_number, 2, true);
     segment.rewrite(0, { live: 7, peak: 400_000, peakNumber: 1 });
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
-    segment.rewrite(2, { live: 0, peak: 222, peakNumber: 1 });
+    segment.rewrite(2, { live: 0, allocated: 70_000, peak: 222, peakNumber: 1 });
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([7, 111, 0]);
   });
 

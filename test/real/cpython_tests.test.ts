@@ -38,7 +38,8 @@ const TRIES = 3;
 const MODULE_TIMEOUT_MS = 1_200_000;
 
 /** They ask for the name of the allocator, which CPython knows only while nobody has hooked it (agent/README.md, Limits). */
-const asksForAllocator = /test_pymem_getallocatorsname|PyMemPymallocAllocator.*getallocatorsname|test_debugmallocstats/;
+const asksForAllocator =
+  /test_pymem_getallocatorsname|PyMemPymallocAllocator.*getallocatorsname|test_debugmallocstats/;
 
 /** Where its tests are; null: it comes without. */
 function testsOf({ path, version }: Interpreter): string | null {
@@ -89,7 +90,10 @@ async function outcomes(
 }
 
 /** "NAME: passed, but failure under Tidemark" */
-function differences(plain: Map<string, string>, recorded: Map<string, string>): Map<string, string> {
+function differences(
+  plain: Map<string, string>,
+  recorded: Map<string, string>,
+): Map<string, string> {
   const names = [...new Set([...plain.keys(), ...recorded.keys()])];
   return new Map(
     names
@@ -101,33 +105,36 @@ function differences(plain: Map<string, string>, recorded: Map<string, string>):
   );
 }
 
-describe.skipIf(tested.length === 0).each(
-  tested.map((interpreter) => [interpreter.version, interpreter] as const),
-)("Python %s", (_version, interpreter) => {
-  const folder = testsOf(interpreter) ?? "";
-  const present = modules
-    .slice(0, count)
-    .filter((name) => existsSync(join(folder, name)) || existsSync(join(folder, `${name}.py`)));
+describe
+  .skipIf(tested.length === 0)
+  .each(tested.map((interpreter) => [interpreter.version, interpreter] as const))(
+  "Python %s",
+  (_version, interpreter) => {
+    const folder = testsOf(interpreter) ?? "";
+    const present = modules
+      .slice(0, count)
+      .filter((name) => existsSync(join(folder, name)) || existsSync(join(folder, `${name}.py`)));
 
-  test.each(present)(
-    "%s: every test ends as without Tidemark",
-    async (module) => {
-      const python = interpreter.path;
-      const under = () => {
-        const recording = join(scratch(), "r.tidemark");
-        return [tidemark, "run", "--quiet", "-o", recording, "--"];
-      };
-      const plain = await outcomes([], python, module);
-      expect(plain.size, "tests").toBeGreaterThan(1);
-      let different = differences(plain, await outcomes(under(), python, module));
-      for (let attempt = 1; attempt < TRIES && different.size > 0; attempt++) {
-        const only = different.has("") ? [] : [...different.keys()];
-        const again = await outcomes([], python, module, only);
-        const same = differences(again, await outcomes(under(), python, module, only));
-        different = new Map([...different].filter(([name]) => same.has(name)));
-      }
-      expect([...different.values()]).toEqual([]);
-    },
-    4 * TRIES * MODULE_TIMEOUT_MS,
-  );
-});
+    test.each(present)(
+      "%s: every test ends as without Tidemark",
+      async (module) => {
+        const python = interpreter.path;
+        const under = () => {
+          const recording = join(scratch(), "r.tidemark");
+          return [tidemark, "run", "--quiet", "-o", recording, "--"];
+        };
+        const plain = await outcomes([], python, module);
+        expect(plain.size, "tests").toBeGreaterThan(1);
+        let different = differences(plain, await outcomes(under(), python, module));
+        for (let attempt = 1; attempt < TRIES && different.size > 0; attempt++) {
+          const only = different.has("") ? [] : [...different.keys()];
+          const again = await outcomes([], python, module, only);
+          const same = differences(again, await outcomes(under(), python, module, only));
+          different = new Map([...different].filter(([name]) => same.has(name)));
+        }
+        expect([...different.values()]).toEqual([]);
+      },
+      4 * TRIES * MODULE_TIMEOUT_MS,
+    );
+  },
+);
