@@ -172,6 +172,16 @@ static void no_period_is_coarser_than_a_part_of_what_lives(void)
     CHECK(tm_core.period >= 4 << 20 && share < 0.0045);
 }
 
+/* Nearly all bytes are of sizes that churn: their period is bounded, so a finer one for the others is free. */
+static void what_stays_is_sampled_finely_beside_churn(void)
+{
+    on();
+    tm_core.mix[0] = 0.02;
+    tm_core.mix[4] = 0.98;
+    rounds((struct load){.rate = 1, .cost = 1500}, 800); /* alike, they would all be sampled at 1 MiB */
+    CHECK(tm_core.period <= 4 * tm_core.configured_period && tm_core.period > tm_core.configured_period);
+}
+
 /* Large allocations have a share of their own, and are sampled as configured within it. */
 static void large_allocations_keep_the_configured_period(void)
 {
@@ -249,6 +259,7 @@ int main(void)
     RUN(a_program_that_waits_is_sampled_by_the_clock);
     RUN(the_start_has_an_allowance);
     RUN(no_period_is_coarser_than_a_part_of_what_lives);
+    RUN(what_stays_is_sampled_finely_beside_churn);
     RUN(large_allocations_keep_the_configured_period);
     RUN(a_sparse_look_never_raises);
     RUN(goes_no_lower_than_the_table_allows);

@@ -155,7 +155,8 @@ static void churn_before(void)
     tm_unlock();
     for (unsigned i = 0; i < 40000; i++)
         tidemark_test_free(tidemark_test_malloc(mixed[i % 5]));
-    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) == 2048);
+    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) > 2 * 1024);
+    CHECK(tm_churn_period(100, 1024) <= 8 * 1024);
     CHECK(tm_churn_period(100, 512) == 512 && tm_churn_period(600000, 8192) == 8192);
     CHECK(tm_core.header->period_bytes == tm_churn_coarsest(8192) && tm_churn_coarsest(8192) > 8192);
     CHECK(tm_lock());

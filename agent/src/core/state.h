@@ -48,6 +48,7 @@ enum tm_phase {
 };
 
 #define TM_SIZES 64
+#define TM_SHIFTS 5
 /* How many samples of one size class are still live (period/churn.c). */
 struct tm_size {
     uint32_t taken, ended; /* (locked) recent samples */
@@ -125,12 +126,13 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     int64_t large_credit_ns;
     int64_t start_ns;      /* left of what the start may cost beyond its share */
     int64_t start_debt_ns; /* taken of it, and not paid back yet */
-    double cost; /* ns per sample, smoothed; 0: not known yet */
+    double cost; /* ns per sample taken, smoothed; 0: not known yet */
     double rate; /* bytes allocated per ns of the budget, smoothed; 0: not known yet */
 
     /* what stays live, by size */
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* of all sizes */
+    double mix[TM_SHIFTS]; /* bytes that recent samples of sizes with each shift represent */
 };
 
 struct tm_pool_place {

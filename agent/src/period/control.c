@@ -6,12 +6,12 @@
  * is the process's CPU time or FLOOR of the elapsed time, whichever is more.
  *
  * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
- * the budget, one sample comes every `period` bytes and costs `cost` ns. So the period that
- * spends exactly the share is
+ * the budget, and one sample costs `cost` ns, both smoothed over the recent past. How many samples a byte takes follows
+ * from the period and from the sizes (tm_churn_samples(); one in `period` if little is freed again):
  *
- *     wanted = cost * rate / share
+ *     spent, in shares = cost * rate * samples(period) / share
  *
- * with both figures smoothed over the recent past. The period follows it in powers of
+ * The period follows in powers of
  * two, up and down at once: an expensive start leaves no coarse profile behind. An account
  * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
  * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
@@ -131,13 +131,29 @@ static uint64_t coarsest_now(void)
     return coarsest;
 }
 
-/* The power of two times the period nearest to `wanted`; a small deviation is left as it is. */
-static uint64_t follow(uint64_t period, double wanted, int may_rise)
+/* A finer period that takes hardly more samples: those whose period is bounded take them. */
+#define FREE 1.15
+
+/* The power of two times the period that spends about one share; a small deviation is left as it is. `load`: shares for
+ * each sample that a byte takes. */
+static uint64_t follow(uint64_t period, double load, int may_rise)
 {
-    while (may_rise && wanted > (double)period * 1.5 && period < tm_core.coarsest)
+    double now = load * tm_churn_samples(period);
+    while (may_rise && now > 1.5 && period < tm_core.coarsest) {
+        double then = load * tm_churn_samples(period * 2);
+        if (then * FREE > now)
+            break;
+        now = then;
         period *= 2;
-    while ((wanted < (double)period / 3.0 || period > tm_core.coarsest) && tm_may_halve(period))
+    }
+    while (tm_may_halve(period)) {
+        double then = load * tm_churn_samples(period / 2);
+        int is_free = then < 1.5 && then < now * FREE;
+        if (then > 2.0 / 3.0 && !is_free && period <= tm_core.coarsest)
+            break;
+        now = then;
         period /= 2;
+    }
     return period;
 }
 
@@ -151,9 +167,15 @@ static double budget_since(void)
     return used > passed * FLOOR ? used : passed * FLOOR;
 }
 
-/* `count` may be a fraction: bytes allocated since, divided by the period. `whole`: a full round of samples, enough
- * to distinguish an expensive slow path from an expensive moment; after fewer the period only falls. */
-static void check(double count, int whole)
+/* An interval, as samples of small allocations: those taken, and those expected at the period in force, which may be a
+ * fraction of one. */
+struct interval {
+    double taken, expected;
+};
+
+/* `whole`: a full round of samples, enough to distinguish an expensive slow path from an expensive moment; after fewer
+ * the period only falls. */
+static void check(struct interval interval, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
     tm_control_report();
@@ -165,17 +187,18 @@ static void check(double count, int whole)
     double charged = charge_start(slow, budget * SHARE);
     double balance = (double)tm_core.credit_ns + budget * SHARE - charged, bound = (double)CREDIT_NS;
     tm_core.credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
-    if (budget < 1.0 || count == 0.0)
+    if (budget < 1.0 || interval.expected == 0.0)
         return;
     double period = (double)tm_core.period;
     int starts = tm_core.start_ns > 0;
-    tm_core.cost = smoothed(tm_core.cost, slow / count, count / (count + COST_MEMORY));
-    tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
+    if (interval.taken > 0)
+        tm_core.cost = smoothed(tm_core.cost, slow / interval.taken, interval.taken / (interval.taken + COST_MEMORY));
+    tm_core.rate = smoothed(tm_core.rate, interval.expected * period / budget, budget / (budget + RATE_MEMORY_NS));
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
-    double wanted = tm_core.cost * tm_core.rate / share_now();
+    double load = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
     int is_exact = tm_core.configured_period == 1; /* asked for, whatever it costs */
-    tm_set_period(follow(tm_core.period, wanted, whole && !starts && !awaits_python && !is_exact));
+    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_exact));
 }
 
 /* Excludes the time that others had the core meanwhile. */
@@ -211,21 +234,21 @@ int tm_control_is_due(void)
     return tm_ticks() >= __atomic_load_n(&tm_core.check_at_ticks, __ATOMIC_RELAXED);
 }
 
-/* Begins the next interval; returns what was allocated in this one, as an expected number of samples. */
-static double end_stretch(uint64_t now)
+/* Begins the next interval; returns this one. */
+static struct interval end_interval(uint64_t now)
 {
     double thinned = (double)__atomic_exchange_n(&tm_core.thinned_samples, 0, __ATOMIC_RELAXED);
-    double samples = (double)tm_core.slow_samples + thinned;
+    double taken = (double)tm_core.slow_samples, samples = taken + thinned;
     double passed = (double)__atomic_exchange_n(&tm_core.passed_bytes, 0, __ATOMIC_RELAXED) / (double)tm_core.period;
     tm_core.slow_samples = 0;
     __atomic_store_n(&tm_core.check_at_ticks, now + TICKS_A_CHECK, __ATOMIC_RELAXED);
-    return samples > passed ? samples : passed;
+    return (struct interval){taken, samples > passed ? samples : passed};
 }
 
 void tm_control_look(void)
 {
     if (tm_control_is_due())
-        check(end_stretch(tm_ticks()), 0);
+        check(end_interval(tm_ticks()), 0);
 }
 
 void tm_control(uint64_t ticks, uint64_t bytes)
@@ -239,7 +262,7 @@ void tm_control(uint64_t ticks, uint64_t bytes)
     int whole = !is_large && samples == SAMPLES_A_CHECK;
     if (!whole && now < tm_core.check_at_ticks)
         return;
-    check(end_stretch(now), whole);
+    check(end_interval(now), whole);
 }
 
 void tm_set_period(uint64_t period)

@@ -36,10 +36,13 @@ int tm_may_halve(uint64_t period);
 
 /* The period of a size: the one in force, or a coarser one where little of the size stays live. */
 uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
+/* (locked) How many samples of each allocated byte (small allocations) that period in force would take, by the sizes
+ * seen lately; discarded ones count in part. */
+double tm_churn_samples(uint64_t period);
 /* (locked) The coarsest of all sizes. */
 uint64_t tm_churn_coarsest(uint64_t in_force);
 /* (locked) A block of this size was sampled; a sampled one was freed. */
-void tm_churn_taken(uint64_t bytes);
+void tm_churn_taken(uint64_t bytes, double period);
 void tm_churn_ended(uint64_t bytes);
 
 /* ---- large.c ----------------------------------------------------------------------------- */

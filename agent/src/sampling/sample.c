@@ -3,8 +3,8 @@
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
  * it. A gap was drawn with the period of its time. When the period of the allocation, by the one in force and
- * its size (period/churn.c, period/large.c), is higher, the sample is kept with probability p(higher)/p(then),
- * so that one period describes it.
+ * its size (period/churn.c, period/large.c), is higher, the sample is kept with probability p(higher)/p(then).
+ * From then on `thread->period` is the one period that describes it.
  */
 #include <errno.h>
 
@@ -42,6 +42,22 @@ static void draw_next(struct tm_thread_state *thread)
     tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
+/* The gap was drawn with the thread's period, and ended in an allocation of these bytes. If the period of the
+ * allocation is coarser by now, the sample stays with p(coarser)/p(then): decided here, before the allocation is made. */
+static int stays(struct tm_thread_state *thread, uint64_t bytes)
+{
+    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
+    if (period <= thread->period)
+        return 1;
+    double before = tm_chance((double)bytes, (double)thread->period), after = tm_chance((double)bytes, (double)period);
+    thread->period = period;
+    if (tm_random_unit(thread) * before <= after)
+        return 1;
+    if (!tm_is_large(bytes))
+        tm_control_thinned();
+    return 0;
+}
+
 /* Not recording: check again only after a while, and draw a true gap before counting. */
 static int idle(struct tm_thread_state *thread)
 {
@@ -70,6 +86,9 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
         }
     } else if (thread->rest && !tm_gap_ends(thread, bytes)) {
         tm_step_gap(thread);
+        return 0;
+    } else if (thread->period && !stays(thread, bytes)) {
+        draw_next(thread);
         return 0;
     }
     int saved = errno, sampled = 0;
@@ -156,7 +175,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
         return 0;
     }
     tm_check_peak(now);
-    tm_churn_taken(sampled->bytes);
+    tm_churn_taken(sampled->bytes, sampled->period);
     tm_core.header->samples++;
     tm_heartbeat(now);
     return 1;
@@ -166,7 +185,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
-    /* Thinned since the period was read: one step more. */
+    /* The period has risen since the sample was decided about: one step more. */
     double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
@@ -189,7 +208,6 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
     int saved = errno;
     struct tm_thread_state *thread = &tm_own_thread;
     tm_part(TM_PART_ENTRY);
-    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
     struct sampled sampled = {
         .now_ms = tm_now_ms(),
         .address = address,
@@ -198,16 +216,8 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
         .period = (double)thread->period,
         .ticks = tm_ticks(),
     };
-    int stays = (uintptr_t)address >> 48 == 0;
-    uint64_t period = tm_period_of(bytes, in_force);
-    if (period > thread->period) {
-        double before = tm_chance((double)bytes, sampled.period);
-        sampled.period = (double)period;
-        stays = stays && tm_random_unit(thread) * before <= tm_chance((double)bytes, sampled.period);
-        if (!stays && !tm_is_large(bytes))
-            tm_control_thinned();
-    }
-    if (stays && tm_armed()) {
+    int is_recorded = (uintptr_t)address >> 48 == 0 && tm_armed();
+    if (is_recorded) {
         tm_part(TM_PART_CHECKS);
         tm_check_objects(sampled.now_ms);
         tm_part(TM_PART_STACK);
@@ -217,7 +227,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
     tm_part(TM_PART_ENTRY);
     draw_next(thread);
     thread->inside = 0;
-    tm_measured(stays ? TM_MEASURED_SAMPLE : TM_MEASURED_NOTHING);
+    tm_measured(is_recorded ? TM_MEASURED_SAMPLE : TM_MEASURED_NOTHING);
     errno = saved;
 }
 
