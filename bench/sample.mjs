@@ -2,13 +2,15 @@
  * Where the time of a sample goes: the agent's slow path, timed within real programs.
  * `npm run bench -- sample [--samples 20000] [--library FILE]`
  *
- * The agent is compiled with the timers of agent/src/core/measure.c. Three runs of each program: the whole of each
- * sample, from two readings of the time stamp counter; its parts, from a reading at every change of part; and page
- * faults, by system calls outside the measured time. What the readings take is subtracted from the parts.
+ * The agent is compiled with the timers of agent/src/core/measure.c. Two runs of each program: the whole of each
+ * sample, from readings of the time stamp counter at its ends; and its parts, from a reading at every change of part,
+ * less what a reading takes. The kernel's counts of page faults and context switches are read outside the measured
+ * time. Samples in which the thread lost its core are left out of the times, and counted. `--library` measures another
+ * library that was compiled with -DTM_MEASURE, for comparison.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -37,24 +39,28 @@ const parts = [
 const WHAT_SAMPLE = 1;
 const WHAT_END = 2;
 const HEAD_BYTES = 32;
-const RECORD_BYTES = 8 + 4 * parts.length;
+const RECORD_BYTES = 12 + 4 * parts.length;
 const FIRST_SAMPLES = 5000;
 
 const interpreters = await findInterpreters();
 const python = interpreters.filter(({ freeThreaded }) => !freeThreaded).at(-1)?.path ?? "python3";
+const load = loadavg()
+  .map((value) => value.toFixed(1))
+  .join(", ");
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const library = options.library ?? (await compileMeasured(scratch));
 
 /**
  * @typedef {object} Measured of one sample or one end
  * @property {number} what
- * @property {number} faults
+ * @property {number} faults page faults
+ * @property {number} switches context switches
  * @property {number[]} ns by part; in a run without parts all of it is that of "entry"
  */
 
 /**
  * @param {string[]} program
- * @param {"whole" | "parts" | "faults"} by
+ * @param {"whole" | "parts"} by
  * @returns {Measured[]}
  */
 function run(program, by) {
@@ -77,10 +83,11 @@ function run(program, by) {
   const [ns, ticks, reading, count] = [0, 8, 16, 24].map((at) => Number(bytes.readBigUInt64LE(at)));
   return Array.from({ length: count ?? 0 }, (_, n) => {
     const at = HEAD_BYTES + n * RECORD_BYTES;
-    const each = parts.map((_name, part) => bytes.readUInt32LE(at + 8 + 4 * part));
+    const each = parts.map((_name, part) => bytes.readUInt32LE(at + 12 + 4 * part));
     return {
       what: bytes.readUInt32LE(at),
       faults: bytes.readUInt32LE(at + 4),
+      switches: bytes.readUInt32LE(at + 8),
       // A part that was entered bears one reading at least.
       ns: each.map(
         (own) =>
@@ -111,37 +118,36 @@ const programs = [
   },
 ];
 
+const kinds = /** @type {const} */ ([
+  ["samples", WHAT_SAMPLE],
+  ["ends", WHAT_END],
+]);
 const rows = [];
 const partRows = [];
 for (const { name, program, first } of programs) {
-  const [whole, byPart, byFaults] = /** @type {const} */ (["whole", "parts", "faults"]).map((by) =>
-    run(program, by),
-  );
-  for (const [kind, what] of /** @type {const} */ ([
-    ["samples", WHAT_SAMPLE],
-    ["ends", WHAT_END],
-  ])) {
-    const chosen = (/** @type {Measured[] | undefined} */ of) =>
-      (of ?? []).filter((record) => record.what === what).slice(0, first);
-    const all = chosen(whole).map(wholeOf);
-    if (all.length === 0) {
+  const whole = run(program, "whole");
+  const byPart = run(program, "parts");
+  for (const [kind, what] of kinds) {
+    const chosen = (/** @type {Measured[]} */ of) =>
+      of.filter((record) => record.what === what).slice(0, first);
+    const undisturbed = (/** @type {Measured[]} */ of) =>
+      chosen(of).filter(({ switches }) => switches === 0);
+    const counted = undisturbed(whole);
+    if (counted.length === 0) {
       continue;
     }
-    const faults = chosen(byFaults).map((record) => record.faults);
-    const quiet = chosen(byFaults)
-      .filter((record) => record.faults === 0)
-      .map(wholeOf);
-    const faulted = chosen(byFaults)
-      .filter((record) => record.faults > 0)
-      .map(wholeOf);
+    const times = counted.map(wholeOf);
+    const faulted = counted.filter(({ faults }) => faults > 0).map(wholeOf);
+    const others = counted.filter(({ faults }) => faults === 0).map(wholeOf);
     rows.push([
       `${name}: ${kind}`,
-      `${all.length}`,
-      ...[median(all), mean(all), quantile(all, 0.99)].map(inMicroseconds),
-      mean(faults).toFixed(3),
-      faulted.length > 0 ? inMicroseconds(mean(faulted) - mean(quiet)) : "-",
+      `${counted.length}`,
+      `${chosen(whole).length - counted.length}`,
+      ...[median(times), mean(times), quantile(times, 0.99)].map(inMicroseconds),
+      mean(counted.map(({ faults }) => faults)).toFixed(3),
+      faulted.length > 0 ? inMicroseconds(mean(faulted) - mean(others)) : "-",
     ]);
-    const of = chosen(byPart);
+    const of = undisturbed(byPart);
     partRows.push([
       `${name}: ${kind}`,
       ...parts.slice(1).map((_part, index) => {
@@ -156,10 +162,19 @@ rmSync(scratch, { recursive: true, force: true });
 const markdown = `## A sample
 
 \`npm run bench -- sample --samples ${options.samples}\` on ${describeMachine(python)}. In us. The cost of a sample, and of the end of a
-sampled allocation, on the agent's slow path; the program's own allocator is not part of it.
+sampled allocation, on the agent's slow path; the program's own allocator is not part of it. Load of others: ${load}.
 
 ${markdownTable(
-  ["program", "number", "median", "mean", "99 %", "page faults each", "with a fault, more"],
+  [
+    "program",
+    "number",
+    "left out",
+    "median",
+    "mean",
+    "99 %",
+    "page faults each",
+    "one with a fault takes longer by",
+  ],
   rows,
 )}
 

@@ -18,7 +18,7 @@
 static void count_down(struct tm_thread_state *thread, uint64_t gap)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    uint64_t step = configured && thread->period > configured ? configured - (configured > 1) : gap;
+    uint64_t step = configured && thread->period > configured ? configured - 1 : gap;
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;
 }

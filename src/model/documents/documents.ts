@@ -168,7 +168,7 @@ export interface SummaryJson {
     treePssBytes: Bytes;
   };
   agent: {
-    /** In force at that time; for sizes that are freed soon it may be coarser. */
+    /** In force at that time, for the size of which samples were rarest; large allocations keep the configured one. */
     periodBytes: Bytes;
     /** The coarsest in force until then, for any size. */
     coarsestPeriodBytes?: Bytes;
