@@ -123,6 +123,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* what stays live, by size */
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* of all sizes */
+
+    /* of this recording until now, for the status: the segment keeps its peak in steps of 2 % */
+    double highest_live_bytes;
+    uint64_t coarsest_period;
 };
 
 struct tm_pool_place {
