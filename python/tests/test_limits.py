@@ -252,6 +252,13 @@ class Growths(unittest.TestCase):
         calls.clear()
         self.findings(lambda: calls.append(1), Limits(growth=parse_growth("1 MiB/call", "limit", 3, 7)))
         self.assertEqual(len(calls), 1 + 3 + 7)
+        numbers = [0]
+
+        def clean():
+            numbers[0] += 1
+
+        self.findings(clean, Limits(leaks=Growth(None)))
+        self.assertEqual(numbers, [1 + 2 + 5])
 
 
 @unittest.skipIf(FREE_THREADED, "a free-threaded build is refused")

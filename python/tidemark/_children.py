@@ -31,7 +31,8 @@ class ChildWatch:
         self._is_armed = True
 
     def end(self) -> None:
-        if self._is_armed and _has_children():
+        """May be called again."""
+        if not self._is_over and self._is_armed and _has_children():
             self._look()
         self._is_over = True
         self._thread.join()

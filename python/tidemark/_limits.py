@@ -20,10 +20,10 @@ import os
 import re
 from array import array
 from types import TracebackType
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from ._children import INTERVAL, ChildWatch
-from ._figures import Comparison, Snapshot, lines_of, own_frame, source_of, text_of
+from ._figures import Change, Comparison, Snapshot, lines_of, own_frame, source_of, text_of
 from ._program import Agent
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*\Z", re.IGNORECASE)
@@ -34,6 +34,8 @@ _ROUNDS = 4
 #: Growth per call of the last round over that of the first, from which it does not fade.
 _STEADY = 0.5
 _LINES = 3
+#: A line that holds less of the figure explains nothing.
+_LEAST_SHARE = 0.01
 #: Bytes that a thread may allocate before it notices that the agent was armed again (TM_IDLE of the agent).
 _IDLE_BYTES = 1 << 16
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -194,6 +196,7 @@ class Measured:
         yield
         if self._is_forked():
             return
+        self._watch.end()
         self._judge_peak(base)
         for limit, name in ((self.limits.growth, "limit_growth"), (self.limits.leaks, "no_leaks")):
             if limit is not None:
@@ -242,7 +245,7 @@ class Measured:
                 tuple(
                     f"{text_of(line.live_bytes)}  {_place(line.file, line.line)}  {source_of(line.file, line.line)}"
                     for line in lines[:_LINES]
-                    if line.live_bytes > 0
+                    if line.live_bytes >= _LEAST_SHARE * self.peak_bytes
                 ),
             )
         )
@@ -253,44 +256,57 @@ class Measured:
         for _ in range(limit.warmup):
             yield
         agent, most = self.agent(), limit.bytes_per_call or 0.0
-        # Of fixed size: what is kept of a round must not count in the next.
-        rates = array("d", [0.0] * _ROUNDS)
-        before: Optional[Snapshot] = None
+        # Of fixed size: a number that is kept must not count as growth.
+        rates, marks = array("d", [0.0] * _ROUNDS), array("q", [0, 0])
         for number in range(_ROUNDS):
             count = limit.calls << number
-            if number == _ROUNDS - 1:
-                before = Snapshot(agent.read(), 0)
             gc.collect()
-            first = _figures(agent).live
+            marks[0] = _figures(agent).live
             for _ in range(count):
                 yield
                 if self._is_forked():
                     return
             gc.collect()
-            figures = _figures(agent)
-            self.coarsest_period = figures.coarsest_period
-            growth = figures.live - first
-            error = _growth_error(growth, figures.coarsest_period)
+            marks[1] = _figures(agent).live
+            self.coarsest_period = _figures(agent).coarsest_period
+            growth = marks[1] - marks[0]
+            error = _growth_error(growth, self.coarsest_period)
             rates[number] = growth / count
             if (growth - 2 * error) / count <= most:
                 return
         if rates[-1] < _STEADY * rates[0]:
             return
-        comparison = Comparison(before or Snapshot([], 0), Snapshot(agent.read(), 0))
-        shown = ", ".join(text_of(rate) for rate in rates)
-        lengths = ", ".join(str(limit.calls << number) for number in range(_ROUNDS))
+        # Snapshots leave something behind themselves: the lines come from calls that are not judged.
+        before = Snapshot(agent.read(), 0)
+        for _ in range(limit.calls):
+            yield
+            if self._is_forked():
+                return
+        changes = Comparison(before, Snapshot(agent.read(), 0)).changes
         self._findings.append(
             Finding(
                 name if limit.bytes_per_call is None else f"{name} {text_of(most)}/call",
-                f"{text_of(rates[-1])}/call stay live ({shown} in rounds of {lengths} calls)",
-                tuple(
-                    f"{text_of(change.growth_bytes / count)}/call  {_place(change.file, change.line)}  "
-                    f"{source_of(change.file, change.line)}"
-                    for change in comparison.changes
-                    if change.growth_bytes > 0 and not change.file.startswith(_HERE)
-                )[:_LINES],
+                f"{text_of(rates[-1])}/call stay live ({_rounds_text(limit, rates)})",
+                _growing_lines(changes, limit.calls),
             )
         )
+
+
+def _rounds_text(limit: Growth, rates: Sequence[float]) -> str:
+    shown = ", ".join(text_of(rate) for rate in rates)
+    lengths = ", ".join(str(limit.calls << number) for number in range(len(rates)))
+    return f"{shown} in rounds of {lengths} calls"
+
+
+def _growing_lines(changes: List[Change], calls: int) -> Tuple[str, ...]:
+    growing = [change for change in changes if change.growth_bytes > 0 and not change.file.startswith(_HERE)]
+    least = _LEAST_SHARE * sum(change.growth_bytes for change in growing)
+    return tuple(
+        f"{text_of(change.growth_bytes / calls)}/call  {_place(change.file, change.line)}  "
+        f"{source_of(change.file, change.line)}"
+        for change in growing
+        if change.growth_bytes >= least
+    )[:_LINES]
 
 
 def _figures(agent: Agent) -> _Figures:

@@ -147,7 +147,9 @@ def _limits_of(item: pytest.Item, defaults: Limits) -> Limits:
 
 
 def _from_marker(item: pytest.Item, name: str, default: Any, parse: Callable[..., Any]) -> Any:
-    marker = item.get_closest_marker(name)
+    # A parameter is closer than its function, which pytest puts first.
+    of_parameter = (mark for mark in getattr(getattr(item, "callspec", None), "marks", ()) if mark.name == name)
+    marker = next(iter(of_parameter), item.get_closest_marker(name))
     if marker is None:
         return default
     if marker.args == (None,) and not marker.kwargs:

@@ -42,7 +42,13 @@ test.skipIf(packagesPython === null)(
     writeFileSync(join(folder, "benchmarks/memory.py"), BENCHMARKS);
     writeFileSync(
       join(folder, "asv.conf.json"),
-      JSON.stringify({ version: 1, project: "app", repo: ".", branches: ["HEAD"] }),
+      JSON.stringify({
+        version: 1,
+        project: "app",
+        repo: ".",
+        branches: ["HEAD"],
+        environment_type: "existing",
+      }),
     );
     const git = (...words: string[]) => execFileSync("git", words, { cwd: folder, stdio: "pipe" });
     git("init", "-q");
@@ -50,7 +56,8 @@ test.skipIf(packagesPython === null)(
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "start");
     const commit = git("rev-parse", "HEAD").toString().trim();
     const asv = [packagesPython ?? "", "-m", "asv"];
-    const env = { PYTHONPATH: join(repository, "python") };
+    // asv removes PYTHONPATH and sets it to this.
+    const env = { ASV_PYTHONPATH: join(repository, "python") };
     await execute([...asv, "machine", "--yes"], { cwd: folder, env: { ...env, HOME: folder } });
     const outcome = await execute(
       [...asv, "run", "-E", `existing:${packagesPython}`, "--set-commit-hash", commit],
