@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import time
 import unittest
 
 from tidemark._limits import Growth, LimitError, Limits, Measured, parse_growth, parse_period, parse_size
@@ -134,12 +135,50 @@ class Peaks(unittest.TestCase):
         child = subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             child.stdout.readline()
-            import time
-
             measured = measure(lambda: time.sleep(0.1), Limits(10 * MIB))
             self.assertEqual(measured.findings(), [])
         finally:
             child.communicate()
+
+    def test_no_thread_and_no_child_is_added(self):
+        threads, children = [], []
+
+        def body():
+            threads.append(len(os.listdir("/proc/self/task")))
+            try:
+                children.append(os.waitpid(-1, os.WNOHANG))
+            except ChildProcessError:
+                pass
+
+        before = len(os.listdir("/proc/self/task"))
+        measure(body, Limits(MIB))
+        self.assertEqual((threads, children), ([before], []))
+
+    def test_closed_descriptors_cost_the_children_of_one_test(self):
+        def body():
+            for number in Measured._watch._talk:
+                os.close(number)
+
+        source = "import time; kept = bytearray(b'x') * (30 << 20); time.sleep(0.4)"
+        self.assertEqual(measure(body, Limits(MIB)).findings(), [])
+        measured = measure(lambda: subprocess.run([sys.executable, "-c", source], check=True), Limits(20 * MIB))
+        self.assertEqual(len(measured.findings()), 1)
+
+    def test_a_killed_test_leaves_nothing(self):
+        source = """
+import os, signal
+from tidemark._limits import Limits, Measured
+measured = Measured(Limits(1 << 20))
+with measured:
+    for _ in measured.calls():
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+        environment = {**os.environ, "TMPDIR": self.folder.name, "PYTHONPATH": os.pathsep.join(sys.path)}
+        killed = subprocess.run([sys.executable, "-c", source], env=environment)
+        self.assertEqual(killed.returncode, -9)
+        patience = time.monotonic() + 30
+        while os.listdir(self.folder.name) and time.monotonic() < patience:
+            time.sleep(0.05)
 
     def test_a_fork_that_comes_back_judges_nothing(self):
         def body():

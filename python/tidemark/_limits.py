@@ -9,8 +9,8 @@ A body is measured from its first call on, so what its set-up holds does not cou
     for finding in measured.findings():
         ...
 
-The agent counts each live byte of this process, of all threads, Python's and native; child processes are read from
-outside (``_children``). With a period of 1 the figures are exact while no more than about 49,000 allocations live at a
+The agent counts each live byte of this process, of all threads, Python's and native; child processes are read by a
+process beside it (``_children``). With a period of 1 the figures are exact while no more than about 49,000 allocations live at a
 time; from then on the agent samples, and each figure comes with its error.
 """
 
@@ -132,6 +132,8 @@ class Measured:
     """One test under its limits. A context manager; see the module."""
 
     _agent: Optional[Agent] = None  # one a process
+    _watch = ChildWatch()
+    _is_warm = False
 
     def __init__(self, limits: Limits, period: int = 1) -> None:
         self.limits = limits
@@ -159,12 +161,14 @@ class Measured:
 
     def __enter__(self) -> "Measured":
         agent = self.agent()
-        self._watch = ChildWatch(lambda: _figures(agent).live)
-        try:
+        self._watch.start()
+        if not Measured._is_warm:
+            Measured._is_warm = True  # what is imported and made the first time is not the first test's
             agent.arm(str(self._period), False)
-        except BaseException:
-            self._watch.end()
-            raise
+            _figures(agent)
+            agent.disarm()
+        agent.arm(str(self._period), False)
+        self._watch.begin(agent.status()["pool"])
         for _ in range(_IDLE_BYTES // 1024 + 2):
             bytes(1024)
         _figures(agent)
@@ -178,8 +182,8 @@ class Measured:
     ) -> None:
         if self._is_forked():
             return
-        self._watch.end()
         agent = self.agent()
+        self._watch.end()
         if agent.is_armed():
             agent.disarm()
         else:
@@ -191,12 +195,10 @@ class Measured:
 
     def calls(self) -> Iterator[None]:
         """Yields for each call of the body."""
-        self._watch.start()
         base = _figures(self.agent()).live
         yield
         if self._is_forked():
             return
-        self._watch.end()
         self._judge_peak(base)
         for limit, name in ((self.limits.growth, "limit_growth"), (self.limits.leaks, "no_leaks")):
             if limit is not None:
@@ -221,27 +223,27 @@ class Measured:
     # --- peak -----------------------------------------------------------------------------------
 
     def _judge_peak(self, base: int) -> None:
-        watch, figures = self._watch, _figures(self.agent())
+        figures = _figures(self.agent())
+        with_children, children_bytes, children = self._watch.end()
         self.coarsest_period = figures.coarsest_period
-        self.peak_bytes = max(figures.peak, watch.peak_bytes) - base
+        self.peak_bytes = max(figures.peak, with_children) - base
         limit = self.limits.memory
         if limit is None or self.peak_bytes <= limit:
             return
-        has_children = watch.peak_bytes > figures.peak
         sites = self.agent().read()
         # The at-peak figures of sites lag behind the exact peak by up to 2 %; Tidemark's own are left out of them.
         error = math.sqrt(sum(site.peak_error_bytes**2 for site in sites))
         if self.peak_bytes - 2 * error <= limit:
             return
         lines = lines_of((site._replace(live_bytes=site.peak_bytes) for site in sites if not _is_ours(site)), own_frame)
-        children = ""
-        if has_children:
-            count = f"{watch.children} child process" + ("es" if watch.children > 1 else "")
-            children = f", {text_of(watch.children_bytes)} of it in {count}"
+        among = ""
+        if with_children > figures.peak:
+            count = f"{children} child process" + ("es" if children != 1 else "")
+            among = f", {text_of(children_bytes)} of it in {count}"
         self._findings.append(
             Finding(
                 f"limit_memory {text_of(limit)}",
-                f"{text_of(self.peak_bytes)}{_with_error(error)} at the peak{children}",
+                f"{text_of(self.peak_bytes)}{_with_error(error)} at the peak{among}",
                 tuple(
                     f"{text_of(line.live_bytes)}  {_place(line.file, line.line)}  {source_of(line.file, line.line)}"
                     for line in lines[:_LINES]

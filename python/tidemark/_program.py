@@ -20,8 +20,6 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from . import _use_agent
 from ._figures import Frame, Site
 
-#: No code under test is called from these.
-_OWN_FILES = (__file__, os.path.join(os.path.dirname(__file__), "_children.py"))
 _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
 
 
@@ -139,7 +137,7 @@ class _Reader:
 def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
     """None for Tidemark's own work."""
     stack = tuple(frame for frame in parsed["stack"] if frame is not None)
-    if any(frame.file in _OWN_FILES for frame in stack):
+    if any(frame.file == __file__ for frame in stack):
         return None
     return Site(
         stack,

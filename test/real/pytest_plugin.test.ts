@@ -412,6 +412,7 @@ def test_small(): bytes(1 << 20)
       test_small: "PASSED",
     });
     expect(outcome.stdout).toMatch(/worker 'gw0' crashed/);
+    expect(outcome.stderr).toBe("");
   });
 
   test("under tidemark run nothing is checked, and that is said", async () => {
