@@ -10,6 +10,7 @@ const rows = [
   ["holders", "diagnose"],
   ["record"],
   ["inspect", "store"],
+  ["gates"],
   ["cli"],
 ];
 

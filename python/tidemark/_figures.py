@@ -31,6 +31,9 @@ class Site(NamedTuple):
     live_objects: float
     allocated_bytes: float
     error_bytes: float
+    #: At the moment when the most was live.
+    peak_bytes: float = 0.0
+    peak_error_bytes: float = 0.0
 
 
 class Line(NamedTuple):

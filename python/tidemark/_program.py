@@ -145,6 +145,8 @@ def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
         parsed["liveObjects"],
         parsed["allocatedBytes"],
         parsed["standardErrorBytes"],
+        parsed["liveBytesAtPeak"],
+        parsed["standardErrorAtPeakBytes"],
     )
 
 

@@ -11,6 +11,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/attach.js"),
   },
   {
+    name: "check",
+    group: "record",
+    summary: "run a program and fail if it takes, keeps or leaks too much memory",
+    load: () => import("./commands/check.js"),
+  },
+  {
     name: "completion",
     group: "machine",
     summary: "print the shell completion script for bash, zsh or fish",

@@ -133,6 +133,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* of all sizes */
     double mix[TM_SHIFTS]; /* bytes that recent samples of sizes with each shift represent */
+
+    /* of this recording until now, for the status: the segment keeps its peak in steps of 2 % */
+    double highest_live_bytes;
+    uint64_t coarsest_period;
 };
 
 struct tm_pool_place {

@@ -269,6 +269,8 @@ void tm_set_period(uint64_t period)
 {
     if (period == tm_core.period)
         return;
+    if (tm_core.period > tm_core.coarsest_period)
+        tm_core.coarsest_period = tm_core.period;
     __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
     tm_publish_period();
     tm_event(TM_EVENT_PERIOD, 0, period);

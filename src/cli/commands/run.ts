@@ -10,11 +10,10 @@ import {
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
-import { statOf } from "../files/files.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
-import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
@@ -32,7 +31,7 @@ import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_context.js";
-import { printError, printNote, screenOf } from "../text/output.js";
+import { printError, printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface RunOptions extends ListOptions, DeviceOptions {
@@ -84,7 +83,7 @@ export function buildCommand(): Command {
 /** Everything here is written to stderr, because stdout belongs to the program. */
 async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
-  const descriptor = guardDescriptor();
+  const descriptor = guardDescriptor("run");
   // The first recorder ran out of memory and left the rest to this one.
   const orphan = orphanToComplete();
   const { command, note } = chooseProgram(words, options.python);
@@ -128,7 +127,7 @@ function runProgram(
     requireReplaceable(options.json, jsonReplacing(options));
   }
   if (options.quiet !== true) {
-    tellNotes([
+    printNotes([
       ...(note === null ? [] : [note]),
       ...periodRemarks(options.period),
       ...firstRunRemarks(command[0] ?? ""),
@@ -145,23 +144,9 @@ function runProgram(
   });
 }
 
-/** Throws TidemarkError if an output would overwrite the program or one of its files, even with --force. */
-function requireNoInput(output: string | undefined, command: readonly string[]): void {
-  const there = output === undefined ? undefined : statOf(output);
-  const same = command.find((word) => {
-    const file = statOf(word);
-    return (
-      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
-    );
-  });
-  if (same !== undefined) {
-    throw badUsage(`${output} belongs to the program that you want to run`, "name another file");
-  }
-}
-
 async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   if (options.quiet === true && options.json === undefined) {
-    tellNotes(result.notes);
+    printNotes(result.notes);
     return;
   }
   const recording = result.open();
@@ -169,7 +154,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   const failsAtOnce = failedAtOnce(recording);
   // The summary's own "Not seen" section already lists most of them.
   const said: readonly string[] = options.quiet === true || failsAtOnce ? [] : document.limits;
-  tellNotes(result.notes.filter((note) => !said.includes(note)));
+  printNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
     const text = `${JSON.stringify(selected, null, 2)}\n`;
@@ -190,10 +175,4 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
 
 function jsonReplacing({ force }: RunOptions): Replacing {
   return { force, isOwn: ownKind("document") };
-}
-
-function tellNotes(notes: readonly string[]): void {
-  for (const note of notes) {
-    printNote(note);
-  }
 }

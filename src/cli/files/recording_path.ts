@@ -2,9 +2,10 @@
 
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { fileUnusable, recordingExists } from "../../model/errors/errors.js";
+import { badUsage, fileUnusable, recordingExists } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { programName } from "../text/command_words.js";
+import { statOf } from "./files.js";
 
 interface PathOptions {
   readonly output?: string;
@@ -61,5 +62,19 @@ export function requireWritable(path: string): void {
     accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
   } catch (error) {
     throw fileUnusable(path, "write", reasonOf(error).message);
+  }
+}
+
+/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+export function requireNoInput(output: string | undefined, command: readonly string[]): void {
+  const there = output === undefined ? undefined : statOf(output);
+  const same = command.find((word) => {
+    const file = statOf(word);
+    return (
+      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
+    );
+  });
+  if (same !== undefined) {
+    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
   }
 }

@@ -84,6 +84,13 @@ export function printNote(message: string): void {
   process.stderr.write(`${paint.dim("tidemark:")} ${oneLine(message)}\n`);
 }
 
+/** One line each. */
+export function printNotes(messages: readonly string[]): void {
+  for (const message of messages) {
+    printNote(message);
+  }
+}
+
 export function printJson(document: object): void {
   process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 }
