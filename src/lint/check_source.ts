@@ -15,7 +15,11 @@ export interface Finding {
   readonly endLine: number;
   readonly endColumn: number;
   /** The function around it: what a recording measured anywhere in it belongs to the finding. */
-  readonly within: { readonly name: string; readonly line: number; readonly endLine: number } | null;
+  readonly within: {
+    readonly name: string;
+    readonly line: number;
+    readonly endLine: number;
+  } | null;
   readonly text: string;
   readonly fix: Fix | null;
 }
@@ -88,9 +92,44 @@ function around({ line, endLine }: SyntaxNode, name: string) {
 
 /** One line is reported once for each thing that it leaks: the rule that names it most precisely stays. */
 const MORE_PRECISE: Record<string, readonly string[]> = {
-  "TM-L001": ["TM-L006", "TM-L012", "TM-L017", "TM-L019", "TM-L020", "TM-L021", "TM-L022", "TM-L024", "TM-L035", "TM-L039", "TM-L040"],
-  "TM-L002": ["TM-L006", "TM-L012", "TM-L017", "TM-L019", "TM-L020", "TM-L021", "TM-L022", "TM-L024", "TM-L035", "TM-L039", "TM-L040"],
-  "TM-L003": ["TM-L006", "TM-L012", "TM-L017", "TM-L020", "TM-L021", "TM-L022", "TM-L024", "TM-L035", "TM-L039", "TM-L040"],
+  "TM-L001": [
+    "TM-L006",
+    "TM-L012",
+    "TM-L017",
+    "TM-L019",
+    "TM-L020",
+    "TM-L021",
+    "TM-L022",
+    "TM-L024",
+    "TM-L035",
+    "TM-L039",
+    "TM-L040",
+  ],
+  "TM-L002": [
+    "TM-L006",
+    "TM-L012",
+    "TM-L017",
+    "TM-L019",
+    "TM-L020",
+    "TM-L021",
+    "TM-L022",
+    "TM-L024",
+    "TM-L035",
+    "TM-L039",
+    "TM-L040",
+  ],
+  "TM-L003": [
+    "TM-L006",
+    "TM-L012",
+    "TM-L017",
+    "TM-L020",
+    "TM-L021",
+    "TM-L022",
+    "TM-L024",
+    "TM-L035",
+    "TM-L039",
+    "TM-L040",
+  ],
   "TM-L004": ["TM-L017"],
   "TM-L005": ["TM-L012", "TM-L022", "TM-L024"],
 };

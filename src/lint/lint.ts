@@ -40,7 +40,10 @@ export async function lintPaths(request: LintRequest): Promise<LintRun> {
   const rules = chosenRules(request);
   const found = findSourceFiles(request.paths, request.exclude ?? []);
   if (found.files.length === 0 && found.unreadable.length === 0) {
-    throw badUsage(`no Python file below ${request.paths.join(", ")}`, "name a file or a folder with .py files");
+    throw badUsage(
+      `no Python file below ${request.paths.join(", ")}`,
+      "name a file or a folder with .py files",
+    );
   }
   const parse = await pythonParser();
   const run = new Run(rules, request, parse);
@@ -146,7 +149,11 @@ class Run {
     const isEnabled = (rule: Rule) => this.rules.has(rule) && !off.has(rule);
     const { findings, suppressed } = checkSource(tree, file.path, isEnabled, emptiedElsewhere);
     if (tree.unknownSyntaxLine !== null) {
-      this.report(file.path, tree.unknownSyntaxLine, "syntax that the parser does not know: checked around it");
+      this.report(
+        file.path,
+        tree.unknownSyntaxLine,
+        "syntax that the parser does not know: checked around it",
+      );
     }
     if (tree.tooDeepLine !== null) {
       this.report(file.path, tree.tooDeepLine, "nested too deeply: checked around it");
@@ -154,13 +161,20 @@ class Run {
     this.#files++;
     this.#lines += tree.source.lines;
     this.#suppressed += suppressed;
-    return Object.assign([...findings], { lines: tree.source.lines, suppressed, source: tree.source });
+    return Object.assign([...findings], {
+      lines: tree.source.lines,
+      suppressed,
+      source: tree.source,
+    });
   }
 
   #keep(path: string, findings: CheckedText): void {
     const { source } = findings;
     for (const finding of source === null ? [] : findings) {
-      this.#checked.push({ finding: jsonOf(path, finding, source as SourceText), within: finding.within });
+      this.#checked.push({
+        finding: jsonOf(path, finding, source as SourceText),
+        within: finding.within,
+      });
     }
   }
 }

@@ -5,7 +5,18 @@ import { matchesAny } from "./globs.js";
 
 /** Folders that hold no source of the user's own. */
 const SKIPPED_FOLDERS = new Set([
-  ...[".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", ".mypy_cache", ".ruff_cache"],
+  ...[
+    ".git",
+    ".hg",
+    ".svn",
+    ".tox",
+    ".nox",
+    ".venv",
+    "venv",
+    ".eggs",
+    ".mypy_cache",
+    ".ruff_cache",
+  ],
   ...[".pytest_cache", ".ipynb_checkpoints", "__pycache__", "__pypackages__", "node_modules"],
   ...["site-packages"],
 ]);

@@ -25,7 +25,8 @@ export function tableOf(text: string, name: string, fail: Fail): Map<string, Tom
       continue;
     }
     const start = at;
-    const [, quoted, bare, first] = /^\s*(?:["']([^"']+)["']|([\w-]+))\s*=\s*(.*)$/.exec(line) ?? [];
+    const [, quoted, bare, first] =
+      /^\s*(?:["']([^"']+)["']|([\w-]+))\s*=\s*(.*)$/.exec(line) ?? [];
     const key = quoted ?? bare;
     if (key === undefined || first === undefined) {
       throw fail(start + 1, "a line KEY = VALUE is expected here");
@@ -35,14 +36,14 @@ export function tableOf(text: string, name: string, fail: Fail): Map<string, Tom
       at++;
       value += ` ${withoutComment(lines[at] ?? "").trim()}`;
     }
-    entries.set(key, { value: valueOf(value.trim(), start + 1, fail), line: start + 1 });
+    entries.set(key, { value: parsedValue(value.trim(), start + 1, fail), line: start + 1 });
   }
   return entries;
 }
 
 const STRING = /"(?:[^"\\]|\\.)*"|'[^']*'/g;
 
-function valueOf(text: string, line: number, fail: Fail): TomlValue {
+function parsedValue(text: string, line: number, fail: Fail): TomlValue {
   if (text === "true" || text === "false") {
     return text === "true";
   }

@@ -21,7 +21,8 @@ export interface Growth {
 }
 
 /** Methods that give attributes their first value. */
-const FIRST_VALUES = /^(?:__init__|__post_init__|__new__|__init_subclass__|setUp|setup_method|initialize|__attrs_post_init__|model_post_init|__setstate__)$/;
+const FIRST_VALUES =
+  /^(?:__init__|__post_init__|__new__|__init_subclass__|setUp|setup_method|initialize|__attrs_post_init__|model_post_init|__setstate__)$/;
 
 export class Containers {
   readonly #known = new Map<Slot, Growth | null>();
@@ -96,7 +97,9 @@ function isFirstValue(use: Use, slot: Slot): boolean {
     return around === null || FIRST_VALUES.test(around.name);
   }
   if (slot.kind === "local") {
-    return around === slot.owner && slot.owner.writes.get(slot.name)?.[0]?.target.line === use.at.line;
+    return (
+      around === slot.owner && slot.owner.writes.get(slot.name)?.[0]?.target.line === use.at.line
+    );
   }
   return around === null;
 }

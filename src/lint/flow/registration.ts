@@ -1,6 +1,7 @@
 /** Whether a container grows with the program's text - a registry of its functions and types - or with its work. */
-import type { Use } from "../scopes/uses.js";
+
 import type { Scope } from "../scopes/scope.js";
+import type { Use } from "../scopes/uses.js";
 import { bare, mentions, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
@@ -29,7 +30,9 @@ export function isTypeLike(key: SyntaxNode | null): boolean {
   }
   const node = bare(key);
   return (
-    isConstant(node) || TYPE_LIKE.test(node.text) || (node.kind === "tuple" && node.children.every(isTypeLike))
+    isConstant(node) ||
+    TYPE_LIKE.test(node.text) ||
+    (node.kind === "tuple" && node.children.every(isTypeLike))
   );
 }
 
@@ -53,7 +56,10 @@ function isDefinition(value: SyntaxNode | null): boolean {
     isConstant(node) ||
     node.kind === "lambda" ||
     (node.kind === "identifier" && DEFINITIONS.test(node.text)) ||
-    (node.kind === "call" && /(?:^|\.)(?:import_module|__import__|getattr|partial|weakref|ref|proxy|WeakMethod)$/.test(node.child("function")?.text ?? ""))
+    (node.kind === "call" &&
+      /(?:^|\.)(?:import_module|__import__|getattr|partial|weakref|ref|proxy|WeakMethod)$/.test(
+        node.child("function")?.text ?? "",
+      ))
   );
 }
 
@@ -63,12 +69,19 @@ function isDecorator(scope: Scope): boolean {
     return false;
   }
   const made = new Set(
-    scope.inner.filter(({ kind }) => kind === "function" || kind === "class").map(({ name }) => name),
+    scope.inner
+      .filter(({ kind }) => kind === "function" || kind === "class")
+      .map(({ name }) => name),
   );
   const given = scope.parameters[scope.methodOf === null ? 0 : 1]?.name;
-  for (const statement of within(scope.node.child("body") ?? scope.node, "return_statement", { here: true })) {
+  for (const statement of within(scope.node.child("body") ?? scope.node, "return_statement", {
+    here: true,
+  })) {
     const [value] = statement.children;
-    if (value?.kind === "identifier" && (made.has(value.text) || (value.text === given && DEFINITIONS.test(value.text)))) {
+    if (
+      value?.kind === "identifier" &&
+      (made.has(value.text) || (value.text === given && DEFINITIONS.test(value.text)))
+    ) {
       return true;
     }
   }

@@ -1,9 +1,10 @@
 /** Which code runs again and again: loops, handlers of requests and messages, and what these call. */
-import { bare, integerValue, isInside, positionals } from "../syntax/expressions.js";
-import type { SyntaxNode } from "../syntax/tree.js";
+
 import type { Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
 import type { Scope } from "../scopes/scope.js";
+import { bare, integerValue, isInside, positionals } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 
 /** How code comes to run again; the text of a message: "each time `f` handles a request". */
 export interface Repeat {
@@ -15,9 +16,10 @@ export interface Repeat {
 }
 
 const ROUTE_DECORATORS =
-  /\.(?:get|post|put|patch|delete|head|options|websocket|middleware|task|event|on|on_event|tool|listen|listener|agent|timer|job|consumer|endpoint|mutation|handler)$|(?:^|\.)(?:route|websocket_route|api_route|before_request|after_request|teardown_request|exception_handler|errorhandler|shared_task|periodic_task|actor|subscriber|on_message|message_handler|callback_query_handler|api_view|csrf_exempt|require_http_methods|require_GET|require_POST|login_required|view_config|receiver|http_trigger|queue_trigger|cloud_event)$|(?:bot|client|tree)\.command$/;
+  /\.(?:get|post|put|patch|delete|head|options|websocket|middleware|task|event|on|on_event|tool|listen|listener|agent|timer|job|consumer|endpoint|mutation|handler)$|(?:^|\.)(?:route|websocket_route|api_route|before_request|after_request|teardown_request|exception_handler|errorhandler|shared_task|periodic_task|actor|subscriber|on_message|message_handler|callback_query_handler|api_view|csrf_exempt|require_http_methods|require_GET|require_POST|login_required|view_config|receiver|http_trigger|queue_trigger|cloud_event)$|\b(?:bot|client|tree)\.command$/;
 const LIFECYCLE = /startup|shutdown|lifespan|ready|"init"|'init'/;
-const NO_HANDLERS = /(?:^|\.)(?:fixture|group|click\.\w+|typer\.\w+|cli\.\w+|pytest\.\S+|validator)$/;
+const NO_HANDLERS =
+  /(?:^|\.)(?:fixture|group|click\.\w+|typer\.\w+|cli\.\w+|pytest\.\S+|validator)$/;
 const VIEW_BASES =
   /(?:View|ViewSet|Handler|Resource|Endpoint|MethodView|Servicer|Middleware|Consumer|Listener|Protocol|HTTPEndpoint|RequestHandler|Cog)$/;
 const VIEW_METHODS =
@@ -96,7 +98,11 @@ export class Repeats {
 
   #ofFunctionAnew(scope: Scope, depth: number): Repeat | null {
     if (this.handles(scope)) {
-      return { kind: "handler", node: scope.node, text: `in each call of the handler \`${scope.name}\`` };
+      return {
+        kind: "handler",
+        node: scope.node,
+        text: `in each call of the handler \`${scope.name}\``,
+      };
     }
     if (scope.kind === "lambda" || depth >= LONGEST_CALL_CHAIN || ONCE.test(scope.name)) {
       return null;
@@ -107,7 +113,11 @@ export class Repeats {
       }
       const loop = this.loopAround(node);
       if (loop !== null && !isAtImport(caller)) {
-        return { kind: "called", node: scope.node, text: `in each call of \`${scope.name}\`, which a loop calls` };
+        return {
+          kind: "called",
+          node: scope.node,
+          text: `in each call of \`${scope.name}\`, which a loop calls`,
+        };
       }
       const around = caller.functionAround;
       const repeat = around === null ? null : this.ofFunction(around, depth + 1);
@@ -148,7 +158,8 @@ export class Repeats {
 
   #hasRouteDecorator(scope: Scope): boolean {
     return scope.decorators.some((decorator) => {
-      const callee = decorator.kind === "call" ? (decorator.child("function") ?? decorator) : decorator;
+      const callee =
+        decorator.kind === "call" ? (decorator.child("function") ?? decorator) : decorator;
       const text = callee.text.replaceAll(/\s/g, "");
       if (!ROUTE_DECORATORS.test(text) || NO_HANDLERS.test(text)) {
         return false;

@@ -79,7 +79,8 @@ export class Resources {
     const outer = around(call);
     const isManaged = outer?.kind === "with_item" || outer?.kind === "as_pattern";
     // A builder's method returns the resource, or something that holds it.
-    return isManaged || /^(?:connect|begin|start_|with_|cursor|set_|makefile|configure)/.test(method)
+    return isManaged ||
+      /^(?:connect|begin|start_|with_|cursor|set_|makefile|configure)/.test(method)
       ? "moved"
       : "open";
   }
@@ -87,7 +88,9 @@ export class Resources {
   #assigned(target: SyntaxNode | null): Fate {
     const slot = target?.kind === "identifier" ? this.slots.of(target) : null;
     if (slot === null || slot.kind !== "local") {
-      return target?.kind === "identifier" && slot?.kind === "module" ? this.#used(target, true) : "moved";
+      return target?.kind === "identifier" && slot?.kind === "module"
+        ? this.#used(target, true)
+        : "moved";
     }
     return this.#used(target as SyntaxNode, false);
   }

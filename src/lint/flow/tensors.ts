@@ -7,7 +7,8 @@ import type { SyntaxNode } from "../syntax/tree.js";
 
 const DETACHING =
   /^(?:item|detach|detach_|tolist|numpy|argmax|argmin|bool|int|long|eq|ne|lt|gt|le|ge|size|dim|numel|nonzero|topk_indices|any|all|isnan|shape|data_ptr|generate|decode|batch_decode)$/;
-const DETACHING_FUNCTIONS = /^(?:float|int|bool|len|str|repr|round|format|detach|to_numpy|tensor2np)$/;
+const DETACHING_FUNCTIONS =
+  /^(?:float|int|bool|len|str|repr|round|format|detach|to_numpy|tensor2np)$/;
 const MODEL_NAMES =
   /^(?:self\.)?_?(?:model|net|network|criterion|loss_fn|loss_func|lossfn|objective|encoder|decoder|generator|discriminator|backbone|policy|actor|critic|classifier|module|forward|llm|transformer|resnet|unet|student|teacher|ddp_model|policy_net|[a-z_]*_(?:model|net|loss|criterion))$|loss(?:_fn)?$/i;
 const LIGHTNING_STEPS = /^training_step$/;
@@ -118,8 +119,9 @@ export class Tensors {
       case "identifier":
         return this.#variableCarries(value, scope, depth);
       case "attribute":
-        return !/^(?:data|shape|device|dtype|size|T_size|grad)$/.test(value.child("attribute")?.text ?? "") &&
-          value.child("object")?.text !== "self"
+        return !/^(?:data|shape|device|dtype|size|T_size|grad)$/.test(
+          value.child("attribute")?.text ?? "",
+        ) && value.child("object")?.text !== "self"
           ? below(value.child("object"))
           : false;
       case "subscript":
@@ -171,8 +173,9 @@ export class Tensors {
       }
     }
     return (
-      /^torch\.(?:stack|cat|mean|sum|add|mul|sub|div|exp|log|sqrt|norm|abs|clamp|softmax)$/.test(resolved) &&
-      argumentsOf(call).some((argument) => this.carriesGraph(argument, scope, depth + 1))
+      /^torch\.(?:stack|cat|mean|sum|add|mul|sub|div|exp|log|sqrt|norm|abs|clamp|softmax)$/.test(
+        resolved,
+      ) && argumentsOf(call).some((argument) => this.carriesGraph(argument, scope, depth + 1))
     );
   }
 
@@ -216,7 +219,8 @@ export function isDetached(node: SyntaxNode): boolean {
     const object = value.child("object");
     return value.child("attribute")?.text === "data" || (object !== null && isDetached(object));
   }
-  return value.kind === "subscript" && isDetached(value.child("value") ?? value.children[0] ?? value)
+  return value.kind === "subscript" &&
+    isDetached(value.child("value") ?? value.children[0] ?? value)
     ? value.child("value") !== null
     : false;
 }

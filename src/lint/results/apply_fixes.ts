@@ -13,7 +13,10 @@ export function applyFixes(text: string, fixes: readonly Fix[]): { text: string;
   }
   const fromEnd = chosen.toSorted((a, b) => b.start - a.start);
   return {
-    text: fromEnd.reduce((all, edit) => all.slice(0, edit.start) + edit.text + all.slice(edit.end), text),
+    text: fromEnd.reduce(
+      (all, edit) => all.slice(0, edit.start) + edit.text + all.slice(edit.end),
+      text,
+    ),
     applied,
   };
 }

@@ -20,7 +20,13 @@ interface Known {
 const HEAD = "# Findings of `tidemark lint` that are accepted; made by --save-baseline.\n";
 
 export function baselineText(findings: readonly Known[]): string {
-  return HEAD + findings.map((finding) => `${keyOf(finding)}\n`).sort().join("");
+  return (
+    HEAD +
+    findings
+      .map((finding) => `${keyOf(finding)}\n`)
+      .sort()
+      .join("")
+  );
 }
 
 /** The findings that a baseline does not cover. Throws TM-E002 for a file that is no baseline. */

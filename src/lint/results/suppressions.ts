@@ -14,7 +14,8 @@ export class Suppressions {
       if (whole === undefined) {
         continue;
       }
-      const rules = list === undefined ? ["all"] : list.split(",").map((id) => id.trim().toUpperCase());
+      const rules =
+        list === undefined ? ["all"] : list.split(",").map((id) => id.trim().toUpperCase());
       const isAlone = lineText(line).trimStart().startsWith("#");
       for (const rule of rules) {
         if (ofFile !== undefined) {

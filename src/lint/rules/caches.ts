@@ -14,7 +14,8 @@ export interface CacheDecorator {
 const CACHES =
   /(?:^|\.)(?:lru_cache|cache|alru_cache|cached|memoize|memoized|memoise|async_lru|acached|async_cache|ttl_cache|lfu_cache|fifo_cache|typed_lru_cache|cachedmethod|simple_cache|multicached)$/;
 /** These keep results elsewhere, or for each instance. */
-const OTHER_CACHES = /(?:^|\.)(?:django|flask_caching|st|streamlit|cache_page|pytest|joblib|diskcache|redis|app|memory|Memory)\./;
+const OTHER_CACHES =
+  /(?:^|\.)(?:django|flask_caching|st|streamlit|cache_page|pytest|joblib|diskcache|redis|app|memory|Memory)\./;
 
 /** The caching decorator of a function; null where it has none. */
 export function cacheOf(scope: Scope, file: FileFacts): CacheDecorator | null {
@@ -32,7 +33,11 @@ function isBounded(node: SyntaxNode, name: string, file: FileFacts): boolean {
   if (node.kind !== "call") {
     return /lru_cache$/.test(name); // 128 entries by default
   }
-  const size = keyword(node, "maxsize") ?? keyword(node, "max_size") ?? keyword(node, "ttl") ?? positionals(node)[0];
+  const size =
+    keyword(node, "maxsize") ??
+    keyword(node, "max_size") ??
+    keyword(node, "ttl") ??
+    positionals(node)[0];
   if (size === undefined) {
     return /lru_cache$|ttl_cache|lfu_cache|fifo_cache/.test(name);
   }
@@ -43,5 +48,9 @@ function isBounded(node: SyntaxNode, name: string, file: FileFacts): boolean {
     return false; // cachetools.cached(cache={})
   }
   const value = file.names.valueOf(size);
-  return value.kind !== "none" && value.kind !== "dictionary" && !/float\(['"]inf|math\.inf/.test(value.text);
+  return (
+    value.kind !== "none" &&
+    value.kind !== "dictionary" &&
+    !/float\(['"]inf|math\.inf/.test(value.text)
+  );
 }

@@ -5,7 +5,8 @@ export const classContainerGrows: Rule = {
   id: "TM-L002",
   name: "class-container-grows",
   severity: "error",
-  finds: "A container in a class body, shared by all instances, to which methods add and from which nothing removes.",
+  finds:
+    "A container in a class body, shared by all instances, to which methods add and from which nothing removes.",
   why: "It belongs to the class, not to the instance: it outlives every instance and keeps what each one added.",
   speed: "One entry for each call of the method, over all instances.",
   before: `
@@ -49,5 +50,7 @@ class Session:
 };
 
 function isModel(bases: readonly string[]): boolean {
-  return bases.some((base) => /(?:^|\.)(?:BaseModel|BaseSettings|NamedTuple|TypedDict|Struct|Enum|Schema)$/.test(base));
+  return bases.some((base) =>
+    /(?:^|\.)(?:BaseModel|BaseSettings|NamedTuple|TypedDict|Struct|Enum|Schema)$/.test(base),
+  );
 }

@@ -8,7 +8,8 @@ export const instanceContainerGrows: Rule = {
   id: "TM-L003",
   name: "instance-container-grows",
   severity: "error",
-  finds: "A container of an object that lives as long as the program - a service, a worker, a middleware - to which its methods add and from which nothing removes.",
+  finds:
+    "A container of an object that lives as long as the program - a service, a worker, a middleware - to which its methods add and from which nothing removes.",
   why: "The object is made once and serves every request; what it collects is never given back.",
   speed: "One entry for each request, message or round of the loop.",
   before: `
@@ -85,7 +86,11 @@ function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts
   const runs = file.module
     .nodesOf("while_statement")
     .some((loop) => isEndless(loop) && file.module.scopeOf(loop).methodAround?.methodOf === owner);
-  return isKept || (runs && isRepeated) || (LONG_LIVED.test(owner.name) && isRequestLike(use.scope.functionAround));
+  return (
+    isKept ||
+    (runs && isRepeated) ||
+    (LONG_LIVED.test(owner.name) && isRequestLike(use.scope.functionAround))
+  );
 }
 
 function isConstructorOf(
@@ -101,7 +106,11 @@ function isConstructorOf(
 function isPerRequest(owner: Scope, file: FileFacts): boolean {
   return file.names
     .baseNames(owner)
-    .some((base) => /(?:View|ViewSet|RequestHandler|Resource|HTTPEndpoint|MethodView|StreamRequestHandler|APIView|Protocol)$/.test(base));
+    .some((base) =>
+      /(?:View|ViewSet|RequestHandler|Resource|HTTPEndpoint|MethodView|StreamRequestHandler|APIView|Protocol)$/.test(
+        base,
+      ),
+    );
 }
 
 const REQUEST_LIKE =

@@ -1,4 +1,6 @@
 import { isFromArguments, isTypeLike } from "../flow/registration.js";
+import type { Scope } from "../scopes/scope.js";
+import { within } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -6,7 +8,8 @@ export const closureContainerGrows: Rule = {
   id: "TM-L004",
   name: "closure-container-grows",
   severity: "warning",
-  finds: "A container of a function to which a function that it returns or hands out adds, and from which nothing removes: a cache in a decorator, a list in a callback.",
+  finds:
+    "A container of a function to which a function that it returns or hands out adds, and from which nothing removes: a cache in a decorator, a list in a callback.",
   why: "The inner function keeps the container alive, and each of its calls adds to it.",
   speed: "One entry for each call, or for each new combination of arguments.",
   before: `
@@ -26,7 +29,8 @@ from functools import lru_cache
 def memoize(function):
     return lru_cache(maxsize=1024)(function)
 `,
-  ignore: "The inner function is called with few different arguments, or lives no longer than one task.",
+  ignore:
+    "The inner function is called with few different arguments, or lives no longer than one task.",
   proof: "`tidemark heap PID --to dict` shows the path `function > closure > cell > dict`.",
   *check(file) {
     for (const outer of file.module.functions) {
@@ -55,9 +59,6 @@ def memoize(function):
     }
   },
 };
-
-import type { Scope } from "../scopes/scope.js";
-import { within } from "../syntax/expressions.js";
 
 /** Whether the function returns the inner one. */
 function isHandedOut(name: string, outer: Scope): boolean {

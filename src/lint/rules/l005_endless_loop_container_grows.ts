@@ -1,5 +1,6 @@
 import { isEndless } from "../flow/repeats.js";
-import { isInside } from "../syntax/expressions.js";
+import { isInside, opensScope } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -31,7 +32,9 @@ def consume(queue):
   ignore: "The loop ends by a break or a return after a bounded number of rounds.",
   proof: "`tidemark attach PID` names the line, and the frame of the function as the holder.",
   *check(file) {
-    for (const loop of file.module.nodesOf("while_statement").concat(file.module.nodesOf("for_statement"))) {
+    for (const loop of file.module
+      .nodesOf("while_statement")
+      .concat(file.module.nodesOf("for_statement"))) {
       if (!isEndless(loop) || isLeft(loop)) {
         continue;
       }
@@ -41,8 +44,16 @@ def consume(queue):
           .get(growth.slot.name)
           ?.some(({ target, kind }) => kind === "assign" && !isInside(target, loop));
         const use = growth.grows.find(({ at, by }) => isInside(at, loop) && by !== "[]+=");
-        const isReset = file.uses.of(growth.slot).some(({ kind, at }) => kind === "shrink" && isInside(at, loop));
-        if (isOutside === true && use !== undefined && onlyGrows(growth) && !isReset && growth.gives.length === 0) {
+        const isReset = file.uses
+          .of(growth.slot)
+          .some(({ kind, at }) => kind === "shrink" && isInside(at, loop));
+        if (
+          isOutside === true &&
+          use !== undefined &&
+          onlyGrows(growth) &&
+          !isReset &&
+          growth.gives.length === 0
+        ) {
           yield {
             node: use.at,
             message: `${code(growth.slot.name)} ${gains(growth)} in each round of an endless loop, and nothing removes any`,
@@ -52,10 +63,6 @@ def consume(queue):
     }
   },
 };
-
-import { isTypeLike } from "../flow/registration.js";
-import { opensScope } from "../syntax/expressions.js";
-import type { SyntaxNode } from "../syntax/tree.js";
 
 /** Whether a `break` of this loop, a `return`, or a `yield` is in its body: then it ends, or its caller decides. */
 function isLeft(loop: SyntaxNode): boolean {

@@ -1,6 +1,6 @@
-import { isTypeLike } from "../flow/registration.js";
-import type { Growth } from "../flow/growth.js";
 import type { FileFacts } from "../flow/file_facts.js";
+import type { Growth } from "../flow/growth.js";
+import { isTypeLike } from "../flow/registration.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -8,7 +8,8 @@ export const growingEntries: Rule = {
   id: "TM-L006",
   name: "growing-entries",
   severity: "error",
-  finds: "A dict whose number of keys is limited, or whose old keys are removed, while the lists in it only grow.",
+  finds:
+    "A dict whose number of keys is limited, or whose old keys are removed, while the lists in it only grow.",
   why: "The limit counts keys. A key that stays in use keeps its list, which nobody shortens.",
   speed: "One item for each call with a key that is there.",
   before: `
@@ -47,13 +48,18 @@ def on_event(event):
   },
 };
 
-function* check(growth: Growth, file: FileFacts): ReturnType<Rule["check"]> extends Iterable<infer R> ? Generator<R> : never {
+function* check(
+  growth: Growth,
+  file: FileFacts,
+): ReturnType<Rule["check"]> extends Iterable<infer R> ? Generator<R> : never {
   const { slot, container, elementGrows, elementShrinks, shrinks, isChecked } = growth;
   if (container.kind !== "dict" || elementShrinks.length > 0 || container.elements === "dict") {
     return;
   }
   // Code that takes whole entries out for good empties them.
-  const takesAll = shrinks.some(({ by }) => by === "clear" || by === "=" || by === "popitem" && !isChecked);
+  const takesAll = shrinks.some(
+    ({ by }) => by === "clear" || by === "=" || (by === "popitem" && !isChecked),
+  );
   const isLimited = container.isBounded || isChecked;
   const use = elementGrows.find(
     ({ at, by, key, scope }) =>

@@ -6,9 +6,11 @@ export const cachedMethod: Rule = {
   id: "TM-L007",
   name: "cached-method",
   severity: "warning",
-  finds: "`functools.cache`, `lru_cache` or another cache of the module on a method: `self` is part of the key.",
+  finds:
+    "`functools.cache`, `lru_cache` or another cache of the module on a method: `self` is part of the key.",
   why: "The cache belongs to the class and keeps each instance that called the method, with all that the instance holds.",
-  speed: "One instance for each object whose method is called: without a bound for `cache` and `maxsize=None`, up to `maxsize` instances otherwise.",
+  speed:
+    "One instance for each object whose method is called: without a bound for `cache` and `maxsize=None`, up to `maxsize` instances otherwise.",
   before: `
 from functools import lru_cache
 
@@ -26,7 +28,8 @@ class Document:
         return self.text.split()
 `,
   ignore: "The class has one instance, or a few that live as long as the program.",
-  proof: "`tidemark heap PID --to Document` shows the path `functools._lru_cache_wrapper > Document`.",
+  proof:
+    "`tidemark heap PID --to Document` shows the path `functools._lru_cache_wrapper > Document`.",
   *check(file) {
     for (const scope of file.module.functions) {
       const owner = scope.methodOf;
@@ -37,7 +40,11 @@ class Document:
       const cache = cacheOf(scope, file);
       const isFew = file.names
         .baseNames(owner)
-        .some((base) => /(?:^|\.)(?:Enum|IntEnum|StrEnum|Flag|IntFlag|type|ABCMeta|EnumMeta|BaseSettings)$/.test(base));
+        .some((base) =>
+          /(?:^|\.)(?:Enum|IntEnum|StrEnum|Flag|IntFlag|type|ABCMeta|EnumMeta|BaseSettings)$/.test(
+            base,
+          ),
+        );
       if (cache === null || isOfClass || isFew || /cachedmethod$/.test(cache.name)) {
         continue;
       }

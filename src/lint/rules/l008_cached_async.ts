@@ -6,7 +6,8 @@ export const cachedAsync: Rule = {
   id: "TM-L008",
   name: "cached-async",
   severity: "error",
-  finds: "A cache on an `async def`: `functools` caches the coroutine, which can be awaited once; an async cache without a limit, or on a method, keeps every result and every instance.",
+  finds:
+    "A cache on an `async def`: `functools` caches the coroutine, which can be awaited once; an async cache without a limit, or on a method, keeps every result and every instance.",
   why: "Finished coroutines, their results and the arguments stay in the cache.",
   speed: "One coroutine or result for each combination of arguments.",
   before: `
@@ -45,7 +46,11 @@ async def load_user(user_id):
           severity: cache.isBounded ? "warning" : "error",
           message: `${code(cache.name)} keeps every instance of ${code(scope.methodOf?.name ?? "")} on which ${code(scope.name)} is called`,
         };
-      } else if (!cache.isBounded && !isKeyless && /alru_cache|async_lru|async_cache|acached/.test(cache.name)) {
+      } else if (
+        !cache.isBounded &&
+        !isKeyless &&
+        /alru_cache|async_lru|async_cache|acached/.test(cache.name)
+      ) {
         yield {
           node: cache.node,
           message: `${code(cache.name)} keeps every result of ${code(scope.name)}: it has no limit`,

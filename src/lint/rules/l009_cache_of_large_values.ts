@@ -7,7 +7,8 @@ export const cacheOfLargeValues: Rule = {
   id: "TM-L009",
   name: "cache-of-large-values",
   severity: "error",
-  finds: "A cache whose arguments or results are arrays, tensors, images, data frames, requests or sessions, or a cache without a limit over ids and texts of users.",
+  finds:
+    "A cache whose arguments or results are arrays, tensors, images, data frames, requests or sessions, or a cache without a limit over ids and texts of users.",
   why: "The cache keeps arguments and results. They are large, or there is a new one for each request.",
   speed: "One array or request for each call; with a limit, as many as `maxsize`.",
   before: `
@@ -27,7 +28,8 @@ def embedding(text: str) -> np.ndarray:
     return model.encode(text)
 `,
   ignore: "The arguments come from a small fixed set.",
-  proof: "`tidemark lines REC` shows the bytes at the line that makes the values; the holder is `functools._lru_cache_wrapper`.",
+  proof:
+    "`tidemark lines REC` shows the bytes at the line that makes the values; the holder is `functools._lru_cache_wrapper`.",
   *check(file) {
     for (const scope of file.module.functions) {
       if (scope.isAsync || (scope.methodOf !== null && !scope.isStatic)) {

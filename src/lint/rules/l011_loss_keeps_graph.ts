@@ -1,5 +1,7 @@
+import type { FileFacts } from "../flow/file_facts.js";
 import { isDetached } from "../flow/tensors.js";
-import { bare } from "../syntax/expressions.js";
+import { bare, isInside } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -7,7 +9,8 @@ export const lossKeepsGraph: Rule = {
   id: "TM-L011",
   name: "loss-keeps-graph",
   severity: "error",
-  finds: "A loss that is added up over steps (`total += loss`) as a tensor that still has its graph.",
+  finds:
+    "A loss that is added up over steps (`total += loss`) as a tensor that still has its graph.",
   why: "The sum refers to the graph of every step, and each graph to its activations.",
   speed: "The activations of one step, for each step: device memory is full within an epoch.",
   before: `
@@ -42,7 +45,10 @@ def train(model, loader, criterion, optimizer):
     if (!file.tensors.usesTorch) {
       return;
     }
-    const additions = [...file.module.nodesOf("augmented_assignment"), ...file.module.nodesOf("assignment")];
+    const additions = [
+      ...file.module.nodesOf("augmented_assignment"),
+      ...file.module.nodesOf("assignment"),
+    ];
     for (const statement of additions) {
       const target = statement.child("left");
       const value = addedValue(statement);
@@ -53,26 +59,36 @@ def train(model, loader, criterion, optimizer):
       const scope = file.module.scopeOf(statement);
       const isKept = loop !== null ? !isMadeIn(target, loop, file) : target.kind === "attribute";
       const losses = file.tensors.lossesOf(scope);
-      if (!isKept || !file.tensors.trains(scope) || losses.has(target.text) || isFreed(target, file)) {
+      if (
+        !isKept ||
+        !file.tensors.trains(scope) ||
+        losses.has(target.text) ||
+        isFreed(target, file)
+      ) {
         continue;
       }
-      if (!isDetached(value) && file.tensors.carriesGraph(value, scope) && !file.tensors.isWithoutGradients(statement)) {
+      if (
+        !isDetached(value) &&
+        file.tensors.carriesGraph(value, scope) &&
+        !file.tensors.isWithoutGradients(statement)
+      ) {
         const isName = /^[\w.]+$/.test(value.text);
         yield {
           node: statement,
           message: `${code(target.text)} adds up ${code(value.text)} with its graph: the activations of every step stay in memory`,
           ...(isName
-            ? { fix: { description: `add up ${value.text}.detach()`, edits: [{ start: value.end, end: value.end, text: ".detach()" }] } }
+            ? {
+                fix: {
+                  description: `add up ${value.text}.detach()`,
+                  edits: [{ start: value.end, end: value.end, text: ".detach()" }],
+                },
+              }
             : {}),
         };
       }
     }
   },
 };
-
-import type { FileFacts } from "../flow/file_facts.js";
-import type { SyntaxNode } from "../syntax/tree.js";
-import { isInside } from "../syntax/expressions.js";
 
 /** `loss` of `total += loss` and of `total = total + loss`. */
 function addedValue(statement: SyntaxNode): SyntaxNode | null {
@@ -103,12 +119,21 @@ function isMadeIn(target: SyntaxNode, loop: SyntaxNode, file: FileFacts): boolea
   const statement = target.parent;
   return file.names
     .writesOf(target)
-    .some((write) => write.kind !== "augment" && write.target.parent !== statement && isInside(write.target, loop));
+    .some(
+      (write) =>
+        write.kind !== "augment" &&
+        write.target.parent !== statement &&
+        isInside(write.target, loop),
+    );
 }
 
 /** `backward` is called on the sum, or it is detached later. */
 function isFreed(target: SyntaxNode, file: FileFacts): boolean {
   return file.module
     .callsOf("backward")
-    .some(({ receiver, node }) => (receiver?.text ?? "").includes(target.text) || node.child("arguments")?.text.includes(target.text));
+    .some(
+      ({ receiver, node }) =>
+        (receiver?.text ?? "").includes(target.text) ||
+        node.child("arguments")?.text.includes(target.text),
+    );
 }

@@ -1,17 +1,19 @@
-import { isDetached } from "../flow/tensors.js";
-import { code } from "./growing.js";
-import type { Rule } from "./rule.js";
 import type { FileFacts } from "../flow/file_facts.js";
+import { isDetached } from "../flow/tensors.js";
 import type { Call } from "../scopes/module.js";
 import type { Scope } from "../scopes/scope.js";
-import type { SyntaxNode } from "../syntax/tree.js";
+import type { Slot } from "../scopes/slots.js";
 import { isInside, positionals } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
+import { code } from "./growing.js";
+import type { Rule } from "./rule.js";
 
 export const outputsKeepGraph: Rule = {
   id: "TM-L012",
   name: "outputs-keep-graph",
   severity: "error",
-  finds: "Losses, outputs or metrics that a training loop puts in a list or dict as tensors with their graph.",
+  finds:
+    "Losses, outputs or metrics that a training loop puts in a list or dict as tensors with their graph.",
   why: "Each tensor keeps the graph of its step, and the graph keeps the activations.",
   speed: "The activations of one step, for each step.",
   before: `
@@ -89,31 +91,52 @@ function* reportOf(
     node: at,
     message: `${code(holder.text)} keeps ${code(value.text)} with its graph: the activations of every step stay in memory`,
     ...(isName
-      ? { fix: { description: `keep ${value.text}.detach()`, edits: [{ start: value.end, end: value.end, text: ".detach()" }] } }
+      ? {
+          fix: {
+            description: `keep ${value.text}.detach()`,
+            edits: [{ start: value.end, end: value.end, text: ".detach()" }],
+          },
+        }
       : {}),
   };
 }
 
-import type { Slot } from "../scopes/slots.js";
-
 function isMadeInLoop(slot: Slot, loop: SyntaxNode | null, file: FileFacts): boolean {
   const uses = file.uses.of(slot);
-  if (uses.some(({ kind, by, at }) => kind === "shrink" && (by !== "=" || (loop !== null && isInside(at, loop))))) {
+  if (
+    uses.some(
+      ({ kind, by, at }) =>
+        kind === "shrink" && (by !== "=" || (loop !== null && isInside(at, loop))),
+    )
+  ) {
     return true;
   }
-  return loop !== null && file.slots.writesOf(slot).some(({ target }) => isInside(target, loop) && slot.kind === "local");
+  return (
+    loop !== null &&
+    file.slots.writesOf(slot).some(({ target }) => isInside(target, loop) && slot.kind === "local")
+  );
 }
 
 /** `torch.stack(losses).mean().backward()`, or `loss = sum(losses)`: the list is part of the step. */
 function feedsLoss(name: string, scope: Scope, file: FileFacts): boolean {
-  const isFed = (call: Call) => call.scope === scope && new RegExp(`\\b${name.replaceAll(/\W/g, "\\$&")}\\b`).test(call.node.child("arguments")?.text ?? "");
-  const losses = file.tensors.lossesOf(scope);
-  return [...losses].some((loss) => loss === name) ||
-    file.module.callsOf("stack", "cat", "sum", "mean", "criterion", "loss_fn").some(
-      (call) =>
-        isFed(call) &&
-        [...losses].some((loss) =>
-          (scope.writes.get(loss) ?? []).some(({ value }) => value !== null && isInside(call.node, value)),
-        ),
+  const isFed = (call: Call) =>
+    call.scope === scope &&
+    new RegExp(`\\b${name.replaceAll(/\W/g, "\\$&")}\\b`).test(
+      call.node.child("arguments")?.text ?? "",
     );
+  const losses = file.tensors.lossesOf(scope);
+  return (
+    [...losses].some((loss) => loss === name) ||
+    file.module
+      .callsOf("stack", "cat", "sum", "mean", "criterion", "loss_fn")
+      .some(
+        (call) =>
+          isFed(call) &&
+          [...losses].some((loss) =>
+            (scope.writes.get(loss) ?? []).some(
+              ({ value }) => value !== null && isInside(call.node, value),
+            ),
+          ),
+      )
+  );
 }

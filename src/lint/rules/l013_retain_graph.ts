@@ -31,7 +31,9 @@ for x, y in loader:
   *check(file) {
     for (const call of file.module.callsOf("backward", "manual_backward", "grad")) {
       const retain = keyword(call.node, "retain_graph");
-      const isRetained = retain?.text === "True" && (call.name !== "grad" || keyword(call.node, "create_graph") === null);
+      const isRetained =
+        retain?.text === "True" &&
+        (call.name !== "grad" || keyword(call.node, "create_graph") === null);
       const repeat = file.repeats.of(call.node);
       const isStep = /(?:^|_)(?:step|train\w*|fit|optimi[sz]e|update)(?:_|$)/.test(call.scope.name);
       if (!isRetained || (repeat === null && !isStep)) {
@@ -39,17 +41,20 @@ for x, y in loader:
       }
       // The last one of the step frees the graph.
       const loop = file.repeats.loopAround(call.node);
-      const others = file.module.callsOf("backward", "manual_backward", "grad").filter(
-        (other) =>
-          other.scope === call.scope &&
-          other.node.start > call.node.start &&
-          (loop === null || other.node.end <= loop.end) &&
-          keyword(other.node, "retain_graph")?.text !== "True",
-      );
+      const others = file.module
+        .callsOf("backward", "manual_backward", "grad")
+        .filter(
+          (other) =>
+            other.scope === call.scope &&
+            other.node.start > call.node.start &&
+            (loop === null || other.node.end <= loop.end) &&
+            keyword(other.node, "retain_graph")?.text !== "True",
+        );
       if (others.length === 0 && positionals(call.node).length < 3) {
         yield {
           node: call.node,
-          message: "`retain_graph=True` in each step keeps the buffers of the graph after `backward`",
+          message:
+            "`retain_graph=True` in each step keeps the buffers of the graph after `backward`",
         };
       }
     }

@@ -1,3 +1,5 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import { isInside } from "../syntax/expressions.js";
 import type { Rule } from "./rule.js";
 
 export const missingZeroGrad: Rule = {
@@ -24,7 +26,8 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 `,
-  ignore: "Another part of the program sets the gradients to zero, such as a wrapper of the optimizer.",
+  ignore:
+    "Another part of the program sets the gradients to zero, such as a wrapper of the optimizer.",
   proof: "`tidemark gpu PID` lists the gradients as live between the steps.",
   *check(file) {
     if (!file.tensors.usesTorch || hasZeroing(file)) {
@@ -37,11 +40,15 @@ for x, y in loader:
       }
       const steps = file.module
         .callsOf("step")
-        .filter(({ node, receiver }) => isInside(node, loop) && /opt|scaler|adam|sgd|solver/i.test(receiver?.text ?? ""));
+        .filter(
+          ({ node, receiver }) =>
+            isInside(node, loop) && /opt|scaler|adam|sgd|solver/i.test(receiver?.text ?? ""),
+        );
       if (steps.length > 0 && !/DeepSpeed|deepspeed|LBFGS/.test(file.tree.source.text)) {
         yield {
           node: call.node,
-          message: "this loop adds the gradients of each step to those before: it never calls `zero_grad`",
+          message:
+            "this loop adds the gradients of each step to those before: it never calls `zero_grad`",
         };
         return;
       }
@@ -49,12 +56,20 @@ for x, y in loader:
   },
 };
 
-import type { FileFacts } from "../flow/file_facts.js";
-import { isInside } from "../syntax/expressions.js";
-
 function hasZeroing(file: FileFacts): boolean {
   return (
-    file.module.callsOf("zero_grad", "zero_grads", "clear_grad", "clear_gradients", "zero_", "zerograd").length > 0 ||
-    file.module.attributesNamed("grad").some(({ parent, text }) => parent?.kind === "assignment" && parent.child("left")?.text === text)
+    file.module.callsOf(
+      "zero_grad",
+      "zero_grads",
+      "clear_grad",
+      "clear_gradients",
+      "zero_",
+      "zerograd",
+    ).length > 0 ||
+    file.module
+      .attributesNamed("grad")
+      .some(
+        ({ parent, text }) => parent?.kind === "assignment" && parent.child("left")?.text === text,
+      )
   );
 }

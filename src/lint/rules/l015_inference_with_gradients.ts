@@ -9,7 +9,8 @@ export const inferenceWithGradients: Rule = {
   id: "TM-L015",
   name: "inference-with-gradients",
   severity: "warning",
-  finds: "Inference or evaluation with PyTorch outside `torch.no_grad()` and `torch.inference_mode()`.",
+  finds:
+    "Inference or evaluation with PyTorch outside `torch.no_grad()` and `torch.inference_mode()`.",
   why: "Each forward pass records a graph and keeps all activations until the output is released.",
   speed: "Once: the activations of one batch; without bound if the outputs are kept.",
   before: `
@@ -58,25 +59,34 @@ const INFERENCE =
 function forwardOf(scope: Scope, file: FileFacts): Call | undefined {
   const { tensors } = file;
   const calls = callsIn(scope, file);
-  const evals = calls.some(({ name, receiver, node }) => name === "eval" && receiver !== null && node.child("arguments")?.children.length === 0);
+  const evals = calls.some(
+    ({ name, receiver, node }) =>
+      name === "eval" && receiver !== null && node.child("arguments")?.children.length === 0,
+  );
   const isInference = evals || INFERENCE.test(scope.name) || file.repeats.handles(scope);
   const owner = scope.methodOf;
   const isPartOfModel = owner !== null && tensors.isModuleClass(owner);
-  const needsGradients = calls.some(({ name }) => /^(?:backward|manual_backward|grad|train|requires_grad_|enable_grad|zero_grad|autograd|jacobian)$/.test(name));
+  const needsGradients = calls.some(({ name }) =>
+    /^(?:backward|manual_backward|grad|train|requires_grad_|enable_grad|zero_grad|autograd|jacobian)$/.test(
+      name,
+    ),
+  );
   if (!isInference || isPartOfModel || needsGradients || /pytest|unittest/.test(file.path)) {
     return undefined;
   }
   return calls.find(
-    ({ callee, node }) =>
-      isForward(callee, file, evals) && !tensors.isWithoutGradients(node),
+    ({ callee, node }) => isForward(callee, file, evals) && !tensors.isWithoutGradients(node),
   );
 }
 
 function callsIn(scope: Scope, file: FileFacts): Call[] {
-  return [...file.module.calledNames].flatMap((name) => file.module.callsOf(name).filter((call) => call.scope === scope));
+  return [...file.module.calledNames].flatMap((name) =>
+    file.module.callsOf(name).filter((call) => call.scope === scope),
+  );
 }
 
-const FORWARD = /^(?:self\.)?_?(?:model|net|network|encoder|classifier|backbone|bert|resnet|transformer|detector|segmenter|[a-z_]*_(?:model|net))$/;
+const FORWARD =
+  /^(?:self\.)?_?(?:model|net|network|encoder|classifier|backbone|bert|resnet|transformer|detector|segmenter|[a-z_]*_(?:model|net))$/;
 
 /** Keras, scikit-learn and pipelines have other methods: `model(x)` is PyTorch's. */
 function isForward(callee: Call["callee"], file: FileFacts, evals: boolean): boolean {
@@ -85,5 +95,9 @@ function isForward(callee: Call["callee"], file: FileFacts, evals: boolean): boo
   if (/pipeline|SentenceTransformer|InferenceSession/.test(made)) {
     return false;
   }
-  return FORWARD.test(text) || /^torch\.nn\.[A-Z]|^torchvision\.models\.|AutoModel\w*\.from_pretrained$/.test(made) || (evals && FORWARD.test(text));
+  return (
+    FORWARD.test(text) ||
+    /^torch\.nn\.[A-Z]|^torchvision\.models\.|AutoModel\w*\.from_pretrained$/.test(made) ||
+    (evals && FORWARD.test(text))
+  );
 }

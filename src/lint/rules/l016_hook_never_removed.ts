@@ -1,4 +1,7 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import type { Call } from "../scopes/module.js";
 import { assignedTo, isDropped } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -31,26 +34,38 @@ def features(model, image):
     return maps
 `,
   ignore: "The function runs once for each model.",
-  proof: "`tidemark heap PID --to function` shows the path `Module > _forward_hooks > OrderedDict`.",
+  proof:
+    "`tidemark heap PID --to function` shows the path `Module > _forward_hooks > OrderedDict`.",
   *check(file) {
     const calls = file.module.callsOf(
       ...["register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"],
-      ...["register_backward_hook", "register_full_backward_pre_hook", "register_module_forward_hook", "register_hook"],
+      ...[
+        "register_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_module_forward_hook",
+        "register_hook",
+      ],
     );
     const removes = file.module.callsOf("remove").length > 0;
     for (const call of calls) {
       const repeat = file.repeats.of(call.node);
       const name = call.scope.functionAround?.name ?? "";
-      const isOnce = /^(?:__init__|_?init\w*|_?setup\w*|_?register\w*|_?add_\w*|_?install\w*|_?attach\w*|build\w*|main|_?make_\w*|_?hook\w*|prepare\w*|enable\w*|_?apply\w*|__enter__|start\w*|wrap\w*)$/.test(name);
+      const isOnce =
+        /^(?:__init__|_?init\w*|_?setup\w*|_?register\w*|_?add_\w*|_?install\w*|_?attach\w*|build\w*|main|_?make_\w*|_?hook\w*|prepare\w*|enable\w*|_?apply\w*|__enter__|start\w*|wrap\w*)$/.test(
+          name,
+        );
       const target = assignedTo(call.node);
-      const isLost = isDropped(call.node) || (target?.kind === "identifier" && !isRead(target, file));
+      const isLost =
+        isDropped(call.node) || (target?.kind === "identifier" && !isRead(target, file));
       if (!isLost || (removes && !isDropped(call.node))) {
         continue;
       }
       // A hook on a tensor of the step goes with the tensor.
       const isOnTensor = call.name === "register_hook";
       const isRepeated = repeat !== null && !isOverModules(repeat.node);
-      if (isOnTensor ? false : isRepeated || (!isOnce && name !== "" && !isModuleMethod(call, file))) {
+      if (
+        isOnTensor ? false : isRepeated || (!isOnce && name !== "" && !isModuleMethod(call, file))
+      ) {
         yield {
           node: call.node,
           message: `${code(call.name)} adds a hook ${repeat?.text ?? `in each call of ${code(name)}`}, and its handle is dropped: nothing can remove it`,
@@ -60,10 +75,6 @@ def features(model, image):
   },
 };
 
-import type { FileFacts } from "../flow/file_facts.js";
-import type { Call } from "../scopes/module.js";
-import type { SyntaxNode } from "../syntax/tree.js";
-
 function isRead(target: SyntaxNode, file: FileFacts): boolean {
   const slot = file.slots.of(target);
   return slot !== null && file.slots.references(slot).some((node) => node !== target);
@@ -71,7 +82,12 @@ function isRead(target: SyntaxNode, file: FileFacts): boolean {
 
 /** `for layer in model.modules()`: once for each layer. */
 function isOverModules(loop: SyntaxNode): boolean {
-  return loop.kind === "for_statement" && /modules|children|layers|blocks|parameters|\.items\(\)|names/.test(loop.child("right")?.text ?? "");
+  return (
+    loop.kind === "for_statement" &&
+    /modules|children|layers|blocks|parameters|\.items\(\)|names/.test(
+      loop.child("right")?.text ?? "",
+    )
+  );
 }
 
 function isModuleMethod(call: Call, file: FileFacts): boolean {

@@ -1,16 +1,17 @@
-import { isDetached } from "../flow/tensors.js";
-import { code } from "./growing.js";
-import type { Rule } from "./rule.js";
 import type { FileFacts } from "../flow/file_facts.js";
+import { isDetached } from "../flow/tensors.js";
 import type { Scope } from "../scopes/scope.js";
 import { bare, isInside, mentions, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
+import { code } from "./growing.js";
+import type { Rule } from "./rule.js";
 
 export const hookStoresOutputs: Rule = {
   id: "TM-L017",
   name: "hook-stores-outputs",
   severity: "error",
-  finds: "A forward or backward hook that stores its inputs or outputs with their graph, or in a list that only grows.",
+  finds:
+    "A forward or backward hook that stores its inputs or outputs with their graph, or in a list that only grows.",
   why: "The stored tensor keeps its graph and all activations before it; a list keeps those of every pass.",
   speed: "The activations of one forward pass; for a list, of each pass.",
   before: `
@@ -63,7 +64,10 @@ function hookOf(given: SyntaxNode, file: FileFacts): Scope | null {
   if (node.kind === "lambda") {
     return file.module.scopeOpenedBy(node) ?? null;
   }
-  const [first] = node.kind === "call" && /partial$/.test(node.child("function")?.text ?? "") ? positionals(node) : [];
+  const [first] =
+    node.kind === "call" && /partial$/.test(node.child("function")?.text ?? "")
+      ? positionals(node)
+      : [];
   if (first !== undefined) {
     return hookOf(first, file);
   }
@@ -77,16 +81,29 @@ function hookOf(given: SyntaxNode, file: FileFacts): Scope | null {
 
 function* storedBy(hook: Scope, file: FileFacts) {
   const offset = hook.methodOf === null ? 0 : 1;
-  const tensors = hook.parameters.slice(offset).filter(({ name }) => !/^(?:self|module|mod|m|layer|_+|name|key|idx|layer_name)$/.test(name));
-  const isTensor = (value: SyntaxNode) => tensors.some(({ name }) => mentions(value, name)) && !isReduced(value);
-  for (const call of file.module.callsOf("append", "add", "extend", "update", "setdefault", "put", "appendleft")) {
+  const tensors = hook.parameters
+    .slice(offset)
+    .filter(({ name }) => !/^(?:self|module|mod|m|layer|_+|name|key|idx|layer_name)$/.test(name));
+  const isTensor = (value: SyntaxNode) =>
+    tensors.some(({ name }) => mentions(value, name)) && !isReduced(value);
+  for (const call of file.module.callsOf(
+    "append",
+    "add",
+    "extend",
+    "update",
+    "setdefault",
+    "put",
+    "appendleft",
+  )) {
     const value = positionals(call.node).find(isTensor);
     if (!isInside(call.node, hook.node) || call.receiver === null || value === undefined) {
       continue;
     }
     const slot = file.slots.of(call.receiver);
     const growth = slot === null ? null : file.containers.of(slot);
-    const isEmptied = growth !== null && (growth.shrinks.length > 0 || growth.container.isBounded || growth.isChecked);
+    const isEmptied =
+      growth !== null &&
+      (growth.shrinks.length > 0 || growth.container.isBounded || growth.isChecked);
     const isDetachedValue = isDetached(value);
     if (!isDetachedValue || (growth !== null && !isEmptied && slot?.kind !== "local")) {
       yield {
@@ -102,7 +119,13 @@ function* storedBy(hook: Scope, file: FileFacts) {
     const left = node.child("left");
     const right = node.child("right");
     const isStored = left?.kind === "subscript" || left?.kind === "attribute";
-    if (isInside(node, hook.node) && isStored && right !== null && isTensor(right) && !isDetached(right)) {
+    if (
+      isInside(node, hook.node) &&
+      isStored &&
+      right !== null &&
+      isTensor(right) &&
+      !isDetached(right)
+    ) {
       yield {
         node,
         severity: "warning" as const,
@@ -115,5 +138,7 @@ function* storedBy(hook: Scope, file: FileFacts) {
 
 /** Numbers, shapes and statistics are small. */
 function isReduced(value: SyntaxNode): boolean {
-  return /\.(?:item|shape|size|dtype|device|tolist|numel|dim)\b|^(?:float|int|str|len|id|type)\(|\.detach\(\)\S*\.(?:mean|std|norm|sum|abs\(\)\.mean)\(/.test(value.text);
+  return /\.(?:item|shape|size|dtype|device|tolist|numel|dim)\b|^(?:float|int|str|len|id|type)\(|\.detach\(\)\S*\.(?:mean|std|norm|sum|abs\(\)\.mean)\(/.test(
+    value.text,
+  );
 }

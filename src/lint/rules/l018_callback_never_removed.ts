@@ -10,7 +10,8 @@ export const callbackNeverRemoved: Rule = {
   id: "TM-L018",
   name: "callback-never-removed",
   severity: "error",
-  finds: "A callback registered for each call, request or object with something that outlives it - a bus, `atexit`, `signal`, a future that is shared - and never removed.",
+  finds:
+    "A callback registered for each call, request or object with something that outlives it - a bus, `atexit`, `signal`, a future that is shared - and never removed.",
   why: "The registry keeps the callback, the callback keeps the object or the variables that it closes over.",
   speed: "One callback with its object, for each call.",
   before: `
@@ -46,7 +47,11 @@ def query():
     for (const [name, removals] of Object.entries(REGISTRATIONS)) {
       for (const call of file.module.callsOf(name)) {
         const callback = callbackOf(call, file.names);
-        if (callback !== null && file.module.callsOf(...removals).length === 0 && isLasting(call, callback, file)) {
+        if (
+          callback !== null &&
+          file.module.callsOf(...removals).length === 0 &&
+          isLasting(call, callback, file)
+        ) {
           const repeat = file.repeats.of(call.node);
           yield {
             node: call.node,
@@ -88,8 +93,16 @@ const REGISTRATIONS: Record<string, string[]> = {
 function callbackOf(call: Call, names: Names): SyntaxNode | null {
   for (const argument of argumentsOf(call.node)) {
     const node = bare(argument);
-    const [first] = node.kind === "call" && /(?:^|\.)partial$/.test(node.child("function")?.text ?? "") ? argumentsOf(node) : [];
-    if (node.kind === "lambda" || first !== undefined || isBoundMethod(node) || isInnerFunction(node, names)) {
+    const [first] =
+      node.kind === "call" && /(?:^|\.)partial$/.test(node.child("function")?.text ?? "")
+        ? argumentsOf(node)
+        : [];
+    if (
+      node.kind === "lambda" ||
+      first !== undefined ||
+      isBoundMethod(node) ||
+      isInnerFunction(node, names)
+    ) {
       return node;
     }
   }
@@ -113,21 +126,44 @@ function isLasting(call: Call, callback: SyntaxNode, file: FileFacts): boolean {
   }
   const receiver = call.receiver;
   const resolved = file.names.resolve(receiver) ?? "";
-  if (call.name === "register" && resolved !== "atexit" && !/bus|event|hook|signal|callback|listener|registry|dispatcher/i.test(receiver.text)) {
+  if (
+    call.name === "register" &&
+    resolved !== "atexit" &&
+    !/bus|event|hook|signal|callback|listener|registry|dispatcher/i.test(receiver.text)
+  ) {
     return false;
   }
-  if ((call.name === "bind" || call.name === "on" || call.name === "connect" || call.name === "attach") && isOwn(receiver)) {
+  if (
+    (call.name === "bind" ||
+      call.name === "on" ||
+      call.name === "connect" ||
+      call.name === "attach") &&
+    isOwn(receiver)
+  ) {
     return false;
   }
   // What a module keeps, or a parameter that came from outside.
   const root = file.slots.of(receiver);
-  const isShared = resolved === "atexit" || root?.kind === "module" || root?.kind === "path" || isImported(receiver, file) || isGiven(receiver, around);
+  const isShared =
+    resolved === "atexit" ||
+    root?.kind === "module" ||
+    root?.kind === "path" ||
+    isImported(receiver, file) ||
+    isGiven(receiver, around);
   const repeat = file.repeats.of(call.node);
-  if (repeat !== null && (repeat.kind === "handler" || repeat.kind === "called" || repeat.kind === "endless loop")) {
+  if (
+    repeat !== null &&
+    (repeat.kind === "handler" || repeat.kind === "called" || repeat.kind === "endless loop")
+  ) {
     return isShared;
   }
   const isInit = around.name === "__init__" || around.name === "__post_init__";
-  return isInit && (resolved === "atexit" || root?.kind === "module" || isImported(receiver, file)) && isBoundOrSelf(callback) && isMadeOften(call, file);
+  return (
+    isInit &&
+    (resolved === "atexit" || root?.kind === "module" || isImported(receiver, file)) &&
+    isBoundOrSelf(callback) &&
+    isMadeOften(call, file)
+  );
 }
 
 /** \`self.button.connect(self.on_click)\`: both belong to the object. */
@@ -135,12 +171,23 @@ function isOwn(receiver: SyntaxNode): boolean {
   return /^self\b/.test(receiver.text);
 }
 
-function isGiven(receiver: SyntaxNode, around: { parameters: readonly { name: string }[] }): boolean {
-  return around.parameters.some(({ name }) => name === receiver.text && /bus|emitter|dispatcher|signal|loop|broker|events|hub|registry|publisher|subject/i.test(name));
+function isGiven(
+  receiver: SyntaxNode,
+  around: { parameters: readonly { name: string }[] },
+): boolean {
+  return around.parameters.some(
+    ({ name }) =>
+      name === receiver.text &&
+      /bus|emitter|dispatcher|signal|loop|broker|events|hub|registry|publisher|subject/i.test(name),
+  );
 }
 
 function isImported(receiver: SyntaxNode, file: FileFacts): boolean {
-  return file.names.resolve(receiver) !== null && /^[\w.]+$/.test(receiver.text) && !receiver.text.startsWith("self");
+  return (
+    file.names.resolve(receiver) !== null &&
+    /^[\w.]+$/.test(receiver.text) &&
+    !receiver.text.startsWith("self")
+  );
 }
 
 function isWeak(call: Call): boolean {
@@ -154,5 +201,11 @@ function isBoundOrSelf(callback: SyntaxNode): boolean {
 /** Not a class that is made once: a service, an application. */
 function isMadeOften(call: Call, file: FileFacts): boolean {
   const owner = call.scope.methodAround?.methodOf;
-  return owner != null && !/(?:App|Application|Service|Server|Manager|Pool|Registry|Main|Plugin|Engine|Client|Logger|Cache)$/.test(owner.name) && file.module.path !== "";
+  return (
+    owner != null &&
+    !/(?:App|Application|Service|Server|Manager|Pool|Registry|Main|Plugin|Engine|Client|Logger|Cache)$/.test(
+      owner.name,
+    ) &&
+    file.module.path !== ""
+  );
 }

@@ -7,7 +7,8 @@ export const closureOverSelf: Rule = {
   id: "TM-L019",
   name: "self-in-registry",
   severity: "error",
-  finds: "A method, a lambda over `self` or `self` itself that each object puts in a container of the module or the class, and that nothing takes out.",
+  finds:
+    "A method, a lambda over `self` or `self` itself that each object puts in a container of the module or the class, and that nothing takes out.",
   why: "The container keeps the callable, and the callable keeps the object: it is never freed.",
   speed: "One object for each instance that is made.",
   before: `
@@ -29,18 +30,24 @@ class Widget:
         LISTENERS.add(self)
 `,
   ignore: "There are few instances, and they live as long as the program.",
-  proof: "`tidemark heap PID --to Widget` shows the path `module > list > function > closure > Widget`.",
+  proof:
+    "`tidemark heap PID --to Widget` shows the path `module > list > function > closure > Widget`.",
   *check(file) {
     for (const owner of [file.module.root, ...file.module.classes]) {
       for (const growth of file.containers.all(owner)) {
-        const isShared = file.slots.writesOf(growth.slot).every(({ target }) => target.kind === "identifier");
+        const isShared = file.slots
+          .writesOf(growth.slot)
+          .every(({ target }) => target.kind === "identifier");
         if (!onlyGrows(growth) || !isShared || file.emptiedElsewhere.has(growth.slot.name)) {
           continue;
         }
         const use = growth.grows.find(({ value, scope }) => {
           const method = scope.methodAround;
           const self = method?.parameters[0]?.name;
-          const isInstance = method !== null && !/^(?:cls|mcs|mcls|meta)$/.test(self ?? "cls") && method?.name !== "__init_subclass__";
+          const isInstance =
+            method !== null &&
+            !/^(?:cls|mcs|mcls|meta)$/.test(self ?? "cls") &&
+            method?.name !== "__init_subclass__";
           return isInstance && value !== null && refersTo(value, self ?? "self");
         });
         if (use !== undefined) {
@@ -68,8 +75,15 @@ function refersTo(value: SyntaxNode, self: string): boolean {
   }
   if (node.kind === "call") {
     const isPartial = /(?:^|\.)partial(?:method)?$/.test(node.child("function")?.text ?? "");
-    return isPartial && (node.child("arguments")?.children ?? []).some((child) => refersTo(child, self));
+    return (
+      isPartial && (node.child("arguments")?.children ?? []).some((child) => refersTo(child, self))
+    );
   }
   const isAttribute = node.kind === "attribute" && node.child("object")?.text === self;
-  return isAttribute && /^_?(?:on|handle|update|notify|call|refresh|callback|receive|close|process|stop|tick|run|listen|invalidate|shutdown|render|cleanup|flush|reload|emit|react|observe|dispatch|reset|execute|send)/.test(node.child("attribute")?.text ?? "");
+  return (
+    isAttribute &&
+    /^_?(?:on|handle|update|notify|call|refresh|callback|receive|close|process|stop|tick|run|listen|invalidate|shutdown|render|cleanup|flush|reload|emit|react|observe|dispatch|reset|execute|send)/.test(
+      node.child("attribute")?.text ?? "",
+    )
+  );
 }

@@ -8,7 +8,8 @@ export const exceptionKept: Rule = {
   id: "TM-L020",
   name: "exception-kept",
   severity: "error",
-  finds: "An exception, a traceback or `sys.exc_info()` kept in a container that only grows, or in a variable of the module.",
+  finds:
+    "An exception, a traceback or `sys.exc_info()` kept in a container that only grows, or in a variable of the module.",
   why: "An exception refers to its traceback, and that to every frame with all local variables.",
   speed: "The local variables of a whole stack, for each exception.",
   before: `
@@ -46,7 +47,11 @@ def handle(job):
       const target = outer?.kind === "assignment" ? outer.child("left") : null;
       const slot = target === null || target === undefined ? null : file.slots.of(target);
       if (slot?.kind === "module" && call.scope.functionAround !== null && outer !== null) {
-        yield { node: outer, severity: "warning" as const, message: `${code(slot.name)} of this module keeps a traceback with all its frames` };
+        yield {
+          node: outer,
+          severity: "warning" as const,
+          message: `${code(slot.name)} of this module keeps a traceback with all its frames`,
+        };
       }
     }
   },
@@ -63,11 +68,21 @@ function caughtName(clause: SyntaxNode, file: FileFacts): string | null {
 }
 
 function* keptIn(clause: SyntaxNode, name: string, file: FileFacts) {
-  for (const call of file.module.callsOf("append", "add", "appendleft", "insert", "put", "put_nowait", "setdefault")) {
+  for (const call of file.module.callsOf(
+    "append",
+    "add",
+    "appendleft",
+    "insert",
+    "put",
+    "put_nowait",
+    "setdefault",
+  )) {
     if (!isInside(call.node, clause) || call.receiver === null) {
       continue;
     }
-    const value = (call.node.child("arguments")?.children ?? []).find((argument) => keeps(argument, name));
+    const value = (call.node.child("arguments")?.children ?? []).find((argument) =>
+      keeps(argument, name),
+    );
     if (value !== undefined && isLasting(call.receiver, call.node, file)) {
       yield {
         node: call.node,
@@ -126,8 +141,12 @@ function keeps(value: SyntaxNode, name: string): boolean {
     case "call":
       return (
         /(?:^|\.)exc_info$/.test(node.child("function")?.text ?? "") ||
-        (/^[A-Z]\w*(?:Error|Failure|Result|Record|Event|Entry|Report|Info)$/.test(node.child("function")?.text ?? "") &&
-          (node.child("arguments")?.children ?? []).some((child) => mentions(child, name) && keeps(child, name)))
+        (/^[A-Z]\w*(?:Error|Failure|Result|Record|Event|Entry|Report|Info)$/.test(
+          node.child("function")?.text ?? "",
+        ) &&
+          (node.child("arguments")?.children ?? []).some(
+            (child) => mentions(child, name) && keeps(child, name),
+          ))
       );
     default:
       return false;
@@ -138,7 +157,13 @@ function keeps(value: SyntaxNode, name: string): boolean {
 function isLasting(holder: SyntaxNode, at: SyntaxNode, file: FileFacts): boolean {
   const slot = file.slots.of(holder);
   const growth = slot === null ? null : file.containers.of(slot);
-  if (slot === null || growth === null || growth.container.isBounded || growth.shrinks.length > 0 || growth.isChecked) {
+  if (
+    slot === null ||
+    growth === null ||
+    growth.container.isBounded ||
+    growth.shrinks.length > 0 ||
+    growth.isChecked
+  ) {
     return false;
   }
   if (slot.kind === "module") {
@@ -156,7 +181,11 @@ function isLasting(holder: SyntaxNode, at: SyntaxNode, file: FileFacts): boolean
 function isRaised(name: string, file: FileFacts): boolean {
   return file.module.attributesNamed(name).some((node) => {
     const outer = node.parent;
-    return outer?.kind === "if_statement" || outer?.kind === "raise_statement" || outer?.kind === "subscript";
+    return (
+      outer?.kind === "if_statement" ||
+      outer?.kind === "raise_statement" ||
+      outer?.kind === "subscript"
+    );
   });
 }
 
@@ -166,6 +195,11 @@ function isCleared(target: SyntaxNode, at: SyntaxNode, file: FileFacts): boolean
     slot !== null &&
     file.slots
       .writesOf(slot)
-      .some(({ value, target: other }) => other.parent !== at && value?.kind === "none" && file.module.scopeOf(other).functionAround !== null)
+      .some(
+        ({ value, target: other }) =>
+          other.parent !== at &&
+          value?.kind === "none" &&
+          file.module.scopeOf(other).functionAround !== null,
+      )
   );
 }

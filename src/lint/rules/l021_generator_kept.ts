@@ -46,7 +46,10 @@ def close_stream(key):
         if (growth === null || !onlyGrows(growth) || file.emptiedElsewhere.has(name)) {
           continue;
         }
-        const use = growth.grows.find(({ value, scope }) => value !== null && scope.functionAround !== null && isGenerator(value, file));
+        const use = growth.grows.find(
+          ({ value, scope }) =>
+            value !== null && scope.functionAround !== null && isGenerator(value, file),
+        );
         if (use !== undefined) {
           yield {
             node: use.at,

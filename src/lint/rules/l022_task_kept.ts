@@ -8,7 +8,8 @@ export const taskKept: Rule = {
   id: "TM-L022",
   name: "task-kept",
   severity: "error",
-  finds: "Tasks, futures or threads put in a container that lives long, without `add_done_callback(tasks.discard)` or another removal.",
+  finds:
+    "Tasks, futures or threads put in a container that lives long, without `add_done_callback(tasks.discard)` or another removal.",
   why: "A finished task keeps its result or its exception with the frames; the container keeps the task.",
   speed: "One task with its result, for each call.",
   before: `
@@ -31,7 +32,8 @@ async def handle(request):
     task.add_done_callback(tasks.discard)
 `,
   ignore: "A fixed number of tasks is started once.",
-  proof: "`tidemark stacks PID` lists the tasks; `tidemark heap PID --to Task` shows the container.",
+  proof:
+    "`tidemark stacks PID` lists the tasks; `tidemark heap PID --to Task` shows the container.",
   *check(file) {
     const scopes = [file.module.root, ...file.module.classes, ...file.module.functions];
     for (const owner of scopes) {
@@ -43,14 +45,26 @@ async def handle(request):
         }
         const isLocal = growth.slot.kind === "local";
         const use = growth.grows.find(({ value, at, scope }) => {
-          if (value === null || !isTask(value, file) || /^(?:__init__|main|start\w*|setup\w*|run|_?start_?\w*|on_startup|launch|startup)$/.test(scope.functionAround?.name ?? "main")) {
+          if (
+            value === null ||
+            !isTask(value, file) ||
+            /^(?:__init__|main|start\w*|setup\w*|run|_?start_?\w*|on_startup|launch|startup)$/.test(
+              scope.functionAround?.name ?? "main",
+            )
+          ) {
             return false;
           }
           const repeat = file.repeats.of(at);
-          return isLocal ? repeat?.kind === "endless loop" && !isAwaited(name, file) : !isAwaited(name, file);
+          return isLocal
+            ? repeat?.kind === "endless loop" && !isAwaited(name, file)
+            : !isAwaited(name, file);
         });
         if (use !== undefined) {
-          yield { node: use.at, message: `${code(name)} keeps each finished task with its result, and nothing removes any`, ...discarding(use.at, use.value, growth.container.kind) };
+          yield {
+            node: use.at,
+            message: `${code(name)} keeps each finished task with its result, and nothing removes any`,
+            ...discarding(use.at, use.value, growth.container.kind),
+          };
         }
       }
     }
@@ -76,8 +90,12 @@ function isAwaited(name: string, file: FileFacts): boolean {
     const outer = node.parent;
     const list = outer?.kind === "list_splat" ? outer.parent : outer;
     const call = list?.kind === "argument_list" ? list.parent : null;
-    const isGathered = call !== null && /gather|wait|as_completed|joinall|wait_all/.test(call?.child("function")?.text ?? "");
-    const isLooped = (outer?.kind === "for_statement" || outer?.kind === "for_in_clause") && /join|result|await|cancel/.test(outer.parent?.text ?? "");
+    const isGathered =
+      call !== null &&
+      /gather|wait|as_completed|joinall|wait_all/.test(call?.child("function")?.text ?? "");
+    const isLooped =
+      (outer?.kind === "for_statement" || outer?.kind === "for_in_clause") &&
+      /join|result|await|cancel/.test(outer.parent?.text ?? "");
     return isGathered || isLooped;
   });
 }
@@ -86,7 +104,12 @@ function isAwaited(name: string, file: FileFacts): boolean {
 function discarding(at: SyntaxNode, value: SyntaxNode | null, kind: string) {
   const statement = statementOf(at);
   const receiver = at.child("function")?.child("object")?.text;
-  if (kind !== "set" || value?.kind !== "identifier" || receiver === undefined || statement.children[0] !== at) {
+  if (
+    kind !== "set" ||
+    value?.kind !== "identifier" ||
+    receiver === undefined ||
+    statement.children[0] !== at
+  ) {
     return {};
   }
   const { source } = at;
@@ -96,5 +119,10 @@ function discarding(at: SyntaxNode, value: SyntaxNode | null, kind: string) {
     return {};
   }
   const text = `\n${indent}${value.text}.add_done_callback(${receiver}.discard)`;
-  return { fix: { description: "discard the task when it is done", edits: [{ start: statement.end, end: statement.end, text }] } };
+  return {
+    fix: {
+      description: "discard the task when it is done",
+      edits: [{ start: statement.end, end: statement.end, text }],
+    },
+  };
 }

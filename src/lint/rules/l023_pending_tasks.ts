@@ -5,7 +5,8 @@ export const pendingTasks: Rule = {
   id: "TM-L023",
   name: "pending-tasks-abandoned",
   severity: "error",
-  finds: "`asyncio.wait(..., return_when=FIRST_COMPLETED)` in a loop over tasks made in the same round, without cancelling those that are still pending.",
+  finds:
+    "`asyncio.wait(..., return_when=FIRST_COMPLETED)` in a loop over tasks made in the same round, without cancelling those that are still pending.",
   why: "The task that did not finish waits on: on an event that is never set, it stays with the event loop, and the next round adds one.",
   speed: "One task for each round of the loop.",
   before: `
@@ -43,13 +44,19 @@ async def serve(queue, stopped):
       const value = file.names.valueOf(awaited);
       const makesTasks = /create_task|ensure_future|\.wait\(|\.get\(|\.recv\(/.test(value.text);
       const isMadeHere = value.start >= loop.node.start && makesTasks;
-      const isCancelled = [...within(call.scope.node, "attribute")].some((node) => node.child("attribute")?.text === "cancel");
+      const isCancelled = [...within(call.scope.node, "attribute")].some(
+        (node) => node.child("attribute")?.text === "cancel",
+      );
       const text = call.scope.node.text;
-      const isReused = /\b(?:pending|tasks|todo|futures)\s*(?:\|=|\.add|\.update)|,\s*(?:pending|tasks)\s*=\s*await asyncio\.wait\(\s*(?:pending|tasks)/.test(text);
+      const isReused =
+        /\b(?:pending|tasks|todo|futures)\s*(?:\|=|\.add|\.update)|,\s*(?:pending|tasks)\s*=\s*await asyncio\.wait\(\s*(?:pending|tasks)/.test(
+          text,
+        );
       if (isMadeHere && !isCancelled && !isReused) {
         yield {
           node: call.node,
-          message: "each round makes tasks, and leaves those that are not done pending: cancel them",
+          message:
+            "each round makes tasks, and leaves those that are not done pending: cancel them",
         };
       }
     }

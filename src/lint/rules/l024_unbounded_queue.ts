@@ -50,8 +50,14 @@ function* reportOf(growth: Growth, file: FileFacts) {
   }
   for (const use of growth.grows) {
     const repeat = file.repeats.of(use.at);
-    const isFlood = repeat?.kind === "handler" || repeat?.kind === "endless loop" || (repeat?.kind === "called" && growth.slot.kind !== "local");
-    const isSentinel = use.value === null || use.value.kind === "none" || /^(?:[A-Z_]+|_?\w*sentinel\w*|_?stop\w*)$/.test(use.value.text);
+    const isFlood =
+      repeat?.kind === "handler" ||
+      repeat?.kind === "endless loop" ||
+      (repeat?.kind === "called" && growth.slot.kind !== "local");
+    const isSentinel =
+      use.value === null ||
+      use.value.kind === "none" ||
+      /^(?:[A-Z_]+|_?\w*sentinel\w*|_?stop\w*)$/.test(use.value.text);
     if (isFlood && !isSentinel && repeat !== null) {
       const value = file.slots.writesOf(growth.slot).find((write) => write.value !== null)?.value;
       yield {
@@ -65,5 +71,7 @@ function* reportOf(growth: Growth, file: FileFacts) {
 
 /** Its size is read, so that the program can slow down; or it is drained at once. */
 function isMeasured(growth: Growth, file: FileFacts): boolean {
-  return file.slots.references(growth.slot).some((node) => /^(?:qsize|full|join)$/.test(node.parent?.child("attribute")?.text ?? ""));
+  return file.slots
+    .references(growth.slot)
+    .some((node) => /^(?:qsize|full|join)$/.test(node.parent?.child("attribute")?.text ?? ""));
 }

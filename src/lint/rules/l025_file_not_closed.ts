@@ -1,5 +1,5 @@
-import { callsMatching } from "./made_again.js";
 import { code } from "./growing.js";
+import { callsMatching } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const fileNotClosed: Rule = {

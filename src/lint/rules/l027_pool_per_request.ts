@@ -1,12 +1,13 @@
-import { callsMatching, madeAgain } from "./made_again.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const poolPerRequest: Rule = {
   id: "TM-L027",
   name: "pool-not-shut-down",
   severity: "error",
-  finds: "A pool of threads, processes or connections, a scheduler or an event loop made in a function that runs again, and never shut down.",
+  finds:
+    "A pool of threads, processes or connections, a scheduler or an event loop made in a function that runs again, and never shut down.",
   why: "Its threads or processes wait for work that does not come; each thread has a stack and an arena of the allocator.",
   speed: "Up to `max_workers` threads or processes for each call.",
   before: `
@@ -32,7 +33,10 @@ def handle(request):
       }
       const repeat = madeAgain(call, file);
       const name = call.scope.functionAround?.name;
-      if (repeat !== null || (name !== undefined && !ONCE.test(name) && !/Thread$|Timer$|loop$/.test(call.full))) {
+      if (
+        repeat !== null ||
+        (name !== undefined && !ONCE.test(name) && !/Thread$|Timer$|loop$/.test(call.full))
+      ) {
         yield {
           node: call.node,
           severity: repeat === null ? "warning" : "error",
@@ -43,7 +47,8 @@ def handle(request):
   },
 };
 
-const ONCE = /^(?:_?main|_?run|setup\w*|__init__|start\w*|create_\w+|get_\w+|make_\w+|build_\w+|test\w*|lifespan|startup)$/;
+const ONCE =
+  /^(?:_?main|_?run|setup\w*|__init__|start\w*|create_\w+|get_\w+|make_\w+|build_\w+|test\w*|lifespan|startup)$/;
 
 const POOLS =
   /^(?:concurrent\.futures\.(?:thread\.|process\.)?(?:ThreadPoolExecutor|ProcessPoolExecutor)|(?:torch\.)?multiprocessing\.(?:pool\.)?(?:Pool|ThreadPool)|multiprocessing\.Manager|multiprocessing\.get_context\(\)\.Pool|asyncio\.new_event_loop|(?:joblib|loky)\.\w*Executor|gevent\.pool\.Pool|gevent\.threadpool\.ThreadPool|apscheduler\.schedulers\.\w+\.\w+Scheduler|asyncpg\.create_pool|aiomysql\.create_pool|psycopg2\.pool\.\w+|psycopg_pool\.\w+|dask\.distributed\.(?:Client|LocalCluster)|distributed\.(?:Client|LocalCluster)|multiprocessing\.shared_memory\.SharedMemory)$/;

@@ -1,5 +1,7 @@
-import { callsMatching, madeAgain } from "./made_again.js";
+import { argumentsOf, mentions } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const modelPerRequest: Rule = {
@@ -8,7 +10,8 @@ export const modelPerRequest: Rule = {
   severity: "error",
   finds: "A model, tokenizer or pipeline loaded for each request or in a loop.",
   why: "Two requests at a time hold the weights twice; freed weights leave holes in the heap and in the device's cache.",
-  speed: "The size of the model for each request at a time; the peak, rarely the end, kills the service.",
+  speed:
+    "The size of the model for each request at a time; the peak, rarely the end, kills the service.",
   before: `
 from transformers import AutoTokenizer
 
@@ -31,24 +34,43 @@ def tokens(text: str):
   *check(file) {
     for (const call of callsMatching(MODELS, file)) {
       const repeat = madeAgain(call, file);
-      if (repeat !== null && repeat.kind !== "loop" ) {
-        yield { node: call.node, message: `${code(call.callee.text)} loads a model ${repeat.text}: load it once` };
+      if (repeat !== null && repeat.kind !== "loop") {
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} loads a model ${repeat.text}: load it once`,
+        };
       } else if (repeat !== null && isConstant(call.node, repeat.node)) {
-        yield { node: call.node, message: `${code(call.callee.text)} loads the same model in each round of the loop` };
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} loads the same model in each round of the loop`,
+        };
       }
     }
   },
 };
 
-import { argumentsOf, mentions } from "../syntax/expressions.js";
-import type { SyntaxNode } from "../syntax/tree.js";
-
 /** Nothing that the loop changes decides what is loaded. */
 function isConstant(call: SyntaxNode, loop: SyntaxNode): boolean {
   const left = loop.child("left");
-  const names = left === null ? [] : left.kind === "identifier" ? [left.text] : left.children.map(({ text }) => text);
+  const names =
+    left === null
+      ? []
+      : left.kind === "identifier"
+        ? [left.text]
+        : left.children.map(({ text }) => text);
   const args = argumentsOf(call);
-  return left !== null && args.length > 0 && args.every((argument) => argument.kind === "string" || /^(?:self\.|[A-Z_]+$)/.test(argument.text) || (/^[\w.]+$/.test(argument.text) && !names.some((name) => mentions(argument, name)) && !/path|file|name/.test(argument.text)));
+  return (
+    left !== null &&
+    args.length > 0 &&
+    args.every(
+      (argument) =>
+        argument.kind === "string" ||
+        /^(?:self\.|[A-Z_]+$)/.test(argument.text) ||
+        (/^[\w.]+$/.test(argument.text) &&
+          !names.some((name) => mentions(argument, name)) &&
+          !/path|file|name/.test(argument.text)),
+    )
+  );
 }
 
 const MODELS =

@@ -35,18 +35,31 @@ def handle(request):
       if (name === undefined || !isLogging || call.scope.functionAround === null) {
         continue;
       }
-      const isId = parts(name).some((part) => ID.test(part.text) || (file.names.valueOf(part) !== part && ID.test(file.names.valueOf(part).text)));
-      const isMade = name.kind !== "identifier" && name.kind !== "attribute" && name.text !== "__name__";
+      const isId = parts(name).some(
+        (part) =>
+          ID.test(part.text) ||
+          (file.names.valueOf(part) !== part && ID.test(file.names.valueOf(part).text)),
+      );
+      const isMade =
+        name.kind !== "identifier" && name.kind !== "attribute" && name.text !== "__name__";
       const value = file.names.valueOf(name);
-      const isMadeBefore = name.kind === "identifier" && parts(value).length > 0 && value !== name && parts(value).some((part) => ID.test(part.text));
+      const isMadeBefore =
+        name.kind === "identifier" &&
+        parts(value).length > 0 &&
+        value !== name &&
+        parts(value).some((part) => ID.test(part.text));
       if ((isMade && isId) || isMadeBefore) {
-        yield { node: call.node, message: `${code(call.node.text.slice(0, 70))} makes a logger for each id, and ${code("logging")} never forgets one` };
+        yield {
+          node: call.node,
+          message: `${code(call.node.text.slice(0, 70))} makes a logger for each id, and ${code("logging")} never forgets one`,
+        };
       }
     }
   },
 };
 
-const ID = /(?:^|[._])(?:id|uid|uuid\d?|guid|key|token|session|request|req|user|username|email|ip|addr|address|peer|pid|job|task|trace|sid|time|now|timestamp|conn|client|order|tenant|hash|hex|uuid4\(\))\b|\bid\(self\)|uuid\d|time\(\)|(?:_|\b)id\b/i;
+const ID =
+  /(?:^|[._])(?:id|uid|uuid\d?|guid|key|token|session|request|req|user|username|email|ip|addr|address|peer|pid|job|task|trace|sid|time|now|timestamp|conn|client|order|tenant|hash|hex|uuid4\(\))\b|\bid\(self\)|uuid\d|time\(\)|(?:_|\b)id\b/i;
 
 /** What the name is made of: `{x}` of a formatted string, both sides of `+` and `%`, arguments of `format`. */
 function parts(name: SyntaxNode): SyntaxNode[] {
@@ -55,7 +68,13 @@ function parts(name: SyntaxNode): SyntaxNode[] {
   }
   if (name.kind === "binary_operator") {
     const sides = [name.child("left"), name.child("right")].filter((side) => side !== null);
-    return sides.flatMap((side) => (side.kind === "string" || side.kind === "binary_operator" ? parts(side) : side.kind === "tuple" ? side.children : [side]));
+    return sides.flatMap((side) =>
+      side.kind === "string" || side.kind === "binary_operator"
+        ? parts(side)
+        : side.kind === "tuple"
+          ? side.children
+          : [side],
+    );
   }
   if (name.kind === "call") {
     return [...(name.child("arguments")?.children ?? [])];

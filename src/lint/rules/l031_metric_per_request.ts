@@ -1,12 +1,13 @@
-import { callsMatching, madeAgain } from "./made_again.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const metricPerRequest: Rule = {
   id: "TM-L031",
   name: "metric-per-request",
   severity: "error",
-  finds: "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter made in a handler or a loop.",
+  finds:
+    "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter made in a handler or a loop.",
   why: "Registries keep every instrument; providers start a thread with a queue.",
   speed: "Some KiB for each call, and a thread for each provider.",
   before: `
@@ -32,8 +33,15 @@ def items():
     for (const call of callsMatching(INSTRUMENTS, file)) {
       const repeat = madeAgain(call, file);
       const isLoop = repeat?.kind === "loop";
-      if (repeat !== null && (!isLoop || /f["']|\.format\(|uuid|%/.test(call.node.text) === true) && !/registry=/.test(call.node.text)) {
-        yield { node: call.node, message: `${code(call.callee.text)} is made ${repeat.text}, and its registry keeps every one` };
+      if (
+        repeat !== null &&
+        (!isLoop || /f["']|\.format\(|uuid|%/.test(call.node.text) === true) &&
+        !/registry=/.test(call.node.text)
+      ) {
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} is made ${repeat.text}, and its registry keeps every one`,
+        };
       }
     }
   },

@@ -7,7 +7,8 @@ export const metricLabelFromId: Rule = {
   id: "TM-L032",
   name: "metric-label-from-id",
   severity: "error",
-  finds: "A metric whose label, attribute or name is an id: of a user, a request, a session, a URL.",
+  finds:
+    "A metric whose label, attribute or name is an id: of a user, a request, a session, a URL.",
   why: "The client library keeps one time series, with its buckets, for each combination of label values, and never drops one.",
   speed: "0.5 to 5 KiB for each new id, in the service and in the metrics server.",
   before: `
@@ -27,19 +28,42 @@ def handle(request):
     requests.labels(plan=request.user.plan).inc()
 `,
   ignore: "The ids are few: shards, ranks, devices.",
-  proof: "`tidemark diagnose PID` names the line of `labels`, and the holder `Counter > _metrics > dict`.",
+  proof:
+    "`tidemark diagnose PID` names the line of `labels`, and the holder `Counter > _metrics > dict`.",
   *check(file) {
     for (const call of file.module.callsOf("labels")) {
       const found = labelOf(call.node);
       if (found !== null && call.receiver !== null) {
-        yield { node: call.node, message: `${code(call.receiver.text)} keeps a time series for each ${code(found)}` };
+        yield {
+          node: call.node,
+          message: `${code(call.receiver.text)} keeps a time series for each ${code(found)}`,
+        };
       }
     }
-    for (const call of file.module.callsOf("add", "record", "increment", "incr", "gauge", "timing", "histogram", "inc", "set", "observe", "count", "distribution")) {
+    for (const call of file.module.callsOf(
+      "add",
+      "record",
+      "increment",
+      "incr",
+      "gauge",
+      "timing",
+      "histogram",
+      "inc",
+      "set",
+      "observe",
+      "count",
+      "distribution",
+    )) {
       const found = attributeOf(call.node, call.name);
-      const isMetric = /metric|counter|histogram|gauge|statsd|meter|stats|latency|requests?_total|duration/i.test(call.receiver?.text ?? "");
+      const isMetric =
+        /metric|counter|histogram|gauge|statsd|meter|stats|latency|requests?_total|duration/i.test(
+          call.receiver?.text ?? "",
+        );
       if (found !== null && isMetric) {
-        yield { node: call.node, message: `${code(call.receiver?.text ?? "")} keeps a time series for each ${code(found)}` };
+        yield {
+          node: call.node,
+          message: `${code(call.receiver?.text ?? "")} keeps a time series for each ${code(found)}`,
+        };
       }
     }
   },
@@ -72,20 +96,32 @@ function idOf(value: SyntaxNode): string | null {
     const key = value.child("subscript")?.text.replaceAll(/["']/g, "") ?? "";
     return ID.test(key) ? value.text : null;
   }
-  const last = value.kind === "attribute" ? value.child("attribute")?.text : value.kind === "identifier" ? value.text : undefined;
+  const last =
+    value.kind === "attribute"
+      ? value.child("attribute")?.text
+      : value.kind === "identifier"
+        ? value.text
+        : undefined;
   const isPath = value.kind === "attribute" && /\.url\.path$|request\.path$/.test(value.text);
-  return last !== undefined && !FEW.test(value.text) && (ID.test(last) || isPath) ? value.text : null;
+  return last !== undefined && !FEW.test(value.text) && (ID.test(last) || isPath)
+    ? value.text
+    : null;
 }
 
 function labelOf(call: SyntaxNode): string | null {
   for (const argument of call.child("arguments")?.children ?? []) {
     const value = argument.kind === "keyword_argument" ? argument.child("value") : argument;
     const name = argument.kind === "keyword_argument" ? (argument.child("name")?.text ?? "") : "";
-    if (value === null || value.kind === "string" && value.children.length === 0) {
+    if (value === null || (value.kind === "string" && value.children.length === 0)) {
       continue;
     }
     const found = idOf(value);
-    if (found !== null || (ID.test(name) && value.kind !== "string" && !/^(?:file|item|object|run|job|message|query|id|text|exception)$/i.test(name))) {
+    if (
+      found !== null ||
+      (ID.test(name) &&
+        value.kind !== "string" &&
+        !/^(?:file|item|object|run|job|message|query|id|text|exception)$/i.test(name))
+    ) {
       return found ?? name;
     }
   }
@@ -112,7 +148,10 @@ function attributeOf(call: SyntaxNode, name: string): string | null {
         }
       }
     }
-    const isName = argument.kind === "string" && argument === argumentsOf(call)[0] && !/^(?:add|record|set|observe)$/.test(name);
+    const isName =
+      argument.kind === "string" &&
+      argument === argumentsOf(call)[0] &&
+      !/^(?:add|record|set|observe)$/.test(name);
     const found = isName ? idOf(argument) : null;
     if (found !== null) {
       return found;

@@ -9,7 +9,8 @@ export const datasetOfObjects: Rule = {
   id: "TM-L033",
   name: "dataset-of-python-objects",
   severity: "warning",
-  finds: "A `Dataset` that holds a list or dict of Python objects, read by a `DataLoader` with worker processes.",
+  finds:
+    "A `Dataset` that holds a list or dict of Python objects, read by a `DataLoader` with worker processes.",
   why: "Each worker shares the list with its parent until it reads it: reading changes the reference counts, and the kernel copies each page.",
   speed: "Up to the size of the list for each worker, within the first epoch.",
   before: `
@@ -44,7 +45,9 @@ loader = DataLoader(Lines("train.txt"), num_workers=8)
       return;
     }
     for (const owner of file.module.classes) {
-      const isDataset = file.names.baseNames(owner).some((base) => /(?:^|\.)(?:Dataset|IterableDataset|VisionDataset|MapDataset)$/.test(base));
+      const isDataset = file.names
+        .baseNames(owner)
+        .some((base) => /(?:^|\.)(?:Dataset|IterableDataset|VisionDataset|MapDataset)$/.test(base));
       const list = isDataset ? listOf(owner, file) : null;
       if (list !== null) {
         yield {
@@ -63,11 +66,13 @@ function hasWorkers(file: FileFacts): boolean {
   });
 }
 
-const READERS = /(?:^|\.)(?:json\.loads?|pickle\.load|csv\.\w+|splitlines|readlines|split|list|sorted|listdir|glob|rglob|to_dict|tolist|load_json|read_jsonl|iterrows|items|walk|yaml\.\w+|safe_load)$/;
+const READERS =
+  /(?:^|\.)(?:json\.loads?|pickle\.load|csv\.\w+|splitlines|readlines|split|list|sorted|listdir|glob|rglob|to_dict|tolist|load_json|read_jsonl|iterrows|items|walk|yaml\.\w+|safe_load)$/;
 
 /** An attribute that holds Python objects and that `__getitem__` reads. */
 function listOf(owner: Scope, file: FileFacts): { name: string; node: SyntaxNode } | null {
-  const getter = file.names.methodOf(owner, "__getitem__") ?? file.names.methodOf(owner, "__iter__");
+  const getter =
+    file.names.methodOf(owner, "__getitem__") ?? file.names.methodOf(owner, "__iter__");
   if (getter === null) {
     return null;
   }
@@ -77,10 +82,17 @@ function listOf(owner: Scope, file: FileFacts): { name: string; node: SyntaxNode
       continue;
     }
     const growth = file.containers.of(slot);
-    const write = file.slots.writesOf(slot).find(({ value }) => value !== null && holdsObjects(value, file));
-    const isFilled = growth !== null && growth.container.kind !== "queue" && growth.grows.length > 0;
+    const write = file.slots
+      .writesOf(slot)
+      .find(({ value }) => value !== null && holdsObjects(value, file));
+    const isFilled =
+      growth !== null && growth.container.kind !== "queue" && growth.grows.length > 0;
     const node = write?.value ?? growth?.grows[0]?.at;
-    if (node !== undefined && (isFilled || write !== undefined) && !/cache|transform|config|augment|class_to_idx|classes/.test(name)) {
+    if (
+      node !== undefined &&
+      (isFilled || write !== undefined) &&
+      !/cache|transform|config|augment|class_to_idx|classes/.test(name)
+    ) {
       return { name, node };
     }
   }

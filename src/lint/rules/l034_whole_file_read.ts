@@ -1,4 +1,4 @@
-import { around, argumentsOf } from "../syntax/expressions.js";
+import { argumentsOf, around } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
@@ -23,7 +23,10 @@ def count(path):
   ignore: "The file is known to be small.",
   proof: "`tidemark lines REC --at peak` shows the bytes at the line that reads.",
   *check(file) {
-    for (const loop of [...file.module.nodesOf("for_statement"), ...clauses(file.module.nodesOf("list_comprehension"))]) {
+    for (const loop of [
+      ...file.module.nodesOf("for_statement"),
+      ...clauses(file.module.nodesOf("list_comprehension")),
+    ]) {
       const right = loop.child("right");
       const read = right === null ? null : wholeRead(right);
       if (read !== null) {
@@ -33,35 +36,54 @@ def count(path):
           node,
           message: `${code(what)} reads everything before the loop looks at the first row`,
           ...(isLines && receiver
-            ? { fix: { description: `iterate over ${receiver.text}`, edits: [{ start: receiver.end, end: node.end, text: "" }] } }
+            ? {
+                fix: {
+                  description: `iterate over ${receiver.text}`,
+                  edits: [{ start: receiver.end, end: node.end, text: "" }],
+                },
+              }
             : {}),
         };
       }
     }
     for (const call of file.module.callsOf("readlines")) {
       const outer = around(call.node);
-      const isIterated = outer?.kind === "for_in_clause" && outer.parent?.kind !== "list_comprehension";
+      const isIterated =
+        outer?.kind === "for_in_clause" && outer.parent?.kind !== "list_comprehension";
       const receiver = call.receiver;
       if (isIterated && argumentsOf(call.node).length === 0 && receiver !== null) {
         yield {
           node: call.node,
           message: `${code(call.node.text)} reads everything before the loop looks at the first row`,
-          fix: { description: `iterate over ${receiver.text}`, edits: [{ start: receiver.end, end: call.node.end, text: "" }] },
+          fix: {
+            description: `iterate over ${receiver.text}`,
+            edits: [{ start: receiver.end, end: call.node.end, text: "" }],
+          },
         };
       }
     }
     for (const call of file.module.callsOf("list")) {
       const [first] = argumentsOf(call.node);
-      const isData = first !== undefined && call.receiver === null && /^(?:\w*(?:data_?loader|dataset|train_loader|test_loader|val_loader)|csv\.(?:Dict)?[rR]eader\(.*\)|pq\.\S*iter_batches\(.*\)|\w*cursor)$/.test(first.text);
+      const isData =
+        first !== undefined &&
+        call.receiver === null &&
+        /^(?:\w*(?:data_?loader|dataset|train_loader|test_loader|val_loader)|csv\.(?:Dict)?[rR]eader\(.*\)|pq\.\S*iter_batches\(.*\)|\w*cursor)$/.test(
+          first.text,
+        );
       if (isData && first !== undefined) {
-        yield { node: call.node, message: `${code(call.node.text.slice(0, 60))} holds every row of the data set at the same time` };
+        yield {
+          node: call.node,
+          message: `${code(call.node.text.slice(0, 60))} holds every row of the data set at the same time`,
+        };
       }
     }
   },
 };
 
 function clauses(comprehensions: readonly SyntaxNode[]): SyntaxNode[] {
-  return comprehensions.flatMap(({ children }) => children.filter(({ kind }) => kind === "for_in_clause"));
+  return comprehensions.flatMap(({ children }) =>
+    children.filter(({ kind }) => kind === "for_in_clause"),
+  );
 }
 
 interface WholeRead {
@@ -78,7 +100,11 @@ function wholeRead(iterable: SyntaxNode): WholeRead | null {
   const callee = iterable.child("function");
   const [first] = argumentsOf(iterable);
   if (callee?.kind === "identifier") {
-    return /^(?:enumerate|tqdm|reversed|map|filter|zip)$/.test(callee.text) && first !== undefined && callee.text !== "reversed" ? wholeRead(first) : null;
+    return /^(?:enumerate|tqdm|reversed|map|filter|zip)$/.test(callee.text) &&
+      first !== undefined &&
+      callee.text !== "reversed"
+      ? wholeRead(first)
+      : null;
   }
   const method = callee?.child("attribute")?.text;
   const object = callee?.child("object");
@@ -86,10 +112,18 @@ function wholeRead(iterable: SyntaxNode): WholeRead | null {
     return { node: iterable, what: iterable.text, isLines: true };
   }
   if (method === "fetchall") {
-    return /PRAGMA|cursor\.execute\(["']SHOW/i.test(iterable.text) ? null : { node: iterable, what: iterable.text.slice(0, 60), isLines: false };
+    return /PRAGMA|cursor\.execute\(["']SHOW/i.test(iterable.text)
+      ? null
+      : { node: iterable, what: iterable.text.slice(0, 60), isLines: false };
   }
-  const isSplit = method === "splitlines" || (method === "split" && /^["'](?:\\n|\\r\\n)["']$/.test(first?.text ?? ""));
-  const inner = object?.kind === "call" ? object.child("function")?.child("attribute")?.text : undefined;
-  const isRead = isSplit && (inner === "read" || inner === "read_text") && argumentsOf(object as SyntaxNode).length === 0;
+  const isSplit =
+    method === "splitlines" ||
+    (method === "split" && /^["'](?:\\n|\\r\\n)["']$/.test(first?.text ?? ""));
+  const inner =
+    object?.kind === "call" ? object.child("function")?.child("attribute")?.text : undefined;
+  const isRead =
+    isSplit &&
+    (inner === "read" || inner === "read_text") &&
+    argumentsOf(object as SyntaxNode).length === 0;
   return isRead ? { node: iterable, what: iterable.text.slice(0, 60), isLines: false } : null;
 }

@@ -9,7 +9,8 @@ export const viewPinsBase: Rule = {
   id: "TM-L035",
   name: "view-pins-base",
   severity: "warning",
-  finds: "A small slice of a large array, tensor, `memoryview` or frame kept in an attribute or a container.",
+  finds:
+    "A small slice of a large array, tensor, `memoryview` or frame kept in an attribute or a container.",
   why: "A slice is a view: it keeps the whole array from which it was cut.",
   speed: "The size of the base, for each view that is kept.",
   before: `
@@ -33,7 +34,8 @@ def load(name, path):
         thumbnails.pop(next(iter(thumbnails)))
 `,
   ignore: "The base is kept anyway, or the slice is most of it.",
-  proof: "`tidemark heap PID --to ndarray` shows `base` on the path; the retained size of the view is that of the base.",
+  proof:
+    "`tidemark heap PID --to ndarray` shows `base` on the path; the retained size of the view is that of the base.",
   *check(file) {
     for (const subscript of file.module.nodesOf("subscript")) {
       const base = subscript.child("value");
@@ -48,7 +50,14 @@ def load(name, path):
         yield {
           node: subscript,
           message: `${code(keeper)} keeps a view of ${code(base.text)}, and with it the whole ${kind}`,
-          ...(kind === "memoryview" ? {} : { fix: { description: `copy it: ${copy}`, edits: [{ start: subscript.end, end: subscript.end, text: copy }] } }),
+          ...(kind === "memoryview"
+            ? {}
+            : {
+                fix: {
+                  description: `copy it: ${copy}`,
+                  edits: [{ start: subscript.end, end: subscript.end, text: copy }],
+                },
+              }),
         };
       }
     }
@@ -71,15 +80,29 @@ function baseKind(base: SyntaxNode, scope: Scope, file: FileFacts): BaseKind | n
   }
   const parameter = scope.parameter(base.text);
   if (parameter !== undefined) {
-    return /\b(?:ndarray|NDArray)\b/.test(parameter.annotation) ? "array" : /\bTensor\b/.test(parameter.annotation) ? "tensor" : /memoryview/.test(parameter.annotation) ? "memoryview" : null;
+    return /\b(?:ndarray|NDArray)\b/.test(parameter.annotation)
+      ? "array"
+      : /\bTensor\b/.test(parameter.annotation)
+        ? "tensor"
+        : /memoryview/.test(parameter.annotation)
+          ? "memoryview"
+          : null;
   }
   const value = file.names.valueOf(base);
   const callee = value.kind === "call" ? value.child("function") : null;
   const full = callee === null ? "" : (file.names.resolve(callee) ?? callee.text);
-  if (/^numpy\.(?!\w*(?:shape|ndim)$)\w+$|^(?:cv2|imageio|skimage\.io|soundfile|librosa|rasterio|tifffile)\.\w+$|^np\.\w+$/.test(full)) {
+  if (
+    /^numpy\.(?!\w*(?:shape|ndim)$)\w+$|^(?:cv2|imageio|skimage\.io|soundfile|librosa|rasterio|tifffile)\.\w+$|^np\.\w+$/.test(
+      full,
+    )
+  ) {
     return "array";
   }
-  if (/^torch\.(?:load|randn|zeros|ones|rand|empty|tensor|cat|stack|from_numpy|arange|full|as_tensor|frombuffer)$|^torchaudio\.load$|^torchvision\.io\.\w+$/.test(full)) {
+  if (
+    /^torch\.(?:load|randn|zeros|ones|rand|empty|tensor|cat|stack|from_numpy|arange|full|as_tensor|frombuffer)$|^torchaudio\.load$|^torchvision\.io\.\w+$/.test(
+      full,
+    )
+  ) {
     return "tensor";
   }
   return full === "memoryview" ? "memoryview" : null;
@@ -100,7 +123,9 @@ function keeperOf(subscript: SyntaxNode, file: FileFacts): string | null {
   const callee = call?.kind === "call" ? call.child("function") : null;
   const method = callee?.child("attribute")?.text ?? "";
   const holder = callee?.child("object");
-  const isAdded = /^(?:append|add|appendleft|insert|put|setdefault)$/.test(method) && positionals(call as SyntaxNode).includes(bare(subscript));
+  const isAdded =
+    /^(?:append|add|appendleft|insert|put|setdefault)$/.test(method) &&
+    positionals(call as SyntaxNode).includes(bare(subscript));
   return isAdded && holder && isLasting(holder, file) ? holder.text : null;
 }
 

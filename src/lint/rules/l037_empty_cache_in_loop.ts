@@ -1,4 +1,5 @@
 import { isDropped, statementOf } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -29,23 +30,32 @@ for batch in loader:
       const repeat = file.repeats.of(call.node);
       const full = file.names.resolve(call.callee) ?? call.callee.text;
       const isInHandler = isAfterFailure(call.node);
-      if (repeat === null || isInHandler || !/cuda|torch|mps|xpu|^empty_cache$/.test(full) || isEveryFewSteps(call.node)) {
+      if (
+        repeat === null ||
+        isInHandler ||
+        !/cuda|torch|mps|xpu|^empty_cache$/.test(full) ||
+        isEveryFewSteps(call.node)
+      ) {
         continue;
       }
       const statement = statementOf(call.node);
-      const isAlone = isDropped(call.node) && statement.parent !== null && statement.parent.children.length > 1 && statement.source.lineText(statement.line).trim() === statement.text;
+      const isAlone =
+        isDropped(call.node) &&
+        statement.parent !== null &&
+        statement.parent.children.length > 1 &&
+        statement.source.lineText(statement.line).trim() === statement.text;
       const start = statement.source.startOfLine(statement.line);
       const end = statement.source.startOfLine(statement.endLine + 1);
       yield {
         node: call.node,
         message: `${code(call.node.text)} ${repeat.text} gives memory back that the next round allocates again`,
-        ...(isAlone ? { fix: { description: "remove the call", edits: [{ start, end, text: "" }] } } : {}),
+        ...(isAlone
+          ? { fix: { description: "remove the call", edits: [{ start, end, text: "" }] } }
+          : {}),
       };
     }
   },
 };
-
-import type { SyntaxNode } from "../syntax/tree.js";
 
 /** In `except torch.cuda.OutOfMemoryError`, or behind a condition on the memory. */
 function isAfterFailure(node: SyntaxNode): boolean {
@@ -60,7 +70,10 @@ function isAfterFailure(node: SyntaxNode): boolean {
 /** `if step % 100 == 0`, `if memory > limit`. */
 function isEveryFewSteps(node: SyntaxNode): boolean {
   for (let outer = node.parent; outer !== null; outer = outer.parent) {
-    if (outer.kind === "if_statement" && /%|memory|reserved|allocated|oom/i.test(outer.child("condition")?.text ?? "")) {
+    if (
+      outer.kind === "if_statement" &&
+      /%|memory|reserved|allocated|oom/i.test(outer.child("condition")?.text ?? "")
+    ) {
       return true;
     }
   }

@@ -1,4 +1,6 @@
+import type { FileFacts } from "../flow/file_facts.js";
 import { assignedTo, bare } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -6,9 +8,11 @@ export const contextCaptured: Rule = {
   id: "TM-L039",
   name: "context-captured",
   severity: "warning",
-  finds: "A `contextvars` context kept by an object or container that lives longer than the request, or a `ContextVar` made in a function.",
+  finds:
+    "A `contextvars` context kept by an object or container that lives longer than the request, or a `ContextVar` made in a function.",
   why: "A context keeps the value of every variable at that time: the request, the user, the database session.",
-  speed: "The values of one request, for each context that is kept; a `ContextVar` made in a function is never freed.",
+  speed:
+    "The values of one request, for each context that is kept; a `ContextVar` made in a function is never freed.",
   before: `
 import contextvars
 
@@ -29,24 +33,32 @@ async def handle(request):
   *check(file) {
     for (const call of file.module.callsOf("copy_context")) {
       const target = assignedTo(call.node);
-      const keeper = target !== null && isLasting(target, file) ? target.text : storedIn(call.node, file);
+      const keeper =
+        target !== null && isLasting(target, file) ? target.text : storedIn(call.node, file);
       if (keeper !== null) {
-        yield { node: call.node, message: `${code(keeper)} keeps a copy of the context, with the values of all its variables` };
+        yield {
+          node: call.node,
+          message: `${code(keeper)} keeps a copy of the context, with the values of all its variables`,
+        };
       }
     }
     for (const call of file.module.callsOf("ContextVar")) {
       const isClassBody = call.scope.functionAround === null;
       const full = file.names.resolve(call.callee) ?? "";
       const repeat = file.repeats.of(call.node);
-      if (!isClassBody && /(?:^|contextvars\.)ContextVar$/.test(full) && (repeat !== null || call.scope.name === "__init__" || call.scope.methodOf === null)) {
-        yield { node: call.node, message: `a ${code("ContextVar")} made in ${code(call.scope.name || "a function")} stays in every context that it was set in: make it at the top of the module` };
+      if (
+        !isClassBody &&
+        /(?:^|contextvars\.)ContextVar$/.test(full) &&
+        (repeat !== null || call.scope.name === "__init__" || call.scope.methodOf === null)
+      ) {
+        yield {
+          node: call.node,
+          message: `a ${code("ContextVar")} made in ${code(call.scope.name || "a function")} stays in every context that it was set in: make it at the top of the module`,
+        };
       }
     }
   },
 };
-
-import type { FileFacts } from "../flow/file_facts.js";
-import type { SyntaxNode } from "../syntax/tree.js";
 
 /** An attribute of an object, or an entry of a container that lives on. */
 function isLasting(target: SyntaxNode, file: FileFacts): boolean {
@@ -55,7 +67,9 @@ function isLasting(target: SyntaxNode, file: FileFacts): boolean {
   }
   const holder = target.kind === "subscript" ? target.child("value") : null;
   const slot = holder === null ? file.slots.of(target) : file.slots.of(bare(holder));
-  return slot !== null && slot.kind !== "local" && file.module.scopeOf(target).functionAround !== null;
+  return (
+    slot !== null && slot.kind !== "local" && file.module.scopeOf(target).functionAround !== null
+  );
 }
 
 function storedIn(call: SyntaxNode, file: FileFacts): string | null {
@@ -65,7 +79,9 @@ function storedIn(call: SyntaxNode, file: FileFacts): string | null {
   }
   const callee = outer?.kind === "argument_list" ? outer.parent?.child("function") : null;
   const object = callee?.child("object");
-  const isAdded = /^(?:append|add|put|setdefault|appendleft)$/.test(callee?.child("attribute")?.text ?? "");
+  const isAdded = /^(?:append|add|put|setdefault|appendleft)$/.test(
+    callee?.child("attribute")?.text ?? "",
+  );
   const slot = object ? file.slots.of(object) : null;
   return isAdded && object && slot !== null && slot.kind !== "local" ? object.text : null;
 }

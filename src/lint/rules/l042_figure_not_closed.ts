@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
-import { callsMatching } from "./made_again.js";
 import { code } from "./growing.js";
+import { callsMatching } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const figureNotClosed: Rule = {
@@ -33,7 +33,10 @@ for name, series in data.items():
     for (const call of callsMatching(FIGURES, file)) {
       const repeat = file.repeats.of(call.node);
       if (repeat !== null && !isClosed(file)) {
-        yield { node: call.node, message: `${code(call.callee.text)} makes a figure ${repeat.text}, and ${code("pyplot")} keeps each one until ${code("plt.close()")}` };
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} makes a figure ${repeat.text}, and ${code("pyplot")} keeps each one until ${code("plt.close()")}`,
+        };
       }
     }
   },
@@ -43,5 +46,12 @@ const FIGURES = /^(?:matplotlib\.pyplot|plt|pylab|pyplot)\.(?:figure|subplots|su
 
 /** Somewhere in the file, figures are closed, cleared or shown. */
 function isClosed(file: FileFacts): boolean {
-  return file.module.callsOf("close", "clf", "show", "close_all", "switch_backend").some(({ callee, receiver }) => /^(?:matplotlib\.pyplot|plt|pyplot|pylab)\./.test(file.names.resolve(callee) ?? callee.text) || /fig/.test(receiver?.text ?? ""));
+  return file.module
+    .callsOf("close", "clf", "show", "close_all", "switch_backend")
+    .some(
+      ({ callee, receiver }) =>
+        /^(?:matplotlib\.pyplot|plt|pyplot|pylab)\./.test(
+          file.names.resolve(callee) ?? callee.text,
+        ) || /fig/.test(receiver?.text ?? ""),
+    );
 }

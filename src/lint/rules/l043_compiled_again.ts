@@ -1,12 +1,14 @@
-import { callsMatching, madeAgain } from "./made_again.js";
+import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const compiledAgain: Rule = {
   id: "TM-L043",
   name: "compiled-again",
   severity: "error",
-  finds: "`jax.jit`, `torch.compile`, `tf.function`, `numba.jit` or a wrapped lambda made in a loop or for each request.",
+  finds:
+    "`jax.jit`, `torch.compile`, `tf.function`, `numba.jit` or a wrapped lambda made in a loop or for each request.",
   why: "Each wrapper has a cache of its own; compiled programs and traced graphs stay in caches of the library.",
   speed: "0.1 to 50 MiB for each compilation.",
   before: `
@@ -30,13 +32,14 @@ def handle(request):
     for (const call of callsMatching(COMPILERS, file)) {
       const repeat = madeAgain(call, file);
       if (repeat !== null && !isDecorator(call.node)) {
-        yield { node: call.node, message: `${code(call.callee.text)} compiles anew ${repeat.text}: make the compiled function once` };
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} compiles anew ${repeat.text}: make the compiled function once`,
+        };
       }
     }
   },
 };
-
-import type { SyntaxNode } from "../syntax/tree.js";
 
 const COMPILERS =
   /^(?:jax\.(?:jit|pmap|vmap\(\)\.jit)|jax\.(?:api\.)?jit|torch\.compile|torch\.jit\.(?:trace|script)|tensorflow\.function|tf\.function|numba\.(?:jit|njit|vectorize|cuda\.jit)|theano\.function|triton\.jit|equinox\.filter_jit)$/;

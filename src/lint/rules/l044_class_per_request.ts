@@ -1,14 +1,14 @@
-import type { FileFacts } from "../flow/file_facts.js";
-import { callsMatching, madeAgain } from "./made_again.js";
 import { argumentsOf } from "../syntax/expressions.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const classPerRequest: Rule = {
   id: "TM-L044",
   name: "class-per-request",
   severity: "warning",
-  finds: "A class made for each request or in a loop: `type(...)`, `namedtuple`, `create_model`, `make_dataclass`, a `class` statement.",
+  finds:
+    "A class made for each request or in a loop: `type(...)`, `namedtuple`, `create_model`, `make_dataclass`, a `class` statement.",
   why: "A class is a cycle of objects, is listed by its bases, and stays in caches such as those of `abc`, `typing` and serializers.",
   speed: "2 to 50 KiB for each class.",
   before: `
@@ -38,13 +38,19 @@ def validate(fields: dict):
       const isType = call.full !== "type" || argumentsOf(call.node).length === 3;
       const repeat = madeAgain(call, file);
       if (isType && repeat !== null && repeat.kind !== "loop") {
-        yield { node: call.node, message: `${code(call.callee.text)} makes a class ${repeat.text}` };
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} makes a class ${repeat.text}`,
+        };
       }
     }
     for (const owner of file.module.classes) {
       const repeat = owner.parent?.functionAround == null ? null : file.repeats.of(owner.node);
       if (repeat !== null && repeat.kind === "handler" && !isLocal(owner.name)) {
-        yield { node: owner.node.child("name") ?? owner.node, message: `the class ${code(owner.name)} is made ${repeat.text}` };
+        yield {
+          node: owner.node.child("name") ?? owner.node,
+          message: `the class ${code(owner.name)} is made ${repeat.text}`,
+        };
       }
     }
   },

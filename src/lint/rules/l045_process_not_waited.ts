@@ -1,5 +1,5 @@
-import { callsMatching, madeAgain } from "./made_again.js";
 import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
 
 export const processNotWaited: Rule = {
@@ -22,13 +22,17 @@ def handle(request):
     subprocess.run(["convert", request.path], check=True)
 `,
   ignore: "Another part of the program reaps its children.",
-  proof: "`tidemark ps` lists the children; `diagnose` reports the kind `children` or `handle-leak`.",
+  proof:
+    "`tidemark ps` lists the children; `diagnose` reports the kind `children` or `handle-leak`.",
   *check(file) {
     for (const call of callsMatching(STARTERS, file)) {
       const repeat = madeAgain(call, file);
       const reaps = file.module.callsOf("waitpid", "wait3", "wait4").length > 0;
       if (repeat !== null && !reaps && file.resources.fateOf(call.node) === "open") {
-        yield { node: call.node, message: `${code(call.callee.text)} starts a process ${repeat.text}, and nothing waits for it` };
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} starts a process ${repeat.text}, and nothing waits for it`,
+        };
       }
     }
   },

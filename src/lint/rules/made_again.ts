@@ -4,7 +4,10 @@ import type { Repeat } from "../flow/repeats.js";
 import type { Call } from "../scopes/module.js";
 
 /** Calls whose full name matches. Names of classes also match where the import is not seen. */
-export function* callsMatching(pattern: RegExp, file: FileFacts): Generator<Call & { full: string }> {
+export function* callsMatching(
+  pattern: RegExp,
+  file: FileFacts,
+): Generator<Call & { full: string }> {
   for (const name of file.module.calledNames) {
     for (const call of file.module.callsOf(name)) {
       const full = file.names.resolve(call.callee);
@@ -30,7 +33,10 @@ function isMadeOnce(call: Call): boolean {
         return true;
       }
     }
-    if (node.kind === "except_clause" && /KeyError|AttributeError|NameError|LookupError/.test(node.text.slice(0, 60))) {
+    if (
+      node.kind === "except_clause" &&
+      /KeyError|AttributeError|NameError|LookupError/.test(node.text.slice(0, 60))
+    ) {
       return true;
     }
     if (node.kind === "boolean_operator" && node.text.includes(" or ")) {

@@ -16,10 +16,13 @@ function idsOf(text: string): string[] {
 }
 
 describe("each rule", () => {
-  it.each(RULES.map((rule) => [rule.id, rule] as const))("%s reports its example, and nothing in the corrected one", (id, rule) => {
-    expect(idsOf(rule.before)).toContain(id);
-    expect(idsOf(rule.after)).toEqual([]);
-  });
+  it.each(RULES.map((rule) => [rule.id, rule] as const))(
+    "%s reports its example, and nothing in the corrected one",
+    (id, rule) => {
+      expect(idsOf(rule.before)).toContain(id);
+      expect(idsOf(rule.after)).toEqual([]);
+    },
+  );
 
   it("has an id and a name of its own", () => {
     expect(RULES.map(({ id }) => id)).toEqual(

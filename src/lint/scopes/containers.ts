@@ -129,7 +129,7 @@ function constructed(kind: ContainerKind, call: SyntaxNode, names: Names): Conta
     const made = body === null ? null : containerOf(body, names);
     const resolved = names.resolve(factory) ?? "";
     const elements =
-      made === null ? CONSTRUCTORS[resolved] ?? CONSTRUCTORS[IMPLIED[resolved] ?? ""] : made.kind;
+      made === null ? (CONSTRUCTORS[resolved] ?? CONSTRUCTORS[IMPLIED[resolved] ?? ""]) : made.kind;
     const isBounded = made?.isBounded === true;
     return { ...plain("dict", false), elements: isBounded ? null : (elements ?? null) };
   }

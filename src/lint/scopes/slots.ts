@@ -132,8 +132,7 @@ export class Slots {
     }
     const path = dottedText(node);
     const root = path === null ? null : firstIdentifier(node);
-    const binder =
-      root === null ? null : this.names.binderOf(root.text, this.module.scopeOf(root));
+    const binder = root === null ? null : this.names.binderOf(root.text, this.module.scopeOf(root));
     return path !== null && binder?.kind === "module" ? this.slot(binder, path) : null;
   }
 
@@ -146,10 +145,7 @@ export class Slots {
     }
     for (const base of this.names.basesOf(owner)) {
       const home = this.#home(base, name, depth + 1);
-      if (
-        home.writes.has(name) ||
-        this.#attributesOfClasses().get(home)?.has(name) === true
-      ) {
+      if (home.writes.has(name) || this.#attributesOfClasses().get(home)?.has(name) === true) {
         return home;
       }
     }

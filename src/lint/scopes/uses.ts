@@ -82,7 +82,7 @@ export class Uses {
     const isValue = outer.child("value") === node || bareChild(outer, "value") === node;
     switch (outer.kind) {
       case "attribute":
-        return this.#method(node, outer, depth);
+        return this.#method(outer, depth);
       case "subscript":
         return isValue ? this.#subscript(node, outer, depth) : [];
       case "augmented_assignment":
@@ -115,7 +115,7 @@ export class Uses {
     }
   }
 
-  #method(node: SyntaxNode, attribute: SyntaxNode, depth: number): Use[] {
+  #method(attribute: SyntaxNode, depth: number): Use[] {
     const method = attribute.child("attribute")?.text ?? "";
     const outer = around(attribute);
     if (outer?.kind === "call" && bareChild(outer, "function") === attribute) {

@@ -28,7 +28,9 @@ export class SourceText {
   }
 
   lineText(line: number): string {
-    return this.text.slice(this.startOfLine(line), this.startOfLine(line + 1)).replace(/\r?\n$/, "");
+    return this.text
+      .slice(this.startOfLine(line), this.startOfLine(line + 1))
+      .replace(/\r?\n$/, "");
   }
 
   get lines(): number {
