@@ -3,12 +3,14 @@
 import type { Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
 import type { Scope } from "../scopes/scope.js";
-import { bare, integerValue, isInside, positionals } from "../syntax/expressions.js";
+import { bare, integerValue, isInside, opensScope, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
 /** How code comes to run again; the text of a message: "each time `f` handles a request". */
 export interface Repeat {
   readonly kind: "loop" | "endless loop" | "handler" | "called";
+  /** For a called function: why what calls it runs again. */
+  readonly origin: "loop" | "endless loop" | "handler";
   /** The loop or the function. */
   readonly node: SyntaxNode;
   /** "in a loop", "for each request", "for each call of `load`". */
@@ -51,7 +53,7 @@ export class Repeats {
     const loop = this.loopAround(node);
     if (loop !== null) {
       const kind = isEndless(loop) ? "endless loop" : "loop";
-      return { kind, node: loop, text: "in a loop" };
+      return { kind, origin: kind, node: loop, text: "in a loop" };
     }
     const around = scope.functionAround;
     return around === null ? null : this.ofFunction(around);
@@ -100,6 +102,7 @@ export class Repeats {
     if (this.handles(scope)) {
       return {
         kind: "handler",
+        origin: "handler",
         node: scope.node,
         text: `in each call of the handler \`${scope.name}\``,
       };
@@ -107,25 +110,31 @@ export class Repeats {
     if (scope.kind === "lambda" || depth >= LONGEST_CALL_CHAIN || ONCE.test(scope.name)) {
       return null;
     }
+    let found: Repeat | null = null;
     for (const { node, scope: caller } of this.callersOf(scope)) {
-      if (caller === scope) {
-        continue;
-      }
-      const loop = this.loopAround(node);
-      if (loop !== null && !isAtImport(caller)) {
-        return {
-          kind: "called",
-          node: scope.node,
-          text: `in each call of \`${scope.name}\`, which a loop calls`,
-        };
-      }
-      const around = caller.functionAround;
-      const repeat = around === null ? null : this.ofFunction(around, depth + 1);
-      if (repeat !== null) {
-        return { kind: "called", node: scope.node, text: `in each call of \`${scope.name}\`` };
+      const repeat = caller === scope ? null : this.#ofCall(node, caller, scope, depth);
+      if (repeat !== null && (found === null || found.origin === "loop")) {
+        found = repeat;
       }
     }
-    return null;
+    return found;
+  }
+
+  #ofCall(node: SyntaxNode, caller: Scope, called: Scope, depth: number): Repeat | null {
+    const loop = this.loopAround(node);
+    const text = `in each call of \`${called.name}\``;
+    const around = caller.functionAround;
+    const outer = around === null ? null : this.ofFunction(around, depth + 1);
+    if (outer !== null && outer.origin !== "loop") {
+      return { kind: "called", origin: outer.origin, node: called.node, text };
+    }
+    if (loop !== null && !isAtImport(caller)) {
+      const origin = isEndless(loop) ? "endless loop" : "loop";
+      return { kind: "called", origin, node: called.node, text: `${text}, which a loop calls` };
+    }
+    return outer === null
+      ? null
+      : { kind: "called", origin: outer.origin, node: called.node, text };
   }
 
   /** Where this file calls a function. */
@@ -246,27 +255,52 @@ function isShort(loop: SyntaxNode): boolean {
   return false;
 }
 
-/** `while True`, `while self.running`, or a loop over a stream of messages. */
+/**
+ * A loop that a program stays in: `while True`, `while self.running` or a loop over a subscription. One that a break, a
+ * return or a yield leaves is one only if it waits for something: parsers loop until their input ends.
+ */
 export function isEndless(loop: SyntaxNode): boolean {
-  if (loop.kind === "while_statement") {
-    const condition = loop.child("condition");
-    return (
-      condition !== null &&
-      /^(?:True|1|not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i.test(
-        condition.text.trim(),
-      )
-    );
-  }
-  if (loop.kind !== "for_statement") {
+  const body = loop.child("body");
+  if (body === null) {
     return false;
   }
-  if (loop.children.some(({ kind }) => kind === "async")) {
-    return true;
+  if (loop.kind === "while_statement") {
+    const condition = loop.child("condition")?.text.trim() ?? "";
+    const isForever = /^(?:True|1)$/.test(condition);
+    return (
+      (isForever || RUNNING.test(condition)) &&
+      (WAITING.test(body.text) || (isForever && !isLeft(body, true)))
+    );
   }
   const right = loop.child("right")?.text ?? "";
-  return /^(?:iter\(\s*[\w.]*(?:queue|conn|sock)|itertools\.count|count\(|[\w.]*(?:consumer|subscri|stream|listen|events?|messages)[\w.]*(?:\(.*\))?$)/i.test(
-    right,
-  );
+  const isAsync = loop.children.some(({ kind }) => kind === "async");
+  return (
+    isAsync
+      ? STREAMS
+      : /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s
+  ).test(right);
+}
+
+const RUNNING =
+  /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
+/** Waiting for work or time. */
+const WAITING =
+  /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
+const STREAMS =
+  /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events|channel|connection|client)(?:\.\w+)?(?:\(.*\))?$/is;
+
+/** Whether a `break` of this loop, a `return`, a `raise` or a `yield` is in its body. */
+function isLeft(node: SyntaxNode, ofLoop: boolean): boolean {
+  return node.children.some((child) => {
+    if (opensScope(child)) {
+      return false;
+    }
+    const isExit =
+      /^(?:return_statement|yield|raise_statement)$/.test(child.kind) ||
+      (child.kind === "break_statement" && ofLoop);
+    const isLoop = child.kind === "for_statement" || child.kind === "while_statement";
+    return isExit || isLeft(child, ofLoop && !isLoop);
+  });
 }
 
 /** Whether control leaves the loop after the statement with the node, so that it runs once: `try: x = f(); break`. */

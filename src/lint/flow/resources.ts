@@ -1,7 +1,7 @@
 /** What becomes of something that must be closed: files, connections, pools. */
 import type { Names } from "../scopes/names.js";
 import type { Slots } from "../scopes/slots.js";
-import { argumentsOf, around, bare, within } from "../syntax/expressions.js";
+import { argumentsOf, around, bare, statementOf, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
 /**
@@ -46,7 +46,10 @@ export class Resources {
         return this.#chained(outer);
       case "assignment":
       case "named_expression":
-        return this.#assigned(outer.child("left") ?? outer.child("name"));
+        // `a = b = open()`: two names, of which one may be closed.
+        return outer.parent?.kind === "assignment"
+          ? "moved"
+          : this.#assigned(outer.child("left") ?? outer.child("name"));
       case "for_statement":
       case "for_in_clause":
         return "open"; // for line in open(path)
@@ -166,6 +169,9 @@ export class Resources {
     if (/close|shutdown|dispose|release|terminate|cleanup|quit/i.test(last)) {
       return "closed";
     }
+    if (statementOf(call).kind === "return_statement") {
+      return READERS.test(name) ? null : "moved";
+    }
     const local = this.names.functionNamed(callee);
     if (local !== null) {
       const position = argumentsOf(call).indexOf(reference);
@@ -177,10 +183,15 @@ export class Resources {
             bare(node.child("object") ?? node).text === parameter.name &&
             CLOSING.test(node.child("attribute")?.text ?? ""),
         );
-      return closes ? "closed" : null;
+      const keeps =
+        parameter !== undefined &&
+        new RegExp(`self\\.\\w+\\s*=\\s*${parameter.name}\\b|return ${parameter.name}\\b`).test(
+          local.node.text,
+        );
+      return closes ? "closed" : keeps ? "moved" : null;
     }
     // A class keeps it; a collection gets it.
-    return /^[A-Z]|^(?:add|append|appendleft|put|put_nowait|register\w*|set\w*|insert|push|extend|track|attach)$/.test(
+    return /^_*[A-Z]|^(?:add|append|appendleft|put|put_nowait|register\w*|set\w*|insert|push|extend|track|attach)$/.test(
       last,
     )
       ? "moved"

@@ -3,6 +3,9 @@ import type { Comment } from "../syntax/tree.js";
 /** `# tidemark: ignore[TM-L012] reason`, at the end of the line or alone on the line before; without ids for all rules. */
 const IGNORE = /#\s*tidemark:\s*ignore(-file)?(?:\[([^\]]*)\])?/i;
 
+/** What the same finding is called by ruff and flake8. */
+const NOQA = /#\s*noqa:.*?\b(?:B019|W1518)\b/i;
+
 /** Which rules the comments of a file switch off, and where. */
 export class Suppressions {
   readonly #lines = new Map<number, Set<string>>();
@@ -10,6 +13,9 @@ export class Suppressions {
 
   constructor(comments: readonly Comment[], lineText: (line: number) => string) {
     for (const { text, line } of comments) {
+      if (NOQA.test(text)) {
+        this.#add(line, "TM-L007");
+      }
       const [whole, ofFile, list] = IGNORE.exec(text) ?? [];
       if (whole === undefined) {
         continue;

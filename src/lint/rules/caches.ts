@@ -22,11 +22,21 @@ export function cacheOf(scope: Scope, file: FileFacts): CacheDecorator | null {
   for (const node of scope.decorators) {
     const callee = node.kind === "call" ? (node.child("function") ?? node) : node;
     const name = file.names.resolve(callee) ?? callee.text;
-    if (CACHES.test(name) && !OTHER_CACHES.test(name) && !name.startsWith(".")) {
+    if (CACHES.test(name) && !OTHER_CACHES.test(name) && !name.startsWith(".") && isKnown(name)) {
       return { node, name, isBounded: isBounded(node, name, file) };
     }
   }
   return null;
+}
+
+/** Decorators of other libraries may well have limits of their own. */
+function isKnown(name: string): boolean {
+  return (
+    !name.includes(".") ||
+    /^(?:functools|cachetools|async_lru|aiocache|asyncache|methodtools|toolz|cytoolz|memoization|theine|cache|lru)\./.test(
+      name,
+    )
+  );
 }
 
 function isBounded(node: SyntaxNode, name: string, file: FileFacts): boolean {

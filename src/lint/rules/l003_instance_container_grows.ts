@@ -1,7 +1,7 @@
 import type { FileFacts } from "../flow/file_facts.js";
-import { isEndless } from "../flow/repeats.js";
 import type { Scope } from "../scopes/scope.js";
-import { code, gains, growingUse, onlyGrows, type Suspect } from "./growing.js";
+import type { SyntaxNode } from "../syntax/tree.js";
+import { code, gains, growingUse, LONG_LIVED, onlyGrows, type Suspect } from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const instanceContainerGrows: Rule = {
@@ -68,13 +68,9 @@ function attributesOf(owner: Scope, file: FileFacts): Set<string> {
   return file.slots.attributesOf(owner);
 }
 
-const LONG_LIVED =
-  /(?:Service|Server|Manager|Store|Cache|Registry|Middleware|Tracker|Monitor|Worker|Consumer|Listener|Dispatcher|Broker|Hub|Engine|Daemon|Scheduler|Agent|Bot|Gateway|Repository|Recorder|Metrics|Controller|Proxy|Coordinator|Supervisor|Limiter|Throttler?|Telemetry|Auditor|EventBus|Bus|Feed|Memory|Index|Client|Pool|Hook|Callback|Trainer|Logger|Api|App)$/;
-
 /** The object is made once: its class handles requests or runs an endless loop, or the module keeps one. */
 function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts): boolean {
-  const repeat = file.repeats.of(use.at);
-  if (repeat?.kind === "handler" || repeat?.kind === "endless loop") {
+  if (isRepeated) {
     return !isPerRequest(owner, file);
   }
   const isKept = [...file.module.root.writes.values()].some((writes) =>
@@ -83,21 +79,10 @@ function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts
         kind === "assign" && value?.kind === "call" && isConstructorOf(owner, value, file),
     ),
   );
-  const runs = file.module
-    .nodesOf("while_statement")
-    .some((loop) => isEndless(loop) && file.module.scopeOf(loop).methodAround?.methodOf === owner);
-  return (
-    isKept ||
-    (runs && isRepeated) ||
-    (LONG_LIVED.test(owner.name) && isRequestLike(use.scope.functionAround))
-  );
+  return (isKept || LONG_LIVED.test(owner.name)) && isRequestLike(use.scope.functionAround);
 }
 
-function isConstructorOf(
-  owner: Scope,
-  call: import("../syntax/tree.js").SyntaxNode,
-  file: FileFacts,
-): boolean {
+function isConstructorOf(owner: Scope, call: SyntaxNode, file: FileFacts): boolean {
   const callee = call.child("function");
   return callee !== null && file.names.classNamed(callee) === owner;
 }

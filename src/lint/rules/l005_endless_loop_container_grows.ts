@@ -1,6 +1,5 @@
 import { isEndless } from "../flow/repeats.js";
-import { isInside, opensScope } from "../syntax/expressions.js";
-import type { SyntaxNode } from "../syntax/tree.js";
+import { isInside } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -35,7 +34,7 @@ def consume(queue):
     for (const loop of file.module
       .nodesOf("while_statement")
       .concat(file.module.nodesOf("for_statement"))) {
-      if (!isEndless(loop) || isLeft(loop)) {
+      if (!isEndless(loop)) {
         continue;
       }
       const scope = file.module.scopeOf(loop);
@@ -63,22 +62,3 @@ def consume(queue):
     }
   },
 };
-
-/** Whether a `break` of this loop, a `return`, or a `yield` is in its body: then it ends, or its caller decides. */
-function isLeft(loop: SyntaxNode): boolean {
-  const body = loop.child("body");
-  return body !== null && hasExit(body, true);
-}
-
-function hasExit(node: SyntaxNode, ofLoop: boolean): boolean {
-  return node.children.some((child) => {
-    if (opensScope(child)) {
-      return false;
-    }
-    if (child.kind === "return_statement" || (child.kind === "break_statement" && ofLoop)) {
-      return true;
-    }
-    const isLoop = child.kind === "for_statement" || child.kind === "while_statement";
-    return hasExit(child, ofLoop && !isLoop);
-  });
-}

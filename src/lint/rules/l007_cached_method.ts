@@ -41,11 +41,17 @@ class Document:
       const isFew = file.names
         .baseNames(owner)
         .some((base) =>
-          /(?:^|\.)(?:Enum|IntEnum|StrEnum|Flag|IntFlag|type|ABCMeta|EnumMeta|BaseSettings)$/.test(
+          /(?:^|\.)(?:Enum|IntEnum|StrEnum|Flag|IntFlag|type|ABCMeta|EnumMeta|BaseSettings|NamedTuple|tuple|str|int)$/.test(
             base,
           ),
         );
-      if (cache === null || isOfClass || isFew || /cachedmethod$/.test(cache.name)) {
+      if (
+        cache === null ||
+        isOfClass ||
+        isFew ||
+        /cachedmethod$/.test(cache.name) ||
+        scope.name === "__new__"
+      ) {
         continue;
       }
       yield {

@@ -65,11 +65,15 @@ const ENDLESS_KEYS =
   /^(?:user_?id|uid|session_?id|request_?id|query|prompt|text|sentence|message|email|token|url|uri|ip|ip_address|address|document|doc|order_?id|customer_?id|account_?id|item_?id|trace_?id|timestamp|ts|now|question|search|keyword|user|username|client_?id|device_?id|product_?id|body|sql|content|paragraph|tweet|id|data|raw)$/;
 
 function isLarge({ name, annotation }: Parameter): boolean {
-  return LARGE_TYPES.test(annotation) || (annotation === "" && LARGE_NAMES.test(name));
+  return (
+    (LARGE_TYPES.test(annotation) && !/Callable|^type\[/i.test(annotation)) ||
+    (annotation === "" && LARGE_NAMES.test(name))
+  );
 }
 
 function returnsLarge(scope: Scope): boolean {
-  return LARGE_TYPES.test(scope.node.child("return_type")?.text ?? "");
+  const type = scope.node.child("return_type")?.text ?? "";
+  return LARGE_TYPES.test(type) && !/Callable|^type\[|^Type\[/.test(type);
 }
 
 function endlessKey(scope: Scope): string {

@@ -62,10 +62,8 @@ def features(model, image):
       }
       // A hook on a tensor of the step goes with the tensor.
       const isOnTensor = call.name === "register_hook";
-      const isRepeated = repeat !== null && !isOverModules(repeat.node);
-      if (
-        isOnTensor ? false : isRepeated || (!isOnce && name !== "" && !isModuleMethod(call, file))
-      ) {
+      const isRepeated = repeat !== null && (repeat.origin !== "loop" || isOverData(repeat.node));
+      if (!isOnTensor && (isRepeated || (!isOnce && runsModel(call, file)))) {
         yield {
           node: call.node,
           message: `${code(call.name)} adds a hook ${repeat?.text ?? `in each call of ${code(name)}`}, and its handle is dropped: nothing can remove it`,
@@ -80,12 +78,30 @@ function isRead(target: SyntaxNode, file: FileFacts): boolean {
   return slot !== null && file.slots.references(slot).some((node) => node !== target);
 }
 
-/** `for layer in model.modules()`: once for each layer. */
-function isOverModules(loop: SyntaxNode): boolean {
+/** `for batch in loader`, `for epoch in range(epochs)`: not once for each layer. */
+function isOverData(loop: SyntaxNode): boolean {
+  const text = `${loop.child("left")?.text} ${loop.child("right")?.text}`;
   return (
     loop.kind === "for_statement" &&
-    /modules|children|layers|blocks|parameters|\.items\(\)|names/.test(
-      loop.child("right")?.text ?? "",
+    /loader|batch|epoch|data|step|image|sample|request|input|range\(|frames|texts|prompts/i.test(
+      text,
+    ) &&
+    !/modules|children|layers|blocks|named_/.test(text)
+  );
+}
+
+/** The function registers the hook for one forward pass: `model(image)`. */
+function runsModel(call: Call, file: FileFacts): boolean {
+  const root = /^\w+(?:\.model\b)?/.exec(call.receiver?.text ?? "")?.[0];
+  const calls =
+    root === undefined ? [] : file.module.callsOf(root.slice(root.lastIndexOf(".") + 1), "forward");
+  return (
+    !isModuleMethod(call, file) &&
+    calls.some(
+      ({ node, scope, callee }) =>
+        scope === call.scope &&
+        node.start > call.node.start &&
+        (callee.text === root || callee.text.startsWith(`${root}.forward`)),
     )
   );
 }

@@ -121,7 +121,7 @@ function isInnerFunction(node: SyntaxNode, names: Names): boolean {
 /** The registry outlives what the callback refers to. */
 function isLasting(call: Call, callback: SyntaxNode, file: FileFacts): boolean {
   const around = call.scope.functionAround;
-  if (around === null || call.receiver === null || isWeak(call)) {
+  if (around === null || call.receiver === null || isWeak(call) || isOnce(call.node)) {
     return false;
   }
   const receiver = call.receiver;
@@ -190,6 +190,19 @@ function isImported(receiver: SyntaxNode, file: FileFacts): boolean {
   );
 }
 
+/** `if not cls._registered: ...` */
+function isOnce(node: SyntaxNode): boolean {
+  for (let outer = node.parent; outer !== null; outer = outer.parent) {
+    if (
+      outer.kind === "if_statement" &&
+      /^not |is None|not in/.test(outer.child("condition")?.text ?? "")
+    ) {
+      return true;
+    }
+  }
+  return false;
+}
+
 function isWeak(call: Call): boolean {
   return /WeakMethod|weakref|weak=True/.test(call.node.text);
 }
@@ -198,14 +211,15 @@ function isBoundOrSelf(callback: SyntaxNode): boolean {
   return mentions(callback, "self");
 }
 
-/** Not a class that is made once: a service, an application. */
+/** A class of which there are many, by its name or because repeated code makes them. */
 function isMadeOften(call: Call, file: FileFacts): boolean {
   const owner = call.scope.methodAround?.methodOf;
+  const init = call.scope.functionAround;
   return (
     owner != null &&
-    !/(?:App|Application|Service|Server|Manager|Pool|Registry|Main|Plugin|Engine|Client|Logger|Cache)$/.test(
+    (/(?:Connection|Session|Request|Job|Handle|Stream|Task|Widget|Window|File|Buffer|Record|Document|User|View|Message|Transaction|Order|Node|Item|Model|Panel|Dialog|Player|Entity|Subscriber|Observer|Component)$/.test(
       owner.name,
-    ) &&
-    file.module.path !== ""
+    ) ||
+      (init !== null && file.repeats.ofFunction(init) !== null))
   );
 }

@@ -41,14 +41,15 @@ class Widget:
         if (!onlyGrows(growth) || !isShared || file.emptiedElsewhere.has(growth.slot.name)) {
           continue;
         }
-        const use = growth.grows.find(({ value, scope }) => {
+        const use = growth.grows.find(({ value, key, scope }) => {
           const method = scope.methodAround;
           const self = method?.parameters[0]?.name;
           const isInstance =
             method !== null &&
+            !method.isStatic &&
             !/^(?:cls|mcs|mcls|meta)$/.test(self ?? "cls") &&
             method?.name !== "__init_subclass__";
-          return isInstance && value !== null && refersTo(value, self ?? "self");
+          return isInstance && value !== null && !isByName(key) && refersTo(value, self ?? "self");
         });
         if (use !== undefined) {
           yield {
@@ -60,6 +61,14 @@ class Widget:
     }
   },
 };
+
+/** `templates[name] = self`: a program has as many as names in its text. */
+function isByName(key: SyntaxNode | null): boolean {
+  return (
+    key !== null &&
+    (/(?:^|[._])(?:name|kind|type|key|label|slug|alias)$/.test(key.text) || key.kind === "string")
+  );
+}
 
 /** `self`, `self.method`, or a lambda that uses `self`. */
 function refersTo(value: SyntaxNode, self: string): boolean {

@@ -160,6 +160,7 @@ function isLasting(holder: SyntaxNode, at: SyntaxNode, file: FileFacts): boolean
   if (
     slot === null ||
     growth === null ||
+    growth.container.kind === "queue" ||
     growth.container.isBounded ||
     growth.shrinks.length > 0 ||
     growth.isChecked

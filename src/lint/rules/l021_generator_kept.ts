@@ -43,12 +43,20 @@ def close_stream(key):
       const names = new Set([...owner.writes.keys(), ...file.slots.attributesOf(owner)]);
       for (const name of names) {
         const growth = file.containers.of(file.slots.slot(owner, name));
-        if (growth === null || !onlyGrows(growth) || file.emptiedElsewhere.has(name)) {
+        if (
+          growth === null ||
+          growth.container.kind === "queue" ||
+          !onlyGrows(growth) ||
+          file.emptiedElsewhere.has(name)
+        ) {
           continue;
         }
         const use = growth.grows.find(
-          ({ value, scope }) =>
-            value !== null && scope.functionAround !== null && isGenerator(value, file),
+          ({ value, scope, by }) =>
+            !/^(?:extend|update|extendleft|[+|]=)$/.test(by) &&
+            value !== null &&
+            scope.functionAround !== null &&
+            isGenerator(value, file),
         );
         if (use !== undefined) {
           yield {

@@ -37,4 +37,4 @@ def load(path):
 };
 
 const OPENING =
-  /^(?:open|io\.open|codecs\.open|gzip\.open|bz2\.open|lzma\.open|gzip\.GzipFile|bz2\.BZ2File|lzma\.LZMAFile|tarfile\.open|zipfile\.ZipFile|os\.fdopen|builtins\.open|mmap\.mmap|shelve\.open|h5py\.File|rasterio\.open|netCDF4\.Dataset|aiofiles\.open|os\.scandir|tempfile\.TemporaryFile|tempfile\.NamedTemporaryFile|cv2\.VideoCapture|av\.open|fitz\.open|wave\.open)$/;
+  /^(?:open|io\.open|codecs\.open|gzip\.open|bz2\.open|lzma\.open|gzip\.GzipFile|bz2\.BZ2File|lzma\.LZMAFile|tarfile\.open|zipfile\.ZipFile|os\.fdopen|builtins\.open|mmap\.mmap|shelve\.open|h5py\.File|rasterio\.open|netCDF4\.Dataset|aiofiles\.open|tempfile\.TemporaryFile|tempfile\.NamedTemporaryFile|cv2\.VideoCapture|av\.open|fitz\.open|wave\.open)$/;

@@ -32,10 +32,10 @@ def items():
   *check(file) {
     for (const call of callsMatching(INSTRUMENTS, file)) {
       const repeat = madeAgain(call, file);
-      const isLoop = repeat?.kind === "loop";
+      const isLoop = repeat?.origin === "loop";
       if (
         repeat !== null &&
-        (!isLoop || /f["']|\.format\(|uuid|%/.test(call.node.text) === true) &&
+        (!isLoop || (repeat.kind === "loop" && /f["']|\.format\(|uuid|%/.test(call.node.text))) &&
         !/registry=/.test(call.node.text)
       ) {
         yield {

@@ -67,7 +67,7 @@ def count(path):
       const isData =
         first !== undefined &&
         call.receiver === null &&
-        /^(?:\w*(?:data_?loader|dataset|train_loader|test_loader|val_loader)|csv\.(?:Dict)?[rR]eader\(.*\)|pq\.\S*iter_batches\(.*\)|\w*cursor)$/.test(
+        /^(?:\w*(?:data_?loader|dataset|train_loader|test_loader|val_loader)|csv\.(?:Dict)?[rR]eader\(.*\)|pq\.\S*iter_batches\(.*\)|cursor|cur)$/.test(
           first.text,
         );
       if (isData && first !== undefined) {

@@ -1,7 +1,7 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import { assignedTo, bare } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
-import { code } from "./growing.js";
+import { code, LONG_LIVED } from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const contextCaptured: Rule = {
@@ -49,7 +49,8 @@ async def handle(request):
       if (
         !isClassBody &&
         /(?:^|contextvars\.)ContextVar$/.test(full) &&
-        (repeat !== null || call.scope.name === "__init__" || call.scope.methodOf === null)
+        ((repeat !== null && repeat.origin !== "loop") ||
+          !SETTING_UP.test(call.scope.functionAround?.name ?? ""))
       ) {
         yield {
           node: call.node,
@@ -60,10 +61,15 @@ async def handle(request):
   },
 };
 
+/** Run once, or for each of a few declarations. */
+const SETTING_UP =
+  /^(?:__\w+__|_?(?:install|setup|set_up|create|make|build|init|register|configure|declare|define|new|get|patch|main)\w*)$/;
+
 /** An attribute of an object, or an entry of a container that lives on. */
 function isLasting(target: SyntaxNode, file: FileFacts): boolean {
   if (target.kind === "attribute") {
-    return true;
+    const owner = file.module.scopeOf(target).methodAround?.methodOf;
+    return owner != null && LONG_LIVED.test(owner.name);
   }
   const holder = target.kind === "subscript" ? target.child("value") : null;
   const slot = holder === null ? file.slots.of(target) : file.slots.of(bare(holder));

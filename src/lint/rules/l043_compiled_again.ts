@@ -1,3 +1,6 @@
+import type { Repeat } from "../flow/repeats.js";
+import type { Call } from "../scopes/module.js";
+import { argumentsOf, bare, isInside } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import { callsMatching, madeAgain } from "./made_again.js";
@@ -31,7 +34,11 @@ def handle(request):
   *check(file) {
     for (const call of callsMatching(COMPILERS, file)) {
       const repeat = madeAgain(call, file);
-      if (repeat !== null && !isDecorator(call.node)) {
+      if (
+        repeat !== null &&
+        !isDecorator(call.node) &&
+        (repeat.origin !== "loop" || isConstant(call, repeat))
+      ) {
         yield {
           node: call.node,
           message: `${code(call.callee.text)} compiles anew ${repeat.text}: make the compiled function once`,
@@ -46,4 +53,23 @@ const COMPILERS =
 
 function isDecorator(node: SyntaxNode): boolean {
   return node.parent?.kind === "decorator";
+}
+
+/** In a loop: what is compiled does not come from the loop, or is a lambda that each round makes. */
+function isConstant(call: Call, repeat: Repeat): boolean {
+  const [first] = argumentsOf(call.node);
+  if (repeat.kind !== "loop" || first === undefined) {
+    return false;
+  }
+  const value = bare(first);
+  return (
+    value.kind === "lambda" ||
+    (value.kind === "identifier" && !isSetIn(value.text, repeat.node, call))
+  );
+}
+
+function isSetIn(name: string, loop: SyntaxNode, { scope }: Call): boolean {
+  return (scope.writes.get(name) ?? []).some(
+    ({ target, kind }) => kind !== "def" && isInside(target, loop),
+  );
 }

@@ -37,7 +37,7 @@ def validate(fields: dict):
     for (const call of callsMatching(MAKERS, file)) {
       const isType = call.full !== "type" || argumentsOf(call.node).length === 3;
       const repeat = madeAgain(call, file);
-      if (isType && repeat !== null && repeat.kind !== "loop") {
+      if (isType && repeat !== null && repeat.origin !== "loop") {
         yield {
           node: call.node,
           message: `${code(call.callee.text)} makes a class ${repeat.text}`,

@@ -10,7 +10,7 @@ export interface Container {
   /** It drops old entries, or holds them weakly. */
   readonly isBounded: boolean;
   /** It makes missing entries: a defaultdict of these. */
-  readonly elements: ContainerKind | null;
+  readonly elements: ContainerKind | "bounded" | null;
   /** It is made with entries. */
   readonly isFilled: boolean;
 }
@@ -131,7 +131,7 @@ function constructed(kind: ContainerKind, call: SyntaxNode, names: Names): Conta
     const elements =
       made === null ? (CONSTRUCTORS[resolved] ?? CONSTRUCTORS[IMPLIED[resolved] ?? ""]) : made.kind;
     const isBounded = made?.isBounded === true;
-    return { ...plain("dict", false), elements: isBounded ? null : (elements ?? null) };
+    return { ...plain("dict", false), elements: isBounded ? "bounded" : (elements ?? null) };
   }
   return plain(kind, args.length > 0 || call.child("arguments")?.children.length !== 0);
 }

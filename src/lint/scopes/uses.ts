@@ -320,7 +320,10 @@ const READERS = new Set(
 );
 
 function asElement(use: Use, key: SyntaxNode | null): Use[] {
-  if (use.kind === "grow") {
+  const isNumber =
+    use.by === "+=" &&
+    !/^(?:list|tuple|list_comprehension|identifier|call)$/.test(use.value?.kind ?? "");
+  if (use.kind === "grow" && !isNumber) {
     return [{ ...use, kind: "element grow", key }];
   }
   if (use.kind === "shrink" && use.by !== "=" && use.by !== "del") {
