@@ -5,7 +5,7 @@
 const rows = [
   ["model"],
   ["linux"],
-  ["cpython", "native", "segment", "gpu", "formats", "recording"],
+  ["cpython", "native", "segment", "gpu", "formats", "recording", "lint"],
   ["ledger"],
   ["holders", "diagnose"],
   ["record"],
@@ -32,6 +32,12 @@ module.exports = {
       severity: "error",
       from: { path: "^src/recording/" },
       to: { path: "^src/", pathNot: "^src/(recording|model)/" },
+    },
+    {
+      name: "lint-uses-model-only",
+      severity: "error",
+      from: { path: "^src/lint/" },
+      to: { path: "^src/", pathNot: "^src/(lint|model)/" },
     },
     {
       name: "documents-of-recordings-need-no-recorder",

@@ -7,7 +7,8 @@
  *     dist/web/index.html   the report's page
  *     dist/native/          agent and guard (npm: a package of their own)
  *     python/tidemark/      the Python package, as a running program is given it
- *     node_modules/         two libraries whose WebAssembly is loaded from a file
+ *     grammars/             the grammar of Python that `lint` parses with, as WebAssembly
+ *     node_modules/         three libraries whose WebAssembly is loaded from a file
  *     THIRD_PARTY_LICENSES  of everything that is joined in
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -24,7 +25,7 @@ import { root } from "../setup.mjs";
  */
 
 /** Libraries that stay folders of node_modules: they read their WebAssembly from beside themselves. */
-export const unjoined = ["gecko-profiler-demangle", "iced-x86"];
+export const unjoined = ["gecko-profiler-demangle", "iced-x86", "web-tree-sitter"];
 /** Libraries of the page; package.json lists them for development, for the build joins them in. */
 const ofThePage = ["d3-hierarchy", "react-dom", "uplot"];
 
@@ -33,7 +34,12 @@ export const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf
 
 /** @returns {PackageFile[]} everything but package.json and the native parts */
 export function payload() {
-  const files = [...filesUnder("dist/program"), "dist/web/index.html", ...pythonFiles("tidemark")];
+  const files = [
+    ...filesUnder("dist/program"),
+    "dist/web/index.html",
+    ...pythonFiles("tidemark"),
+    ...filesUnder("grammars"),
+  ];
   const libraries = unjoined.flatMap((name) => runTimeFiles(`node_modules/${name}`));
   return [
     { path: "bin/tidemark", source: join(root, "bin/tidemark"), executable: true },
@@ -50,7 +56,10 @@ export function pythonFiles(name) {
 /** @param {string} folder of node_modules @returns {string[]} its files that a program uses */
 export function runTimeFiles(folder) {
   return filesUnder(folder).filter(
-    (path) => !/\.d\.[mc]?ts$|\.map$|\/README\.md$|\/tests?\//.test(path),
+    (path) =>
+      !/\.d\.[mc]?ts$|\.map$|\/README\.md$|\/tests?\/|\/web-tree-sitter\/(?:debug\/|.*\.cjs$)/.test(
+        path,
+      ),
   );
 }
 

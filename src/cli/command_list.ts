@@ -83,6 +83,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/lines.js"),
   },
   {
+    name: "lint",
+    group: "source",
+    summary: "find leak patterns in Python source",
+    load: () => import("./commands/lint.js"),
+  },
+  {
     name: "live",
     group: "processes",
     summary: "show a recording in progress in a live view",

@@ -6,6 +6,13 @@ export { analyseSnapshot, snapshotPage, withVerdict } from "./gpu/gpu_snapshot.j
 export { isSnapshot } from "./gpu/snapshot_file.js";
 export { heapDiffDocument, heapDiffPage } from "./heap_diff.js";
 export { bySize, linesDocument } from "./lines.js";
+export {
+  type LintAnswer,
+  type LintQuestion,
+  lintBaseline,
+  lintDocument,
+  lintRules,
+} from "./lint.js";
 export { buildReport, reportDocument } from "./report.js";
 export type { RowChoice } from "./rows/chosen_rows.js";
 export {
